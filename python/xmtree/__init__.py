@@ -1,0 +1,1 @@
+"""Logarithmic-time classifiers for very many labels."""

@@ -1,0 +1,82 @@
+//! How a caller watches long work and stops it.
+//!
+//! The learner calls [`Control::tick`] every few dozen examples; whoever
+//! started it reads the counters from another thread and sets the stop flag.
+//! The core knows nothing of terminals, signals or Python.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Shared by a learner at work and its watcher. All methods take `&self`.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+    /// Progressive loss so far, as the bits of an f64 (NaN: none).
+    loss: AtomicU64,
+}
+
+/// A reading of a [`Control`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Units of work finished (examples, summed over passes and trees).
+    pub done: u64,
+    /// Units of work in all; 0 while unknown.
+    pub total: u64,
+    /// Progressive loss so far, if the learner has one.
+    pub loss: Option<f64>,
+}
+
+impl Control {
+    /// How many examples a learner takes between two ticks.
+    pub const CHUNK: usize = 64;
+
+    /// A control for `total` units of work.
+    pub fn new(total: u64) -> Self {
+        let control = Self::default();
+        control.total.store(total, Ordering::Relaxed);
+        control.loss.store(f64::NAN.to_bits(), Ordering::Relaxed);
+        control
+    }
+
+    /// Reports `examples` more units done; an error when the watcher asked to stop.
+    pub fn tick(&self, examples: usize) -> Result<()> {
+        self.done.fetch_add(examples as u64, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// An error when the watcher asked to stop.
+    pub fn check(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Says how much work there is, once it is known.
+    pub fn set_total(&self, total: u64) {
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Publishes the progressive loss.
+    pub fn set_loss(&self, loss: f64) {
+        self.loss.store(loss.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Asks the learner to stop at its next tick.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The counters as they stand.
+    pub fn progress(&self) -> Progress {
+        let loss = f64::from_bits(self.loss.load(Ordering::Relaxed));
+        Progress {
+            done: self.done.load(Ordering::Relaxed),
+            total: self.total.load(Ordering::Relaxed),
+            loss: (!loss.is_nan()).then_some(loss),
+        }
+    }
+}

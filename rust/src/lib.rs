@@ -1,0 +1,14 @@
+//! Logarithmic-time classifiers for very many labels: the core of `xmtree`.
+//!
+//! The crate builds and tests without Python; the feature `python` adds the
+//! binding, which converts, detaches and maps errors, and holds no algorithm.
+
+pub mod control;
+pub mod data;
+pub mod error;
+
+#[cfg(feature = "python")]
+mod python;
+
+pub use control::Control;
+pub use error::{Error, Result};

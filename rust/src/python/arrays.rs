@@ -1,0 +1,124 @@
+//! numpy and scipy memory as the core's borrowed views.
+
+use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::data::{Indices, LabelSets, Rows, Values};
+use crate::error::Result;
+
+/// Holds one of two element types; borrows are kept for as long as it lives.
+enum Either<'py, A: Element, B: Element> {
+    A(PyReadonlyArray1<'py, A>),
+    B(PyReadonlyArray1<'py, B>),
+}
+
+/// `indptr` or `indices` of a scipy matrix.
+type IndexArray<'py> = Either<'py, i32, i64>;
+/// `data` of a scipy matrix.
+type ValueArray<'py> = Either<'py, f32, f64>;
+
+impl<'py, A: Element, B: Element> Either<'py, A, B> {
+    fn take(owner: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+        let array = owner.getattr(name)?;
+        if let Ok(a) = array.extract() {
+            return Ok(Self::A(a));
+        }
+        array.extract().map(Self::B).map_err(|_| {
+            PyTypeError::new_err(format!("{name}: unsupported dtype {}", dtype_of(&array)))
+        })
+    }
+}
+
+impl IndexArray<'_> {
+    fn view(&self) -> PyResult<Indices<'_>> {
+        Ok(match self {
+            Self::A(a) => Indices::I32(a.as_slice()?),
+            Self::B(b) => Indices::I64(b.as_slice()?),
+        })
+    }
+}
+
+impl ValueArray<'_> {
+    fn view(&self) -> PyResult<Values<'_>> {
+        Ok(match self {
+            Self::A(a) => Values::F32(a.as_slice()?),
+            Self::B(b) => Values::F64(b.as_slice()?),
+        })
+    }
+}
+
+fn dtype_of(array: &Bound<'_, PyAny>) -> String {
+    array
+        .getattr("dtype")
+        .map_or_else(|_| array.get_type().to_string(), |dtype| dtype.to_string())
+}
+
+/// X as it came: a C-contiguous float32/float64 array of two dimensions, or a
+/// scipy CSR matrix or array of such values. The Python side brings
+/// everything else into one of these forms.
+pub(super) enum RowsArg<'py> {
+    Csr(IndexArray<'py>, IndexArray<'py>, ValueArray<'py>, usize),
+    DenseF32(PyReadonlyArray2<'py, f32>),
+    DenseF64(PyReadonlyArray2<'py, f64>),
+}
+
+impl<'py> RowsArg<'py> {
+    /// Borrows the arrays of `x`.
+    pub fn take(x: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(dense) = x.extract() {
+            return Ok(Self::DenseF32(dense));
+        }
+        if let Ok(dense) = x.extract() {
+            return Ok(Self::DenseF64(dense));
+        }
+        if !x.hasattr("indptr")? {
+            return Err(PyTypeError::new_err(format!(
+                "X must be a CSR matrix or a float array of two dimensions, got {} of {}",
+                x.get_type(),
+                dtype_of(x)
+            )));
+        }
+        let (_, n_cols): (usize, usize) = x.getattr("shape")?.extract()?;
+        Ok(Self::Csr(
+            Either::take(x, "indptr")?,
+            Either::take(x, "indices")?,
+            Either::take(x, "data")?,
+            n_cols,
+        ))
+    }
+
+    /// The checked view. Do this once, before anything changes.
+    pub fn rows(&self) -> PyResult<Rows<'_>> {
+        let rows: Result<Rows<'_>> = match self {
+            Self::Csr(starts, columns, values, n_cols) => {
+                Rows::csr(starts.view()?, columns.view()?, values.view()?, *n_cols)
+            }
+            Self::DenseF32(x) => {
+                Rows::dense(Values::F32(x.as_slice()?), x.shape()[0], x.shape()[1])
+            }
+            Self::DenseF64(x) => {
+                Rows::dense(Values::F64(x.as_slice()?), x.shape()[0], x.shape()[1])
+            }
+        };
+        Ok(rows?)
+    }
+}
+
+/// Label sets as the `indptr` and `indices` of a CSR indicator matrix.
+pub(super) struct LabelSetsArg<'py>(IndexArray<'py>, IndexArray<'py>);
+
+impl<'py> LabelSetsArg<'py> {
+    /// Borrows the arrays of `y`.
+    pub fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(
+            Either::take(y, "indptr")?,
+            Either::take(y, "indices")?,
+        ))
+    }
+
+    /// The checked view.
+    pub fn label_sets(&self, n_classes: usize) -> PyResult<LabelSets<'_>> {
+        Ok(LabelSets::new(self.0.view()?, self.1.view()?, n_classes)?)
+    }
+}
