@@ -6,6 +6,10 @@
 pub mod control;
 pub mod data;
 pub mod error;
+pub mod linear;
+
+pub mod passes;
+mod simd;
 
 #[cfg(feature = "python")]
 mod python;
