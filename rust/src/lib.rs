@@ -10,6 +10,7 @@ pub mod linear;
 
 pub mod passes;
 mod simd;
+pub mod tree;
 
 #[cfg(feature = "python")]
 mod python;
