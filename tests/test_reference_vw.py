@@ -140,11 +140,11 @@ def drifting(seed, n, k, d=6):
         yield np.arange(d), (centres[y] + 0.5 * rng.normal(size=d)).astype(np.float32), y
 
 
-@pytest.mark.parametrize("T", [0, 1, 2, 3, 6])
+@pytest.mark.parametrize("T", [0, 1, 3, 6])
 @pytest.mark.parametrize("resistance", [1, 2, 4])
 def test_invariants_hold_after_every_example(T, resistance):
     """The root's own swap too, which VW gets wrong; Lemma 3's bound from R_S = 4 on."""
-    n, root_swaps = 400, 0
+    n, root_swaps = 250, 0
     for seed in range(2):
         model = LOMTree(6, T, resistance)
         for example in drifting(seed, n, k=6):

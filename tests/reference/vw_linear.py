@@ -180,9 +180,9 @@ class VWLinear:
         ``rows`` may hold several (distinct) predictors: they do not interact.
         """
         rows, y, p, h = np.asarray(rows), np.asarray(y, F), np.asarray(p, F), F(h)
-        active = self.loss.loss(p, y) > 0  # step 2: not even t and N move
-        active &= h * self.loss.gradient_squared(p, y) != 0  # nor for weight 0, or underflow
-        rows, y, p = rows[active], y[active], p[active]
+        g2 = h * self.loss.gradient_squared(p, y)
+        active = (self.loss.loss(p, y) > 0) & (g2 != 0)  # step 2; and weight 0
+        rows, y, p, g2 = rows[active], y[active], p[active], g2[active]
         if len(rows) == 0:
             return
         idx, x = self.with_constant(idx, x)
@@ -191,7 +191,7 @@ class VWLinear:
         ax = np.where(tiny, X_MIN, np.abs(x))
         x2 = ax * ax
 
-        self.G[at] += (h * self.loss.gradient_squared(p, y))[:, None] * x2  # step 3
+        self.G[at] += g2[:, None] * x2  # step 3
 
         w, s = self.w[at], self.s[at]  # step 4
         grown = ax > s
