@@ -10,6 +10,7 @@ pub mod linear;
 pub mod lomtree;
 pub mod model;
 pub mod passes;
+pub mod progressive;
 mod simd;
 mod threads;
 pub mod topk;

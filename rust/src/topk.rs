@@ -34,7 +34,9 @@ impl TopK {
                 _ => return,
             }
         }
-        let at = self.best.partition_point(|&other| ahead(other, (label, score)));
+        let at = self
+            .best
+            .partition_point(|&other| ahead(other, (label, score)));
         self.best.insert(at, (label, score));
         self.best.truncate(self.k);
     }

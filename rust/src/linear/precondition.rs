@@ -58,7 +58,11 @@ impl Preconditioner {
             *square += importance * x * x;
             // A value so small that its square vanishes does not move anything.
             let step = if *square > 0.0 {
-                x / square.sqrt().sqrt()
+                dimension += x * x / *square;
+                match self.power {
+                    Power::Quarter => x / square.sqrt().sqrt(),
+                    Power::Half => x / square.sqrt(),
+                }
             } else {
                 0.0
             };

@@ -296,6 +296,50 @@ impl Arena {
         }
     }
 
+    /// Whether the invariants hold; if not, which does not. Also what keeps a
+    /// made-up model file from sending a walk out of bounds or round in circles.
+    pub fn check(&self, n_regressors: usize) -> Result<(), String> {
+        let n = self.nodes.len();
+        if self.root.at() >= n || self.node(self.root).parent.is_some() {
+            return Err("the root is not a root".into());
+        }
+        if n != 2 * self.n_internal as usize + 1 {
+            return Err(format!("{n} nodes with {} internal ones", self.n_internal));
+        }
+        let mut taken = vec![false; n_regressors];
+        let mut reached = 0;
+        let mut next = vec![self.root];
+        while let Some(id) = next.pop() {
+            reached += 1;
+            let node = self.node(id);
+            if node.is_leaf() {
+                continue;
+            }
+            for child in [node.left, node.right] {
+                // Each child names its only parent, so no node is met twice.
+                if child.at() >= n || self.node(child).parent != id || node.left == node.right {
+                    return Err(format!("node {} has a child that is not its own", id.0));
+                }
+                next.push(child);
+            }
+            let smaller = self.node(node.left).size.min(self.node(node.right).size);
+            if node.size.to_bits() != smaller.to_bits() {
+                return Err(format!(
+                    "node {} does not know the size of its smallest leaf",
+                    id.0
+                ));
+            }
+            match taken.get_mut(node.regressor as usize) {
+                Some(taken) if !*taken => *taken = true,
+                _ => return Err(format!("node {} has no regressor of its own", id.0)),
+            }
+        }
+        if reached != n {
+            return Err(format!("{reached} of {n} nodes can be reached"));
+        }
+        Ok(())
+    }
+
     /// Nodes in breadth-first order with their depths.
     pub fn breadth_first(&self) -> Vec<(NodeId, u32)> {
         let mut order = vec![(self.root, 0)];

@@ -81,8 +81,11 @@ fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec
         return vec![(node.top, 1.0)];
     }
     let all = node.arrivals + if parent.is_empty() { 0.0 } else { weight };
-    let mut counts: Vec<(u32, f64)> =
-        node.labels.iter().map(|(label, stat)| (label, stat.arrivals)).collect();
+    let mut counts: Vec<(u32, f64)> = node
+        .labels
+        .iter()
+        .map(|(label, stat)| (label, stat.arrivals))
+        .collect();
     counts.sort_unstable_by_key(|&(label, _)| label);
     if weight > 0.0 {
         let known = counts.len();
@@ -98,7 +101,14 @@ fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec
         .into_iter()
         .map(|(label, count)| {
             let share = (count / all) as f32;
-            (label, if label == node.top { share.next_up() } else { share })
+            (
+                label,
+                if label == node.top {
+                    share.next_up()
+                } else {
+                    share
+                },
+            )
         })
         .collect();
     shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -135,7 +145,10 @@ impl FrozenTree {
                 }
             }
         };
-        self.steps.push(Step { next: left, weights });
+        self.steps.push(Step {
+            next: left,
+            weights,
+        });
     }
 
     /// Padded number of columns, for [`PathExample::settle`].

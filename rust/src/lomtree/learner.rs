@@ -5,7 +5,8 @@ use crate::control::Control;
 use crate::data::{Preparation, RowBuffer, Rows};
 use crate::error::Result;
 use crate::linear::Span;
-use crate::passes::{Batch, Online, Targets};
+use crate::passes::{Batch, Online};
+use crate::progressive::Mistakes;
 use crate::tree::{NodeId, PathExample, Regressors};
 
 /// One tree and all it needs to go on learning.
@@ -22,24 +23,6 @@ pub struct Tree {
     pub(super) arena: Arena,
     pub(super) regressors: Regressors,
     pub(super) progress: Mistakes,
-}
-
-/// Progressive validation: each example is predicted before it is learned.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Mistakes {
-    /// Examples learned.
-    pub examples: u64,
-    /// Their importance.
-    pub weight: f64,
-    /// Importance of those predicted wrongly.
-    pub wrong: f64,
-}
-
-impl Mistakes {
-    /// Share predicted wrongly, before anything was learned from them.
-    pub fn loss(&self) -> Option<f64> {
-        (self.weight > 0.0).then(|| self.wrong / self.weight)
-    }
 }
 
 impl Tree {
@@ -87,9 +70,9 @@ impl Tree {
             let target = if node.mean() > lean { -1.0 } else { 1.0 };
             let age = node.trained as f32 / example.dimension();
             let step = importance * self.rate / (1.0 + self.decay * age).sqrt();
-            let scores =
-                self.regressors
-                    .learn(node.regressor, example, target, step, importance);
+            let scores = self
+                .regressors
+                .learn(node.regressor, example, target, step, importance);
             node.fold(label, self.params.clamped(scores.raw), weight);
             let next = node.child(scores.after);
             if answer.is_none() {
@@ -160,7 +143,12 @@ impl Tree {
 
     /// Bytes of weights and label tables.
     pub fn bytes(&self) -> usize {
-        let labels: usize = self.arena.nodes.iter().map(|node| node.labels.bytes()).sum();
+        let labels: usize = self
+            .arena
+            .nodes
+            .iter()
+            .map(|node| node.labels.bytes())
+            .sum();
         self.regressors.bytes() + labels
     }
 }
@@ -173,9 +161,7 @@ impl Online for Tree {
         _clock: f64,
         control: &Control,
     ) -> Result<()> {
-        let Targets::One(labels) = batch.targets else {
-            return Err(crate::Error::data("LOMtree learns one label per row, got label sets"));
-        };
+        let labels = batch.one_label_each("LOMtree")?.as_slice();
         let mut example = PathExample::default();
         let mut scratch = RowBuffer::default();
         for chunk in order.chunks(Control::CHUNK) {
@@ -187,13 +173,9 @@ impl Online for Tree {
                 self.preparation.read(&batch.rows, i, &mut example.row);
                 let importance = batch.weight(i);
                 self.regressors.prepare(&mut example, importance);
-                let label = labels.as_slice()[i];
+                let label = labels[i];
                 let answer = self.learn_one(&example, label, importance);
-                self.progress.examples += 1;
-                self.progress.weight += f64::from(importance);
-                if answer != label {
-                    self.progress.wrong += f64::from(importance);
-                }
+                self.progress.count(answer != label, importance);
             }
             if let Some(loss) = self.progress.loss() {
                 control.set_loss(loss);
@@ -204,9 +186,7 @@ impl Online for Tree {
     }
 
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
-        let Targets::One(labels) = batch.targets else {
-            return Err(crate::Error::data("LOMtree learns one label per row, got label sets"));
-        };
+        let labels = batch.one_label_each("LOMtree")?.as_slice();
         let frozen = self.freeze();
         let mut example = PathExample::default();
         let (mut all, mut wrong) = (0.0, 0.0);
@@ -216,7 +196,7 @@ impl Online for Tree {
             example.settle(frozen.width());
             let weight = f64::from(batch.weight(i));
             all += weight;
-            if frozen.answer(frozen.leaf(&example)) != labels.as_slice()[i] {
+            if frozen.answer(frozen.leaf(&example)) != labels[i] {
                 wrong += weight;
             }
         }

@@ -2,10 +2,10 @@
 //! labels or weights, and the regressors along a path.
 
 mod path;
+mod persist;
 mod table;
 mod weights;
 
-pub(crate) use path::Kind;
 pub use path::{padded, PathExample, Regressors, Scores};
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;

@@ -60,15 +60,36 @@ impl PathExample {
     #[inline]
     pub fn dot(&self, weights: &Weights<f32>) -> f32 {
         match weights {
-            Weights::Row(row) if self.is_spread => dot(&self.spread, row),
-            weights => {
-                let mut sum = 0.0;
-                weights.visit(&self.row.columns, |entry, w| {
-                    sum += w * self.row.values[entry]
-                });
-                sum
+            Weights::Row(row) => self.dot_row(row),
+            Weights::Table(table) => self.dot_slots(table.slots()),
+        }
+    }
+
+    /// Product with weights in a full row.
+    #[inline]
+    pub fn dot_row(&self, row: &[f32]) -> f32 {
+        if self.is_spread {
+            return dot(&self.spread, row);
+        }
+        let mut sum = 0.0;
+        for (&column, &x) in self.row.columns.iter().zip(&self.row.values) {
+            sum += row[column as usize] * x;
+        }
+        sum
+    }
+
+    /// Product with weights in the slots of a table.
+    #[inline]
+    pub fn dot_slots(&self, slots: &[Slot<f32>]) -> f32 {
+        let mut sum = 0.0;
+        if !slots.is_empty() {
+            for (&column, &x) in self.row.columns.iter().zip(&self.row.values) {
+                if let Some(w) = lookup(slots, column) {
+                    sum += w * x;
+                }
             }
         }
+        sum
     }
 
     #[inline]
@@ -143,7 +164,7 @@ impl Regressors {
     /// None yet; for examples of `width` columns.
     pub fn new(optimizer: Optimizer, loss: Loss, width: usize) -> Self {
         let kind = match optimizer {
-            Optimizer::Pn => Kind::Pn(Preconditioner::new(Power::Half, width), Vec::new()),
+            Optimizer::Pn => Kind::Pn(Preconditioner::new(Power::Half, padded(width)), Vec::new()),
             Optimizer::Sgd => Kind::Sgd(Vec::new()),
             Optimizer::Adagrad => Kind::Adagrad(Vec::new()),
             Optimizer::Nag => Kind::Nag(Span::default(), Vec::new()),
@@ -165,6 +186,17 @@ impl Regressors {
 
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// The loss.
+    pub fn loss(&self) -> Loss {
+        self.loss
+    }
+
+    /// Whether `other` has the same optimiser, loss and width.
+    pub fn same_kind(&self, other: &Self) -> bool {
+        std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
+            && (self.loss, self.width) == (other.loss, other.width)
     }
 
     /// Padded number of columns.
