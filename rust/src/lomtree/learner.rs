@@ -44,7 +44,11 @@ impl Tree {
     /// Learns one example that `regressors.prepare` has been given. Returns
     /// what the tree would have answered before.
     fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> u32 {
-        let weight = f64::from(importance);
+        let weight = if self.params.weighted_counts {
+            f64::from(importance)
+        } else {
+            1.0
+        };
         // What the answer must be judged by is the tree as it was before this
         // example: as soon as learning changes the way, the old way is walked
         // to its end.

@@ -39,6 +39,9 @@ pub struct Params {
     pub reset_recycled: bool,
     /// Scores enter the label means cut to [-clamp, clamp], if given.
     pub score_clamp: Option<f64>,
+    /// Whether importances count in the tree's statistics as they do in the
+    /// regressors. Vowpal Wabbit counts every example as one there.
+    pub weighted_counts: bool,
     /// How many examples the parent's histogram counts for in a leaf's answer.
     pub leaf_smoothing: f64,
     /// Number of trees.
