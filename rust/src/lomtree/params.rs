@@ -23,8 +23,8 @@ pub struct Params {
     /// Step size of a router that has seen nothing yet.
     pub learning_rate: f64,
     /// How fast a router's steps shrink: after n trainings the step for an
-    /// example of effective dimension d is rate / sqrt(1 + decay * n / d).
-    /// 0: they do not.
+    /// example of effective dimension d is
+    /// rate / sqrt(1 + decay * n / (4 + 0.03 d)). 0: they do not.
     pub decay: f64,
     /// T of the paper as a multiple of (classes - 1).
     pub nodes_per_class: f64,
