@@ -6,6 +6,7 @@
 pub mod control;
 pub mod data;
 pub mod error;
+pub mod text;
 
 #[cfg(feature = "python")]
 mod python;
