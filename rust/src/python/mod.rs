@@ -4,6 +4,7 @@
 mod arrays;
 mod errors;
 mod run;
+mod text;
 
 use pyo3::prelude::*;
 
@@ -13,6 +14,11 @@ use pyo3::prelude::*;
 mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
+    #[pymodule_export]
+    use super::text::{
+        load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
+        XmcStream,
+    };
 
     use pyo3::prelude::*;
 
