@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,8 @@ def load_svmlight(
 
     See Also
     --------
-    sklearn.datasets.load_svmlight_file : The same format, slower; sums
-        repeated indices, where this function refuses them.
+    sklearn.datasets.load_svmlight_file : The same format; refuses
+        unsorted indices, which this function sorts.
 
     Examples
     --------
@@ -162,7 +163,8 @@ def iter_xmc(
     ------
     ValueError, OSError
         As for :func:`load_xmc`: for options and missing files at the call, for
-        a bad line after the batches before it.
+        a bad line after the batches before it, or at the call if the first of
+        two readings comes upon it.
 
     Examples
     --------
@@ -220,7 +222,8 @@ def iter_svmlight(
     ------
     ValueError, OSError
         As for :func:`load_svmlight`: for options and missing files at the call,
-        for a bad line after the batches before it.
+        for a bad line after the batches before it, or at the call if the file
+        is read twice.
 
     Notes
     -----
@@ -274,7 +277,8 @@ or list of label lists
     Raises
     ------
     ValueError, TypeError
-        If `X` and `y` are not as described or differ in length.
+        If `X` and `y` are not as described or differ in length, or a value is
+        not finite as a float32.
     OSError
         If the file cannot be written.
 
@@ -292,17 +296,22 @@ or list of label lists
     """
     if os.fspath(path) == _STDIN:
         raise ValueError('path must be a file, got "-"; a file that may fail is no stream')
+    # Whether all values are finite is left to the core, which names row and column.
     X = check_array(
-        X, accept_sparse="csr", dtype=[np.float32, np.float64], order="C", ensure_min_samples=0
+        X if hasattr(X, "dtype") or hasattr(X, "columns") else np.asarray(X),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=0,
     )
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     y = _indicator(y)
     width = y.shape[1] if n_labels is None else whole("n_labels", n_labels, 0, _MAX_INDEX)
-    if width < y.shape[1]:
-        if y.indices.size and y.indices.max() >= width:
-            raise ValueError(f"n_labels is {width}, but y has label {y.indices.max()}")
+    if y.indices.size and y.indices.max() >= width:
+        raise ValueError(f"n_labels is {width}, but y has label {y.indices.max()}")
     _core.save_xmc(path, X, y, width)
 
 
@@ -335,7 +344,7 @@ def _svmlight(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
     if not multilabel:
         return X, labels
     flat, ends = labels.astype(np.int64).tolist(), label_starts.tolist()
-    return X, [flat[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return X, [flat[start:end] for start, end in pairwise(ends)]
 
 
 def _indicator(y: Any) -> Any:

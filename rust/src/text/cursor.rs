@@ -301,7 +301,7 @@ mod tests {
         fn floats_are_the_nearest(bits: u32) {
             let value = f32::from_bits(bits);
             prop_assume!(value.is_finite());
-            for text in [format!("{value}"), format!("{value:e}"), format!("{:.9}", value)] {
+            for text in [format!("{value}"), format!("{value:e}"), format!("{value:.9}")] {
                 let read = Cursor::new(text.as_bytes(), 0).float().unwrap();
                 prop_assert_eq!(read.to_bits(), text.parse::<f32>().unwrap().to_bits());
             }

@@ -132,8 +132,8 @@ impl Format for Svmlight {
         if labels.len() > 1 {
             labels.sort_unstable_by(f64::total_cmp);
             // Sorted, so "not below the next" is "equal", of the two zeros too.
-            if let Some(pair) = labels.windows(2).find(|pair| pair[0] >= pair[1]) {
-                return Err(format!("label {} stands twice", pair[1]));
+            if let Some(at) = (1..labels.len()).find(|&at| labels[at - 1] >= labels[at]) {
+                return Err(format!("label {} stands twice", labels[at]));
             }
         }
         if self.fraction.is_none() && labels.iter().any(|&label| !is_whole(label)) {
