@@ -6,6 +6,7 @@
 pub mod control;
 pub mod data;
 pub mod error;
+<<<<<<< HEAD
 pub mod linear;
 pub mod lomtree;
 pub mod model;
@@ -15,6 +16,9 @@ mod simd;
 mod threads;
 pub mod topk;
 pub mod tree;
+=======
+pub mod text;
+>>>>>>> datasets
 
 #[cfg(feature = "python")]
 mod python;

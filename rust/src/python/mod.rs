@@ -5,6 +5,7 @@ mod arrays;
 mod errors;
 mod lomtree;
 mod run;
+mod text;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,6 +24,11 @@ mod core {
     use super::errors::{ModelFileError, UnsortedIndicesError};
     #[pymodule_export]
     use super::lomtree::LomTree;
+    #[pymodule_export]
+    use super::text::{
+        load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
+        XmcStream,
+    };
 
     use pyo3::prelude::*;
 
