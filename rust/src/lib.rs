@@ -6,19 +6,16 @@
 pub mod control;
 pub mod data;
 pub mod error;
-<<<<<<< HEAD
 pub mod linear;
 pub mod lomtree;
 pub mod model;
 pub mod passes;
 pub mod progressive;
 mod simd;
+pub mod text;
 mod threads;
 pub mod topk;
 pub mod tree;
-=======
-pub mod text;
->>>>>>> datasets
 
 #[cfg(feature = "python")]
 mod python;

@@ -1,6 +1,9 @@
 //! The binding: converts arguments, leaves the interpreter while the core
 //! works, maps errors. No algorithm lives here.
 
+// pyo3 hands arguments over by value, and X is what scikit-learn calls it.
+#![allow(clippy::needless_pass_by_value, non_snake_case)]
+
 mod arrays;
 mod errors;
 mod lomtree;

@@ -369,7 +369,7 @@ impl Regressors {
 fn own_dot<S: Copy + Default>(weights: &Weights<S>, row: &RowBuffer, w: impl Fn(S) -> f32) -> f32 {
     let mut sum = 0.0;
     weights.visit(&row.columns, |entry, slot| {
-        sum += w(slot) * row.values[entry]
+        sum += w(slot) * row.values[entry];
     });
     sum
 }
