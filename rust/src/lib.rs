@@ -7,9 +7,12 @@ pub mod control;
 pub mod data;
 pub mod error;
 pub mod linear;
-
+pub mod model;
+pub mod oaa;
 pub mod passes;
 mod simd;
+mod threads;
+pub mod topk;
 
 #[cfg(feature = "python")]
 mod python;
