@@ -74,6 +74,35 @@ impl Preparation {
         })
     }
 
+    /// Whether its parts fit together, for one that was loaded.
+    pub fn is_sound(&self) -> bool {
+        let n = self.n_features;
+        let standard = self.scaling == Scaling::Standard;
+        self.scaling != Scaling::Auto
+            && n < u32::MAX as usize
+            && self
+                .n_bits
+                .is_none_or(|bits| (1..=31).contains(&bits) && !standard)
+            && self.moments.is_some() == standard
+            && self.moments.as_ref().is_none_or(|moments| {
+                let Moments {
+                    n: _,
+                    mean,
+                    square,
+                    rate,
+                    dense,
+                } = moments;
+                [mean, square, rate, dense]
+                    .iter()
+                    .all(|part| part.len() == n)
+            })
+    }
+
+    /// Number of columns of the rows it was made for.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
     /// Number of columns of an example, the constant among them.
     pub fn width(&self) -> usize {
         self.n_bits.map_or(self.n_features, |bits| 1 << bits) + 1

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod errors;
+mod oaa;
 mod run;
 
 use pyo3::prelude::*;
@@ -13,6 +14,9 @@ use pyo3::prelude::*;
 mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
+
+    #[pymodule_export]
+    use super::oaa::PyOaa;
 
     use pyo3::prelude::*;
 
