@@ -6,7 +6,11 @@
 
 mod arrays;
 mod errors;
+<<<<<<< HEAD
 mod lomtree;
+=======
+mod oaa;
+>>>>>>> oaa
 mod run;
 mod text;
 
@@ -32,6 +36,9 @@ mod core {
         load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
         XmcStream,
     };
+
+    #[pymodule_export]
+    use super::oaa::PyOaa;
 
     use pyo3::prelude::*;
 
