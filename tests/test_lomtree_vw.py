@@ -21,6 +21,7 @@ PARAMS = {
     "weighted_counts": False,
     "score_clamp": None,
     "split_threshold": 1.0,
+    "soft_depth": None,
     "leaf_smoothing": 0.0,
     "n_estimators": 1,
     "n_passes": 1,
