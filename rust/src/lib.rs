@@ -7,9 +7,9 @@ pub mod control;
 pub mod data;
 pub mod error;
 pub mod linear;
-<<<<<<< HEAD
 pub mod lomtree;
 pub mod model;
+pub mod oaa;
 pub mod passes;
 pub mod progressive;
 mod simd;
@@ -17,14 +17,6 @@ pub mod text;
 mod threads;
 pub mod topk;
 pub mod tree;
-=======
-pub mod model;
-pub mod oaa;
-pub mod passes;
-mod simd;
-mod threads;
-pub mod topk;
->>>>>>> oaa
 
 #[cfg(feature = "python")]
 mod python;

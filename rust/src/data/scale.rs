@@ -74,23 +74,6 @@ impl Preparation {
         })
     }
 
-<<<<<<< HEAD
-    /// Refuses what [`Self::new`] would not have made (it may come from a file).
-    pub fn check(&self) -> Result<()> {
-        let fits = |moments: &Moments| {
-            [&moments.mean, &moments.square, &moments.rate]
-                .iter()
-                .all(|column| column.len() == self.n_features)
-        };
-        let scaled = self.moments.as_ref().is_none_or(fits)
-            && self.moments.is_some() == (self.scaling == Scaling::Standard);
-        let hashed = self.n_bits.is_none_or(|bits| (1..=31).contains(&bits));
-        if scaled && hashed && self.scaling != Scaling::Auto {
-            Ok(())
-        } else {
-            Err(Error::data("the preparation of examples is inconsistent"))
-        }
-=======
     /// Whether its parts fit together, for one that was loaded.
     pub fn is_sound(&self) -> bool {
         let n = self.n_features;
@@ -107,18 +90,15 @@ impl Preparation {
                     mean,
                     square,
                     rate,
-                    dense,
+                    dense: _,
                 } = moments;
-                [mean, square, rate, dense]
-                    .iter()
-                    .all(|part| part.len() == n)
+                [mean, square, rate].iter().all(|part| part.len() == n)
             })
     }
 
     /// Number of columns of the rows it was made for.
     pub fn n_features(&self) -> usize {
         self.n_features
->>>>>>> oaa
     }
 
     /// Number of columns of an example, the constant among them.

@@ -110,7 +110,8 @@ impl Params {
     /// The depth from which on splits become harder.
     pub(super) fn soft_depth(&self, n_classes: usize) -> f64 {
         let levels = (n_classes as f64).log2();
-        self.soft_depth.map_or(f64::INFINITY, |depth| depth * levels)
+        self.soft_depth
+            .map_or(f64::INFINITY, |depth| depth * levels)
     }
 
     /// T: how many internal nodes a tree over `n_classes` may have.

@@ -6,11 +6,8 @@
 
 mod arrays;
 mod errors;
-<<<<<<< HEAD
 mod lomtree;
-=======
 mod oaa;
->>>>>>> oaa
 mod run;
 mod text;
 
