@@ -86,9 +86,17 @@ impl Tree {
             let age = node.count as f32 / (ALWAYS + PER_DIMENSION * example.dimension());
             let step = importance * self.rate / (1.0 + self.decay * age).sqrt();
             let (regressor, left, right) = (node.regressor, node.left, node.right);
+            let arena = &self.arena;
+            arena.prefetch(left);
+            arena.prefetch(right);
+            let ahead = |after: f32| {
+                let child = arena.node(if after < 0.0 { left } else { right });
+                child.labels.prefetch(label);
+                (!child.is_leaf()).then_some(child.regressor)
+            };
             let scores = self
                 .regressors
-                .learn(regressor, example, target, step, importance);
+                .learn(regressor, example, target, step, importance, ahead);
             let node = self.arena.node_mut(j);
             node.fold(place, self.params.clamped(scores.raw), weight);
             let next = if scores.after < 0.0 { left } else { right };
