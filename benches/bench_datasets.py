@@ -28,8 +28,9 @@ def files(tmp_path_factory):
     X, y = make_xmc(ROWS, 200_000, 10_000, random_state=0)
     long, short = root / "long.svm", root / "short.svm"
     dump_svmlight_file(X, y, str(long), zero_based=False)
+    X = X.astype(np.float64)
     X.data = np.round(X.data, 4)
-    dump_svmlight_file(X.astype(np.float64).round(4), y, str(short), zero_based=False)
+    dump_svmlight_file(X, y, str(short), zero_based=False)
     paths = {"plain": long, "short": short, "gz": root / "a.gz", "xz": root / "a.xz"}
     with open(long, "rb") as text, gzip.open(paths["gz"], "wb", 6) as packed:
         shutil.copyfileobj(text, packed)

@@ -305,7 +305,7 @@ or list of label lists
         ensure_all_finite=False,
         ensure_min_samples=0,
     )
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if not getattr(X, "has_canonical_format", True):
         X = X.copy()
         X.sum_duplicates()
     y = _indicator(y)
@@ -349,7 +349,7 @@ def _svmlight(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
 
 def _indicator(y: Any) -> Any:
     """Any form of y as a CSR indicator with sorted indices and no zeros."""
-    if sparse.issparse(y):
+    if hasattr(y, "tocsr"):
         return _checked_indicator(y.tocsr(copy=True))
     if isinstance(y, (list, tuple)) and any(np.ndim(row) > 0 for row in y):
         sets = [np.unique(_labels(row, at)) for at, row in enumerate(y)]
