@@ -245,11 +245,11 @@ def iter_svmlight(
     (1, 3) [1.]
     """
     batch_size = whole("batch_size", batch_size, 1)
-    options = _svmlight_options(zero_based, n_features, multilabel)
-    if None in options:
+    base, width, sets = _svmlight_options(zero_based, n_features, multilabel)
+    if base is None or width is None or sets is None:
         _refuse_stdin(path, "zero_based, n_features and multilabel")
-        options = _core.scan_svmlight(path, *options)
-    stream = _core.SvmlightStream(path, batch_size, *options)
+        base, width, sets = _core.scan_svmlight(path, base, width, sets)
+    stream = _core.SvmlightStream(path, batch_size, base, width, sets)
     return map(_svmlight, iter(stream.next, None))
 
 

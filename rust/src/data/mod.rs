@@ -1,11 +1,12 @@
 //! The way of the data: borrowed memory, checked once, then read row by row.
 //!
-//! `Rows` (numpy or scipy memory, or text just parsed) -> `Scaler` ->
-//! `Example` (f32, bias appended, sparse or dense whichever is cheaper) ->
-//! learner.
+//! `Rows` (numpy or scipy memory, or text just parsed) -> `Preparation` (hash,
+//! scale, append the constant) -> `RowBuffer`, the example -> learner.
 
 mod labels;
 mod rows;
+mod scale;
 
 pub use labels::{LabelSets, Labels};
 pub use rows::{Indices, RowBuffer, Rows, Values};
+pub use scale::{Preparation, Scaling};

@@ -1,0 +1,216 @@
+//! Losses and their importance-aware steps.
+//!
+//! Karampatziakis & Langford, "Online importance weight aware updates" (UAI
+//! 2011): instead of one gradient step of size `a`, follow the gradient flow
+//! for time `a` along the fixed direction `d`, in closed form.
+
+use serde::{Deserialize, Serialize};
+
+/// Loss of a prediction `p` for a target `y`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// (y - p)^2
+    Squared,
+    /// ln(1 + exp(-y p)), y = +-1
+    Logistic,
+    /// |y - p| / 2, the quantile loss at one half
+    Quantile,
+    /// max(0, 1 - y p), y = +-1
+    Hinge,
+    /// max(0, 1 - y p)^2 / 2, y = +-1
+    SquaredHinge,
+}
+
+impl Loss {
+    /// How far to go along a direction `d` whose product with the example is
+    /// `ppu` ("prediction change per unit"), for a step size times importance of `a`.
+    #[inline]
+    pub fn step(self, y: f32, p: f32, a: f32, ppu: f32) -> f32 {
+        // Below this the closed forms lose their digits; their limits are used.
+        const SMALL: f32 = 1e-6;
+        match self {
+            Self::Squared => {
+                if a * ppu < SMALL {
+                    2.0 * (y - p) * a
+                } else {
+                    (y - p) * -(-2.0 * a * ppu).exp_m1() / ppu
+                }
+            }
+            Self::Quantile => {
+                let gap = y - p;
+                if gap == 0.0 {
+                    return 0.0;
+                }
+                let step = 0.5 * a * gap.signum();
+                if step * ppu * gap.signum() < gap.abs() {
+                    step
+                } else {
+                    gap / ppu
+                }
+            }
+            Self::Logistic => {
+                let margin = f64::from(y * p);
+                let d = margin.exp();
+                if a * ppu < SMALL {
+                    return y * a / (1.0 + d as f32);
+                }
+                let z = f64::from(a) * f64::from(ppu) + margin + d;
+                (-(f64::from(y) * lambert_w_of_exp_minus(z) + f64::from(p)) / f64::from(ppu)) as f32
+            }
+            Self::Hinge => {
+                let gap = 1.0 - y * p;
+                if gap <= 0.0 {
+                    0.0
+                } else {
+                    y * a.min(gap / ppu)
+                }
+            }
+            Self::SquaredHinge => {
+                let gap = 1.0 - y * p;
+                if gap <= 0.0 {
+                    0.0
+                } else if a * ppu < SMALL {
+                    y * gap * a
+                } else {
+                    y * gap * -(-a * ppu).exp_m1() / ppu
+                }
+            }
+        }
+    }
+
+    /// The square of the loss's slope in `p`.
+    #[inline]
+    pub fn slope_squared(self, y: f32, p: f32) -> f32 {
+        match self {
+            Self::Squared => 4.0 * (y - p) * (y - p),
+            Self::Quantile => {
+                if y == p {
+                    0.0
+                } else {
+                    0.25
+                }
+            }
+            Self::Logistic => {
+                let slope = 1.0 / (1.0 + (y * p).exp());
+                slope * slope
+            }
+            Self::Hinge => {
+                if y * p < 1.0 {
+                    1.0
+                } else {
+                    0.0
+                }
+            }
+            Self::SquaredHinge => {
+                let gap = (1.0 - y * p).max(0.0);
+                gap * gap
+            }
+        }
+    }
+
+    /// Whether the loss is zero, so that there is nothing to learn.
+    #[inline]
+    pub fn is_satisfied(self, y: f32, p: f32) -> bool {
+        match self {
+            Self::Squared | Self::Quantile => y.to_bits() == p.to_bits(),
+            Self::Logistic => false,
+            Self::Hinge | Self::SquaredHinge => y * p >= 1.0,
+        }
+    }
+}
+
+/// `W(exp(z)) - z`, W being Lambert's function: the root `w` of w + ln w = z, less z.
+fn lambert_w_of_exp_minus(z: f64) -> f64 {
+    // A start good to a few per cent everywhere, then Newton's steps on w + ln w.
+    let mut w = if z >= 1.0 {
+        z - z.ln().max(0.0) * z / (1.0 + z)
+    } else {
+        z.exp() / (1.0 + z.exp())
+    };
+    for _ in 0..6 {
+        let next = w * (1.0 + z - w.ln()) / (1.0 + w);
+        if (next - w).abs() <= 1e-14 * w {
+            w = next;
+            break;
+        }
+        w = next;
+    }
+    w - z
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Loss; 5] = [
+        Loss::Squared,
+        Loss::Logistic,
+        Loss::Quantile,
+        Loss::Hinge,
+        Loss::SquaredHinge,
+    ];
+
+    fn slope(loss: Loss, y: f64, p: f64) -> f64 {
+        match loss {
+            Loss::Squared => 2.0 * (p - y),
+            Loss::Logistic => -y / (1.0 + (y * p).exp()),
+            Loss::Quantile => 0.5 * (p - y).signum() * f64::from(u8::from(p != y)),
+            Loss::Hinge => {
+                if y * p < 1.0 {
+                    -y
+                } else {
+                    0.0
+                }
+            }
+            Loss::SquaredHinge => -y * (1.0 - y * p).max(0.0),
+        }
+    }
+
+    /// The step is the end of the gradient flow dp/dt = -ppu * slope(p).
+    #[test]
+    fn steps_follow_the_gradient_flow() {
+        for loss in ALL {
+            for y in [-1.0f64, 1.0] {
+                for p0 in [-2.5f64, -0.7, 0.0, 0.3, 1.8] {
+                    for a in [0.01f64, 0.5, 3.0] {
+                        for ppu in [0.2f64, 1.0, 4.0] {
+                            let n = 200_000;
+                            let (mut p, dt) = (p0, a / f64::from(n));
+                            for _ in 0..n {
+                                let next = p - dt * ppu * slope(loss, y, p);
+                                let kink = matches!(loss, Loss::Hinge | Loss::Quantile);
+                                // At a kink the flow rests.
+                                p = if kink && (next - y) * (p - y) < 0.0 {
+                                    y
+                                } else {
+                                    next
+                                };
+                            }
+                            let step = loss.step(y as f32, p0 as f32, a as f32, ppu as f32);
+                            let got = p0 + f64::from(step) * ppu;
+                            assert!(
+                                (got - p).abs() < 2e-4,
+                                "{loss:?} y={y} p={p0} a={a} ppu={ppu}: {got} not {p}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_steps_meet_the_closed_form() {
+        for loss in ALL {
+            let (below, above) = (
+                loss.step(1.0, 0.3, 0.9e-6, 1.0),
+                loss.step(1.0, 0.3, 1.1e-6, 1.0),
+            );
+            assert!(
+                (below / 0.9 - above / 1.1).abs() < 2e-2 * above,
+                "{loss:?}: {below} {above}"
+            );
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Online linear regressors: what every learner here is made of.
+//!
+//! A loss says how far to step, an optimiser in which direction. The step of
+//! [`Loss::step`] never overshoots, whatever the importance of the example.
+//! How weights are stored is each learner's own affair.
+
+mod loss;
+mod nag;
+mod optimizer;
+mod precondition;
+
+pub use loss::Loss;
+pub use nag::{NagSlot, NagTotals, Span};
+pub use optimizer::Optimizer;
+pub use precondition::{Power, Preconditioner};

@@ -1,0 +1,114 @@
+//! The few loops over floats where the time goes, compiled once per
+//! instruction set and chosen at run time, so that one wheel serves all.
+//!
+//! Products and sums are rounded separately (no fused multiply-add) and every
+//! sum is taken over [`LANES`] fixed lanes, so that all variants, and with
+//! them all models, agree to the last bit on every machine.
+
+/// Lanes of every sum: one 512-bit register, two of 256 bits, four of 128.
+pub(crate) const LANES: usize = 16;
+
+/// Compiles the body for AVX-512, AVX2 and the baseline and calls the widest
+/// the machine has (the answer of the detection macro is cached by std).
+macro_rules! dispatched {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+        $(#[$meta])*
+        #[inline]
+        $vis fn $name($($arg: $type),*) $(-> $ret)? {
+            #[inline(always)]
+            #[allow(clippy::inline_always, clippy::too_many_arguments)]
+            fn body($($arg: $type),*) $(-> $ret)? $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx512($($arg: $type),*) $(-> $ret)? { body($($arg),*) }
+                #[target_feature(enable = "avx2")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx2($($arg: $type),*) $(-> $ret)? { body($($arg),*) }
+                if std::is_x86_feature_detected!("avx512f") {
+                    // SAFETY: the feature was just found on this machine.
+                    return unsafe { avx512($($arg),*) };
+                }
+                if std::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the feature was just found on this machine.
+                    return unsafe { avx2($($arg),*) };
+                }
+            }
+            body($($arg),*)
+        }
+    };
+}
+pub(crate) use dispatched;
+
+/// Asks for the cache line that `place` lies in, ahead of its use: the nodes of
+/// a path lie far apart, and waiting for each in turn is what a tree costs.
+#[inline]
+pub(crate) fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing that the program could see.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// Adds up the lanes pairwise, in a fixed order.
+#[inline]
+fn fold(mut lanes: [f32; LANES]) -> f32 {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] += lanes[i + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+dispatched! {
+    /// Sum of products of two slices of one length, a multiple of [`LANES`].
+    pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+        let mut lanes = [0.0f32; LANES];
+        let (a, _) = a.as_chunks::<LANES>();
+        let (b, _) = b.as_chunks::<LANES>();
+        for (a, b) in a.iter().zip(b) {
+            for lane in 0..LANES {
+                lanes[lane] += a[lane] * b[lane];
+            }
+        }
+        fold(lanes)
+    }
+}
+
+dispatched! {
+    /// `y += a * x` over two slices of one length, a multiple of [`LANES`].
+    pub(crate) fn axpy(a: f32, x: &[f32], y: &mut [f32]) {
+        let (x, _) = x.as_chunks::<LANES>();
+        let (y, _) = y.as_chunks_mut::<LANES>();
+        for (x, y) in x.iter().zip(y) {
+            for lane in 0..LANES {
+                y[lane] += a * x[lane];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dot_and_axpy_agree_with_the_obvious() {
+        let a: Vec<f32> = (0..48u8).map(|i| f32::from(i) - 20.0).collect();
+        let mut b: Vec<f32> = (0..48u8).map(|i| f32::from(i % 7)).collect();
+        // Whole numbers: every order of summation is exact.
+        let plain: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+        assert_eq!(dot(&a, &b).to_bits(), plain.to_bits());
+        let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| b + 3.0 * a).collect();
+        axpy(3.0, &a, &mut b);
+        assert_eq!(b, expected);
+    }
+}
