@@ -7,7 +7,7 @@ pub mod control;
 pub mod data;
 pub mod error;
 pub mod linear;
-
+pub mod model;
 pub mod passes;
 mod simd;
 

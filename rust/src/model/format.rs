@@ -1,0 +1,323 @@
+//! Bundles as bytes and as files; the layout is in the module's head.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::Path;
+
+use crc32fast::Hasher;
+use safetensors::tensor::{Metadata, TensorInfo};
+
+use super::array::Array;
+use super::bundle::{Bundle, Head, UNNAMED};
+use crate::error::{Error, Result};
+
+/// The newest version of the file format this crate reads, and the one it writes.
+pub const VERSION: u32 = 1;
+
+/// Not text (the first byte), and broken by any conversion of line ends.
+const MAGIC: [u8; 8] = *b"\x89XMTREE\n";
+/// Magic, version, padding, length of the body.
+const HEADER: u64 = 24;
+/// The checksum.
+const TRAILER: u64 = 4;
+/// What safetensors allows its own header to be.
+const MAX_INDEX: u64 = 100_000_000;
+/// The one entry of the body's `__metadata__`.
+const HEAD_KEY: &str = "xmtree";
+
+type Streamed<T> = std::result::Result<T, Trouble>;
+
+/// What can go wrong while bytes stream; the caller knows the file's name.
+enum Trouble {
+    System(io::Error),
+    Contents(String),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // The length was compared first, so the file shrank since.
+            ErrorKind::UnexpectedEof => Self::contents("damaged model: it ends too early"),
+            _ => Self::System(error),
+        }
+    }
+}
+
+impl Trouble {
+    fn contents(what: impl Into<String>) -> Self {
+        Self::Contents(what.into())
+    }
+
+    fn in_file(self, name: &str) -> Error {
+        match self {
+            Self::System(error) => Error::io(name, error),
+            Self::Contents(what) => Error::ModelFile(format!("{name}: {what}")),
+        }
+    }
+}
+
+impl Bundle {
+    /// The bytes of a model file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes)
+            .map_err(|trouble| trouble.in_file(UNNAMED))?;
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of a model file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::decode(bytes, bytes.len() as u64, UNNAMED).map_err(|trouble| trouble.in_file(UNNAMED))
+    }
+
+    /// Writes a model file, whole or not at all: whatever stood there before
+    /// stays until the new file is safely on the disk.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        self.write_file(path)
+            .map_err(|trouble| trouble.in_file(&path.to_string_lossy()))
+    }
+
+    /// Reads a model file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.to_string_lossy();
+        Self::read_file(path, &name).map_err(|trouble| trouble.in_file(&name))
+    }
+
+    fn write_file(&self, path: &Path) -> Streamed<()> {
+        // A link stays a link: what it points to is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let standing = fs::metadata(&target).ok();
+        if standing.as_ref().is_some_and(|file| !file.is_file()) {
+            // A pipe or a device cannot be replaced, only written to; a
+            // directory fails here with the system's own words.
+            let mut file = fs::OpenOptions::new().write(true).open(&target)?;
+            return self.encode(&mut BufWriter::new(&mut file));
+        }
+        let directory = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let mut options = tempfile::Builder::new();
+        options.prefix(".xmtree-").suffix(".tmp");
+        // Like any new file, instead of tempfile's private mode.
+        #[cfg(unix)]
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        #[cfg(unix)]
+        options.permissions(mode);
+        // Removed when dropped, so on every error below.
+        let mut temporary = options.tempfile_in(directory)?;
+        if let Some(standing) = standing {
+            temporary
+                .as_file()
+                .set_permissions(standing.permissions())?;
+        }
+        self.encode(&mut BufWriter::new(temporary.as_file_mut()))?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(&target).map_err(|failed| failed.error)?;
+        // The new name must reach the disk too; some file systems cannot be asked.
+        #[cfg(unix)]
+        let _ = File::open(directory).and_then(|directory| directory.sync_all());
+        Ok(())
+    }
+
+    fn read_file(path: &Path, name: &str) -> Streamed<Self> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_file() {
+            return Self::decode(BufReader::new(file), metadata.len(), name);
+        }
+        // A pipe does not say how long it is.
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Self::decode(bytes.as_slice(), bytes.len() as u64, name)
+    }
+
+    fn encode(&self, writer: &mut impl Write) -> Streamed<()> {
+        let index = self.index()?;
+        let mut writer = Summing::new(writer);
+        writer.write_all(&MAGIC)?;
+        writer.write_all(&VERSION.to_le_bytes())?;
+        writer.write_all(&[0; 4])?;
+        let data: usize = self.arrays.values().map(|a| a.len() * a.width()).sum();
+        writer.write_all(&(8 + index.len() as u64 + data as u64).to_le_bytes())?;
+        writer.write_all(&(index.len() as u64).to_le_bytes())?;
+        writer.write_all(&index)?;
+        for (_, array) in self.in_file_order() {
+            array.write_to(&mut writer)?;
+        }
+        let checksum = writer.hasher.finalize();
+        writer.inner.write_all(&checksum.to_le_bytes())?;
+        Ok(writer.inner.flush()?)
+    }
+
+    /// Wide elements first, so that all arrays are aligned; then by name.
+    fn in_file_order(&self) -> Vec<(&String, &Array)> {
+        let mut arrays: Vec<_> = self.arrays.iter().collect();
+        arrays.sort_by_key(|(_, array)| std::cmp::Reverse(array.width()));
+        arrays
+    }
+
+    /// The JSON header of the body.
+    fn index(&self) -> Streamed<Vec<u8>> {
+        let unwritable = |why: String| Trouble::contents(format!("cannot be written: {why}"));
+        let head = serde_json::to_string(&Head {
+            kind: self.kind.clone(),
+            meta: self.meta.clone(),
+        })
+        .map_err(|error| unwritable(error.to_string()))?;
+        let mut offset = 0;
+        let mut infos = Vec::with_capacity(self.arrays.len());
+        for (name, array) in self.in_file_order() {
+            let start = offset;
+            offset += array.len() * array.width();
+            let info = TensorInfo {
+                dtype: array.dtype(),
+                shape: vec![array.len()],
+                data_offsets: (start, offset),
+            };
+            infos.push((name.clone(), info));
+        }
+        let index = Metadata::new(Some(HashMap::from([(HEAD_KEY.into(), head)])), infos)
+            .map_err(|error| unwritable(error.to_string()))?;
+        let mut index =
+            serde_json::to_vec(&index).map_err(|error| unwritable(error.to_string()))?;
+        index.resize(index.len().next_multiple_of(8), b' ');
+        if index.len() as u64 > MAX_INDEX {
+            return Err(unwritable(format!(
+                "its metadata takes {} bytes, at most {MAX_INDEX} are allowed",
+                index.len()
+            )));
+        }
+        Ok(index)
+    }
+
+    /// Reads a model of `len` bytes. Every length read from the file is compared
+    /// with `len` before anything is allocated for it.
+    fn decode(reader: impl Read, len: u64, name: &str) -> Streamed<Self> {
+        let mut reader = Summing::new(reader);
+        let body = read_header(&mut reader, len)?;
+        let index_len = u64::from_le_bytes(read_bytes(&mut reader)?);
+        if index_len > MAX_INDEX || index_len > body - 8 {
+            return Err(damaged("the length of its index is impossible"));
+        }
+        let mut index = Vec::new();
+        (&mut reader).take(index_len).read_to_end(&mut index)?;
+        let index: Metadata = serde_json::from_slice(&index)
+            .map_err(|error| damaged(&format!("its index cannot be read ({error})")))?;
+        if index.data_len() as u64 != body - 8 - index_len {
+            return Err(damaged("its arrays do not fill it"));
+        }
+        let mut arrays = BTreeMap::new();
+        for name in index.offset_keys() {
+            let array = match index.info(&name) {
+                Some(info) if info.shape.len() == 1 => {
+                    Array::read_from(info.dtype, info.shape[0], &mut reader)?
+                }
+                _ => None,
+            };
+            let array =
+                array.ok_or_else(|| damaged(&format!("array {name:?} is of no known type")))?;
+            arrays.insert(name, array);
+        }
+        let checksum = reader.hasher.clone().finalize();
+        if u32::from_le_bytes(read_bytes(&mut reader)?) != checksum {
+            return Err(damaged("its checksum does not match its contents"));
+        }
+        let head = index.metadata().as_ref().and_then(|m| m.get(HEAD_KEY));
+        let head = head.ok_or_else(|| damaged("it has no metadata"))?;
+        let Head { kind, meta } = serde_json::from_str(head)
+            .map_err(|error| damaged(&format!("its metadata cannot be read ({error})")))?;
+        Ok(Self {
+            kind,
+            meta,
+            arrays,
+            origin: name.into(),
+        })
+    }
+}
+
+/// Checks the header against the length of the file, gives that of the body.
+fn read_header(reader: &mut impl Read, len: u64) -> Streamed<u64> {
+    let foreign = || Trouble::contents("not an xmtree model, or damaged at its very beginning");
+    if len == 0 {
+        return Err(Trouble::contents("empty, where a model was expected"));
+    }
+    if len < HEADER + 8 + TRAILER {
+        let mut start = Vec::new();
+        reader.take(MAGIC.len() as u64).read_to_end(&mut start)?;
+        return Err(if MAGIC.starts_with(&start) {
+            damaged(&format!("it ends after {len} bytes"))
+        } else {
+            foreign()
+        });
+    }
+    if read_bytes(reader)? != MAGIC {
+        return Err(foreign());
+    }
+    let version = u32::from_le_bytes(read_bytes(reader)?);
+    if version > VERSION {
+        return Err(Trouble::contents(format!(
+            "model of format version {version}, this xmtree reads up to {VERSION}; \
+             upgrade xmtree to load it"
+        )));
+    }
+    if version == 0 {
+        return Err(damaged("its format version is 0"));
+    }
+    let _padding: [u8; 4] = read_bytes(reader)?;
+    let body = u64::from_le_bytes(read_bytes(reader)?);
+    let expected = body.checked_add(HEADER + TRAILER);
+    if expected != Some(len) || body < 8 {
+        return Err(damaged(&format!(
+            "it has {len} bytes, its header promises {}",
+            expected.map_or("far more".into(), |bytes| bytes.to_string())
+        )));
+    }
+    Ok(body)
+}
+
+fn damaged(what: &str) -> Trouble {
+    Trouble::Contents(format!("damaged model: {what}; copy or save it again"))
+}
+
+fn read_bytes<const N: usize>(reader: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    reader.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Sums up what is read or written.
+struct Summing<T> {
+    inner: T,
+    hasher: Hasher,
+}
+
+impl<T> Summing<T> {
+    fn new(inner: T) -> Self {
+        Self {
+            inner,
+            hasher: Hasher::new(),
+        }
+    }
+}
+
+impl<R: Read> Read for Summing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..n]);
+        Ok(n)
+    }
+}
+
+impl<W: Write> Write for Summing<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(buffer)?;
+        self.hasher.update(&buffer[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,48 @@
+//! The container of learned models: what `save`, `load` and pickle read and
+//! write for every learner.
+//!
+//! A learner turns itself into a [`Bundle`] (flat named arrays, JSON
+//! metadata, the name of its kind) and back; see [`Persist`]. Nothing in a file
+//! is ever executed, and reading one allocates no more than its own size.
+//!
+//! # Bytes
+//!
+//! All numbers are little-endian.
+//!
+//! | offset | length | what |
+//! |---|---|---|
+//! | 0 | 8 | `89 58 4D 54 52 45 45 0A`, that is `\x89XMTREE\n` |
+//! | 8 | 4 | format version, now 1 |
+//! | 12 | 4 | zero, so that the body begins at a multiple of 8 |
+//! | 16 | 8 | n, the length of the body |
+//! | 24 | n | the body: a complete [safetensors] file |
+//! | 24 + n | 4 | CRC-32 (IEEE) of everything before it |
+//!
+//! The body's `__metadata__` has one entry, `xmtree`: a JSON object of `kind`
+//! (which learner) and `meta` (its parameters and counters). Every array has
+//! one dimension and one of the types of [`Array`]. A model inside a model, like a
+//! tree of a forest, has its arrays under `prefix/name` and its own `kind` and
+//! `meta` under the key `prefix/` of the outer `meta`.
+//!
+//! The same model always gives the same bytes. A reader refuses versions above its
+//! own; an incompatible change of the layout, or of what a learner stores,
+//! raises [`VERSION`].
+//!
+//! # Cost
+//!
+//! Reading and writing stream: beside the arrays themselves they hold one
+//! buffer of some kilobytes and the safetensors header.
+//!
+//! [safetensors]: https://github.com/huggingface/safetensors
+
+mod array;
+mod bundle;
+mod format;
+mod persist;
+#[cfg(test)]
+mod tests;
+
+pub use array::{Array, Element};
+pub use bundle::Bundle;
+pub use format::VERSION;
+pub use persist::Persist;

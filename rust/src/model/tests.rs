@@ -1,0 +1,357 @@
+//! Round trips, and every kind of damage.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{Array, Bundle, Persist, VERSION};
+use crate::error::{Error, Result};
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Params {
+    rate: f64,
+    name: Option<String>,
+}
+
+fn params() -> Params {
+    Params {
+        rate: 0.1 + 0.2,
+        name: Some("é \"quoted\"\n".into()),
+    }
+}
+
+fn small() -> Bundle {
+    let mut inner = Bundle::new("tree");
+    inner.put("weights", vec![1.5_f32, f32::NEG_INFINITY]);
+    inner.put_meta("n_leaves", &3);
+    let mut bundle = Bundle::new("forest");
+    bundle.put("bytes", vec![1_u8, 2, 3]);
+    bundle.put("nothing", Vec::<i64>::new());
+    bundle.put("counts", vec![u64::MAX]);
+    bundle.put_meta("params", &params());
+    bundle.nest("tree0", inner);
+    bundle
+}
+
+/// The message of the `ModelFile` error that reading must give.
+fn complaint(result: Result<Bundle>) -> String {
+    match result {
+        Err(Error::ModelFile(message)) => message,
+        other => panic!("expected a ModelFile error, got {other:?}"),
+    }
+}
+
+/// Makes length and checksum fit a changed body, as an attacker would.
+fn sealed(body: &[u8]) -> Vec<u8> {
+    let mut bytes = small().to_bytes().unwrap()[..16].to_vec();
+    bytes.extend((body.len() as u64).to_le_bytes());
+    bytes.extend(body);
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    bytes
+}
+
+fn sealed_index(index: &str, data: &[u8]) -> Vec<u8> {
+    let mut body = (index.len() as u64).to_le_bytes().to_vec();
+    body.extend(index.as_bytes());
+    body.extend(data);
+    sealed(&body)
+}
+
+#[test]
+fn every_type_comes_back() {
+    let arrays = [
+        ("a", Array::U8(vec![0, 255])),
+        ("b", Array::U32(vec![u32::MAX, 1])),
+        ("c", Array::I32(vec![i32::MIN])),
+        ("d", Array::U64(vec![u64::MAX])),
+        ("e", Array::I64(vec![i64::MIN, 7, 8])),
+        ("f", Array::F32(vec![-0.0, f32::MIN_POSITIVE])),
+        ("g", Array::F64(vec![0.1, f64::INFINITY])),
+        ("h", Array::F64((0..100_000).map(f64::from).collect())),
+    ];
+    let mut bundle = Bundle::new("all");
+    for (name, array) in arrays.clone() {
+        bundle.put(name, array);
+    }
+    let bytes = bundle.to_bytes().unwrap();
+    let again = Bundle::from_bytes(&bytes).unwrap();
+    assert_eq!(again, bundle);
+    assert_eq!(again.kind(), "all");
+    assert_eq!(bytes, again.to_bytes().unwrap(), "the same bytes each time");
+}
+
+#[test]
+fn the_body_is_a_safetensors_file() {
+    let bytes = small().to_bytes().unwrap();
+    let body = safetensors::SafeTensors::deserialize(&bytes[24..bytes.len() - 4]).unwrap();
+    assert_eq!(body.tensor("counts").unwrap().data(), [255; 8]);
+    assert_eq!(body.tensor("tree0/weights").unwrap().shape(), [2]);
+}
+
+#[test]
+fn the_layout_stays() {
+    let mut bundle = Bundle::new("k");
+    bundle.put("x", vec![258_u32]);
+    let index = br#"{"__metadata__":{"xmtree":"{\"kind\":\"k\",\"meta\":{}}"},"x":{"dtype":"U32","shape":[1],"data_offsets":[0,4]}}"#;
+    let mut expected = b"\x89XMTREE\n\x01\0\0\0\0\0\0\0".to_vec();
+    let padded = index.len().next_multiple_of(8);
+    expected.extend((8 + padded as u64 + 4).to_le_bytes());
+    expected.extend((padded as u64).to_le_bytes());
+    expected.extend(index);
+    expected.resize(32 + padded, b' ');
+    expected.extend([2, 1, 0, 0]);
+    expected.extend(crc32fast::hash(&expected).to_le_bytes());
+    assert_eq!(bundle.to_bytes().unwrap(), expected);
+}
+
+#[test]
+fn taking_moves_out_and_names_what_is_wrong() {
+    let mut bundle = small();
+    assert_eq!(bundle.take_meta::<Params>("params").unwrap(), params());
+    assert!(bundle.take::<i64>("nothing").unwrap().is_empty());
+    let missing = bundle.take::<i64>("nothing").unwrap_err().to_string();
+    assert_eq!(
+        missing,
+        "serialised model: damaged model: array \"nothing\" is missing"
+    );
+    let other = bundle.take::<f64>("counts").unwrap_err().to_string();
+    assert!(other.ends_with("array \"counts\" holds u64, expected f64"));
+    let length = bundle.take_exactly::<u8>("bytes", 4).unwrap_err();
+    assert!(length.to_string().ends_with("3 elements, expected 4"));
+    let meta = bundle.take_meta::<Params>("params").unwrap_err();
+    assert!(meta.to_string().ends_with("metadata \"params\" is missing"));
+}
+
+#[test]
+fn nested_bundles_do_not_mix() {
+    let mut outer = Bundle::new("forest");
+    for prefix in ["t1", "t", "t10", "t0"] {
+        let mut inner = Bundle::new(prefix);
+        inner.put_strings("label", &[prefix, "", "é"]);
+        let mut deep = Bundle::new("deep");
+        deep.put("x", vec![1_u8]);
+        inner.nest("t", deep);
+        outer.nest(prefix, inner);
+    }
+    outer.put("t2", vec![9_u8]);
+    let mut outer = Bundle::from_bytes(&outer.to_bytes().unwrap()).unwrap();
+    for prefix in ["t", "t0", "t10", "t1"] {
+        let mut inner = outer.unnest(prefix).unwrap();
+        assert_eq!(inner.kind(), prefix);
+        assert_eq!(inner.take_strings("label").unwrap(), [prefix, "", "é"]);
+        assert_eq!(inner.unnest("t").unwrap().take::<u8>("x").unwrap(), [1]);
+        assert!(inner.arrays().is_empty());
+        assert!(inner.meta().is_empty());
+    }
+    assert!(matches!(outer.unnest("t"), Err(Error::ModelFile(_))));
+    assert_eq!(outer.take::<u8>("t2").unwrap(), [9]);
+    assert!(outer.arrays().is_empty());
+}
+
+#[test]
+fn made_up_strings_are_refused() {
+    for ends in [vec![1, 0], vec![2, 3], vec![1], vec![u64::MAX], vec![]] {
+        let mut bundle = Bundle::new("strings");
+        bundle.put("s", "aé".as_bytes());
+        bundle.put("s.ends", ends);
+        assert!(matches!(bundle.take_strings("s"), Err(Error::ModelFile(_))));
+    }
+}
+
+#[test]
+fn every_truncation_is_found() {
+    let bytes = small().to_bytes().unwrap();
+    for len in 0..bytes.len() {
+        complaint(Bundle::from_bytes(&bytes[..len]));
+    }
+    let mut longer = bytes;
+    longer.push(0);
+    complaint(Bundle::from_bytes(&longer));
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let mut bytes = small().to_bytes().unwrap();
+    for i in 0..bytes.len() {
+        for bit in 0..8 {
+            bytes[i] ^= 1 << bit;
+            complaint(Bundle::from_bytes(&bytes));
+            bytes[i] ^= 1 << bit;
+        }
+    }
+    assert_eq!(Bundle::from_bytes(&bytes).unwrap(), small());
+}
+
+#[test]
+fn complaints_say_what_to_do() {
+    let bytes = small().to_bytes().unwrap();
+    let changed = |at: usize, to: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + to.len()].copy_from_slice(to);
+        complaint(Bundle::from_bytes(&bytes))
+    };
+    assert!(changed(0, b"PK\x03\x04").contains("not an xmtree model"));
+    assert!(changed(8, &(VERSION + 1).to_le_bytes()).contains("upgrade xmtree"));
+    assert!(changed(16, &[255; 8]).contains("promises far more"));
+    assert!(changed(24, &[255; 8]).contains("length of its index"));
+    assert!(changed(bytes.len() - 1, b"?").contains("checksum"));
+    assert!(complaint(Bundle::from_bytes(b"")).contains("empty"));
+    assert!(complaint(Bundle::from_bytes(b"label,f1\n")).contains("not an xmtree model"));
+    assert!(complaint(Bundle::from_bytes(&bytes[..30])).contains("ends after 30 bytes"));
+}
+
+#[test]
+fn made_up_bodies_are_refused() {
+    let cases: [(&str, &[u8]); 9] = [
+        ("", b""),
+        ("{", b""),
+        ("{}", b""),
+        (r#"{"__metadata__":{"xmtree":"[]"}}"#, b""),
+        (
+            r#"{"x":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}"#,
+            b"",
+        ),
+        (
+            r#"{"x":{"dtype":"F64","shape":[1000000000000],"data_offsets":[0,8000000000000]}}"#,
+            b"12345678",
+        ),
+        (
+            r#"{"x":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}}"#,
+            b"12",
+        ),
+        (
+            r#"{"x":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]}}"#,
+            b"12",
+        ),
+        (
+            r#"{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#,
+            b"12",
+        ),
+    ];
+    for (index, data) in cases {
+        complaint(Bundle::from_bytes(&sealed_index(index, data)));
+    }
+    complaint(Bundle::from_bytes(&sealed(&u64::MAX.to_le_bytes())));
+}
+
+#[test]
+fn files_are_replaced_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model.xmt");
+    small().write(&path).unwrap();
+    let mut other = Bundle::new("other");
+    other.put("x", vec![1.0_f64]);
+    other.write(&path).unwrap();
+    let again = Bundle::read(&path).unwrap();
+    assert_eq!(again.arrays(), other.arrays());
+    let complaint = again.damaged("x").to_string();
+    assert!(complaint.contains("model.xmt"), "{complaint}");
+    fs::write(&path, b"something else").unwrap();
+    let foreign = Bundle::read(&path).unwrap_err().to_string();
+    assert!(foreign.contains("model.xmt"), "{foreign}");
+
+    // A target that cannot be replaced leaves nothing behind.
+    let folder = directory.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    assert!(matches!(small().write(&folder), Err(Error::Io { .. })));
+    let nowhere = directory.path().join("absent/model.xmt");
+    assert!(matches!(small().write(&nowhere), Err(Error::Io { .. })));
+    assert!(matches!(Bundle::read(&nowhere), Err(Error::Io { .. })));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_modes_and_devices_stay_what_they_are() {
+    use std::os::unix::fs::{symlink, FileTypeExt, PermissionsExt};
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model.xmt");
+    let link = directory.path().join("link");
+    small().write(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    symlink(&path, &link).unwrap();
+    small().write(&link).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+
+    let null = Path::new("/dev/null");
+    small().write(null).unwrap();
+    assert!(fs::metadata(null).unwrap().file_type().is_char_device());
+    assert!(matches!(Bundle::read(null), Err(Error::ModelFile(_))));
+}
+
+#[derive(Debug, PartialEq)]
+struct Toy(Vec<u32>);
+
+impl Persist for Toy {
+    const KIND: &'static str = "toy";
+
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(Self::KIND);
+        bundle.put("x", self.0.as_slice());
+        bundle
+    }
+
+    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
+        bundle.take("x").map(Self)
+    }
+}
+
+#[test]
+fn models_persist_and_kinds_are_checked() {
+    let toy = Toy(vec![3, 4]);
+    assert_eq!(Toy::from_bytes(&toy.to_bytes().unwrap()).unwrap(), toy);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("toy.xmt");
+    toy.save(&path).unwrap();
+    assert_eq!(Toy::load(&path).unwrap(), toy);
+    small().write(&path).unwrap();
+    let other = Toy::load(&path).unwrap_err().to_string();
+    assert!(
+        other.ends_with("holds a model of kind \"forest\", expected \"toy\""),
+        "{other}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(Bundle::from_bytes(&bytes).is_err());
+        prop_assert!(Bundle::from_bytes(&sealed(&bytes)).is_err());
+    }
+
+    #[test]
+    fn arbitrary_indexes_never_panic(
+        dtype in "[UFI](8|16|32|64)",
+        shape in proptest::collection::vec(any::<u64>(), 0..3),
+        start in 0..9_u64,
+        end in any::<u64>(),
+        data in proptest::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let index = format!(
+            r#"{{"x":{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{start},{end}]}}}}"#
+        );
+        prop_assert!(Bundle::from_bytes(&sealed_index(&index, &data)).is_err());
+    }
+
+    #[test]
+    fn arrays_round_trip(
+        floats in proptest::collection::vec(any::<f32>(), 0..50),
+        value in any::<f64>().prop_filter("JSON", |v| v.is_finite()),
+        strings in proptest::collection::vec(".{0,9}", 0..9),
+    ) {
+        let mut bundle = Bundle::new("p");
+        bundle.put("f", floats.as_slice());
+        bundle.put_meta("v", &value);
+        bundle.put_strings("s", &strings);
+        let mut again = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
+        let bits = |v: &[f32]| v.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
+        prop_assert_eq!(bits(&again.take::<f32>("f").unwrap()), bits(&floats));
+        prop_assert_eq!(again.take_meta::<f64>("v").unwrap().to_bits(), value.to_bits());
+        prop_assert_eq!(again.take_strings("s").unwrap(), strings);
+    }
+}
