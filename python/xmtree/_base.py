@@ -216,6 +216,13 @@ class Learner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
+    def _more_state(self) -> dict[str, Any]:
+        """What a subclass keeps beside model and labels, as JSON, for its file."""
+        return {}
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        """Takes back what :meth:`_more_state` gave."""
+
     def _core_params(self) -> dict[str, Any]:
         """The core's parameters by their JSON names, all but the seed."""
         params = self.get_params(deep=False)
@@ -287,13 +294,11 @@ class Learner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)
 
-    def _scores(self, method: Callable[..., NDArray[np.float32]], X: Any) -> NDArray[np.float32]:
-        """Scores of all classes, refused where they would not fit in memory."""
-        X = self._rows(X)
+    def _check_dense_size(self, rows: Any) -> None:
+        """Refuses scores of all classes where they would not fit in memory."""
         _validation.check_dense_size(
-            X.shape[0], len(self.classes_), 4, "predict_topk(X, k) gives the k best per row"
+            rows.shape[0], len(self.classes_), 4, "predict_topk(X, k) gives the k best per row"
         )
-        return self._call(method, X)
 
     def _label_sets(self, X: Any) -> Any:
         """Predicted label sets as a CSR indicator, without all scores at once."""
@@ -305,4 +310,4 @@ class Learner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _present(self, X: Any) -> Any:
         """Which labels the validated rows ``X`` have, as a sparse indicator."""
-        return sp.csr_matrix(self._call(self._model.decision_function, X) > 0)
+        raise NotImplementedError

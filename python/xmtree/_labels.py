@@ -133,17 +133,16 @@ def _from_labels(y: NDArray[Any], classes: NDArray[Any] | None) -> Target:
     return Target(_numbers(found, classes)[codes], classes, "labels")
 
 
-def _from_lists(rows: list[Any], classes: NDArray[Any] | None) -> Target:
+def _from_lists(rows: list[Any], vocabulary: NDArray[Any] | None) -> Target:
     lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
     flat = list(chain.from_iterable(rows))
-    if not flat and classes is None:
+    if not flat and vocabulary is None:
         raise ValueError("y holds no label at all")
     labels = _one_type(_as_array(flat, "y"), "y") if flat else np.empty(0, np.int64)
     found, codes = np.unique(labels, return_inverse=True)
-    if classes is None:
-        classes = found
-    elif flat:
-        codes = _numbers(found, classes)[codes]
+    classes = found if vocabulary is None else vocabulary
+    if flat and vocabulary is not None:
+        codes = _numbers(found, vocabulary)[codes]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     ones = np.ones(len(flat), np.uint8)
     sets = sp.csr_array((ones, codes.astype(np.int64), starts), shape=(len(rows), len(classes)))
@@ -151,6 +150,9 @@ def _from_lists(rows: list[Any], classes: NDArray[Any] | None) -> Target:
     row_of = np.repeat(np.arange(len(rows)), lengths)
     twice = (np.diff(sets.indices) == 0) & (np.diff(row_of) == 0)
     if twice.any():
+        if found.dtype.kind in "biu" and set(found.tolist()) <= {0, 1} and len(set(lengths)) == 1:
+            # Nobody lists 0 and 1 again and again: an indicator as nested lists.
+            return _from_indicator(_dense_indicator(np.array(rows)), "indicator", vocabulary)
         at = int(np.argmax(twice))
         raise ValueError(
             f"row {row_of[at]} of y lists the label {classes[sets.indices[at]]!r} twice; "

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
 from xmtree._base import Learner, transaction
@@ -69,6 +70,7 @@ class OnlineLearner(Learner):
                 self._check_same(target)
                 model = self._model
             else:
+                self._check_first(target, classes)
                 model = self._new_model(target)
             self._learn(model.partial_fit, model, X, target, sample_weight, change)
         return self
@@ -76,18 +78,29 @@ class OnlineLearner(Learner):
     @property
     def progressive_loss_(self) -> float:
         """Progressive validation error so far."""
-        loss = self._fitted("progressive_loss_").progressive_loss
+        loss = self._fitted().progressive_loss
         return float("nan") if loss is None else float(loss)
 
     @property
     def n_examples_seen_(self) -> int:
         """Examples learned so far."""
-        return int(self._fitted("n_examples_seen_").n_examples_seen)
+        return int(self._fitted().n_examples_seen)
 
     def _new_model(self, target: Target) -> Any:
         model = super()._new_model(target)
         self._started_with = self._core_params()
         return model
+
+    def _more_state(self) -> dict[str, Any]:
+        return {"started_with": self._started_with}
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        self._started_with = dict(state["started_with"])
+
+    def _fitted(self) -> Any:
+        """The model, of which there must be one."""
+        check_is_fitted(self)
+        return self._model
 
     def _vocabulary(self, classes: Any, started: bool) -> NDArray[Any] | None:
         if classes is not None:
@@ -99,8 +112,10 @@ class OnlineLearner(Learner):
                 )
         return self.classes_ if started else classes
 
-    def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:
-        return super()._encode(y, classes)
+    def _check_first(self, target: Target, classes: Any) -> None:
+        """Refuses to guess from one batch which labels there are."""
+        if classes is None and target.form in ("labels", "lists"):
+            raise ValueError("classes must be passed on the first call to partial_fit.")
 
     def _check_same(self, target: Target) -> None:
         """Refuses changes that the model at work could not follow."""

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod errors;
+mod model_io;
 mod run;
 
 use pyo3::prelude::*;
@@ -13,6 +14,8 @@ use pyo3::prelude::*;
 mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
+    #[pymodule_export]
+    use super::model_io::{load_estimator, save_estimator};
 
     use pyo3::prelude::*;
 
