@@ -87,6 +87,8 @@ class Learner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     n_features_in_: int
 
+    #: Name on the command line.
+    _short_name: ClassVar[str]
     #: The class of the core.
     _Model: ClassVar[Any]
     #: Whether a row may have any number of labels.

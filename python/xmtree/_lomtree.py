@@ -130,6 +130,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     (1797, 3)
     """
 
+    _short_name = "lomtree"
     _Model = _core.LomTree
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Learner._parameter_constraints,

@@ -137,6 +137,7 @@ default="squared_hinge"
     [['a', 'b']]
     """
 
+    _short_name = "oaa"
     _Model = _core.Oaa
     _multilabel = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
