@@ -7,9 +7,14 @@ pub mod control;
 pub mod data;
 pub mod error;
 pub mod linear;
+pub mod lomtree;
 pub mod model;
 pub mod passes;
+pub mod progressive;
 mod simd;
+mod threads;
+pub mod topk;
+pub mod tree;
 
 #[cfg(feature = "python")]
 mod python;

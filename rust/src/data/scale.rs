@@ -74,6 +74,28 @@ impl Preparation {
         })
     }
 
+    /// Refuses what [`Self::new`] would not have made (it may come from a file).
+    pub fn check(&self) -> Result<()> {
+        let fits = |moments: &Moments| {
+            [
+                &moments.mean,
+                &moments.square,
+                &moments.rate,
+                &moments.dense,
+            ]
+            .iter()
+            .all(|column| column.len() == self.n_features)
+        };
+        let scaled = self.moments.as_ref().is_none_or(fits)
+            && self.moments.is_some() == (self.scaling == Scaling::Standard);
+        let hashed = self.n_bits.is_none_or(|bits| (1..=31).contains(&bits));
+        if scaled && hashed && self.scaling != Scaling::Auto {
+            Ok(())
+        } else {
+            Err(Error::data("the preparation of examples is inconsistent"))
+        }
+    }
+
     /// Number of columns of an example, the constant among them.
     pub fn width(&self) -> usize {
         self.n_bits.map_or(self.n_features, |bits| 1 << bits) + 1
@@ -145,6 +167,8 @@ struct Moments {
     square: Vec<f64>,
     /// 1/deviation, or 0 for a column that never changed.
     rate: Vec<f64>,
+    /// The row at hand, zeros included.
+    #[serde(skip)]
     dense: Vec<f64>,
 }
 
@@ -155,12 +179,13 @@ impl Moments {
             mean: vec![0.0; n_features],
             square: vec![0.0; n_features],
             rate: vec![0.0; n_features],
-            dense: vec![0.0; n_features],
+            dense: Vec::new(),
         }
     }
 
     fn add(&mut self, row: &RowBuffer) {
-        self.dense.fill(0.0);
+        self.dense.clear();
+        self.dense.resize(self.mean.len(), 0.0);
         for (&column, &value) in row.columns.iter().zip(&row.values) {
             self.dense[column as usize] = f64::from(value);
         }

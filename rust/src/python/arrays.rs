@@ -122,3 +122,9 @@ impl<'py> LabelSetsArg<'py> {
         Ok(LabelSets::new(self.0.view()?, self.1.view()?, n_classes)?)
     }
 }
+
+/// One label per row, as class numbers.
+pub(super) type LabelsArg<'py> = PyReadonlyArray1<'py, u32>;
+
+/// One importance per row.
+pub(super) type WeightsArg<'py> = PyReadonlyArray1<'py, f32>;

@@ -1,0 +1,83 @@
+//! The k best labels.
+
+/// Collects the k labels of highest score, best first, equal scores in the
+/// order of the labels. Meant for small k: an insertion costs O(k).
+#[derive(Debug, Clone)]
+pub struct TopK {
+    k: usize,
+    best: Vec<(u32, f32)>,
+}
+
+impl TopK {
+    /// Label where there are fewer than k.
+    pub const NO_LABEL: i32 = -1;
+
+    /// For the `k` best.
+    pub fn new(k: usize) -> Self {
+        Self {
+            k,
+            best: Vec::with_capacity(k + 1),
+        }
+    }
+
+    /// Forgets all labels.
+    pub fn clear(&mut self) {
+        self.best.clear();
+    }
+
+    /// Takes a label in if it is among the best so far.
+    #[inline]
+    pub fn push(&mut self, label: u32, score: f32) {
+        if self.best.len() == self.k {
+            match self.best.last() {
+                Some(&last) if ahead((label, score), last) => {}
+                _ => return,
+            }
+        }
+        let at = self
+            .best
+            .partition_point(|&other| ahead(other, (label, score)));
+        self.best.insert(at, (label, score));
+        self.best.truncate(self.k);
+    }
+
+    /// Writes labels and scores, best first, and fills up with
+    /// [`Self::NO_LABEL`] and minus infinity.
+    pub fn write(&self, labels: &mut [i32], scores: &mut [f32]) {
+        labels.fill(Self::NO_LABEL);
+        scores.fill(f32::NEG_INFINITY);
+        for (&(label, score), (l, s)) in self.best.iter().zip(labels.iter_mut().zip(scores)) {
+            *l = label as i32;
+            *s = score;
+        }
+    }
+}
+
+#[inline]
+fn ahead(a: (u32, f32), b: (u32, f32)) -> bool {
+    a.1 > b.1 || (a.1 == b.1 && a.0 < b.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_sorting(scores in prop::collection::vec(0i8..6, 0..40), k in 0usize..8) {
+            let mut top = TopK::new(k);
+            for (label, &score) in scores.iter().enumerate() {
+                top.push(label as u32, f32::from(score));
+            }
+            let mut all: Vec<(i8, i32)> = scores.iter().enumerate().map(|(l, &s)| (-s, l as i32)).collect();
+            all.sort_unstable();
+            let (mut labels, mut values) = (vec![0; k], vec![0.0; k]);
+            top.write(&mut labels, &mut values);
+            for i in 0..k {
+                let expected = all.get(i).map_or((-1, f32::NEG_INFINITY), |&(s, l)| (l, f32::from(-s)));
+                prop_assert_eq!((labels[i], values[i]), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+"""Write the golden files: small streams and what Vowpal Wabbit answers on them.
+
+    pip install vowpalwabbit==9.11.9 numpy
+    python tests/golden/make_vw.py
+
+Deterministic; each ``vw_<stream>.npz`` holds (no pickles; see
+``tests/reference/README.md`` for the keys) the stream, the test rows, and for each
+configuration VW's predictions and, for ``--log_multi``, its final tree.
+
+Details that make the comparison exact:
+
+* Features go in through VW's Python interface as (integer index, float32 value), so
+  no text parser rounds them, in increasing order; VW adds its constant as the last
+  one.  ``vw -d`` on text gives the same predictions.
+* Integer indices are not hashed, and ``-b 18`` leaves room for every (feature,
+  predictor) pair, the constant's included: ``check_room`` asserts it.
+* "Two passes" is the stream fed twice in the same order; VW's ``--passes 2`` with a
+  cache and ``--holdout_off`` does the same.
+"""
+
+import json
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import vowpalwabbit
+
+HERE = Path(__file__).parent
+BITS, CONSTANT = 18, 11650396  # the hash VW gives its constant feature
+HEAD = 60  # progressive scores are kept for this many rows
+
+LOSSES = {
+    f"oaa_{loss}": f"--oaa {{k}} --loss_function {loss}"
+    for loss in ("squared", "logistic", "hinge", "quantile")
+}
+OAA_OPTIONS = {
+    "oaa_quantile_tau": "--oaa {k} --loss_function quantile --quantile_tau 0.3",
+    "oaa_rate": "--oaa {k} --learning_rate 2",
+}
+
+
+def tree(T, resistance=4):
+    """Name and options of a --log_multi run with T internal nodes."""
+    name = f"lomtree_T{T}_R{resistance}"
+    return {name: f"--log_multi {T + 1} --swap_resistance {resistance}"}
+
+
+# -- streams --------------------------------------------------------------------------
+
+
+def to_csr(X):
+    """Arrays (indptr, indices, data) of a dense matrix; zeros are left out."""
+    nonzero = X != 0
+    indptr = np.concatenate([[0], np.cumsum(nonzero.sum(1))]).astype(np.int32)
+    return indptr, np.nonzero(nonzero)[1].astype(np.int32), X[nonzero].astype(np.float32)
+
+
+def on_grid(X):
+    """Values rounded to multiples of 1/16: they compress, and text holds them exactly."""
+    return np.round(X * 16) / 16
+
+
+def sparse_rows(rng, centres, y, keep, noise):
+    """Noisy class centres of which each row keeps a random part of the features."""
+    X = centres[y] + noise * rng.normal(size=(len(y), centres.shape[1]))
+    return on_grid(X * (rng.random(X.shape) < keep))
+
+
+def stream_sparse(rng, n=450, k=10, d=100):
+    """Text-like: a tenth of the features present, counts, skewed classes."""
+    y = rng.choice(k, size=n, p=rng.dirichlet(np.full(k, 2.0)))
+    mean = rng.gamma(0.3, 0.7, size=d) * rng.gamma(0.7, 1.4, size=(k, d))
+    return rng.poisson(mean[y]).astype(float), y, np.ones(n)
+
+
+def stream_scales(rng, n=450, k=6, d=12):
+    """Dense, feature scales from 1e-4 to 1e4, and growing: weights are rescaled."""
+    y = rng.integers(k, size=n)
+    X = rng.normal(size=(k, d))[y] * 0.6 + rng.normal(size=(n, d))
+    growth = 1 + 3 * np.arange(n)[:, None] / n * (np.arange(d) % 3)
+    return X * np.logspace(-4, 4, d) * growth, y, np.ones(n)
+
+
+def stream_weighted(rng, n=450, k=8, d=40):
+    """Importance weights, 0 among them; a few rows without any feature."""
+    y = rng.integers(k, size=n)
+    X = sparse_rows(rng, rng.normal(size=(k, d)), y, 0.4, 0.7)
+    X[rng.random(n) < 0.02] = 0
+    return X, y, rng.choice([0, 0.25, 0.5, 1, 2, 5.5], size=n)
+
+
+def stream_drift(rng, n=1050, k=24, d=30, segment=75):
+    """The class distribution changes every ``segment`` rows: old leaves starve."""
+    y = np.empty(n, int)
+    for i in range(0, n, segment):
+        y[i : i + segment] = rng.choice(k, size=segment, p=rng.dirichlet(np.full(k, 0.15)))
+    return sparse_rows(rng, 1.5 * rng.normal(size=(k, d)), y, 0.35, 0.8), y, np.ones(n)
+
+
+def stream_takeover(rng, n=1000, k=16, d=20, segment=200):
+    """Each ``segment`` brings new classes and drops the old ones altogether."""
+    first = 3 * (np.arange(n) // segment)
+    y = (first + rng.integers(4, size=n)) % k
+    weight = rng.choice([0.5, 1, 3], size=n)
+    return sparse_rows(rng, 1.5 * rng.normal(size=(k, d)), y, 0.6, 0.8), y, weight
+
+
+def stream_many(rng, n=750, k=30, d=60):
+    """More classes than the others, a power law over them."""
+    p = 1 / (1 + np.arange(k))
+    y = rng.choice(k, size=n, p=p / p.sum())
+    return sparse_rows(rng, 2 * rng.normal(size=(k, d)), y, 0.2, 0.5), y, np.ones(n)
+
+
+STREAMS = {  # name: (function, seed, test rows, configurations)
+    "sparse": (stream_sparse, 1, 100, LOSSES | OAA_OPTIONS | tree(9) | tree(30)),
+    "scales": (stream_scales, 2, 100, LOSSES | OAA_OPTIONS | tree(5) | tree(20, 1)),
+    "weighted": (stream_weighted, 3, 100, LOSSES | OAA_OPTIONS | tree(7) | tree(16, 2)),
+    "drift": (stream_drift, 4, 100, tree(23) | tree(23, 1) | tree(15, 2) | tree(40)),
+    "takeover": (stream_takeover, 5, 100, tree(15) | tree(15, 1) | tree(31, 2)),
+    "many": (stream_many, 6, 100, {"oaa_squared": LOSSES["oaa_squared"]} | tree(29) | tree(100)),
+}
+
+
+# -- running VW -----------------------------------------------------------------------
+
+
+def workspace(options):
+    return vowpalwabbit.Workspace(arg_list=[*options.split(), "-b", str(BITS), "--quiet"])
+
+
+def check_room(n_features, n_predictors):
+    """Assert that no two (feature, predictor) pairs share a weight."""
+    width = 1 << (n_predictors - 1).bit_length()  # VW rounds up to a power of two
+    slots = np.append(np.arange(n_features), CONSTANT) * width % (1 << BITS)
+    assert len(set(slots)) == n_features + 1
+    assert np.diff(np.sort(slots)).min() >= width
+
+
+def each_row(vw, csr, labels=None, weight=None):
+    """The rows as VW examples, labelled where labels are given, released afterwards."""
+    indptr, indices, data = csr
+    for i in range(len(indptr) - 1):
+        row = slice(indptr[i], indptr[i + 1])
+        pairs = [(int(j), float(v)) for j, v in zip(indices[row], data[row], strict=True)]
+        example = vowpalwabbit.Example(vw, {"x": pairs})
+        if labels is not None:
+            example.set_label_string(f"{labels[i] + 1} {weight[i]}")
+        yield example
+        vw.finish_example(example)
+
+
+def run(options, train, y, weight, test, read):
+    """``read(example)`` after learning each row, twice over, and on the test rows."""
+    vw = workspace(options)
+    passes = []
+    for _ in range(2):
+        out = []
+        for example in each_row(vw, train, y, weight):
+            vw.learn(example)
+            out.append(read(example))
+        passes.append(np.array(out))
+    out = []
+    for example in each_row(vw, test):
+        vw.predict(example)
+        out.append(read(example))
+    vw.finish()
+    return *passes, np.array(out)
+
+
+def parse_tree(text):
+    """Nodes and label tables of ``--readable_model``; floats have six digits."""
+    fields = {
+        "parent": np.int32, "internal": np.int32, "left": np.int32, "right": np.int32,
+        "min_count": np.int32, "base_predictor": np.int32, "norm_Eh": float, "Eh": float,
+        "n": np.int32, "max_count": np.int32, "max_count_label": np.int32,
+    }  # fmt: skip
+    labels = {
+        "label": np.int32, "label_count": np.int32, "nk": np.int32, "Ehk": float, "norm_Ehk": float
+    }  # fmt: skip
+    nodes, table, starts = [], [], []
+    for line in text.splitlines():
+        found = dict(re.findall(r"(\w+) = (\S+)", line))
+        if line.startswith(" parent"):
+            nodes.append(found)
+            starts.append(len(table))
+        elif line.startswith("  Ehk"):
+            table.append(found)
+    out = {
+        f"node_{f}": np.array([v.get(f, "-1") for v in nodes]).astype(t) for f, t in fields.items()
+    }
+    out |= {f"table_{f}": np.array([v[f] for v in table]).astype(t) for f, t in labels.items()}
+    out["table_label"] -= 1
+    at_leaf = out["node_max_count_label"] > 0
+    out["node_max_count_label"] = np.where(at_leaf, out["node_max_count_label"] - 1, -1)
+    return out | {"table_indptr": np.array([*starts, len(table)], dtype=np.int32)}
+
+
+def golden(options, *data):
+    """Everything recorded for one configuration, by the last part of its key."""
+    names = ("pass1", "pass2", "test")
+    if "--log_multi" not in options:
+        answers = run(options, *data, lambda e: e.get_multiclass_prediction() - 1)
+        scores = run(options + " --scores", *data, lambda e: np.float32(e.get_scalars()))
+        out = dict(zip(names, answers, strict=True))
+        return out | {"scores_head": scores[0][:HEAD], "scores_test": scores[2]}
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "model.txt")
+        options += f" --readable_model {model}"
+        answers = run(options, *data, lambda e: e.get_multiclass_prediction() - 1)
+        return dict(zip(names, answers, strict=True)) | parse_tree(model.read_text())
+
+
+def main():
+    for stream, (make, seed, n_test, configurations) in STREAMS.items():
+        X, y, weight = make(np.random.default_rng(seed))
+        k, cut = int(y.max()) + 1, len(y) - n_test
+        train, test = to_csr(X[:cut]), to_csr(X[cut:])
+        y, weight = y.astype(np.int32)[:cut], weight.astype(np.float32)[:cut]
+        used = {name: options.format(k=k) for name, options in configurations.items()}
+        meta = {
+            "vw_version": vowpalwabbit.__version__, "stream": stream, "about": make.__doc__,
+            "n_classes": k, "n_features": X.shape[1], "options": used,
+        }  # fmt: skip
+        out = {"meta": np.array(json.dumps(meta)), "train_y": y, "train_weight": weight}
+        for part, csr in (("train", train), ("test", test)):
+            for name, array in zip(("indptr", "indices", "data"), csr, strict=True):
+                out[f"{part}_{name}"] = array
+        for name, options in used.items():
+            check_room(X.shape[1], int(options.split()[1]))
+            for key, array in golden(options, train, y, weight, test).items():
+                kind = np.int16 if key in ("pass1", "pass2", "test") else array.dtype
+                out[f"{name}.{key}"] = array.astype(kind)
+        np.savez_compressed(HERE / f"vw_{stream}.npz", **out)
+        print(stream, (HERE / f"vw_{stream}.npz").stat().st_size, "bytes")
+
+
+if __name__ == "__main__":
+    main()

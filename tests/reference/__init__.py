@@ -1,0 +1,1 @@
+"""Slow, obvious implementations that the tests compare the package with."""
