@@ -1,0 +1,87 @@
+# Everything happens in .venv; `make` lists the targets. Works with GNU make 3.81.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PHASE := @tools/phase
+# The compiled module, inside the source tree: the package is installed editable,
+# so that only a change of Rust code needs a build.
+MODULE := python/xmtree/_core.abi3.so
+RUST := $(shell find rust -name '*.rs') Cargo.toml Cargo.lock
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test bench wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
+		printf '  make %-12s %s\n' "$$name" "$$what"; done
+
+demo: install ## Build, install, and compare every learner on the data inside the package
+	@$(BIN)/xmtree demo
+
+test: fmt clippy cargo-test ruff mypy install stubtest pytest ## Check and test everything
+
+bench: install $(VENV)/.bench ## Time the core (Criterion) and the package (pytest-benchmark)
+	$(PHASE) "cargo bench" cargo bench --locked
+	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only
+
+wheel: install ## Build a wheel into dist/
+	$(PHASE) "wheel" $(BIN)/maturin build --release --locked --quiet --out dist
+
+install: $(MODULE) ## Build the package and install it into .venv
+
+fmt:
+	@tools/check-rust fmt clippy
+	$(PHASE) "cargo fmt" cargo fmt --check
+
+clippy:
+	@tools/check-rust fmt clippy
+	$(PHASE) "clippy" cargo clippy --quiet --locked --all-targets -- -D warnings
+	$(PHASE) "clippy, python" cargo clippy --quiet --locked --all-targets --features python -- -D warnings
+
+cargo-test: ## Test the Rust core, without Python
+	@tools/check-rust
+	$(PHASE) "cargo test" cargo test --quiet --locked
+
+ruff: $(VENV)/.test
+	$(PHASE) "ruff" $(BIN)/ruff check
+	$(PHASE) "ruff format" $(BIN)/ruff format --check
+
+mypy: $(VENV)/.test
+	$(PHASE) "mypy" $(BIN)/python -m mypy
+
+stubtest: $(VENV)/.test install
+	$(PHASE) "stubtest" $(BIN)/python -m mypy.stubtest xmtree._core --mypy-config-file pyproject.toml
+
+pytest: $(VENV)/.test install ## Test the Python package
+	$(PHASE) "pytest" $(BIN)/python -m pytest
+
+clean: ## Remove everything that was built, .venv too
+	rm -rf $(VENV) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -f python/xmtree/_core.*.so
+	find python tests benches tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	@tools/check-rust
+	@python=$$(tools/find-python) && echo "== .venv with $$python" && "$$python" -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.build: $(VENV)/.python pyproject.toml
+	@$(BIN)/python tools/requirements.py build >$(VENV)/build.txt
+	$(PHASE) "install dependencies" $(PIP) -r $(VENV)/build.txt
+	@touch $@
+
+$(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/.build
+	@$(BIN)/python tools/requirements.py $* >$(VENV)/$*.txt
+	$(PHASE) "install $* tools" $(PIP) -r $(VENV)/$*.txt
+	@touch $@
+
+# Entry points and metadata live in the environment: a change of anything but Rust code
+# installs anew, otherwise a build only replaces the module.
+$(MODULE): $(VENV)/.build pyproject.toml README.md $(RUST)
+	@tools/check-rust
+	$(PHASE) "build" $(BIN)/maturin develop --release --locked --quiet \
+		$(if $(filter-out %.rs,$?),,--skip-install)
+	@touch $@

@@ -1,0 +1,6 @@
+"""The compiled half of xmtree; private, wrapped by the Python package."""
+
+__version__: str
+
+class ModelFileError(ValueError): ...
+class UnsortedIndicesError(ValueError): ...
