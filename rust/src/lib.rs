@@ -12,6 +12,7 @@ pub mod model;
 pub mod passes;
 pub mod progressive;
 mod simd;
+pub mod text;
 mod threads;
 pub mod topk;
 pub mod tree;
