@@ -77,14 +77,10 @@ impl Preparation {
     /// Refuses what [`Self::new`] would not have made (it may come from a file).
     pub fn check(&self) -> Result<()> {
         let fits = |moments: &Moments| {
-            [
-                &moments.mean,
-                &moments.square,
-                &moments.rate,
-                &moments.dense,
-            ]
-            .iter()
-            .all(|column| column.len() == self.n_features)
+            // `dense` is scratch and comes back empty.
+            [&moments.mean, &moments.square, &moments.rate]
+                .iter()
+                .all(|column| column.len() == self.n_features)
         };
         let scaled = self.moments.as_ref().is_none_or(fits)
             && self.moments.is_some() == (self.scaling == Scaling::Standard);

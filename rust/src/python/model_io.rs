@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::run::brief;
+use super::run::watched;
 use crate::error::Error;
 use crate::model::{Array, Bundle};
 
@@ -35,7 +35,7 @@ pub(super) fn save_estimator(
     let meta: serde_json::Value =
         serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is no JSON: {e}")))?;
     bundle.put_meta(META, &meta);
-    brief(py, move |_| {
+    watched(py, None, move |_| {
         bundle.nest(MODEL, Bundle::from_bytes(model)?);
         bundle.write(&path)
     })
@@ -47,7 +47,7 @@ pub(super) fn load_estimator<'py>(
     py: Python<'py>,
     path: PathBuf,
 ) -> PyResult<(String, Bound<'py, PyDict>, Bound<'py, PyBytes>)> {
-    let (meta, arrays, model) = brief(py, move |_| {
+    let (meta, arrays, model) = watched(py, None, move |_| {
         let mut bundle = Bundle::read(&path)?;
         bundle.expect_kind(KIND)?;
         let model = bundle.unnest(MODEL)?.to_bytes()?;
