@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _shortened(parts: Any, n_rows: int | None) -> Any:
     if n_rows is not None:
-        parts.X_train, parts.y_train = parts.X_train[:n_rows], parts.y_train[:n_rows]
+        step = max(1, parts.X_train.shape[0] // n_rows)
+        parts.X_train, parts.y_train = parts.X_train[::step], parts.y_train[::step]
     return parts
 
 

@@ -6,6 +6,7 @@ mod errors;
 mod lomtree;
 mod model_io;
 mod run;
+mod text;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,6 +27,11 @@ mod core {
     use super::lomtree::LomTree;
     #[pymodule_export]
     use super::model_io::{load_estimator, save_estimator};
+    #[pymodule_export]
+    use super::text::{
+        load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
+        XmcStream,
+    };
 
     use pyo3::prelude::*;
 

@@ -41,6 +41,7 @@ fn leading_digits(bytes: u64) -> (u64, usize) {
     const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
     const TO_HIGH_BIT: u64 = 0x7676_7676_7676_7676;
     const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+    const EVEN: u64 = 0x0000_00ff_0000_00ff;
     let digits = bytes ^ ASCII_ZEROS;
     // A byte above 9 gets its high bit set. A carry can spoil only the bytes
     // after such a one, and only the first such byte matters.
@@ -53,7 +54,6 @@ fn leading_digits(bytes: u64) -> (u64, usize) {
     let digits = digits << (64 - 8 * n);
     // Pairs, then fours, then all eight.
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
-    const EVEN: u64 = 0x0000_00ff_0000_00ff;
     let high = (pairs & EVEN).wrapping_mul(100 + (1_000_000 << 32));
     let low = ((pairs >> 16) & EVEN).wrapping_mul(1 + (10_000 << 32));
     (high.wrapping_add(low) >> 32, n)
@@ -301,7 +301,7 @@ mod tests {
         fn floats_are_the_nearest(bits: u32) {
             let value = f32::from_bits(bits);
             prop_assume!(value.is_finite());
-            for text in [format!("{value}"), format!("{value:e}"), format!("{:.9}", value)] {
+            for text in [format!("{value}"), format!("{value:e}"), format!("{value:.9}")] {
                 let read = Cursor::new(text.as_bytes(), 0).float().unwrap();
                 prop_assert_eq!(read.to_bits(), text.parse::<f32>().unwrap().to_bits());
             }

@@ -126,10 +126,11 @@ impl<F: Format> Reader<F> {
         Ok(table)
     }
 
-    /// Reads on without keeping anything, until `seen` has seen enough.
-    fn scan(&mut self, control: &Control, seen: impl Fn(&F) -> bool) -> Result<()> {
+    /// Reads on without keeping anything, `step` rows at a time, until `seen`
+    /// has seen enough.
+    fn scan(&mut self, control: &Control, step: usize, seen: impl Fn(&F) -> bool) -> Result<()> {
         let mut table = Table::default();
-        while !seen(&self.format) && self.advance(&mut table, usize::MAX, control)? {
+        while !seen(&self.format) && self.advance(&mut table, step, control)? {
             table.clear();
         }
         Ok(())
@@ -161,7 +162,7 @@ fn svmlight_from(mut reader: Reader<Svmlight>, control: &Control) -> Result<Batc
 /// Reads a whole svmlight file only to find out what its options are.
 pub fn scan_svmlight(path: &Path, options: SvmlightOptions, control: &Control) -> Result<Layout> {
     let mut reader = Reader::open(path, Svmlight::new(options)?)?;
-    reader.scan(control, |_| false)?;
+    reader.scan(control, usize::MAX, |_| false)?;
     reader.format.layout(&reader.place)
 }
 
@@ -185,7 +186,8 @@ fn xmc_from(mut reader: Reader<Xmc>, control: &Control) -> Result<Batch<i32>> {
 /// there is one.
 pub fn xmc_is_multilabel(path: &Path, control: &Control) -> Result<bool> {
     let mut reader = Reader::open(path, Xmc::new(None))?;
-    reader.scan(control, Xmc::has_sets)?;
+    // Row by row: a bad line behind the one that settles it is not our business.
+    reader.scan(control, 1, Xmc::has_sets)?;
     Ok(reader.format.has_sets())
 }
 

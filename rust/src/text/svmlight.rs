@@ -131,8 +131,9 @@ impl Format for Svmlight {
         self.sets |= labels.len() != 1;
         if labels.len() > 1 {
             labels.sort_unstable_by(f64::total_cmp);
-            if let Some(twice) = labels.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(format!("label {} stands twice", twice[0]));
+            // Sorted, so "not below the next" is "equal", of the two zeros too.
+            if let Some(at) = (1..labels.len()).find(|&at| labels[at - 1] >= labels[at]) {
+                return Err(format!("label {} stands twice", labels[at]));
             }
         }
         if self.fraction.is_none() && labels.iter().any(|&label| !is_whole(label)) {
@@ -212,16 +213,10 @@ impl Svmlight {
     }
 
     /// Turns indices as they stand in the text into columns from 0.
-    pub fn to_columns(table: &mut Table<f64>, layout: Layout) {
+    pub fn batch(mut table: Table<f64>, layout: Layout) -> Batch<f64> {
         if !layout.zero_based {
             table.columns.iter_mut().for_each(|column| *column -= 1);
         }
-    }
-
-    /// A stream's options, all of which are known.
-    pub fn batch(table: Table<f64>, layout: Layout) -> Batch<f64> {
-        let mut table = table;
-        Self::to_columns(&mut table, layout);
         Batch {
             table,
             n_features: layout.n_features,
@@ -269,7 +264,8 @@ pub(super) fn read_features<L>(
         }
         cursor.bump();
         let value = cursor.float()?;
-        if !cursor.at_blank() && !(columns.comments && cursor.peek() == b'#') {
+        let ends = cursor.at_blank() || (columns.comments && cursor.peek() == b'#');
+        if !ends {
             return Err(not_a_pair(cursor, at));
         }
         let index = index as i32;

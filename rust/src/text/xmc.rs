@@ -79,8 +79,8 @@ impl Format for Xmc {
         self.sets |= labels.len() != 1;
         if !labels.is_sorted_by(|a, b| a < b) {
             labels.sort_unstable();
-            if let Some(twice) = labels.windows(2).find(|two| two[0] == two[1]) {
-                return Err(format!("label {} stands twice", twice[0]));
+            if let Some(at) = (1..labels.len()).find(|&at| labels[at - 1] == labels[at]) {
+                return Err(format!("label {} stands twice", labels[at]));
             }
         }
         let columns = Columns {
