@@ -77,7 +77,6 @@ impl Preparation {
     /// Refuses what [`Self::new`] would not have made (it may come from a file).
     pub fn check(&self) -> Result<()> {
         let fits = |moments: &Moments| {
-            // `dense` is scratch and comes back empty.
             [&moments.mean, &moments.square, &moments.rate]
                 .iter()
                 .all(|column| column.len() == self.n_features)

@@ -7,13 +7,15 @@
 
 use crate::tree::{NodeId, Table};
 
-/// What a node knows of one label.
+/// What a node knows of one label. A leaf counts arrivals, an internal node
+/// trainings, in the same place: the table of all labels at all nodes is the
+/// largest part of the tree that every example has to touch.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LabelStat {
-    /// l: arrivals.
-    pub arrivals: f64,
-    /// n: trainings.
-    pub trained: f64,
+    /// Arrivals from the time as a leaf; 0 at a leaf.
+    pub before: f32,
+    /// l of a leaf: arrivals; n of an internal node: trainings.
+    pub count: f64,
     /// m: sum of scores.
     pub score: f64,
 }
@@ -22,7 +24,12 @@ impl LabelStat {
     /// e: mean score.
     #[inline]
     pub fn mean(&self) -> f32 {
-        mean(self.score, self.trained)
+        mean(self.score, self.count)
+    }
+
+    /// l: arrivals, at leaves and internal nodes.
+    pub fn arrivals(&self) -> f64 {
+        f64::from(self.before) + self.count
     }
 }
 
@@ -51,14 +58,12 @@ pub struct Node {
     /// How often the node was wiped to serve elsewhere.
     pub recycled: u32,
     /// The label with most arrivals; of equals, the first to get there. A new
-    /// child has its parent's.
+    /// child has its parent's. Follows the arrivals of a leaf only.
     pub top: u32,
     /// Arrivals of `top`.
     pub top_arrivals: f64,
-    /// All arrivals.
-    pub arrivals: f64,
-    /// All trainings.
-    pub trained: f64,
+    /// l of a leaf, n of an internal node, over all labels.
+    pub count: f64,
     /// Sum of all scores.
     pub score: f64,
     /// C: size of the smallest leaf below; of a leaf, its own.
@@ -77,8 +82,7 @@ impl Node {
             recycled: 0,
             top,
             top_arrivals: 0.0,
-            arrivals: 0.0,
-            trained: 0.0,
+            count: 0.0,
             score: 0.0,
             size: 0.0,
             labels: Table::new(),
@@ -94,29 +98,50 @@ impl Node {
     /// E: mean score over all trainings.
     #[inline]
     pub fn mean(&self) -> f32 {
-        mean(self.score, self.trained)
+        mean(self.score, self.count)
     }
 
-    /// Counts an arrival of `label`.
-    #[inline]
+    /// Arrivals of all labels since the node came to its place.
+    pub fn arrivals(&self) -> f64 {
+        let mut arrivals: Vec<f64> = self.labels.iter().map(|(_, s)| s.arrivals()).collect();
+        // One order of summation, whatever order the table has.
+        arrivals.sort_unstable_by(f64::total_cmp);
+        arrivals.iter().sum()
+    }
+
+    /// Counts an arrival of `label` at a leaf.
     pub fn count(&mut self, label: u32, importance: f64) {
         let stat = self.labels.entry(label);
-        stat.arrivals += importance;
-        self.arrivals += importance;
-        if stat.arrivals > self.top_arrivals {
+        stat.count += importance;
+        self.count += importance;
+        if stat.count > self.top_arrivals {
             self.top = label;
-            self.top_arrivals = stat.arrivals;
+            self.top_arrivals = stat.count;
         }
     }
 
-    /// Takes `score` into the means of `label` and of all.
+    /// From now on trainings are counted.
+    fn stop_being_a_leaf(&mut self) {
+        for stat in self.labels.values_mut() {
+            stat.before = stat.count as f32;
+            stat.count = 0.0;
+        }
+        self.count = 0.0;
+    }
+
+    /// Takes back the arrival that made the node split: it will be counted as a training.
+    pub fn uncount(&mut self, label: u32, importance: f64) {
+        self.labels.entry(label).before -= importance as f32;
+    }
+
+    /// Takes `score` into the means of a label, by its place in the table, and of all.
     #[inline]
-    pub fn fold(&mut self, label: u32, score: f64, importance: f64) {
-        let stat = self.labels.entry(label);
+    pub fn fold(&mut self, place: usize, score: f64, importance: f64) {
+        let stat = self.labels.at_mut(place);
         stat.score += importance * score;
-        stat.trained += importance;
+        stat.count += importance;
         self.score += importance * score;
-        self.trained += importance;
+        self.count += importance;
     }
 
     /// The child that a score leads to: zero goes right.
@@ -254,6 +279,7 @@ impl Arena {
         node.left = left;
         node.right = right;
         node.regressor = regressor;
+        node.stop_being_a_leaf();
         let (size, top) = (node.size, node.top);
         let half = (size / 2.0).floor();
         for (child, size) in [(left, half), (right, size - half)] {

@@ -104,7 +104,11 @@ impl Forest {
         let seed = self.params.schedule.seed;
         control.set_total(u64::from(self.params.n_estimators) * batch.rows.n_rows() as u64);
         each(&mut self.trees, n_threads, |number, tree| {
-            let mut order = batch.present();
+            let mut order = if tree.params.weighted_counts {
+                batch.present()
+            } else {
+                (0..batch.rows.n_rows() as u32).collect()
+            };
             if number > 0 {
                 let seed = seed_of(seed ^ tree.progress().examples, number);
                 order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));

@@ -77,14 +77,15 @@ impl Tree {
 /// there is put ahead by one unit in the last place, then the lower label.
 fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> {
     let node = &arena.nodes[at];
-    if node.arrivals == 0.0 && (weight == 0.0 || parent.is_empty()) {
+    let arrivals = node.arrivals();
+    if arrivals == 0.0 && (weight == 0.0 || parent.is_empty()) {
         return vec![(node.top, 1.0)];
     }
-    let all = node.arrivals + if parent.is_empty() { 0.0 } else { weight };
+    let all = arrivals + if parent.is_empty() { 0.0 } else { weight };
     let mut counts: Vec<(u32, f64)> = node
         .labels
         .iter()
-        .map(|(label, stat)| (label, stat.arrivals))
+        .map(|(label, stat)| (label, stat.arrivals()))
         .collect();
     counts.sort_unstable_by_key(|&(label, _)| label);
     if weight > 0.0 {

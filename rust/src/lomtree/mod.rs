@@ -25,6 +25,8 @@ mod learner;
 mod params;
 mod persist;
 mod report;
+#[cfg(test)]
+mod tests;
 
 pub use arena::{Arena, Node};
 pub use forest::Forest;

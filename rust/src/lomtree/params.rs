@@ -23,8 +23,8 @@ pub struct Params {
     /// Step size of a router that has seen nothing yet.
     pub learning_rate: f64,
     /// How fast a router's steps shrink: after n trainings the step for an
-    /// example of effective dimension d is rate / sqrt(1 + decay * n / d).
-    /// 0: they do not.
+    /// example of effective dimension d is
+    /// rate / sqrt(1 + decay * n / (4 + 0.03 d)). 0: they do not.
     pub decay: f64,
     /// T of the paper as a multiple of (classes - 1).
     pub nodes_per_class: f64,
@@ -39,6 +39,9 @@ pub struct Params {
     pub reset_recycled: bool,
     /// Scores enter the label means cut to [-clamp, clamp], if given.
     pub score_clamp: Option<f64>,
+    /// Whether importances count in the tree's statistics as they do in the
+    /// regressors. Vowpal Wabbit counts every example as one there.
+    pub weighted_counts: bool,
     /// How many examples the parent's histogram counts for in a leaf's answer.
     pub leaf_smoothing: f64,
     /// Number of trees.

@@ -65,8 +65,7 @@ impl Tree {
         bundle.put("top", ids(|n| n.top));
         bundle.put("n_labels", ids(|n| n.labels.len() as u32));
         bundle.put("top_arrivals", sums(|n| n.top_arrivals));
-        bundle.put("arrivals", sums(|n| n.arrivals));
-        bundle.put("trained", sums(|n| n.trained));
+        bundle.put("count", sums(|n| n.count));
         bundle.put("score", sums(|n| n.score));
         bundle.put("size", sums(|n| n.size));
         let mut stats: Vec<(u32, LabelStat)> = Vec::new();
@@ -81,8 +80,11 @@ impl Tree {
             "label",
             stats.iter().map(|&(label, _)| label).collect::<Vec<u32>>(),
         );
-        bundle.put("label_arrivals", stat(|s| s.arrivals));
-        bundle.put("label_trained", stat(|s| s.trained));
+        bundle.put(
+            "label_before",
+            stats.iter().map(|(_, s)| s.before).collect::<Vec<f32>>(),
+        );
+        bundle.put("label_count", stat(|s| s.count));
         bundle.put("label_score", stat(|s| s.score));
         bundle
     }
@@ -113,13 +115,12 @@ fn take_arena(bundle: &mut Bundle, n_classes: usize, n_regressors: usize) -> Res
     let top: Vec<u32> = bundle.take_exactly("top", n)?;
     let n_labels: Vec<u32> = bundle.take_exactly("n_labels", n)?;
     let top_arrivals: Vec<f64> = bundle.take_exactly("top_arrivals", n)?;
-    let arrivals: Vec<f64> = bundle.take_exactly("arrivals", n)?;
-    let trained: Vec<f64> = bundle.take_exactly("trained", n)?;
+    let count: Vec<f64> = bundle.take_exactly("count", n)?;
     let score: Vec<f64> = bundle.take_exactly("score", n)?;
     let size: Vec<f64> = bundle.take_exactly("size", n)?;
     let label: Vec<u32> = bundle.take("label")?;
-    let label_arrivals: Vec<f64> = bundle.take_exactly("label_arrivals", label.len())?;
-    let label_trained: Vec<f64> = bundle.take_exactly("label_trained", label.len())?;
+    let label_before: Vec<f32> = bundle.take_exactly("label_before", label.len())?;
+    let label_count: Vec<f64> = bundle.take_exactly("label_count", label.len())?;
     let label_score: Vec<f64> = bundle.take_exactly("label_score", label.len())?;
     if n_labels.iter().map(|&n| n as usize).sum::<usize>() != label.len() {
         return Err(bundle.damaged("there are not as many label entries as promised"));
@@ -139,8 +140,8 @@ fn take_arena(bundle: &mut Bundle, n_classes: usize, n_regressors: usize) -> Res
         let stats: Vec<(u32, LabelStat)> = (from..to)
             .map(|at| {
                 let stat = LabelStat {
-                    arrivals: label_arrivals[at],
-                    trained: label_trained[at],
+                    before: label_before[at],
+                    count: label_count[at],
                     score: label_score[at],
                 };
                 (label[at], stat)
@@ -155,8 +156,7 @@ fn take_arena(bundle: &mut Bundle, n_classes: usize, n_regressors: usize) -> Res
             recycled: recycled[i],
             top: top[i],
             top_arrivals: top_arrivals[i],
-            arrivals: arrivals[i],
-            trained: trained[i],
+            count: count[i],
             score: score[i],
             size: size[i],
             labels: stats.into_iter().collect::<Table<LabelStat>>(),

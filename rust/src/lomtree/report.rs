@@ -97,20 +97,21 @@ impl Tree {
         let (mut weighted, mut at_leaves) = (0.0, 0.0);
         for (at, &(id, depth)) in order.iter().enumerate() {
             let node = arena.node(id);
-            let entropy = entropy(node);
+            let arrivals = node.arrivals();
+            let entropy = entropy(node, arrivals);
             report.parent.push(parents[at]);
             report.depth.push(depth);
-            report.n_examples.push(node.arrivals);
+            report.n_examples.push(arrivals);
             report.n_labels.push(node.labels.len() as u32);
-            report.label.push(node.top);
+            report.label.push(most_frequent(node));
             report.label_entropy.push(entropy);
             report.smallest_leaf.push(node.size);
             report.n_recycled.push(node.recycled);
             let mut split = None;
             if node.is_leaf() {
                 report.children.extend([-1, -1]);
-                weighted += node.arrivals * entropy;
-                at_leaves += node.arrivals;
+                weighted += arrivals * entropy;
+                at_leaves += arrivals;
             } else {
                 report.children.extend([next_pair, next_pair + 1]);
                 parents[next_pair as usize] = at as i32;
@@ -133,17 +134,35 @@ impl Tree {
     }
 }
 
-fn entropy(node: &Node) -> f64 {
-    if node.arrivals == 0.0 {
+/// What a leaf answers; of an internal node's labels the lowest of the most frequent.
+fn most_frequent(node: &Node) -> u32 {
+    if node.is_leaf() {
+        return node.top;
+    }
+    let arrivals = node
+        .labels
+        .iter()
+        .map(|(label, stat)| (label, stat.arrivals()));
+    arrivals
+        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+        .map_or(node.top, |(label, _)| label)
+}
+
+fn entropy(node: &Node, arrivals: f64) -> f64 {
+    if arrivals == 0.0 {
         return 0.0;
     }
-    let mut counts: Vec<f64> = node.labels.iter().map(|(_, stat)| stat.arrivals).collect();
-    // One order of summation, whatever order the table has.
-    counts.sort_unstable_by(f64::total_cmp);
-    let sum: f64 = counts
+    let mut shares: Vec<f64> = node
+        .labels
         .iter()
-        .filter(|&&count| count > 0.0)
-        .map(|count| -(count / node.arrivals) * (count / node.arrivals).ln())
+        .map(|(_, stat)| stat.arrivals() / arrivals)
+        .collect();
+    // One order of summation, whatever order the table has.
+    shares.sort_unstable_by(f64::total_cmp);
+    let sum: f64 = shares
+        .iter()
+        .filter(|&&share| share > 0.0)
+        .map(|share| -share * share.ln())
         .sum();
     sum.max(0.0)
 }
@@ -160,7 +179,9 @@ fn split_of(arena: &Arena, node: &Node) -> Option<Split> {
         .into_iter()
         .map(|label| {
             let arrivals = |table: &crate::tree::Table<super::arena::LabelStat>| {
-                table.get(label).map_or(0.0, |stat| stat.arrivals)
+                table
+                    .get(label)
+                    .map_or(0.0, super::arena::LabelStat::arrivals)
             };
             (arrivals(left), arrivals(right))
         })

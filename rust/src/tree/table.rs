@@ -5,6 +5,8 @@
 //! in a fixed order; nothing is ever taken out. Open addressing with linear
 //! probing, power-of-two capacity, at most three quarters full.
 
+use crate::simd::prefetch;
+
 /// The key that marks a free slot; no label or feature has it.
 const FREE: u32 = u32::MAX;
 
@@ -71,6 +73,14 @@ impl<V: Copy + Default> Table<V> {
     /// The value of `key`, to be changed; the default is inserted if it is new.
     #[inline]
     pub fn entry(&mut self, key: u32) -> &mut V {
+        let at = self.place_of(key);
+        &mut self.slots[at].value
+    }
+
+    /// Where the value of `key` lies until the next key is inserted; the
+    /// default is inserted if it is new.
+    #[inline]
+    pub fn place_of(&mut self, key: u32) -> usize {
         debug_assert_ne!(key, FREE);
         if (self.len as usize + 1) * 4 > self.slots.len() * 3 {
             self.resize((self.slots.len() * 2).max(4));
@@ -89,7 +99,29 @@ impl<V: Copy + Default> Table<V> {
             }
             at = (at + 1) & mask;
         }
-        &mut self.slots[at].value
+        at
+    }
+
+    /// The value at a place that [`Self::place_of`] told.
+    #[inline]
+    pub fn at_mut(&mut self, place: usize) -> &mut V {
+        &mut self.slots[place].value
+    }
+
+    /// Fetches the line that `key` is looked for in first, ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, key: u32) {
+        if !self.slots.is_empty() {
+            prefetch(&self.slots[place(key, self.slots.len())]);
+        }
+    }
+
+    /// All values, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.slots
+            .iter_mut()
+            .filter(|slot| slot.key != FREE)
+            .map(|slot| &mut slot.value)
     }
 
     /// The slots themselves, for [`lookup`].
