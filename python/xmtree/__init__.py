@@ -1,5 +1,6 @@
 """Logarithmic-time classifiers for very many labels."""
 
+from xmtree import datasets
 from xmtree._core import ModelFileError, __version__
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
@@ -10,5 +11,6 @@ __all__ = [
     "ModelFileError",
     "OAAClassifier",
     "__version__",
+    "datasets",
     "load",
 ]

@@ -74,7 +74,7 @@ def transaction(estimator: Any) -> Iterator[Transaction]:
             vars(estimator).update(before)
 
 
-class Learner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Learner(ClassifierMixin, BaseEstimator):
     """Base of all estimators: validation, label types, top-k, persistence.
 
     A subclass says which class of the core it wraps and which arguments its

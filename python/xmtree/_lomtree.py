@@ -63,6 +63,9 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     score_clamp : float, optional, default=1.0
         Scores enter the label means cut to [-score_clamp, score_clamp]; None:
         as they are, as in the paper.
+    weighted_counts : bool, default=True
+        Whether importances (``sample_weight``) count in the tree's statistics
+        as they do in the regressors. Vowpal Wabbit counts every example as one.
     leaf_smoothing : float, default=1.0
         How many examples its parent's labels count for in a leaf's answer,
         which helps leaves that have seen few.
@@ -146,6 +149,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         "split_threshold": [Interval(Real, 1, None, closed="left")],
         "reset_recycled": ["boolean"],
         "score_clamp": [None, Interval(Real, 0, None, closed="neither")],
+        "weighted_counts": ["boolean"],
         "leaf_smoothing": [Interval(Real, 0, None, closed="left")],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "n_passes": [Interval(Integral, 1, None, closed="left")],
@@ -169,6 +173,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         split_threshold: float = 5.0,
         reset_recycled: bool = False,
         score_clamp: float | None = 1.0,
+        weighted_counts: bool = True,
         leaf_smoothing: float = 1.0,
         n_estimators: int = 1,
         n_passes: int = 3,
@@ -191,6 +196,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         self.split_threshold = split_threshold
         self.reset_recycled = reset_recycled
         self.score_clamp = score_clamp
+        self.weighted_counts = weighted_counts
         self.leaf_smoothing = leaf_smoothing
         self.n_estimators = n_estimators
         self.n_passes = n_passes
