@@ -7,6 +7,7 @@
 mod arrays;
 mod errors;
 mod lomtree;
+mod model_io;
 mod oaa;
 mod run;
 mod text;
@@ -28,6 +29,8 @@ mod core {
     use super::errors::{ModelFileError, UnsortedIndicesError};
     #[pymodule_export]
     use super::lomtree::LomTree;
+    #[pymodule_export]
+    use super::model_io::{load_estimator, save_estimator};
     #[pymodule_export]
     use super::text::{
         load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
