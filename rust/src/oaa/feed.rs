@@ -111,7 +111,8 @@ impl Feed {
         let mut example = RowBuffer::default();
         let (mut steps, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
-            if chunk.len() == MOST_EXAMPLES || chunk.n_values() > most_values {
+            let full = chunk.len() == MOST_EXAMPLES || chunk.n_values() > most_values;
+            if full || self.shrink < SMALL {
                 break;
             }
             let i = i as usize;
@@ -190,7 +191,7 @@ impl Feed {
         }
         if params.l2 > 0.0 {
             // e^-a where 1 - a could turn the sign.
-            self.shrink *= (-params.l2 * step).exp();
+            self.shrink *= (-params.l2 * step).exp().max(SMALL);
         }
         if params.l1 > 0.0 {
             self.gravity += params.l1 * step / self.shrink;
