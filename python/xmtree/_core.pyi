@@ -1,6 +1,138 @@
 """The compiled half of xmtree; private, wrapped by the Python package."""
 
+import os
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Self, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
 __version__: str
 
 class ModelFileError(ValueError): ...
 class UnsortedIndicesError(ValueError): ...
+
+_Path: TypeAlias = str | PathLike[str]
+# indptr, indices, data of X; indptr and labels of y; number of columns, number
+# of labels, whether y is label sets.
+_Table: TypeAlias = tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.float32],
+    NDArray[np.int64],
+    NDArray[Any],
+    int,
+    int,
+    bool,
+]
+
+def load_svmlight(
+    path: _Path, zero_based: bool | None, n_features: int | None, multilabel: bool | None
+) -> _Table: ...
+def scan_svmlight(
+    path: _Path, zero_based: bool | None, n_features: int | None, multilabel: bool | None
+) -> tuple[bool, int, bool]: ...
+def load_xmc(path: _Path, multilabel: bool | None) -> _Table: ...
+def xmc_is_multilabel(path: _Path) -> bool: ...
+def save_xmc(path: _Path, x: Any, y: Any, n_labels: int) -> None: ...
+
+@final
+class SvmlightStream:
+    def __new__(
+        cls,
+        path: _Path,
+        batch_size: int,
+        zero_based: bool,
+        n_features: int,
+        multilabel: bool,
+    ) -> SvmlightStream: ...
+    def next(self) -> _Table | None: ...
+
+@final
+class XmcStream:
+    def __new__(cls, path: _Path, batch_size: int, multilabel: bool) -> XmcStream: ...
+    def next(self) -> _Table | None: ...
+_Progress = Callable[[int, int, float | None], object]
+_TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
+
+@final
+class LomTree:
+    def __new__(cls, params_json: str, n_classes: int) -> Self: ...
+    def fit(
+        self,
+        X: Any,
+        y: NDArray[np.uint32],
+        sample_weight: NDArray[np.float32] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def partial_fit(
+        self,
+        X: Any,
+        y: NDArray[np.uint32],
+        sample_weight: NDArray[np.float32] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def predict_topk(self, X: Any, k: int, n_threads: int = 1) -> _TopK: ...
+    def predict_proba(self, X: Any, n_threads: int = 1) -> NDArray[np.float32]: ...
+    def trees(self) -> list[dict[str, Any]]: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def progressive_loss(self) -> float | None: ...
+    @property
+    def n_examples_seen(self) -> int: ...
+    @property
+    def params_json(self) -> str: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> LomTree: ...
+
+@final
+class Oaa:
+    def __new__(cls, params_json: str, n_classes: int, multilabel: bool) -> Self: ...
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float32] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float32] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def predict_topk(self, X: Any, k: int, n_threads: int = 1) -> _TopK: ...
+    def decision_function(self, X: Any, n_threads: int = 1) -> NDArray[np.float32]: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def progressive_loss(self) -> float | None: ...
+    @property
+    def n_examples_seen(self) -> int: ...
+    @property
+    def params_json(self) -> str: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> Oaa: ...
+
+def save_estimator(
+    path: str | os.PathLike[str],
+    meta: str,
+    arrays: dict[str, NDArray[Any]],
+    model: bytes,
+) -> None: ...
+def load_estimator(
+    path: str | os.PathLike[str],
+) -> tuple[str, dict[str, NDArray[Any]], bytes]: ...

@@ -7,12 +7,16 @@ pub mod control;
 pub mod data;
 pub mod error;
 pub mod linear;
+pub mod lomtree;
 pub mod model;
 pub mod oaa;
 pub mod passes;
+pub mod progressive;
 mod simd;
+pub mod text;
 mod threads;
 pub mod topk;
+pub mod tree;
 
 #[cfg(feature = "python")]
 mod python;

@@ -71,6 +71,16 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// The labels of a learner that takes one per row.
+    pub fn one_label_each(&self, learner: &str) -> Result<Labels<'a>> {
+        match self.targets {
+            Targets::One(labels) => Ok(labels),
+            Targets::Sets(_) => Err(Error::data(format!(
+                "{learner} learns one label per row, y holds sets of labels"
+            ))),
+        }
+    }
+
     /// Importance of row `i`.
     pub fn weight(&self, i: usize) -> f32 {
         self.weights.map_or(1.0, |weights| weights[i])

@@ -90,11 +90,9 @@ impl Preparation {
                     mean,
                     square,
                     rate,
-                    dense,
+                    dense: _,
                 } = moments;
-                [mean, square, rate, dense]
-                    .iter()
-                    .all(|part| part.len() == n)
+                [mean, square, rate].iter().all(|part| part.len() == n)
             })
     }
 
@@ -174,6 +172,8 @@ struct Moments {
     square: Vec<f64>,
     /// 1/deviation, or 0 for a column that never changed.
     rate: Vec<f64>,
+    /// The row at hand, zeros included.
+    #[serde(skip)]
     dense: Vec<f64>,
 }
 
@@ -184,12 +184,13 @@ impl Moments {
             mean: vec![0.0; n_features],
             square: vec![0.0; n_features],
             rate: vec![0.0; n_features],
-            dense: vec![0.0; n_features],
+            dense: Vec::new(),
         }
     }
 
     fn add(&mut self, row: &RowBuffer) {
-        self.dense.fill(0.0);
+        self.dense.clear();
+        self.dense.resize(self.mean.len(), 0.0);
         for (&column, &value) in row.columns.iter().zip(&row.values) {
             self.dense[column as usize] = f64::from(value);
         }

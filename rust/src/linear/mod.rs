@@ -5,7 +5,11 @@
 //! How weights are stored is each learner's own affair.
 
 mod loss;
+mod nag;
+mod optimizer;
 mod precondition;
 
 pub use loss::Loss;
-pub use precondition::Preconditioner;
+pub use nag::{NagSlot, NagTotals, Span};
+pub use optimizer::Optimizer;
+pub use precondition::{Power, Preconditioner};

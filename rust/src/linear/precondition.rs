@@ -1,57 +1,92 @@
 //! "pn": preconditioned, normalised steps with no state per weight.
 //!
-//! r_f = (sum over examples of h x_f^2)^(-1/4) stands between no
-//! preconditioning and `AdaGrad`'s root; the direction d_f = r_f x_f / sum_f r_f x_f^2
+//! r_f = (sum over examples of h x_f^2)^(-power): a power of 1/4 stands between
+//! no preconditioning and `AdaGrad`'s root, 1/2 is that root; the direction d_f = r_f x_f / sum_f r_f x_f^2
 //! has x . d = 1, so that the learning rate has no unit. The direction depends
 //! on the example alone: it is computed once and serves every regressor that
 //! learns from it, be that all classes or the nodes of a path.
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::RowBuffer;
+use crate::simd::{over_fourth_root, over_root};
 
 /// Sums of squares per column and the direction they give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preconditioner {
+    power: Power,
+    seen: f64,
     squares: Vec<f32>,
+}
+
+/// The root of a column's sum of squares that its steps are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Power {
+    /// The fourth root.
+    Quarter,
+    /// The square root.
+    Half,
 }
 
 impl Preconditioner {
     /// For examples of `width` columns.
-    pub fn new(width: usize) -> Self {
+    pub fn new(power: Power, width: usize) -> Self {
         Self {
+            power,
+            seen: 0.0,
             squares: vec![0.0; width],
         }
     }
 
     /// Takes `example` in and replaces `direction` by its step direction, one
     /// value per entry of the example.
-    pub fn direction(&mut self, example: &RowBuffer, importance: f32, direction: &mut Vec<f32>) {
+    ///
+    /// Returns the example's effective dimension, the sum over its columns of
+    /// x_f^2 / (mean of x_f^2 so far): the number of columns where all are
+    /// alike, and the more the rarer they are. A regressor that has met fewer
+    /// examples than that still has most of this one to learn.
+    pub fn direction(
+        &mut self,
+        example: &RowBuffer,
+        importance: f32,
+        direction: &mut Vec<f32>,
+    ) -> f32 {
+        self.seen += f64::from(importance);
         direction.clear();
-        let mut norm = 0.0f32;
-        for (&column, &x) in example.columns.iter().zip(&example.values) {
-            let square = &mut self.squares[column as usize];
-            *square += importance * x * x;
-            // A value so small that its square vanishes does not move anything.
-            let step = if *square > 0.0 {
-                x / square.sqrt().sqrt()
-            } else {
-                0.0
-            };
-            norm += step * x;
-            direction.push(step);
-        }
+        direction.extend(
+            example
+                .columns
+                .iter()
+                .zip(&example.values)
+                .map(|(&column, &x)| {
+                    let square = &mut self.squares[column as usize];
+                    *square += importance * x * x;
+                    *square
+                }),
+        );
+        // A value so small that its square vanishes does not move anything.
+        let (norm, dimension) = match self.power {
+            Power::Quarter => over_fourth_root(&example.values, direction),
+            Power::Half => over_root(&example.values, direction),
+        };
         if norm > 0.0 {
             let scale = norm.recip();
             direction.iter_mut().for_each(|d| *d *= scale);
         }
+        dimension * self.seen as f32
     }
 
-    /// The sums, for saving.
-    pub fn squares(&self) -> &[f32] {
-        &self.squares
+    /// The power, the sum of importances and the sums of squares, for saving.
+    pub fn parts(&self) -> (Power, f64, &[f32]) {
+        (self.power, self.seen, &self.squares)
     }
 
-    /// From saved sums.
-    pub fn from_squares(squares: Vec<f32>) -> Self {
-        Self { squares }
+    /// From saved parts.
+    pub fn from_parts(power: Power, seen: f64, squares: Vec<f32>) -> Self {
+        Self {
+            power,
+            seen,
+            squares,
+        }
     }
 }

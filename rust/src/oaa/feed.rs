@@ -8,7 +8,7 @@ use super::average::Average;
 use super::chunk::{Chunk, Move};
 use super::{Optimizer, Params};
 use crate::data::{Preparation, RowBuffer, Rows};
-use crate::linear::Preconditioner;
+use crate::linear::{Power, Preconditioner};
 use crate::passes::{Batch, Targets};
 use crate::Result;
 
@@ -59,7 +59,8 @@ impl Feed {
         Ok(Self {
             preparation,
             slots,
-            preconditioner: (params.optimizer == Optimizer::Pn).then(|| Preconditioner::new(width)),
+            preconditioner: (params.optimizer == Optimizer::Pn)
+                .then(|| Preconditioner::new(Power::Quarter, width)),
             passes: 0.0,
             average: Average::new(),
             gravity: 0.0,

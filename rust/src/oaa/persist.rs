@@ -12,7 +12,7 @@ use super::tile::Tile;
 use super::{Optimizer, Params};
 use crate::data::Preparation;
 use crate::error::Result;
-use crate::linear::Preconditioner;
+use crate::linear::{Power, Preconditioner};
 use crate::model::{Bundle, Persist};
 
 /// The few values beside the arrays.
@@ -76,7 +76,8 @@ impl State {
         );
         bundle.put("columns", feed.slots.columns());
         if let Some(preconditioner) = &feed.preconditioner {
-            let squares = preconditioner.squares();
+            let (_, importance, squares) = preconditioner.parts();
+            bundle.put_meta("importance", &importance);
             let of_slots = feed.slots.columns().iter().map(|&c| squares[c as usize]);
             bundle.put("column_squares", of_slots.collect::<Vec<f32>>());
         }
@@ -142,7 +143,9 @@ impl State {
             for (&column, square) in columns.iter().zip(of_slots) {
                 squares[column as usize] = square;
             }
-            preconditioner = Some(Preconditioner::from_squares(squares));
+            let importance: f64 = bundle.take_meta("importance")?;
+            let parts = Preconditioner::from_parts(Power::Quarter, importance, squares);
+            preconditioner = Some(parts);
         }
         let mut negatives = params
             .n_negatives

@@ -8,7 +8,7 @@ use crate::data::{Indices, LabelSets, Rows, Values};
 use crate::error::Result;
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
-enum Either<'py, A: Element, B: Element> {
+pub(super) enum Either<'py, A: Element, B: Element> {
     A(PyReadonlyArray1<'py, A>),
     B(PyReadonlyArray1<'py, B>),
 }
@@ -122,3 +122,9 @@ impl<'py> LabelSetsArg<'py> {
         Ok(LabelSets::new(self.0.view()?, self.1.view()?, n_classes)?)
     }
 }
+
+/// One label per row, as class numbers.
+pub(super) type LabelsArg<'py> = PyReadonlyArray1<'py, u32>;
+
+/// One importance per row.
+pub(super) type WeightsArg<'py> = PyReadonlyArray1<'py, f32>;

@@ -59,12 +59,26 @@ pub(super) fn watched<T: Send>(
 
 /// Runs short work off the interpreter on this very thread: no progress, no
 /// Ctrl-C until it is done. For work known to take milliseconds.
-pub(super) fn brief<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(&Control) -> Result<T> + Send,
-) -> PyResult<T> {
+fn brief<T: Send>(py: Python<'_>, work: impl FnOnce(&Control) -> Result<T> + Send) -> PyResult<T> {
     let control = Control::new(0);
     settle(py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&control)))))
+}
+
+/// Rows that are done before a person notices.
+const BRIEF: usize = 512;
+
+/// [`brief`] for few rows, which a thread of their own would only slow down.
+pub(super) fn brief_or_watched<T: Send>(
+    py: Python<'_>,
+    n_rows: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Control) -> Result<T> + Send,
+) -> PyResult<T> {
+    if n_rows <= BRIEF {
+        brief(py, work)
+    } else {
+        watched(py, progress, work)
+    }
 }
 
 /// Rung once, when the work is over.

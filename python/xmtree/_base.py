@@ -1,0 +1,315 @@
+"""What all estimators share: from Python objects to the core and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from xmtree import _validation
+from xmtree._labels import Form, Target, decode, encode
+from xmtree._progress import Report, progress
+
+T = TypeVar("T")
+
+#: Bytes of scores held at a time while label sets are predicted.
+_CHUNK_BYTES = 64 << 20
+
+
+class Model(Protocol):
+    """What a learner of the compiled core offers."""
+
+    @property
+    def n_features(self) -> int:
+        """Width of X; 0 before anything was learned."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float32] | None = None,
+        n_threads: int = 1,
+        progress: Report | None = None,
+    ) -> None:
+        """Learns from all rows."""
+
+    def predict_topk(
+        self, X: Any, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The ``k`` best classes of each row and their scores."""
+
+    def to_bytes(self) -> bytes:
+        """The whole state."""
+
+
+class Transaction:
+    """Whether the changes made to an estimator are to stay."""
+
+    kept = False
+
+    def keep(self) -> None:
+        """Makes them stay, whatever happens after."""
+        self.kept = True
+
+
+@contextmanager
+def transaction(estimator: Any) -> Iterator[Transaction]:
+    """Puts the attributes of ``estimator`` back unless they are to be kept."""
+    before = dict(vars(estimator))
+    change = Transaction()
+    try:
+        yield change
+    finally:
+        if not change.kept:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+
+
+class Learner(ClassifierMixin, BaseEstimator):
+    """Base of all estimators: validation, label types, top-k, persistence.
+
+    A subclass says which class of the core it wraps and which arguments its
+    constructor takes; every argument but those of ``_python_only`` goes to
+    the core as JSON, under the same name, with ``random_state`` as ``seed``.
+    """
+
+    _model: Any
+    _y_form: Form
+    classes_: NDArray[Any]
+    n_features_in_: int
+
+    #: Name on the command line.
+    _short_name: ClassVar[str]
+    #: The class of the core.
+    _Model: ClassVar[Any]
+    #: Whether a row may have any number of labels.
+    _multilabel: ClassVar[bool] = False
+    #: Constructor arguments that the core does not know.
+    _python_only: ClassVar[frozenset[str]] = frozenset({"random_state", "n_jobs", "verbose"})
+    #: The checks of these; a subclass adds those of its own arguments.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from scratch.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+            Examples. float32 and float64, C-contiguous or CSR, are read
+            in place; all else is converted. Values must be finite.
+        y : array of shape (n,), or label sets
+            Labels of any sortable type.
+            Learners for label sets also take a dense or sparse indicator of
+            shape (n, n_classes), or a list of label lists.
+        sample_weight : array of shape (n,), optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, ``X`` or ``y`` cannot be used. The estimator is
+            then as it was before.
+        """
+        self._validate_params()
+        with transaction(self) as change:
+            X = _validation.rows(self, X, reset=True)
+            target = self._encode(y)
+            model = self._new_model(target)
+            self._learn(model.fit, model, X, target, sample_weight, change)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The best label of each row, or its label set.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels. Ties go to the class that comes first in ``classes_``.
+        int64 array of shape (n, n_classes), or CSR matrix, or list of lists
+            Where the estimator has learned label sets: those labels that are
+            more likely present than not, in the form that ``y`` had in ``fit``.
+        """
+        X = self._rows(X)
+        if self._y_form == "labels":
+            best, _ = self._call(self._model.predict_topk, X, 1)
+            return self.classes_[np.maximum(best[:, 0], 0)]
+        if self._y_form == "indicator":
+            _validation.check_dense_size(
+                X.shape[0], len(self.classes_), 8, "fit on a sparse y or use predict_topk"
+            )
+        sets = self._label_sets(X)
+        if self._y_form == "indicator":
+            return sets.toarray()
+        if self._y_form == "sparse":
+            return sets
+        named = self.classes_[sets.indices]
+        return [part.tolist() for part in np.split(named, sets.indptr[1:-1])]
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """The ``k`` best labels of each row, best first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+        k : int, default=5
+
+        Returns
+        -------
+        labels : array of shape (n, k)
+            Ties go to the class that comes first in ``classes_``. Where fewer
+            than ``k`` labels have a score the rest is -1 for integer labels,
+            NaN for floats, and None for all others (which are objects here).
+        scores : float32 array of shape (n, k)
+            Their scores, falling; -inf where there is no label.
+        """
+        X = self._rows(X)
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+        found, found_scores = self._call(
+            self._model.predict_topk, X, min(int(k), len(self.classes_))
+        )
+        codes = np.full((X.shape[0], k), -1, np.int32)
+        scores = np.full((X.shape[0], k), -np.inf, np.float32)
+        codes[:, : found.shape[1]] = found
+        scores[:, : found.shape[1]] = found_scores
+        return decode(codes, self.classes_), scores
+
+    def save(self, path: str | Path) -> None:
+        """Write the estimator to a file, for :func:`xmtree.load`.
+
+        The file holds flat arrays, the parameters and the labels; it is
+        versioned and checked, and appears whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        from xmtree._persistence import save
+
+        save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = self._multilabel
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _more_state(self) -> dict[str, Any]:
+        """What a subclass keeps beside model and labels, as JSON, for its file."""
+        return {}
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        """Takes back what :meth:`_more_state` gave."""
+
+    def _core_params(self) -> dict[str, Any]:
+        """The core's parameters by their JSON names, all but the seed."""
+        params = self.get_params(deep=False)
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in params.items()
+            if name not in self._python_only
+        }
+
+    def _new_model(self, target: Target) -> Any:
+        """An empty model for the classes of ``target``."""
+        params = {**self._core_params(), "seed": _validation.seed(self.random_state)}
+        return self._Model(json.dumps(params), *self._model_arguments(target))
+
+    def _model_arguments(self, target: Target) -> tuple[Any, ...]:
+        """What the core's constructor takes after the parameters."""
+        return (len(target.classes),)
+
+    def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:
+        target = encode(y, classes)
+        if target.multilabel and not self._multilabel:
+            raise ValueError(
+                f"Multilabel y (an indicator or label lists) was passed, but "
+                f"{type(self).__name__} learns one label per row; OAAClassifier learns label sets"
+            )
+        return target
+
+    def _learn(
+        self,
+        learn: Callable[..., None],
+        model: Any,
+        X: Any,
+        target: Target,
+        sample_weight: Any,
+        change: Transaction,
+    ) -> None:
+        """Runs ``learn`` of ``model`` and takes the result over.
+
+        An online model that was stopped by Ctrl-C is taken over as well: it
+        has learned what it has seen.
+        """
+        weights = _validation.weights(sample_weight, X)
+
+        def adopt() -> None:
+            self.classes_, self._y_form, self._model = target.classes, target.form, model
+            change.keep()
+
+        try:
+            with progress(self.verbose, type(self).__name__) as report:
+                _validation.canonical(
+                    X, lambda X: learn(X, target.codes, weights, self._n_threads(), report)
+                )
+        except KeyboardInterrupt:
+            if getattr(model, "n_examples_seen", 0) > 0:
+                adopt()
+            raise
+        adopt()
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return _validation.rows(self, X, reset=False)
+
+    def _call(self, method: Callable[..., T], X: Any, *arguments: Any) -> T:
+        """A method of the core on validated rows."""
+        return _validation.canonical(
+            X, lambda X: method(X, *arguments, n_threads=self._n_threads())
+        )
+
+    def _n_threads(self) -> int:
+        return _validation.n_threads(self.n_jobs)
+
+    def _check_dense_size(self, rows: Any) -> None:
+        """Refuses scores of all classes where they would not fit in memory."""
+        _validation.check_dense_size(
+            rows.shape[0], len(self.classes_), 4, "predict_topk(X, k) gives the k best per row"
+        )
+
+    def _label_sets(self, X: Any) -> Any:
+        """Predicted label sets as a CSR indicator, without all scores at once."""
+        step = max(1, _CHUNK_BYTES // (4 * len(self.classes_)))
+        parts = [
+            self._present(X[start : start + step]) for start in range(0, X.shape[0], step)
+        ]
+        return sp.csr_matrix(sp.vstack(parts, format="csr"), dtype=np.int64)
+
+    def _present(self, X: Any) -> Any:
+        """Which labels the validated rows ``X`` have, as a sparse indicator."""
+        raise NotImplementedError

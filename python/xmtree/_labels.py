@@ -1,0 +1,229 @@
+"""Labels of any type, or sets of them, as the class numbers the core learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+#: How the labels came: one per row, or label sets as a dense indicator, a
+#: sparse indicator or lists. ``predict`` answers in the same form.
+Form = Literal["labels", "indicator", "sparse", "lists"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to learn for each row, in class numbers.
+
+    Attributes
+    ----------
+    codes : uint32 array of shape (n,), or CSR indicator of shape (n, n_classes)
+    classes : array of shape (n_classes,), sorted
+    form : how the labels came
+    """
+
+    codes: Any
+    classes: NDArray[Any]
+    form: Form
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a row may have any number of labels."""
+        return self.form != "labels"
+
+
+def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
+    """Numbers the labels of ``y`` by their place in ``classes``.
+
+    Parameters
+    ----------
+    y : labels, shape (n,); or label sets as a dense or sparse indicator of
+        shape (n, n_classes), or as a list of label lists
+    classes : sorted labels that may occur; by default those that do occur
+
+    Raises
+    ------
+    ValueError
+        If ``y`` is missing, continuous, holds a NaN or a label that is not in
+        ``classes``, or is no indicator where it should be one.
+    """
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None")
+    if sp.issparse(y):
+        return _from_indicator(sp.csr_array(y), "sparse", classes)
+    if _is_label_lists(y):
+        return _from_lists(list(y), classes)
+    array = _as_array(y, "y")
+    if array.ndim == 2 and array.shape[1] > 1:
+        return _from_indicator(_dense_indicator(array), "indicator", classes)
+    return _from_labels(column_or_1d(array, warn=True), classes)
+
+
+def check_classes(classes: Any) -> NDArray[Any]:
+    """The ``classes`` argument of ``partial_fit``: sorted, without repetition."""
+    labels = _as_array(classes, "classes")
+    if labels.ndim != 1 or len(labels) == 0:
+        raise ValueError(
+            f"classes must be a list of at least one label, got an array of shape {labels.shape}"
+        )
+    return np.unique(_one_type(labels, "classes"))
+
+
+def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels of class numbers; -1, no label, becomes -1, NaN or None by type.
+
+    Integer labels keep their type (unsigned ones become int64), floats have
+    NaN for none, all others become objects with None.
+    """
+    missing = codes < 0
+    kind = classes.dtype.kind
+    if kind == "u":
+        classes = classes.astype(np.int64)
+    elif kind not in "if":
+        classes = classes.astype(object)
+    labels = classes[np.where(missing, 0, codes)]
+    labels[missing] = -1 if kind in "iu" else np.nan if kind == "f" else None
+    return labels
+
+
+def _as_array(values: Any, name: str) -> NDArray[Any]:
+    """``values`` as an array without NaN or infinity."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iubUSM":
+        return values
+    array: NDArray[Any] = check_array(
+        values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name, ensure_min_samples=0
+    )
+    return array
+
+
+def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Object arrays as arrays of the type that all labels have."""
+    if labels.dtype != object:
+        return labels
+    types = {type(label) for label in labels.tolist()}
+    if all(issubclass(t, str) for t in types):
+        return labels
+    if len(types) > 1:
+        names = ", ".join(sorted(t.__name__ for t in types))
+        raise ValueError(f"{name} mixes labels of different types: {names}; use one type")
+    tight = np.array(labels.tolist())
+    if tight.ndim != 1 or tight.dtype == object:
+        raise ValueError(
+            f"{name} holds labels of type {types.pop().__name__}; use numbers or strings"
+        )
+    return tight
+
+
+def _from_labels(y: NDArray[Any], classes: NDArray[Any] | None) -> Target:
+    y = _one_type(y, "y")
+    check_classification_targets(y)
+    found, codes = np.unique(y, return_inverse=True)
+    if classes is None:
+        return Target(codes.astype(np.uint32), found, "labels")
+    return Target(_numbers(found, classes)[codes], classes, "labels")
+
+
+def _from_lists(rows: list[Any], vocabulary: NDArray[Any] | None) -> Target:
+    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+    flat = list(chain.from_iterable(rows))
+    if not flat and vocabulary is None:
+        raise ValueError("y holds no label at all")
+    labels = _one_type(_as_array(flat, "y"), "y") if flat else np.empty(0, np.int64)
+    found, codes = np.unique(labels, return_inverse=True)
+    classes = found if vocabulary is None else vocabulary
+    if flat and vocabulary is not None:
+        codes = _numbers(found, vocabulary)[codes]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ones = np.ones(len(flat), np.uint8)
+    sets = sp.csr_array((ones, codes.astype(np.int64), starts), shape=(len(rows), len(classes)))
+    sets.sort_indices()
+    row_of = np.repeat(np.arange(len(rows)), lengths)
+    twice = (np.diff(sets.indices) == 0) & (np.diff(row_of) == 0)
+    if twice.any():
+        if found.dtype.kind in "biu" and set(found.tolist()) <= {0, 1} and len(set(lengths)) == 1:
+            # Nobody lists 0 and 1 again and again: an indicator as nested lists.
+            return _from_indicator(_dense_indicator(np.array(rows)), "indicator", vocabulary)
+        at = int(np.argmax(twice))
+        raise ValueError(
+            f"row {row_of[at]} of y lists the label {classes[sets.indices[at]]!r} twice; "
+            "if y is an indicator, pass it as an array"
+        )
+    return Target(sets, classes, "lists")
+
+
+def _from_indicator(sets: Any, form: Form, classes: NDArray[Any] | None) -> Target:
+    if not (sets.has_canonical_format and np.all(sets.data == 1)):
+        sets = sets.copy()
+        sets.sum_duplicates()
+        sets.eliminate_zeros()
+        wrong = np.flatnonzero(sets.data != 1)
+        if len(wrong):
+            at = wrong[0]
+            row = int(np.searchsorted(sets.indptr, at, side="right")) - 1
+            raise ValueError(
+                f"row {row}, column {sets.indices[at]} of y is {sets.data[at]}; "
+                "an indicator of label sets holds only 0 and 1"
+            )
+    if sets.shape[1] == 0:
+        raise ValueError("y is an indicator without columns; it needs one per label")
+    if classes is None:
+        classes = np.arange(sets.shape[1])
+    elif len(classes) != sets.shape[1]:
+        raise ValueError(f"y has {sets.shape[1]} columns, but there are {len(classes)} classes")
+    return Target(sets, classes, form)
+
+
+def _dense_indicator(array: NDArray[Any]) -> Any:
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ValueError(f"y must be labels or an indicator, got {array.dtype} {array.shape}")
+    return sp.csr_array(array)
+
+
+def _is_label_lists(y: Any) -> bool:
+    """A sequence whose entries are collections; strings are labels, not collections."""
+    if hasattr(y, "to_list") and getattr(y, "dtype", None) is not None:
+        kind = str(y.dtype)
+        if not (kind.startswith("List") or kind == "object"):
+            return False
+        y = y.to_list()
+    if isinstance(y, np.ndarray):
+        if y.dtype != object or y.ndim != 1:
+            return False
+    elif not isinstance(y, Sequence) or isinstance(y, str):
+        return False
+    if len(y) == 0:
+        return False
+    sets = (list, tuple, set, frozenset, np.ndarray)
+    return all(isinstance(row, sets) for row in y)
+
+
+def _numbers(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.uint32]:
+    """The place of each of ``labels`` in the sorted ``classes``."""
+    if _is_text(labels) == _is_text(classes):
+        at = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        unseen = labels[classes[at] != labels]
+    else:
+        at, unseen = np.zeros(len(labels), np.int64), labels
+    if len(unseen):
+        shown = ", ".join(repr(label) for label in unseen[:_SHOWN].tolist())
+        more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
+        raise ValueError(
+            f"y holds labels that are not in classes: {shown}{more}; "
+            "name every label in the classes of the first partial_fit"
+        )
+    numbers: NDArray[np.uint32] = at.astype(np.uint32)
+    return numbers
+
+
+def _is_text(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "UO"

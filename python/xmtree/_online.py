@@ -1,0 +1,130 @@
+"""What learners share that take examples one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from xmtree import _validation
+from xmtree._base import Learner, transaction
+from xmtree._labels import Target, check_classes
+
+
+class OnlineLearner(Learner):
+    """A learner with ``partial_fit``, stopped by Ctrl-C without loss.
+
+    Attributes
+    ----------
+    progressive_loss_ : float
+        Progressive validation error: share of the examples that were
+        predicted wrongly just before they were learned, over all passes.
+        NaN while nothing was learned.
+    n_examples_seen_ : int
+        Examples learned so far, each pass counted.
+    """
+
+    #: Arguments that only ``fit`` heeds, and may change between calls.
+    _fit_only: ClassVar[frozenset[str]] = frozenset(
+        {"n_passes", "early_stopping", "validation_fraction", "patience"}
+    )
+    _started_with: dict[str, Any]
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn some more examples, once, in the order they come.
+
+        The order matters: what was learned last weighs most, so examples that
+        come sorted by label teach little but the last label. Shuffle them
+        where that is possible; ``fit`` does.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+        y : array of shape (n,), or label sets
+        classes : array of shape (n_classes,), optional
+            Every label that may ever occur; needed in the first call (except
+            when ``y`` is an indicator, which has a column for each) and may be
+            left out afterwards.
+        sample_weight : array of shape (n,), optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If something cannot be used, ``y`` holds a label that is not in
+            ``classes``, or a parameter was changed after the first call.
+            The estimator is then as it was before.
+        """
+        self._validate_params()
+        started = hasattr(self, "_model")
+        with transaction(self) as change:
+            target = self._encode(y, self._vocabulary(classes, started))
+            X = _validation.rows(self, X, reset=not started)
+            if started:
+                self._check_same(target)
+                model = self._model
+            else:
+                self._check_first(target, classes)
+                model = self._new_model(target)
+            self._learn(model.partial_fit, model, X, target, sample_weight, change)
+        return self
+
+    @property
+    def progressive_loss_(self) -> float:
+        """Progressive validation error so far."""
+        loss = self._fitted().progressive_loss
+        return float("nan") if loss is None else float(loss)
+
+    @property
+    def n_examples_seen_(self) -> int:
+        """Examples learned so far."""
+        return int(self._fitted().n_examples_seen)
+
+    def _new_model(self, target: Target) -> Any:
+        model = super()._new_model(target)
+        self._started_with = self._core_params()
+        return model
+
+    def _more_state(self) -> dict[str, Any]:
+        return {"started_with": self._started_with}
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        self._started_with = dict(state["started_with"])
+
+    def _fitted(self) -> Any:
+        """The model, of which there must be one."""
+        check_is_fitted(self)
+        return self._model
+
+    def _vocabulary(self, classes: Any, started: bool) -> NDArray[Any] | None:
+        if classes is not None:
+            classes = check_classes(classes)
+            if started and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes={classes!r} are not those of the first call to partial_fit "
+                    f"or of fit, {self.classes_!r}"
+                )
+        return self.classes_ if started else classes
+
+    def _check_first(self, target: Target, classes: Any) -> None:
+        """Refuses to guess from one batch which labels there are."""
+        if classes is None and target.form in ("labels", "lists"):
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+
+    def _check_same(self, target: Target) -> None:
+        """Refuses changes that the model at work could not follow."""
+        if target.multilabel != (self._y_form != "labels"):
+            had, got = ("label sets", "labels") if self._y_form != "labels" else ("labels", "sets")
+            raise ValueError(f"the model was started on {had}, y now holds {got}")
+        for name, value in self._core_params().items():
+            if name not in self._fit_only and value != self._started_with[name]:
+                raise ValueError(
+                    f"{name} was {self._started_with[name]!r} when learning began and is now "
+                    f"{value!r}; start anew with fit, or on a clone"
+                )

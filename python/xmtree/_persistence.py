@@ -1,0 +1,160 @@
+"""Estimators as files: ``Learner.save`` and :func:`load`.
+
+The file is the container of the core's models (checked, versioned, written
+whole or not at all). The core's model lies in it beside the labels and feature
+names as arrays, and the constructor's arguments as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+
+import xmtree
+from xmtree import _core
+from xmtree._base import Learner
+
+#: Raised when an older version could not read what this one writes.
+STATE_VERSION = 1
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save(estimator: Learner, path: str | Path) -> None:
+    """Writes a fitted estimator to ``path``."""
+    if not estimator.__sklearn_is_fitted__():
+        raise sklearn.exceptions.NotFittedError(
+            f"this {type(estimator).__name__} has learned nothing yet; call fit before save"
+        )
+    model = estimator._model
+    arrays = _pack("classes", estimator.classes_)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        arrays |= _pack("feature_names", names)
+    meta = {
+        "state_version": STATE_VERSION,
+        "class": type(estimator).__name__,
+        "params": _plain_params(estimator),
+        "y_form": estimator._y_form,
+        "classes_dtype": estimator.classes_.dtype.str,
+        "n_features_in": estimator.n_features_in_,
+        "has_feature_names": names is not None,
+        "more": estimator._more_state(),
+        "versions": {
+            "xmtree": xmtree.__version__,
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+    }
+    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, model.to_bytes())
+
+
+def load(path: str | Path) -> Any:
+    """Read an estimator that :meth:`save` wrote.
+
+    Nothing in the file is executed. The estimator predicts what it did, and an
+    online one goes on learning as if it had never been stored.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, something else, or of a newer version.
+    OSError
+        If it cannot be read.
+    """
+    text, arrays, model = _core.load_estimator(os.fspath(path))
+    try:
+        meta = json.loads(text)
+        if meta["state_version"] > STATE_VERSION:
+            raise _core.ModelFileError(
+                f"{path}: written by xmtree {meta['versions']['xmtree']}, which is newer than "
+                f"this one, {xmtree.__version__}; upgrade xmtree to read it"
+            )
+        cls = getattr(xmtree, meta["class"], None)
+        if not (isinstance(cls, type) and issubclass(cls, Learner)):
+            raise _core.ModelFileError(
+                f"{path}: xmtree {xmtree.__version__} has no {meta['class']}"
+            )
+        estimator = cls(**meta["params"])
+        estimator.classes_ = _unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
+        estimator.n_features_in_ = int(meta["n_features_in"])
+        if meta["has_feature_names"]:
+            estimator.feature_names_in_ = _unpack("feature_names", arrays, np.dtype(object))
+        estimator._y_form = meta["y_form"]
+        estimator._set_more_state(meta["more"])
+        estimator._model = cls._Model.from_bytes(model)
+    except _core.ModelFileError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise _core.ModelFileError(f"{path}: damaged model: {error!r}") from error
+    if estimator._model.n_classes != len(estimator.classes_):
+        raise _core.ModelFileError(
+            f"{path}: damaged model: {len(estimator.classes_)} labels for "
+            f"{estimator._model.n_classes} classes"
+        )
+    return estimator
+
+
+def _plain_params(estimator: Learner) -> dict[str, Any]:
+    """Constructor arguments as JSON can hold them."""
+    params = dict(estimator.get_params(deep=False))
+    state = params["random_state"]
+    if isinstance(state, np.random.RandomState):
+        # A generator is used up as it is drawn from; the seed it gave is what counts.
+        params["random_state"] = json.loads(estimator._model.params_json)["seed"]
+    for name, value in params.items():
+        if isinstance(value, np.generic):
+            params[name] = value = value.item()
+        if not isinstance(value, (type(None), bool, int, float, str)):
+            raise TypeError(f"the parameter {name}={value!r} cannot be stored in a model file")
+    return params
+
+
+def _pack(name: str, values: NDArray[Any]) -> Arrays:
+    """``values`` as arrays of the few types a model file has."""
+    kind = values.dtype.kind
+    if kind in "UO":
+        if not all(isinstance(value, str) for value in values):
+            raise TypeError(f"{name} of this type cannot be stored in a model file; use strings")
+        encoded = [value.encode() for value in values.tolist()]
+        ends = np.cumsum([len(value) for value in encoded], dtype=np.uint64)
+        return {name: np.frombuffer(b"".join(encoded), np.uint8), f"{name}.ends": ends}
+    if kind in "iu":
+        return {name: values.astype(np.int64 if kind == "i" else np.uint64)}
+    if kind in "mM":
+        return {name: values.view(np.int64)}
+    if kind in "bf":
+        return {name: values.astype(np.float64)}
+    raise TypeError(f"{name} of type {values.dtype} cannot be stored in a model file")
+
+
+def _unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
+    values = arrays[name]
+    if dtype.kind in "UO":
+        ends = arrays[f"{name}.ends"].astype(np.int64)
+        data = values.tobytes()
+        starts = np.concatenate([[0], ends[:-1]])
+        if np.any(ends < starts) or (len(ends) and ends[-1] != len(data)):
+            raise ValueError(f"{name} is no list of strings")
+        strings = [data[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+        unpacked = np.empty(len(strings), object)
+        unpacked[:] = strings
+        return unpacked.astype(dtype)
+    if dtype.kind in "mM":
+        return values.view(dtype)
+    return values.astype(dtype)

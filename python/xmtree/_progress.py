@@ -1,0 +1,32 @@
+"""The progress bar of long work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tqdm.auto import tqdm
+
+#: Called with (units done, units in all or 0, progressive error or None).
+Report = Callable[[int, int, float | None], None]
+
+
+@contextmanager
+def progress(verbose: int, what: str) -> Iterator[Report | None]:
+    """A bar on stderr with the rate and the progressive error.
+
+    Yields None, so that nothing is called, if ``verbose`` is 0 or stderr is
+    no terminal.
+    """
+    if not verbose:
+        yield None
+        return
+    with tqdm(desc=what, unit=" ex", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
+
+        def report(done: int, total: int, loss: float | None) -> None:
+            bar.total = total or None
+            if loss is not None:
+                bar.set_postfix_str(f"error {loss:.4f}", refresh=False)
+            bar.update(done - bar.n)
+
+        yield None if bar.disable else report

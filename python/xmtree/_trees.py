@@ -1,0 +1,38 @@
+"""The structure of learned trees as read-only arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+
+class TreeMixin:
+    """For learners whose model has ``trees()``."""
+
+    _model: Any
+
+    @property
+    def trees_(self) -> list[Bunch]:
+        """Every tree's arrays, one entry per node; copied when asked for."""
+        check_is_fitted(self)
+        return [_frozen(tree) for tree in self._model.trees()]
+
+    @property
+    def tree_(self) -> Bunch:
+        """The arrays of the only tree."""
+        trees = self.trees_
+        if len(trees) != 1:
+            raise AttributeError(
+                f"this {type(self).__name__} has {len(trees)} trees; use trees_, a list of them"
+            )
+        return trees[0]
+
+
+def _frozen(tree: dict[str, Any]) -> Bunch:
+    for value in tree.values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    return Bunch(**tree)

@@ -1,0 +1,97 @@
+"""Everything that comes from outside, brought into the forms the core takes.
+
+The core itself checks values, indices and shapes, once and before anything
+changes; here types are converted and nothing is looked at twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from xmtree import _core
+
+T = TypeVar("T")
+
+#: The largest dense answer that is given: 8 GiB, or half of the memory of the
+#: machine if that is less.
+MAX_DENSE_BYTES = 8 << 30
+
+
+def rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """``X`` as a C-contiguous array or CSR matrix of float32 or float64.
+
+    Sets (``reset``) or compares the number and the names of the features.
+    """
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float32, np.float64],
+        order="C",
+        ensure_all_finite=False,  # the core looks, and names row and column
+    )
+
+
+def weights(sample_weight: Any, X: Any) -> NDArray[np.float32] | None:
+    """``sample_weight`` as float32, or None."""
+    if sample_weight is None:
+        return None
+    checked: NDArray[np.float32] = np.ascontiguousarray(
+        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True),
+        dtype=np.float32,
+    )
+    return checked
+
+
+def canonical(X: Any, call: Callable[[Any], T]) -> T:
+    """``call(X)``; where the core finds unsorted or repeated column indices,
+    they are sorted and summed on a copy first."""
+    try:
+        return call(X)
+    except _core.UnsortedIndicesError:
+        X = X.copy()
+        # scipy remembers a flag, which whoever filled the arrays may have left wrong.
+        X.has_sorted_indices = False
+        X.has_canonical_format = False
+        X.sum_duplicates()
+        return call(X)
+
+
+def seed(random_state: Any) -> int:
+    """A seed for the core: an int is its own, all else is drawn from."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(0, np.iinfo(np.int32).max))
+
+
+def check_dense_size(n_rows: int, n_classes: int, item_size: int, instead: str) -> None:
+    """Refuses an answer of ``n_rows`` x ``n_classes`` that would not fit in memory."""
+    size = n_rows * n_classes * item_size
+    limit = min(MAX_DENSE_BYTES, _half_of_memory())
+    if size > limit:
+        raise ValueError(
+            f"{n_rows} rows x {n_classes} classes would take {size / 2**30:.1f} GiB, "
+            f"more than the {limit / 2**30:.1f} GiB allowed; {instead}"
+        )
+
+
+def _half_of_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, OSError, ValueError):  # not known on this system
+        return MAX_DENSE_BYTES
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads to use: None is 1, -1 all cores, -2 all but one and so on."""
+    return int(effective_n_jobs(n_jobs))

@@ -1,0 +1,160 @@
+"""Examples from files and stdin, as the commands take them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtree import datasets
+from xmtree.cli.errors import WrongUsage
+
+#: Rows parsed and learned or predicted at a time.
+BATCH = 4096
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """DATA and what may have to be said about it."""
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        help="XMC or svmlight text, plain or packed (.gz, .xz, .zst); - is stdin",
+    )
+    group = parser.add_argument_group("about DATA")
+    group.add_argument(
+        "--format",
+        choices=["auto", "xmc", "svmlight"],
+        default="auto",
+        help="auto: xmc if the first line is the header 'N D K'; stdin is taken for xmc",
+    )
+    group.add_argument(
+        "--index-base",
+        choices=["auto", "0", "1"],
+        default="auto",
+        help="svmlight: whether indices start at 0 or 1; auto: 0 if an index is 0",
+    )
+    group.add_argument(
+        "--batch-size",
+        type=int,
+        default=BATCH,
+        metavar="N",
+        help=f"rows held at a time while streaming (default {BATCH})",
+    )
+
+
+@dataclass
+class Source:
+    """A file of examples, or stdin."""
+
+    path: str
+    format: Literal["xmc", "svmlight"]
+    zero_based: bool | Literal["auto"]
+    batch_size: int
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Source:
+        """What the options say."""
+        if options.batch_size < 1:
+            raise WrongUsage(f"--batch-size must be at least 1, got {options.batch_size}")
+        base = options.index_base
+        return cls(
+            options.data,
+            _format_of(options.data, options.format),
+            "auto" if base == "auto" else base == "0",
+            options.batch_size,
+        )
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether it can be read once only."""
+        return self.path == "-"
+
+    def load(self, multilabel: bool | Literal["auto"]) -> tuple[Any, Any]:
+        """All of X and y at once."""
+        if self.format == "xmc":
+            return datasets.load_xmc(self.path, multilabel=multilabel)
+        return datasets.load_svmlight(
+            self.path, zero_based=self.zero_based, multilabel=multilabel
+        )
+
+    def batches(
+        self, n_features: int | None, multilabel: bool | Literal["auto"]
+    ) -> Iterator[tuple[Any, Any]]:
+        """X and y, some rows at a time, in constant memory.
+
+        XMC labels always come as an indicator, which says how many there are.
+        """
+        if self.format == "xmc":
+            return iter(datasets.iter_xmc(self.path, self.batch_size, multilabel=True))
+        return iter(
+            datasets.iter_svmlight(
+                self.path,
+                self.batch_size,
+                n_features=n_features,
+                zero_based=self.zero_based,
+                multilabel=multilabel,
+            )
+        )
+
+
+def one_label_each(indicator: Any, first_row: int) -> NDArray[Any]:
+    """The labels of an indicator that has one in every row."""
+    counts = np.diff(indicator.indptr)
+    wrong = np.flatnonzero(counts != 1)
+    if len(wrong):
+        row = int(wrong[0])
+        raise ValueError(
+            f"row {first_row + row} has {counts[row]} labels; "
+            "this model learns exactly one per row (oaa also learns label sets)"
+        )
+    labels: NDArray[Any] = indicator.indices.astype(np.int64)
+    return labels
+
+
+def as_sets(y: Any, classes: NDArray[Any]) -> Any:
+    """Labels, label lists or an XMC indicator as an indicator over ``classes``.
+
+    Labels the model does not know are kept out; each still counts as a label
+    that was missed, so their number per row comes along.
+
+    Returns
+    -------
+    known : CSR indicator of shape (n, len(classes))
+    counts : int array of shape (n,)
+    """
+    if sp.issparse(y):
+        starts, flat = y.indptr.astype(np.int64), y.indices
+    elif isinstance(y, np.ndarray):
+        starts, flat = np.arange(len(y) + 1), y
+    else:
+        starts = np.cumsum([0, *(len(row) for row in y)])
+        flat = np.array([label for row in y for label in row], dtype=classes.dtype)
+    counts = np.diff(starts)
+    if len(flat) and (flat.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
+        raise ValueError(
+            f"the model's labels are {classes.dtype} ({classes[0]!r}, ...), "
+            f"those of the file are numbers; they cannot be compared"
+        )
+    at = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
+    known = classes[at] == flat
+    rows = np.repeat(np.arange(len(counts)), counts)[known]
+    ones = np.ones(len(rows), np.uint8)
+    return sp.csr_array((ones, (rows, at[known])), shape=(len(counts), len(classes))), counts
+
+
+def _format_of(path: str, asked: str) -> Literal["xmc", "svmlight"]:
+    if asked == "svmlight":
+        return "svmlight"
+    if asked == "xmc" or path == "-":
+        return "xmc"
+    try:
+        next(iter(datasets.iter_xmc(path, 1, multilabel=True)), None)
+    except ValueError as error:
+        if f"{path}:1:" in str(error):
+            return "svmlight"
+    return "xmc"

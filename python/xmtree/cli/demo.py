@@ -1,0 +1,74 @@
+"""Compare trees with one-against-all on the data inside the package.
+
+Trains every learner on one thread, prints a table, and writes a page with plots.
+About a minute on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from xmtree.cli.errors import WrongUsage
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``xmtree demo``."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="xmtree-demo.html",
+        metavar="HTML",
+        help="the report to write (default xmtree-demo.html)",
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        metavar="N",
+        help="use only N training rows of each data set, for a quick look",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measures, prints, writes."""
+    if options.rows is not None and options.rows < 100:
+        raise WrongUsage(f"--rows must be at least 100, got {options.rows}")
+    # Only this command needs the data and the plots.
+    from xmtree import demo
+    from xmtree.datasets import load_demo
+
+    print(demo.header())
+    results = []
+    for data in demo.DATA_SETS:
+        parts = _shortened(load_demo(data.name), options.rows)
+        for contender in demo.CONTENDERS:
+            if contender.competes_on(data):
+                results.append(demo.measure(contender, data, parts, verbose=1))
+                print(demo.line(results[-1]), flush=True)
+    scaled = demo.scaling(
+        [contender for contender in demo.CONTENDERS if contender.name != "OAA, softmax"],
+        range(6, 15, 2) if options.rows is None else range(6, 9, 2),
+        min(8192, options.rows or 8192),
+        budget=3.0,
+        tell=_tell,
+    )
+    demo.write_report(options.output, results, scaled)
+    print()
+    for sentence in demo.findings(results):
+        print(sentence)
+    print(f"\nPlots are in {options.output}")
+    return 0
+
+
+def _shortened(parts: Any, n_rows: int | None) -> Any:
+    if n_rows is not None:
+        step = max(1, parts.X_train.shape[0] // n_rows)
+        parts.X_train, parts.y_train = parts.X_train[::step], parts.y_train[::step]
+    return parts
+
+
+def _tell(what: str) -> None:
+    """A line that is overwritten, for whoever watches."""
+    if sys.stderr.isatty():
+        print(f"\r\033[Ktiming: {what}", end="", file=sys.stderr, flush=True)

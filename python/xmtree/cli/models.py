@@ -1,0 +1,51 @@
+"""Learners by the names of the command line, and settings as text."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any
+
+import xmtree
+from xmtree._base import Learner
+from xmtree.cli.errors import WrongUsage
+
+
+def names() -> dict[str, type[Learner]]:
+    """Every learner of the package by its short name."""
+    found = (getattr(xmtree, name) for name in xmtree.__all__)
+    learners = (item for item in found if isinstance(item, type) and issubclass(item, Learner))
+    return {learner._short_name: learner for learner in learners}
+
+
+def create(name: str, settings: list[str], **fixed: Any) -> Learner:
+    """The learner ``name`` with ``key=value`` settings."""
+    cls = names()[name]
+    known = sorted(cls._get_param_names())
+    params = {key: value for key, value in fixed.items() if value is not None and key in known}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise WrongUsage(f"--set takes key=value, got {setting!r}")
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
+            raise WrongUsage(f"--model {name} has no parameter {key!r}; {hint}")
+        params[key] = value_of(text)
+    learner = cls(**params)
+    try:
+        learner._validate_params()
+    except ValueError as error:
+        raise WrongUsage(str(error)) from error
+    return learner
+
+
+def value_of(text: str) -> Any:
+    """None, true, false and numbers as themselves, all else as text."""
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

@@ -1,0 +1,33 @@
+"""Reading, writing and making data sets with very many labels.
+
+Two text formats are read, plain or compressed (gzip, xz, zstd, told by the
+file's first bytes and not by its name):
+
+svmlight
+    ``label[,label...] index:value ... # comment``, the format of
+    :func:`sklearn.datasets.load_svmlight_file`.
+XMC
+    A header line ``N D K`` (rows, features, labels), then a line
+    ``label,label,... index:value ...`` per row, everything counted from 0: the
+    format of the Extreme Classification Repository. A row without labels
+    begins with a space.
+
+Sparse matrices come out as `scipy.sparse.csr_matrix`, as they do from
+scikit-learn's own loaders; with
+``sklearn.set_config(sparse_interface="sparray")`` they are
+`scipy.sparse.csr_array`. `xmtree`'s estimators take either.
+"""
+
+from ._demo import load_demo
+from ._synthetic import make_xmc
+from ._text import iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc
+
+__all__ = [
+    "iter_svmlight",
+    "iter_xmc",
+    "load_demo",
+    "load_svmlight",
+    "load_xmc",
+    "make_xmc",
+    "save_xmc",
+]

@@ -1,0 +1,51 @@
+"""What the functions of this package share: checks of options, sparse output."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import sklearn
+from scipy import sparse
+
+
+def csr(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
+    """``(data, indices, indptr)`` as the CSR class that scikit-learn is set to return.
+
+    That is csr_matrix by default: scikit-learn 1.9's own loaders return it, and
+    code written for them (``X * v``, ``X.getrow``) goes on working.
+    """
+    wanted = sklearn.get_config().get("sparse_interface", "spmatrix")
+    kind = sparse.csr_array if wanted == "sparray" else sparse.csr_matrix
+    return kind(arrays, shape=shape)
+
+
+def flag(name: str, value: Any) -> bool | None:
+    """``True``, ``False``, or ``None`` for ``"auto"``."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    # numpy's booleans are no bool.
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
+
+
+def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """A whole number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        bounds = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise ValueError(f"{name} must be {bounds}, got {number}")
+    return number
+
+
+def real(name: str, value: Any, low: float, high: float) -> float:
+    """A number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be between {low:g} and {high:g}, got {number:g}")
+    return number

@@ -1,0 +1,96 @@
+"""The data inside the package."""
+
+from __future__ import annotations
+
+import lzma
+from importlib.resources import as_file, files
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from ._text import load_xmc
+
+_LETTERS = [chr(ord("A") + at) for at in range(26)]
+
+_DEMOS = ("naics2017-index", "onet-titles", "letter")
+
+
+def load_demo(name: str = "naics2017-index") -> Bunch:
+    """Load one of the data sets inside the package.
+
+    =================  ======  =====  ========  =======  ==========
+    name               train   test   features  classes  kind
+    =================  ======  =====  ========  =======  ==========
+    naics2017-index     16045   4012     38982     1055  multiclass
+    onet-titles         35015   8754     49598     1016  multilabel
+    letter              16000   4000        16       26  multiclass
+    =================  ======  =====  ========  =======  ==========
+
+    Parameters
+    ----------
+    name : {"naics2017-index", "onet-titles", "letter"}, default="naics2017-index"
+        Descriptions of businesses and their industry; job titles and their
+        occupations; images of letters.
+
+    Returns
+    -------
+    data : :class:`sklearn.utils.Bunch`
+        With the attributes
+
+        X_train, X_test : csr_matrix of shape (n_samples, n_features), dtype float32
+            Counts of words and word pairs; measures of the image.
+        y_train, y_test : ndarray of shape (n_samples,), dtype int64, or csr_matrix \
+of shape (n_samples, n_classes), dtype int64
+            One class per row, or (onet-titles) a 0/1 indicator.
+        target_names : ndarray of shape (n_classes,), dtype str
+            Name of each class: its code, for occupations with the title.
+        DESCR : str
+            Origin, licence and what was modified.
+
+    Raises
+    ------
+    ValueError
+        If there is no data set of this name.
+
+    Examples
+    --------
+    >>> from xmtree.datasets import load_demo
+    >>> data = load_demo("letter")
+    >>> data.X_train.shape, data.y_train.shape
+    ((16000, 16), (16000,))
+    >>> str(data.target_names[data.y_train[0]])
+    'T'
+    """
+    if name not in _DEMOS:
+        raise ValueError(f"name must be one of {', '.join(map(repr, _DEMOS))}, got {name!r}")
+    X_train, y_train = _part(name, "train")
+    X_test, y_test = _part(name, "test")
+    return Bunch(
+        X_train=X_train,
+        y_train=y_train,
+        X_test=X_test,
+        y_test=y_test,
+        target_names=np.array(_LETTERS if name == "letter" else _names(name)),
+        DESCR=_description(name),
+    )
+
+
+def _resource(name: str) -> Any:
+    return files("xmtree") / "demo_data" / name
+
+
+def _part(name: str, part: str) -> tuple[Any, Any]:
+    with as_file(_resource(f"{name}.{part}.txt.xz")) as path:
+        # Not "auto": both parts must come in one form.
+        return load_xmc(path, multilabel=name == "onet-titles")
+
+
+def _names(name: str) -> list[str]:
+    packed = _resource(f"{name}.labels.txt.xz").read_bytes()
+    return lzma.decompress(packed).decode().replace("\t", " ").splitlines()
+
+
+def _description(name: str) -> str:
+    sections = _resource("ATTRIBUTION.md").read_text(encoding="utf-8").split("\n## ")
+    return next(str(text) for text in sections if text.startswith(f"{name}\n"))

@@ -1,0 +1,149 @@
+"""Synthetic problems of any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ._check import csr, real, whole
+
+_MAX_INDEX = 2**31 - 1
+
+
+def make_xmc(
+    n_samples: int = 10_000,
+    n_features: int = 10_000,
+    n_classes: int = 1_000,
+    *,
+    nnz: int = 20,
+    n_informative: int = 8,
+    noise: float = 0.3,
+    exponent: float = 1.0,
+    multilabel: bool = False,
+    n_labels: float | None = None,
+    random_state: Any = None,
+) -> tuple[Any, Any]:
+    """Make a sparse problem with very many labels of power-law frequency.
+
+    Each class owns `n_informative` features, drawn at random, so that classes
+    share features when there are few. A sample draws its class (or classes),
+    then features of those classes, and noise features that follow a power law
+    as words do. It is learnable by a linear model per class.
+
+    Parameters
+    ----------
+    n_samples : int, default=10_000
+        Number of rows.
+    n_features : int, default=10_000
+        Number of columns.
+    n_classes : int, default=1_000
+        Number of classes. Not every class occurs unless there are samples enough.
+    nnz : int, default=20
+        Features drawn per row; a feature drawn twice counts once, so rows have
+        somewhat fewer non-zeros.
+    n_informative : int, default=8
+        Features that each class owns.
+    noise : float, default=0.3
+        Share of the drawn features, between 0 and 1, that have nothing to do
+        with the class.
+    exponent : float, default=1.0
+        The class of rank r is drawn with a probability proportional to
+        ``r ** -exponent``; 0 makes all alike. Ranks are dealt to class numbers
+        at random.
+    multilabel : bool, default=False
+        Whether rows have label sets.
+    n_labels : float, default=None
+        Mean number of labels drawn per row, at least 1 (one plus a Poisson
+        number); a label drawn twice counts once. None: 3 with `multilabel`,
+        without it nothing else makes sense and giving a number is an error.
+    random_state : int, RandomState instance or None, default=None
+        Seed; an int gives the same problem at every call.
+
+    Returns
+    -------
+    X : csr_matrix of shape (n_samples, n_features), dtype float32
+        Positive values; rows have unit length, indices are sorted.
+    y : ndarray of shape (n_samples,), dtype int64, or csr_matrix of shape \
+(n_samples, n_classes), dtype int64
+        The class of each row, or with `multilabel` the 0/1 indicator.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its bounds or of the wrong type.
+
+    Examples
+    --------
+    >>> from xmtree.datasets import make_xmc
+    >>> X, y = make_xmc(1000, 500, 100, random_state=0)
+    >>> X.shape, y.shape
+    ((1000, 500), (1000,))
+    """
+    n_samples = whole("n_samples", n_samples, 1)
+    n_features = whole("n_features", n_features, 1, _MAX_INDEX)
+    n_classes = whole("n_classes", n_classes, 1, _MAX_INDEX)
+    nnz = whole("nnz", nnz, 1)
+    n_informative = whole("n_informative", n_informative, 1)
+    noise = real("noise", noise, 0.0, 1.0)
+    exponent = real("exponent", exponent, 0.0, 10.0)
+    if not isinstance(multilabel, (bool, np.bool_)):
+        raise TypeError(f"multilabel must be a bool, got {multilabel!r}")
+    if n_labels is None:
+        n_labels = 3.0
+    elif not multilabel:
+        raise ValueError(f"n_labels is for multilabel=True only, got {n_labels!r}")
+    n_labels = real("n_labels", n_labels, 1.0, 1e6)
+    random = check_random_state(random_state)
+
+    class_of_rank = random.permutation(n_classes)
+    class_features = random.randint(n_features, size=(n_classes, n_informative), dtype=np.int64)
+
+    counts = np.ones(n_samples, dtype=np.int64)
+    if multilabel:
+        counts += random.poisson(n_labels - 1.0, n_samples)
+    ends = np.cumsum(counts)
+    labels = class_of_rank[_ranks(random, n_classes, exponent, int(ends[-1]))]
+
+    # Each drawn feature belongs to one of the row's labels, at random.
+    pick = (random.random_sample((n_samples, nnz)) * counts[:, None]).astype(np.int64)
+    owner = labels[(ends - counts)[:, None] + pick]
+    features = class_features[owner, random.randint(n_informative, size=(n_samples, nnz))]
+    drowned = random.random_sample((n_samples, nnz)) < noise
+    noisy = random.permutation(n_features)[_ranks(random, n_features, 1.0, int(drowned.sum()))]
+    features[drowned] = noisy
+
+    values = random.uniform(0.5, 1.5, (n_samples, nnz))
+    X = _rows(features, values, n_features)
+    if not multilabel:
+        return X, labels
+    rows = np.repeat(np.arange(n_samples), counts)
+    order = np.lexsort((labels, rows))
+    labels = labels[order]
+    first = np.ones(len(labels), dtype=bool)
+    first[1:] = (rows[1:] != rows[:-1]) | (labels[1:] != labels[:-1])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[first], minlength=n_samples))])
+    ones = np.ones(int(first.sum()), dtype=np.int64)
+    return X, csr((ones, labels[first], starts), (n_samples, n_classes))
+
+
+def _ranks(random: Any, n: int, exponent: float, size: int) -> Any:
+    """``size`` ranks below ``n``, rank r with weight ``(r + 1) ** -exponent``."""
+    weights = np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
+    drawn = np.searchsorted(weights, random.random_sample(size) * weights[-1], side="right")
+    return np.minimum(drawn, n - 1)
+
+
+def _rows(features: Any, values: Any, n_features: int) -> Any:
+    """Unit rows of the features drawn, each once."""
+    order = np.argsort(features, axis=1)
+    features = np.take_along_axis(features, order, axis=1)
+    first = np.ones(features.shape, dtype=bool)
+    first[:, 1:] = features[:, 1:] != features[:, :-1]
+    values = values * first
+    values /= np.sqrt((values**2).sum(axis=1, keepdims=True))
+    starts = np.concatenate([[0], np.cumsum(first.sum(axis=1))])
+    return csr(
+        (values[first].astype(np.float32), features[first], starts), (len(features), n_features)
+    )

@@ -1,0 +1,400 @@
+"""svmlight and XMC text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from .. import _core
+from ._check import csr, flag, whole
+
+_MAX_INDEX = 2**31 - 1
+_STDIN = "-"
+
+
+def load_xmc(path: str | os.PathLike[str], *, multilabel: bool | str = "auto") -> tuple[Any, Any]:
+    """Read a file in the format of the Extreme Classification Repository.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, plain or compressed (gzip, xz, zstd); ``"-"`` is the
+        process's standard input.
+    multilabel : bool or "auto", default="auto"
+        Form of `y`: label sets (True), one label per row (False; a row with
+        none or several is an error), or one label per row if every row of the
+        file has exactly one, else label sets ("auto").
+
+    Returns
+    -------
+    X : csr_matrix of shape (n_samples, n_features), dtype float32
+        The width is the header's ``D``. Indices are sorted.
+    y : csr_matrix of shape (n_samples, n_labels), dtype int64, or ndarray of \
+shape (n_samples,), dtype int64
+        The 0/1 indicator of label sets, its width the header's ``K``; or one
+        label per row, below ``K``.
+
+    Raises
+    ------
+    ValueError
+        If a line cannot be read, an index is not below the header's counts or
+        stands twice in a row, a value is NaN or infinite, the number of rows is
+        not the header's, or a compressed file is truncated or damaged. The
+        message begins with ``file:line:``, lines counted from 1.
+    OSError
+        If the file cannot be opened or read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from xmtree.datasets import load_xmc
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> _ = path.write_text("2 4 3\\n0,2 1:0.5 3:2\\n 0:1\\n")
+    >>> X, y = load_xmc(path)
+    >>> X.toarray()
+    array([[0. , 0.5, 0. , 2. ],
+           [1. , 0. , 0. , 0. ]], dtype=float32)
+    >>> y.toarray()
+    array([[1, 0, 1],
+           [0, 0, 0]])
+    """
+    return _xmc(_core.load_xmc(path, flag("multilabel", multilabel)))
+
+
+def load_svmlight(
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    multilabel: bool | str = "auto",
+) -> tuple[Any, Any]:
+    """Read a file in svmlight (LIBSVM) format.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, plain or compressed (gzip, xz, zstd); ``"-"`` is the
+        process's standard input. ``qid:`` and comments are skipped.
+    n_features : int, default=None
+        Number of columns of `X`; None: as many as the highest index asks for.
+        Give it to read a test file to the width of its training file.
+    zero_based : bool or "auto", default="auto"
+        Whether column indices in the file begin at 0; "auto": they do if
+        index 0 occurs anywhere in it, else they begin at 1.
+    multilabel : bool or "auto", default="auto"
+        Form of `y`: lists of labels (True), one label per row (False; a row
+        with none or several is an error), or one label per row if every row of
+        the file has exactly one, else lists ("auto").
+
+    Returns
+    -------
+    X : csr_matrix of shape (n_samples, n_features), dtype float32
+        Indices are sorted; zeros that stand in the file are kept.
+    y : ndarray of shape (n_samples,), dtype float64, or list of n_samples lists of int
+        One label per row, which may be any finite number; or each row's whole-number
+        labels in increasing order.
+
+    Raises
+    ------
+    ValueError
+        If a line cannot be read, an index is out of range or stands twice in a
+        row, a value is NaN or infinite, the file has no examples, or a
+        compressed file is truncated or damaged. The message begins with
+        ``file:line:``, lines counted from 1.
+    OSError
+        If the file cannot be opened or read.
+
+    See Also
+    --------
+    sklearn.datasets.load_svmlight_file : The same format; refuses
+        unsorted indices, which this function sorts.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from xmtree.datasets import load_svmlight
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
+    >>> _ = path.write_text("+1 1:0.5 3:2  # a comment\\n-1 2:1\\n")
+    >>> X, y = load_svmlight(path)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]], dtype=float32)
+    >>> y
+    array([ 1., -1.])
+    """
+    return _svmlight(
+        _core.load_svmlight(path, *_svmlight_options(zero_based, n_features, multilabel))
+    )
+
+
+def iter_xmc(
+    path: str | os.PathLike[str], batch_size: int = 4096, *, multilabel: bool | str = "auto"
+) -> Iterator[tuple[Any, Any]]:
+    """Read a file in XMC format in batches, in constant memory.
+
+    Threads in the background decompress and parse ahead of the loop body.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As for :func:`load_xmc`.
+    batch_size : int, default=4096
+        Rows per batch; the last has what is left.
+    multilabel : bool or "auto", default="auto"
+        As for :func:`load_xmc`, so that the batches are slices of what it
+        returns. "auto" reads the file twice, the first time up to the first row
+        that has not exactly one label; it is refused for ``"-"``, which can be
+        read but once.
+
+    Yields
+    ------
+    X : csr_matrix of shape (n_rows, n_features), dtype float32
+        The next rows.
+    y : csr_matrix of shape (n_rows, n_labels) or ndarray of shape (n_rows,), dtype int64
+        Their labels.
+
+    Raises
+    ------
+    ValueError, OSError
+        As for :func:`load_xmc`: for options and missing files at the call, for
+        a bad line after the batches before it, or at the call if the first of
+        two readings comes upon it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from xmtree.datasets import iter_xmc
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> _ = path.write_text("3 4 3\\n0 1:0.5\\n2 0:1\\n1 3:1\\n")
+    >>> for X, y in iter_xmc(path, batch_size=2):
+    ...     print(X.shape, y)
+    (2, 4) [0 2]
+    (1, 4) [1]
+    """
+    batch_size = whole("batch_size", batch_size, 1)
+    sets = flag("multilabel", multilabel)
+    if sets is None:
+        _refuse_stdin(path, "multilabel")
+        sets = _core.xmc_is_multilabel(path)
+    stream = _core.XmcStream(path, batch_size, sets)
+    return map(_xmc, iter(stream.next, None))
+
+
+def iter_svmlight(
+    path: str | os.PathLike[str],
+    batch_size: int = 4096,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    multilabel: bool | str = "auto",
+) -> Iterator[tuple[Any, Any]]:
+    """Read a file in svmlight format in batches, in constant memory.
+
+    Threads in the background decompress and parse ahead of the loop body.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As for :func:`load_svmlight`.
+    batch_size : int, default=4096
+        Rows per batch; the last has what is left.
+    n_features : int, default=None
+        As for :func:`load_svmlight`.
+    zero_based : bool or "auto", default="auto"
+        As for :func:`load_svmlight`.
+    multilabel : bool or "auto", default="auto"
+        As for :func:`load_svmlight`.
+
+    Yields
+    ------
+    X : csr_matrix of shape (n_rows, n_features), dtype float32
+        The next rows.
+    y : ndarray of shape (n_rows,), dtype float64, or list of lists of int
+        Their labels.
+
+    Raises
+    ------
+    ValueError, OSError
+        As for :func:`load_svmlight`: for options and missing files at the call,
+        for a bad line after the batches before it, or at the call if the file
+        is read twice.
+
+    Notes
+    -----
+    The batches are slices of what :func:`load_svmlight` returns for the same
+    arguments. How wide `X` is, where indices begin and how many labels rows
+    have shows only at the file's end; unless `n_features`, `zero_based` and
+    `multilabel` are all given, the file is read twice. Standard input can be
+    read but once, so for ``"-"`` all three must be given.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from xmtree.datasets import iter_svmlight
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
+    >>> _ = path.write_text("1 1:0.5\\n2 3:1\\n1 2:4\\n")
+    >>> for X, y in iter_svmlight(path, batch_size=2):
+    ...     print(X.shape, y)
+    (2, 3) [1. 2.]
+    (1, 3) [1.]
+    """
+    batch_size = whole("batch_size", batch_size, 1)
+    base, width, sets = _svmlight_options(zero_based, n_features, multilabel)
+    if base is None or width is None or sets is None:
+        _refuse_stdin(path, "zero_based, n_features and multilabel")
+        base, width, sets = _core.scan_svmlight(path, base, width, sets)
+    stream = _core.SvmlightStream(path, batch_size, base, width, sets)
+    return map(_svmlight, iter(stream.next, None))
+
+
+def save_xmc(path: str | os.PathLike[str], X: Any, y: Any, *, n_labels: int | None = None) -> None:
+    """Write a data set in the format of the Extreme Classification Repository.
+
+    The file appears whole or, after an error, not at all; a file that stood
+    there before is replaced only at the end.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write; the suffixes ``.gz``, ``.xz`` and ``.zst`` compress it.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Finite numbers. They are rounded to float32, which then read back
+        exactly. Zeros are not written.
+    y : array-like of shape (n_samples,), indicator of shape (n_samples, n_labels), \
+or list of label lists
+        Labels: one whole number per row, a sparse or dense 0/1 indicator, or
+        each row's whole numbers.
+    n_labels : int, default=None
+        The header's ``K``; None: the indicator's width, or one more than the
+        highest label.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `X` and `y` are not as described or differ in length, or a value is
+        not finite as a float32.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from xmtree.datasets import save_xmc
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> save_xmc(path, [[0, 0.5], [3, 0]], [[0, 2], []])
+    >>> print(path.read_text())
+    2 2 3
+    0,2 1:0.5
+     0:3
+    <BLANKLINE>
+    """
+    if os.fspath(path) == _STDIN:
+        raise ValueError('path must be a file, got "-"; a file that may fail is no stream')
+    # Whether all values are finite is left to the core, which names row and column.
+    X = check_array(
+        X if hasattr(X, "dtype") or hasattr(X, "columns") else np.asarray(X),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=0,
+    )
+    if not getattr(X, "has_canonical_format", True):
+        X = X.copy()
+        X.sum_duplicates()
+    y = _indicator(y)
+    width = y.shape[1] if n_labels is None else whole("n_labels", n_labels, 0, _MAX_INDEX)
+    if y.indices.size and y.indices.max() >= width:
+        raise ValueError(f"n_labels is {width}, but y has label {y.indices.max()}")
+    _core.save_xmc(path, X, y, width)
+
+
+def _refuse_stdin(path: str | os.PathLike[str], names: str) -> None:
+    if os.fspath(path) == _STDIN:
+        raise ValueError(f"standard input can be read but once: give {names}")
+
+
+def _svmlight_options(
+    zero_based: bool | str, n_features: int | None, multilabel: bool | str
+) -> tuple[bool | None, int | None, bool | None]:
+    if n_features is not None:
+        n_features = whole("n_features", n_features, 1, _MAX_INDEX)
+    return flag("zero_based", zero_based), n_features, flag("multilabel", multilabel)
+
+
+def _xmc(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
+    starts, columns, values, label_starts, labels, n_features, n_labels, multilabel = arrays
+    n_rows = len(starts) - 1
+    X = csr((values, columns, starts), (n_rows, n_features))
+    if not multilabel:
+        return X, labels.astype(np.int64)
+    ones = np.ones(len(labels), dtype=np.int64)
+    return X, csr((ones, labels, label_starts), (n_rows, n_labels))
+
+
+def _svmlight(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
+    starts, columns, values, label_starts, labels, n_features, _, multilabel = arrays
+    X = csr((values, columns, starts), (len(starts) - 1, n_features))
+    if not multilabel:
+        return X, labels
+    flat, ends = labels.astype(np.int64).tolist(), label_starts.tolist()
+    return X, [flat[start:end] for start, end in pairwise(ends)]
+
+
+def _indicator(y: Any) -> Any:
+    """Any form of y as a CSR indicator with sorted indices and no zeros."""
+    if hasattr(y, "tocsr"):
+        return _checked_indicator(y.tocsr(copy=True))
+    if isinstance(y, (list, tuple)) and any(np.ndim(row) > 0 for row in y):
+        sets = [np.unique(_labels(row, at)) for at, row in enumerate(y)]
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in sets], dtype=np.int64)])
+        flat = np.concatenate(sets)
+        return _of_labels(flat, starts)
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] != 1:
+        return _checked_indicator(sparse.csr_matrix(y))
+    flat = _labels(y.ravel(), None)
+    return _of_labels(flat, np.arange(len(flat) + 1))
+
+
+def _labels(row: Any, at: int | None) -> Any:
+    """Labels of one row, or (``at=None``) one label of each row, as int64."""
+    labels = np.asarray(row)
+    if labels.size == 0:
+        return np.empty(0, dtype=np.int64)
+    place = "" if at is None else f" of row {at}"
+    if labels.dtype.kind not in "biuf":
+        raise TypeError(f"y: the labels{place} must be whole numbers, got {labels.dtype}")
+    bad = ~((labels >= 0) & (labels < _MAX_INDEX) & (labels == np.floor(labels)))
+    if bad.any():
+        first = int(np.argmax(bad))
+        place = f"row {first if at is None else at}"
+        raise ValueError(
+            f"y, {place}: labels must be whole numbers from 0, got {labels[first].item()}"
+        )
+    return labels.astype(np.int64)
+
+
+def _of_labels(flat: Any, starts: Any) -> Any:
+    width = int(flat.max()) + 1 if flat.size else 0
+    ones = np.ones(len(flat), dtype=np.int8)
+    return sparse.csr_matrix((ones, flat, starts), shape=(len(starts) - 1, width))
+
+
+def _checked_indicator(y: Any) -> Any:
+    """Of a matrix that belongs to us."""
+    y.sum_duplicates()
+    y.eliminate_zeros()
+    wrong = np.flatnonzero(y.data != 1)
+    if wrong.size:
+        row = int(np.searchsorted(y.indptr, wrong[0], side="right")) - 1
+        raise ValueError(
+            f"y, row {row}: an indicator holds zeros and ones, got {y.data[wrong[0]].item()}"
+        )
+    return y

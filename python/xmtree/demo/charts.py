@@ -1,0 +1,148 @@
+"""Plots as inline SVG. Colours come from the page's style sheet (classes s1 to s8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_WIDTH = 440
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar: its name, length, and the text at its end."""
+
+    name: str
+    value: float
+    text: str
+    slot: int
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve of points (x, y), both above 0."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    slot: int
+
+
+def bars(title: str, items: Sequence[Bar]) -> str:
+    """Horizontal bars from 0, with their values in words."""
+    row, top, left, right = 30, 34, 104, 62
+    height = top + row * len(items) + 4
+    longest = max((item.value for item in items), default=0) or 1
+    parts = [_text(0, 14, title, "title")]
+    for at, item in enumerate(items):
+        y = top + at * row
+        length = max(1.5, item.value / longest * (_WIDTH - left - right))
+        parts.append(_text(left - 10, y + 14, item.name, "name", "end"))
+        parts.append(
+            f'<rect class="s{item.slot}" x="{left}" y="{y + 1}" width="{length:.1f}" '
+            f'height="{row - 12}" rx="3"><title>{escape(item.name)}: {escape(item.text)}'
+            "</title></rect>"
+        )
+        parts.append(_text(left + length + 7, y + 14, item.text, "value"))
+    return _svg(title, height, parts)
+
+
+def columns(title: str, counts: Sequence[int], x_title: str, mark: float, mark_text: str) -> str:
+    """A histogram over 0, 1, 2, ... with one marked place."""
+    height, top, bottom, left = 230, 46, 44, 10
+    high = max(counts, default=0) or 1
+    step = (_WIDTH - 2 * left) / max(1, len(counts), math.ceil(mark) + 1)
+    floor = height - bottom
+    total = sum(counts) or 1
+    parts = [_text(0, 14, title, "title")]
+    for at, count in enumerate(counts):
+        tall = count / high * (floor - top)
+        parts.append(
+            f'<rect class="s3" x="{left + at * step + 1:.1f}" y="{floor - tall:.1f}" '
+            f'width="{max(1.0, step - 2):.1f}" height="{tall:.1f}" rx="1.5">'
+            f"<title>{at}: {100 * count / total:.1f} %</title></rect>"
+        )
+        if at % max(1, math.ceil(24 / step)) == 0:
+            parts.append(_text(left + (at + 0.5) * step, floor + 15, str(at), "tick", "middle"))
+    parts.append(_line(left, floor, _WIDTH - left, floor, "axis"))
+    x = left + (mark + 0.5) * step
+    parts.append(_line(x, top - 14, x, floor, "mark"))
+    anchor = "start" if x < _WIDTH / 2 else "end"
+    parts.append(
+        _text(x + (6 if anchor == "start" else -6), top - 6, mark_text, "value", anchor)
+    )
+    parts.append(_text(_WIDTH / 2, height - 8, x_title, "tick", "middle"))
+    return _svg(title, height, parts)
+
+
+def curves(title: str, items: Sequence[Curve], x_title: str, y_title: str) -> str:
+    """Curves with both axes logarithmic, each named at its end."""
+    height, top, bottom, left, right = 300, 54, 46, 46, 104
+    xs = [x for item in items for x, _ in item.points]
+    ys = [y for item in items for _, y in item.points]
+    x_low, x_high = math.log2(min(xs)), math.log2(max(xs))
+    y_low, y_high = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across = (math.log2(x) - x_low) / ((x_high - x_low) or 1)
+        up = (math.log10(y) - y_low) / ((y_high - y_low) or 1)
+        return left + across * (_WIDTH - left - right), height - bottom - up * (
+            height - top - bottom
+        )
+
+    parts = [_text(0, 14, title, "title"), _text(0, 36, y_title, "tick")]
+    for power in range(y_low, y_high + 1):
+        _, y = place(min(xs), 10.0**power)
+        parts.append(_line(left, y, _WIDTH - right, y, "grid"))
+        parts.append(_text(left - 8, y + 4, f"{10.0**power:g}", "tick", "end"))
+    for value in sorted(set(xs)):
+        x, _ = place(value, ys[0])
+        parts.append(_text(x, height - bottom + 18, f"{value:g}", "tick", "middle"))
+    parts.append(
+        _text((left + _WIDTH - right) / 2, height - 6, x_title, "tick", "middle")
+    )
+    ends = []
+    for item in items:
+        places = [place(x, y) for x, y in item.points]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline class="line l{item.slot}" points="{path}"/>')
+        for (x, y), (n, value) in zip(places, item.points, strict=True):
+            parts.append(
+                f'<circle class="s{item.slot}" cx="{x:.1f}" cy="{y:.1f}" r="3.5">'
+                f"<title>{escape(item.name)}, {n:g}: {value:.3g}</title></circle>"
+            )
+        ends.append((places[-1], item))
+    for (x, _), y, item in _apart(ends):
+        parts.append(_text(x + 10, y + 4, item.name, f"end t{item.slot}"))
+    return _svg(title, height, parts)
+
+
+def _apart(
+    ends: list[tuple[tuple[float, float], Curve]],
+) -> list[tuple[tuple[float, float], float, Curve]]:
+    """Names at the ends of curves, moved until none covers another."""
+    placed: list[tuple[tuple[float, float], float, Curve]] = []
+    last = -math.inf
+    for at, item in sorted(ends, key=lambda end: end[0][1]):
+        last = max(at[1], last + 15)
+        placed.append((at, last, item))
+    return placed
+
+
+def _svg(title: str, height: float, parts: list[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, quote=True)}">'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'

@@ -1,0 +1,72 @@
+"""Who competes, and on what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xmtree import LOMTreeClassifier, OAAClassifier
+from xmtree._base import Learner
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Data inside the package."""
+
+    name: str
+    title: str
+    multilabel: bool
+    about: str
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A learner and its settings, all defaults but those named.
+
+    ``slot`` is its colour in all plots, ``family`` what it is compared as.
+    """
+
+    name: str
+    family: str
+    slot: int
+    make: Callable[..., Learner]
+    multiclass: bool = True
+    multilabel: bool = False
+
+    def competes_on(self, data: DataSet) -> bool:
+        """Whether it can learn such labels."""
+        return self.multilabel if data.multilabel else self.multiclass
+
+
+DATA_SETS = (
+    DataSet(
+        "naics2017-index",
+        "naics",
+        False,
+        "Industry of a described business activity: words and word pairs, one of 1055 classes.",
+    ),
+    DataSet("letter", "letter", False, "Letters from 16 measures of their image, 26 classes."),
+    DataSet(
+        "onet-titles",
+        "onet-titles",
+        True,
+        "Occupations of a job title: words and word pairs, 1016 labels, 1.2 per title.",
+    ),
+)
+
+
+def _oaa(**settings: Any) -> Callable[..., Learner]:
+    return lambda **more: OAAClassifier(**settings, **more)
+
+
+def _lomtree(**settings: Any) -> Callable[..., Learner]:
+    return lambda **more: LOMTreeClassifier(**settings, **more)
+
+
+CONTENDERS = (
+    Contender("OAA", "oaa", 1, _oaa(), multilabel=True),
+    Contender("OAA, softmax", "oaa", 2, _oaa(loss="softmax")),
+    Contender("LOMtree", "tree", 3, _lomtree()),
+    Contender("LOMtree x 10", "tree", 4, _lomtree(n_estimators=10)),
+)

@@ -1,0 +1,140 @@
+"""One learner on one data set: accuracy, time, size. And time against K."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmtree.datasets import make_xmc
+from xmtree.demo.contenders import Contender, DataSet
+from xmtree.metrics import gains
+
+#: Predictions are timed this often; the best run counts, as the others were disturbed.
+REPEATS = 3
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """A line of the comparison.
+
+    Attributes
+    ----------
+    error : share of test rows whose best label is wrong
+    precision : P@1, P@3, P@5 for label sets, else empty
+    fit_seconds : wall time of ``fit``
+    us_per_prediction : wall time of ``predict_topk`` on the whole test set, k = 1,
+        per row, in microseconds
+    megabytes : size of the model's file
+    depths : examples at leaves by depth, for a single tree
+    """
+
+    data: DataSet
+    contender: Contender
+    error: float
+    precision: tuple[float, ...]
+    fit_seconds: float
+    us_per_prediction: float
+    megabytes: float
+    n_classes: int
+    depths: tuple[int, ...] = ()
+
+
+def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Result:
+    """Trains on one thread, so that times compare work and not threads."""
+    learner = contender.make(random_state=SEED, verbose=verbose)
+    began = time.perf_counter()
+    learner.fit(parts.X_train, parts.y_train)
+    fit_seconds = time.perf_counter() - began
+    y_test = parts.y_test if data.multilabel else _indicator(parts.y_test, learner.classes_)
+    cuts = (1, 3, 5) if data.multilabel else (1,)
+    best, _ = learner._call(learner._model.predict_topk, learner._rows(parts.X_test), cuts[-1])
+    precision = tuple(float(np.mean(gains(y_test, best, k)[f"P@{k}"])) for k in cuts)
+    return Result(
+        data=data,
+        contender=contender,
+        error=1 - precision[0],
+        precision=precision if data.multilabel else (),
+        fit_seconds=fit_seconds,
+        us_per_prediction=_predict_seconds(learner, parts.X_test) / parts.X_test.shape[0] * 1e6,
+        megabytes=len(learner._model.to_bytes()) / 1e6,
+        n_classes=len(learner.classes_),
+        depths=_depths(learner),
+    )
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Times per example, in microseconds, by number of classes."""
+
+    contender: Contender
+    n_classes: list[int] = field(default_factory=list)
+    fit_us: list[float] = field(default_factory=list)
+    predict_us: list[float] = field(default_factory=list)
+
+
+def scaling(
+    contenders: list[Contender],
+    powers: Iterator[int] | range,
+    n_rows: int,
+    budget: float,
+    tell: Callable[[str], None],
+) -> list[Scaling]:
+    """Times one pass over synthetic problems of equal shape and growing K.
+
+    A learner for which one problem took longer than ``budget`` seconds sits
+    out the larger ones.
+    """
+    curves = [Scaling(contender) for contender in contenders]
+    slow: set[str] = set()
+    for power in powers:
+        n_classes = 2**power
+        X, y = make_xmc(
+            2 * n_rows, 1000, n_classes, nnz=20, exponent=0.5, random_state=SEED
+        )
+        for curve in curves:
+            if curve.contender.name in slow:
+                continue
+            tell(f"{n_classes} classes, {curve.contender.name}")
+            learner: Any = curve.contender.make(random_state=SEED)
+            began = time.perf_counter()
+            learner.partial_fit(X[:n_rows], y[:n_rows], classes=np.arange(n_classes))
+            seconds = time.perf_counter() - began
+            if seconds > budget:
+                slow.add(curve.contender.name)
+            curve.n_classes.append(n_classes)
+            curve.fit_us.append(seconds / n_rows * 1e6)
+            curve.predict_us.append(_predict_seconds(learner, X[n_rows:]) / n_rows * 1e6)
+    return curves
+
+
+def _predict_seconds(learner: Any, X: Any) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        learner.predict_topk(X, 1)
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def _indicator(y: Any, classes: Any) -> Any:
+    """Labels as a sparse indicator; those the learner has not seen stay empty."""
+    at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    known = classes[at] == y
+    entries = (np.ones(int(known.sum())), (np.flatnonzero(known), at[known]))
+    return sp.csr_array(entries, shape=(len(y), len(classes)))
+
+
+def _depths(learner: Any) -> tuple[int, ...]:
+    trees = getattr(learner, "trees_", [])
+    if len(trees) != 1:
+        return ()
+    tree = trees[0]
+    leaves = np.all(tree.children < 0, axis=1)
+    counted = np.bincount(tree.depth[leaves], weights=tree.n_examples[leaves])
+    return tuple(int(n) for n in counted)

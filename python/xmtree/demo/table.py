@@ -1,0 +1,68 @@
+"""The comparison as text."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from xmtree.demo.measure import Result
+
+_WIDTHS = (12, 14, 21, 10, 16, 10)
+
+
+def header() -> str:
+    """Two lines above the rows."""
+    titles = ("data", "learner", "test error / P@1,3,5", "fit, s", "us/prediction", "MB")
+    first = "".join(
+        f"{title:<{width}}" if at < 3 else f"{title:>{width}}"
+        for at, (title, width) in enumerate(zip(titles, _WIDTHS, strict=True))
+    )
+    return f"{first}\n{'-' * sum(_WIDTHS)}"
+
+
+def line(result: Result) -> str:
+    """One row of the table."""
+    cells = (
+        result.data.title,
+        result.contender.name,
+        quality(result),
+        f"{result.fit_seconds:.2f}",
+        f"{result.us_per_prediction:.2f}",
+        f"{result.megabytes:.1f}",
+    )
+    return "".join(
+        f"{cell:<{width}}" if at < 3 else f"{cell:>{width}}"
+        for at, (cell, width) in enumerate(zip(cells, _WIDTHS, strict=True))
+    )
+
+
+def quality(result: Result) -> str:
+    """Test error, or P@1/3/5 for label sets, in percent."""
+    if result.precision:
+        return " / ".join(f"{100 * p:.1f}" for p in result.precision)
+    return f"{100 * result.error:.1f} %"
+
+
+def findings(results: list[Result]) -> list[str]:
+    """What this run showed about trees and one-against-all, whatever it is."""
+    told = []
+    for data, group in groupby(results, key=lambda result: result.data):
+        rows = list(group)
+        trees = [row for row in rows if row.contender.family == "tree"]
+        baselines = [row for row in rows if row.contender.family == "oaa"]
+        if not trees or not baselines:
+            continue
+        base = min(baselines, key=lambda row: row.error)
+        for tree in trees:
+            told.append(
+                f"{data.title}, {tree.n_classes} classes: {tree.contender.name} predicts "
+                f"{_times(base.us_per_prediction, tree.us_per_prediction)} and trains "
+                f"{_times(base.fit_seconds, tree.fit_seconds)} {base.contender.name}, at "
+                f"{100 * tree.error:.1f} against {100 * base.error:.1f} % error."
+            )
+    return told
+
+
+def _times(base: float, tree: float) -> str:
+    if tree <= base:
+        return f"{base / tree:.1f} times as fast as"
+    return f"{tree / base:.1f} times slower than"

@@ -1,0 +1,199 @@
+//! The tree as prediction walks it: no label tables, no optimiser state, all
+//! of it in a few contiguous arrays, children side by side.
+
+use super::{Arena, Tree};
+use crate::linear::Span;
+use crate::tree::{PathExample, Slot, Weights};
+
+/// At most so many labels are kept per leaf: a leaf that the budget kept from
+/// splitting may have seen any number of them, and an answer must not cost
+/// O(K).
+const MOST_LABELS: usize = 64;
+
+/// A tree that no longer learns.
+#[derive(Debug, Clone, Default)]
+pub struct FrozenTree {
+    width: usize,
+    span: Span,
+    steps: Vec<Step>,
+    rows: Vec<f32>,
+    slots: Vec<Slot<f32>>,
+    /// Where each leaf's labels start, and the end of the last.
+    starts: Vec<usize>,
+    labels: Vec<u32>,
+    shares: Vec<f32>,
+}
+
+/// One node. `weights` says where they lie; a leaf has none.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// Left child, the right one follows it; of a leaf, its number.
+    next: u32,
+    weights: Place,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Leaf,
+    Row(usize),
+    Table { from: usize, capacity: u32 },
+}
+
+impl Tree {
+    /// Makes the tree that prediction walks.
+    pub fn freeze(&self) -> FrozenTree {
+        let arena = &self.arena;
+        let order = arena.breadth_first();
+        let mut frozen = FrozenTree {
+            width: self.regressors.width(),
+            span: self.regressors.span(),
+            starts: vec![0],
+            ..FrozenTree::default()
+        };
+        // Breadth first, children come in pairs, in the order of their parents.
+        let mut next_pair = 1;
+        let mut shares = vec![Vec::new(); order.len()];
+        let mut parent_of = vec![0; order.len()];
+        for (at, &(id, _)) in order.iter().enumerate() {
+            let node = arena.node(id);
+            let parent: &[(u32, f32)] = if at == 0 { &[] } else { &shares[parent_of[at]] };
+            let own = smoothed(arena, id.at(), parent, self.params.leaf_smoothing);
+            if node.is_leaf() {
+                frozen.push_leaf(own);
+            } else {
+                frozen.push_router(next_pair, self.regressors.plain(node.regressor));
+                shares[at] = own;
+                parent_of[next_pair as usize] = at;
+                parent_of[next_pair as usize + 1] = at;
+                next_pair += 2;
+            }
+        }
+        frozen
+    }
+}
+
+/// Share of each label at a node: its own arrivals and, counting for `weight`
+/// examples, its parent's shares. Best first; of equals the first to get
+/// there is put ahead by one unit in the last place, then the lower label.
+fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> {
+    let node = &arena.nodes[at];
+    let arrivals = node.arrivals();
+    if arrivals == 0.0 && (weight == 0.0 || parent.is_empty()) {
+        return vec![(node.top, 1.0)];
+    }
+    let all = arrivals + if parent.is_empty() { 0.0 } else { weight };
+    let mut counts: Vec<(u32, f64)> = node
+        .labels
+        .iter()
+        .map(|(label, stat)| (label, stat.arrivals()))
+        .collect();
+    counts.sort_unstable_by_key(|&(label, _)| label);
+    if weight > 0.0 {
+        let known = counts.len();
+        for &(label, share) in parent {
+            let extra = weight * f64::from(share);
+            match counts[..known].binary_search_by_key(&label, |&(label, _)| label) {
+                Ok(found) => counts[found].1 += extra,
+                Err(_) => counts.push((label, extra)),
+            }
+        }
+    }
+    let mut shares: Vec<(u32, f32)> = counts
+        .into_iter()
+        .map(|(label, count)| {
+            let share = (count / all) as f32;
+            (
+                label,
+                if label == node.top {
+                    share.next_up()
+                } else {
+                    share
+                },
+            )
+        })
+        .collect();
+    shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    shares.truncate(MOST_LABELS);
+    shares
+}
+
+impl FrozenTree {
+    fn push_leaf(&mut self, shares: Vec<(u32, f32)>) {
+        self.steps.push(Step {
+            next: self.starts.len() as u32 - 1,
+            weights: Place::Leaf,
+        });
+        for (label, share) in shares {
+            self.labels.push(label);
+            self.shares.push(share);
+        }
+        self.starts.push(self.labels.len());
+    }
+
+    fn push_router(&mut self, left: u32, weights: Weights<f32>) {
+        let weights = match weights {
+            Weights::Row(row) => {
+                let from = self.rows.len();
+                self.rows.extend(row);
+                Place::Row(from)
+            }
+            Weights::Table(table) => {
+                let from = self.slots.len();
+                self.slots.extend(table.slots());
+                Place::Table {
+                    from,
+                    capacity: table.capacity() as u32,
+                }
+            }
+        };
+        self.steps.push(Step {
+            next: left,
+            weights,
+        });
+    }
+
+    /// Padded number of columns, for [`PathExample::settle`].
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of the leaf that `example` ends in.
+    #[inline]
+    pub fn leaf(&self, example: &PathExample) -> u32 {
+        let mut at = 0;
+        loop {
+            let step = self.steps[at];
+            let score = match step.weights {
+                Place::Leaf => return step.next,
+                Place::Row(from) => example.dot_row(&self.rows[from..from + self.width]),
+                Place::Table { from, capacity } => {
+                    example.dot_slots(&self.slots[from..from + capacity as usize])
+                }
+            };
+            at = step.next as usize + usize::from(self.span.clamp(score) >= 0.0);
+        }
+    }
+
+    /// Labels and shares at a leaf, best first.
+    #[inline]
+    pub fn shares(&self, leaf: u32) -> (&[u32], &[f32]) {
+        let span = self.starts[leaf as usize]..self.starts[leaf as usize + 1];
+        (&self.labels[span.clone()], &self.shares[span])
+    }
+
+    /// The best label at a leaf.
+    #[inline]
+    pub fn answer(&self, leaf: u32) -> u32 {
+        self.labels[self.starts[leaf as usize]]
+    }
+
+    /// Bytes of all arrays.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.steps[..])
+            + size_of_val(&self.rows[..])
+            + size_of_val(&self.slots[..])
+            + size_of_val(&self.starts[..])
+            + size_of_val(&self.labels[..])
+            + size_of_val(&self.shares[..])
+    }
+}

@@ -1,0 +1,238 @@
+//! Algorithm 1 of the paper: one tree learns, example by example.
+
+use super::{Arena, Params};
+use crate::control::Control;
+use crate::data::{Preparation, RowBuffer, Rows};
+use crate::error::Result;
+use crate::linear::Span;
+use crate::passes::{Batch, Online};
+use crate::progressive::Mistakes;
+use crate::tree::{NodeId, PathExample, Regressors};
+
+/// One tree and all it needs to go on learning.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    pub(super) params: Params,
+    /// T: internal nodes it may have.
+    pub(super) budget: u32,
+    pub(super) preparation: Preparation,
+    rate: f32,
+    decay: f32,
+    soft_depth: f64,
+    /// Whether means and deviations follow the stream.
+    pub(super) streaming: bool,
+    pub(super) arena: Arena,
+    pub(super) regressors: Regressors,
+    pub(super) progress: Mistakes,
+}
+
+/// A router's step has fallen to 1/sqrt(2) after so many trainings, and so many
+/// more per effective dimension of the example: rare features are still to be
+/// learned when frequent ones have long settled. Found on held-out parts of the
+/// training data; a factor of 2 either way changes little.
+const ALWAYS: f32 = 4.0;
+/// See [`ALWAYS`].
+const PER_DIMENSION: f32 = 0.03;
+
+impl Tree {
+    /// A tree for `n_classes` that has seen nothing.
+    pub fn new(params: &Params, preparation: Preparation, n_classes: usize) -> Self {
+        Self {
+            budget: params.budget(n_classes),
+            regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
+            preparation,
+            rate: params.learning_rate as f32,
+            soft_depth: params.soft_depth(n_classes),
+            decay: params.decay as f32,
+            streaming: false,
+            arena: Arena::new(),
+            progress: Mistakes::default(),
+            params: params.clone(),
+        }
+    }
+
+    /// Learns one example that `regressors.prepare` has been given. Returns
+    /// what the tree would have answered before.
+    fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> u32 {
+        let weight = if self.params.weighted_counts {
+            f64::from(importance)
+        } else {
+            1.0
+        };
+        // What the answer must be judged by is the tree as it was before this
+        // example: as soon as learning changes the way, the old way is walked
+        // to its end.
+        let span = self.regressors.span();
+        let mut answer = None;
+        let mut j = self.arena.root;
+        let mut depth = 0;
+        loop {
+            let node = self.arena.node_mut(j);
+            if node.is_leaf() {
+                answer = answer.or(Some(node.top));
+                node.count(label, weight);
+                if !self.may_split(j, depth) || !self.split(j) {
+                    let node = self.arena.node_mut(j);
+                    node.size += weight;
+                    self.arena.update_sizes(j);
+                    break;
+                }
+                self.arena.node_mut(j).uncount(label, weight);
+            }
+            let node = self.arena.node_mut(j);
+            let place = node.labels.place_of(label);
+            let lean = node.labels.at_mut(place).mean();
+            let target = if node.mean() > lean { -1.0 } else { 1.0 };
+            let age = node.count as f32 / (ALWAYS + PER_DIMENSION * example.dimension());
+            let step = importance * self.rate / (1.0 + self.decay * age).sqrt();
+            let (regressor, left, right) = (node.regressor, node.left, node.right);
+            let arena = &self.arena;
+            arena.prefetch(left);
+            arena.prefetch(right);
+            let ahead = |after: f32| {
+                let child = arena.node(if after < 0.0 { left } else { right });
+                child.labels.prefetch(label);
+                (!child.is_leaf()).then_some(child.regressor)
+            };
+            let scores = self
+                .regressors
+                .learn(regressor, example, target, step, importance, ahead);
+            let node = self.arena.node_mut(j);
+            node.fold(place, self.params.clamped(scores.raw), weight);
+            let next = if scores.after < 0.0 { left } else { right };
+            if answer.is_none() {
+                let old_way = node.child(span.clamp(scores.before));
+                if old_way != next {
+                    answer = Some(self.answer_from(old_way, example, span));
+                }
+            }
+            j = next;
+            depth += 1;
+        }
+        answer.unwrap_or_default()
+    }
+
+    /// Whether leaf `j` is impure enough to split, the more so the deeper it
+    /// lies, and either the budget or the paper's Eq. 2 allows it.
+    fn may_split(&self, j: NodeId, depth: u32) -> bool {
+        let node = self.arena.node(j);
+        let excess = (f64::from(depth) - self.soft_depth).max(0.0);
+        let impurity = node.count - node.top_arrivals;
+        if impurity < self.params.split_threshold * (0.5 * excess).exp2() {
+            return false;
+        }
+        self.arena.n_internal < self.budget
+            || node.size - node.top_arrivals
+                > self.params.swap_resistance * (self.arena.smallest() + 1.0)
+    }
+
+    /// Gives leaf `j` children; false if there are none to give.
+    fn split(&mut self, j: NodeId) -> bool {
+        if self.arena.n_internal < self.budget {
+            let regressor = self.regressors.push();
+            self.arena.split(j, regressor);
+        } else if self.arena.n_internal > 0 {
+            let regressor = self.arena.swap(j);
+            if self.params.reset_recycled {
+                self.regressors.reset(regressor);
+            }
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The answer of the leaf that the scores lead to from `j` on.
+    fn answer_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> u32 {
+        loop {
+            let node = self.arena.node(j);
+            if node.is_leaf() {
+                return node.top;
+            }
+            j = node.child(span.clamp(self.regressors.score(node.regressor, example)));
+        }
+    }
+
+    /// Learns means and deviations from all `rows` at once, before learning.
+    pub fn observe_all(&mut self, rows: &Rows<'_>) {
+        self.preparation.observe_all(rows);
+    }
+
+    /// From now on examples come as a stream: means and deviations follow it.
+    pub fn stream(&mut self) {
+        self.streaming = true;
+    }
+
+    /// The structure.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Examples learned and mistakes made on the way.
+    pub fn progress(&self) -> Mistakes {
+        self.progress
+    }
+
+    /// Bytes of weights and label tables.
+    pub fn bytes(&self) -> usize {
+        let labels: usize = self
+            .arena
+            .nodes
+            .iter()
+            .map(|node| node.labels.bytes())
+            .sum();
+        self.regressors.bytes() + labels
+    }
+}
+
+impl Online for Tree {
+    fn learn(
+        &mut self,
+        batch: &Batch<'_>,
+        order: &[u32],
+        _clock: f64,
+        control: &Control,
+    ) -> Result<()> {
+        let labels = batch.one_label_each("LOMtree")?.as_slice();
+        let mut example = PathExample::default();
+        let mut scratch = RowBuffer::default();
+        for chunk in order.chunks(Control::CHUNK) {
+            for &i in chunk {
+                let i = i as usize;
+                if self.streaming {
+                    self.preparation.observe(&batch.rows, i, &mut scratch);
+                }
+                self.preparation.read(&batch.rows, i, &mut example.row);
+                let importance = batch.weight(i);
+                self.regressors.prepare(&mut example, importance);
+                let label = labels[i];
+                let answer = self.learn_one(&example, label, importance);
+                self.progress.count(answer != label, importance);
+            }
+            if let Some(loss) = self.progress.loss() {
+                control.set_loss(loss);
+            }
+            control.tick(chunk.len())?;
+        }
+        Ok(())
+    }
+
+    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
+        let labels = batch.one_label_each("LOMtree")?.as_slice();
+        let frozen = self.freeze();
+        let mut example = PathExample::default();
+        let (mut all, mut wrong) = (0.0, 0.0);
+        for &i in held_out {
+            let i = i as usize;
+            self.preparation.read(&batch.rows, i, &mut example.row);
+            example.settle(frozen.width());
+            let weight = f64::from(batch.weight(i));
+            all += weight;
+            if frozen.answer(frozen.leaf(&example)) != labels[i] {
+                wrong += weight;
+            }
+        }
+        control.check()?;
+        Ok(wrong / all)
+    }
+}

@@ -1,0 +1,39 @@
+//! Progressive validation: each example is predicted before it is learned, so
+//! that the mistakes made on the way are those on data never seen.
+
+use serde::{Deserialize, Serialize};
+
+/// Mistakes so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mistakes {
+    /// Examples learned.
+    pub examples: u64,
+    /// Their importance.
+    pub weight: f64,
+    /// Importance of those predicted wrongly.
+    pub wrong: f64,
+}
+
+impl Mistakes {
+    /// Takes in one example.
+    #[inline]
+    pub fn count(&mut self, is_wrong: bool, importance: f32) {
+        self.examples += 1;
+        self.weight += f64::from(importance);
+        if is_wrong {
+            self.wrong += f64::from(importance);
+        }
+    }
+
+    /// Takes in another count.
+    pub fn add(&mut self, other: &Self) {
+        self.examples += other.examples;
+        self.weight += other.weight;
+        self.wrong += other.wrong;
+    }
+
+    /// Share predicted wrongly.
+    pub fn loss(&self) -> Option<f64> {
+        (self.weight > 0.0).then(|| self.wrong / self.weight)
+    }
+}

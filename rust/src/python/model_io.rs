@@ -1,0 +1,88 @@
+//! Estimator files: a core model beside what only Python knows of it.
+
+use std::path::PathBuf;
+
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::run::watched;
+use crate::error::Error;
+use crate::model::{Array, Bundle};
+
+/// Kind of the outer bundle; the core model is nested in it.
+const KIND: &str = "estimator";
+/// Where the core model is nested.
+const MODEL: &str = "model";
+/// The metadata, a JSON text of the Python side.
+const META: &str = "estimator";
+
+/// Writes an estimator: `model` is the core model's bytes, `arrays` are one-dimensional
+/// (uint8, int64, uint64, float64), `meta` is JSON.
+#[pyfunction]
+pub(super) fn save_estimator(
+    py: Python<'_>,
+    path: PathBuf,
+    meta: &str,
+    arrays: &Bound<'_, PyDict>,
+    model: &[u8],
+) -> PyResult<()> {
+    let mut bundle = Bundle::new(KIND);
+    for (name, array) in arrays.iter() {
+        let name: String = name.extract()?;
+        bundle.put(&name, to_array(&array)?);
+    }
+    let meta: serde_json::Value =
+        serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is no JSON: {e}")))?;
+    bundle.put_meta(META, &meta);
+    watched(py, None, move |_| {
+        bundle.nest(MODEL, Bundle::from_bytes(model)?);
+        bundle.write(&path)
+    })
+}
+
+/// Reads what [`save_estimator`] wrote: metadata, arrays and the core model's bytes.
+#[pyfunction]
+pub(super) fn load_estimator<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+) -> PyResult<(String, Bound<'py, PyDict>, Bound<'py, PyBytes>)> {
+    let (meta, arrays, model) = watched(py, None, move |_| {
+        let mut bundle = Bundle::read(&path)?;
+        bundle.expect_kind(KIND)?;
+        let model = bundle.unnest(MODEL)?.to_bytes()?;
+        let meta: serde_json::Value = bundle.take_meta(META)?;
+        Ok((meta.to_string(), bundle.arrays().clone(), model))
+    })?;
+    let named = PyDict::new(py);
+    for (name, array) in arrays {
+        named.set_item(name, to_numpy(py, array))?;
+    }
+    Ok((meta, named, PyBytes::new(py, &model)))
+}
+
+fn to_array(array: &Bound<'_, PyAny>) -> PyResult<Array> {
+    if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u8>>() {
+        return Ok(a.as_slice()?.into());
+    }
+    if let Ok(a) = array.extract::<PyReadonlyArray1<'_, i64>>() {
+        return Ok(a.as_slice()?.into());
+    }
+    if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u64>>() {
+        return Ok(a.as_slice()?.into());
+    }
+    let a = array.extract::<PyReadonlyArray1<'_, f64>>()?;
+    Ok(a.as_slice()?.into())
+}
+
+fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
+    match array {
+        Array::U8(a) => a.into_pyarray(py).into_any(),
+        Array::U32(a) => a.into_pyarray(py).into_any(),
+        Array::I32(a) => a.into_pyarray(py).into_any(),
+        Array::U64(a) => a.into_pyarray(py).into_any(),
+        Array::I64(a) => a.into_pyarray(py).into_any(),
+        Array::F32(a) => a.into_pyarray(py).into_any(),
+        Array::F64(a) => a.into_pyarray(py).into_any(),
+    }
+}

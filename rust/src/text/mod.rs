@@ -1,0 +1,29 @@
+//! Text files of sparse examples: svmlight and the format of the Extreme
+//! Classification Repository (XMC), plain or compressed.
+//!
+//! ```text
+//! file or stdin -> [thread: decompress, cut at line ends] -> blocks
+//!     -> parse into a Table -> whole file   (load_svmlight, load_xmc)
+//!     -> [thread: parse]  -> batches        (Stream)
+//! ```
+//!
+//! All channels are bounded, so a stream needs the memory of a few blocks
+//! (1 MiB of text each) and a few batches, whatever the file's size. Nothing
+//! here trusts the file: a header's counts are compared, never allocated, and
+//! whatever bytes come, the outcome is a table or an error that names the line.
+
+mod blocks;
+mod cursor;
+mod reader;
+mod source;
+mod stream;
+mod svmlight;
+mod table;
+mod write;
+mod xmc;
+
+pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel};
+pub use stream::Stream;
+pub use svmlight::{Layout, SvmlightOptions};
+pub use table::{Arity, Batch, Table};
+pub use write::save_xmc;

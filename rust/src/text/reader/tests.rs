@@ -1,0 +1,299 @@
+use std::io::Write;
+
+use super::*;
+use proptest::prelude::*;
+
+fn svmlight(text: &[u8], options: SvmlightOptions) -> Result<Batch<f64>> {
+    let reader = Reader::start(Source::of_bytes(text), Svmlight::new(options)?);
+    svmlight_from(reader, &Control::new(0))
+}
+
+fn xmc(text: &[u8], multilabel: Option<bool>) -> Result<Batch<i32>> {
+    let reader = Reader::start(Source::of_bytes(text), Xmc::new(multilabel));
+    xmc_from(reader, &Control::new(0))
+}
+
+#[test]
+fn reads_xmc() {
+    let batch = xmc(b"4 6 9\n3,1 5:2.5 0:-1e-3\n \n 2:4\t3:1 \r\n8\n\n", None).unwrap();
+    assert_eq!(
+        (batch.n_features, batch.n_labels, batch.multilabel),
+        (6, 9, true)
+    );
+    let table = batch.table;
+    assert_eq!(table.starts, [0, 2, 2, 4, 4]);
+    assert_eq!(table.columns, [0, 5, 2, 3]);
+    assert_eq!(table.values, [-1e-3, 2.5, 4.0, 1.0]);
+    assert_eq!(table.label_starts, [0, 2, 2, 2, 3]);
+    assert_eq!(table.labels, [1, 3, 8]);
+}
+
+#[test]
+fn reads_svmlight() {
+    let text = b"# head\n+1 qid:7 1:.5 3:2 # end\n\n-2.5\t10:1e0#x\r\n1";
+    let batch = svmlight(text, SvmlightOptions::default()).unwrap();
+    assert_eq!((batch.n_features, batch.multilabel), (10, false));
+    assert_eq!(batch.table.starts, [0, 2, 3, 3]);
+    assert_eq!(batch.table.columns, [0, 2, 9]);
+    assert_eq!(batch.table.values, [0.5, 2.0, 1.0]);
+    assert_eq!(batch.table.labels, [1.0, -2.5, 1.0]);
+
+    let batch = svmlight(b"3,1 0:1\n2:5\n", SvmlightOptions::default()).unwrap();
+    assert_eq!((batch.n_features, batch.multilabel), (3, true));
+    assert_eq!(batch.table.columns, [0, 2]);
+    assert_eq!(batch.table.labels, [1.0, 3.0]);
+    assert_eq!(batch.table.label_starts, [0, 2, 2]);
+}
+
+#[test]
+fn broken_xmc_lines_are_named() {
+    let cases: [(&[u8], &str); 22] = [
+        (b"", "test:1: the file is empty"),
+        (b"\n", "test:1: the header must be three counts"),
+        (b"1 2\n", "test:1: the header must be three counts"),
+        (
+            b"1 2 3 4\n0 0:1\n",
+            "test:1: the header must be three counts",
+        ),
+        (b"1 x 3\n", "test:1: the header must be three counts"),
+        (b"1 2 3.5\n", "test:1: the header must be three counts"),
+        (
+            b"1 3000000000 3\n0 0:1\n",
+            "test:1: the header announces 3000000000 features",
+        ),
+        (
+            b"2 2 2\n0 0:1\n",
+            "test:2: the file ends after 1 of the 2 rows",
+        ),
+        (
+            b"1 2 2\n0 0:1\n\n1 1:1\n",
+            "test:4: one row more than the 1",
+        ),
+        (b"1 2 2\n2 0:1\n", "test:2: label 2 is outside 0..2"),
+        (b"1 2 2\n0 2:1\n", "test:2: feature index 2 is outside 0..2"),
+        (
+            b"1 2 2\n0 99999999999999999999:1\n",
+            "test:2: feature index 18446744073709551615 is outside",
+        ),
+        (
+            b"2 2 2\n0 0:1\n0 -1:1\n",
+            "test:3: '-1:1' is not of the form index:value",
+        ),
+        (
+            b"1 2 2\n0 1\n",
+            "test:2: '1' is not of the form index:value",
+        ),
+        (b"1 2 2\n0 1:x\n", "test:2: 'x' is not a number"),
+        (
+            b"1 2 2\n0 1:1x\n",
+            "test:2: '1:1x' is not of the form index:value",
+        ),
+        (
+            b"1 2 2\n0 1:nan\n",
+            "test:2: 'nan': all values must be finite",
+        ),
+        (
+            b"1 3 2\n0 1:1 0:2 1:1\n",
+            "test:2: feature index 1 stands twice",
+        ),
+        (b"1 2 2\n1,0,1 1:1\n", "test:2: label 1 stands twice"),
+        (b"1 2 2\n0, 1:1\n", "test:2: '0,' is not a list of labels"),
+        (b"1 2 2\n1:1\n", "test:2: '1:1' stands where labels should"),
+        (
+            b"\x7fELF\x02\x01\x01\x00",
+            "test:1: the header must be three counts",
+        ),
+    ];
+    for (text, expected) in cases {
+        let message = xmc(text, None).unwrap_err().to_string();
+        assert!(
+            message.starts_with(expected),
+            "{message:?} is not {expected:?}"
+        );
+    }
+    let message = xmc(b"2 2 2\n0 0:1\n0,1 0:1\n", Some(false))
+        .unwrap_err()
+        .to_string();
+    assert!(message.starts_with("test:3: 2 labels"), "{message}");
+}
+
+#[test]
+fn broken_svmlight_lines_are_named() {
+    let auto = SvmlightOptions::default();
+    let options = |zero_based, n_features, multilabel| SvmlightOptions {
+        zero_based,
+        n_features,
+        multilabel,
+    };
+    let cases: [(&[u8], SvmlightOptions, &str); 15] = [
+        (b"", auto, "test:1: the file has no examples"),
+        (b"# nothing\n\n", auto, "test:2: the file has no examples"),
+        (b"1 1:1\nx 1:1\n", auto, "test:2: 'x' is not a number"),
+        (
+            b"1 1:1\n1 1:1 1:2\n",
+            auto,
+            "test:2: feature index 1 stands twice",
+        ),
+        (b"1 1:1\n1 1:\n", auto, "test:2: '' is not a number"),
+        (
+            b"1 1:1\n1 1:inf\n",
+            auto,
+            "test:2: 'inf': all values must be finite",
+        ),
+        (b"nan 1:1\n", auto, "test:1: 'nan': all values"),
+        (
+            b"1 2147483648:1\n",
+            auto,
+            "test:1: feature index 2147483648 is outside",
+        ),
+        (
+            b"1 1:1\n1 0:1\n",
+            options(Some(false), None, None),
+            "test:2: feature index 0 is outside 1..",
+        ),
+        (
+            b"1 1:1\n1 4:1\n",
+            options(None, Some(3), None),
+            "test:2: feature index 4 is outside 0..4",
+        ),
+        (
+            b"1 0:1\n1 3:1\n",
+            options(None, Some(3), None),
+            "test:2: feature index 3 is outside 0..3",
+        ),
+        (
+            b"1 0:1\n1 3:1\n",
+            options(Some(true), Some(3), None),
+            "test:2: feature index 3 is outside 0..3",
+        ),
+        (
+            b"1 0:1\n1,2 3:1\n",
+            options(None, None, Some(false)),
+            "test:2: 2 labels, but multilabel=False",
+        ),
+        (
+            b"1 0:1\n3:1\n",
+            options(None, None, Some(false)),
+            "test:2: no label, but multilabel=False",
+        ),
+        (
+            b"1 0:1\n1.5 3:1\n1,2\n",
+            auto,
+            "test:2: a label of a multilabel file must be a whole",
+        ),
+    ];
+    for (text, options, expected) in cases {
+        let message = svmlight(text, options).unwrap_err().to_string();
+        assert!(
+            message.starts_with(expected),
+            "{message:?} is not {expected:?}"
+        );
+    }
+}
+
+fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 3] {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text).unwrap();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    xz.write_all(text).unwrap();
+    [
+        ("gzip", gzip.finish().unwrap()),
+        ("xz", xz.finish().unwrap()),
+        ("zstd", zstd::encode_all(text, 1).unwrap()),
+    ]
+}
+
+/// Some blocks long, in lines of very different lengths.
+fn long_text() -> Vec<u8> {
+    let mut text = b"4000 100000 10\n".to_vec();
+    for row in 0..4000usize {
+        write!(text, "{}", row % 10).unwrap();
+        for column in 0..(if row == 2000 { 100_000 } else { row % 200 }) {
+            write!(text, " {column}:{}", (column % 7) as f32 / 8.0).unwrap();
+        }
+        text.push(b'\n');
+    }
+    text
+}
+
+#[test]
+fn packed_or_not_is_the_same() {
+    let text = long_text();
+    assert!(text.len() > 4 << 20);
+    let plain = xmc(&text, None).unwrap();
+    assert_eq!(plain.table.len(), 4000);
+    for (packing, bytes) in packed(&text) {
+        assert_eq!(xmc(&bytes, None).unwrap(), plain, "{packing}");
+        // Files joined one after the other are one file.
+        let (head, tail) = text.split_at(text.len() / 2);
+        let mut joined = packed(head).into_iter().find(|p| p.0 == packing).unwrap().1;
+        joined.extend(packed(tail).into_iter().find(|p| p.0 == packing).unwrap().1);
+        assert_eq!(xmc(&joined, None).unwrap(), plain, "{packing}, joined");
+    }
+}
+
+#[test]
+fn truncated_and_damaged_files_are_refused() {
+    let text = long_text();
+    for (packing, bytes) in packed(&text) {
+        for keep in [9, bytes.len() / 2, bytes.len() - 1] {
+            let message = xmc(&bytes[..keep], None).unwrap_err().to_string();
+            let expected = format!("the {packing} data is truncated here");
+            assert!(message.ends_with(&expected), "{keep}: {message}");
+        }
+        let mut damaged = bytes.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle..middle + 64].fill(0xa5);
+        assert!(
+            matches!(xmc(&damaged, None), Err(Error::Line { .. })),
+            "{packing}"
+        );
+    }
+}
+
+#[test]
+fn stopping_stops() {
+    let control = Control::new(0);
+    control.stop();
+    let reader = Reader::start(Source::of_bytes(b"1 1 1\n0 0:1\n"), Xmc::new(None));
+    assert!(matches!(xmc_from(reader, &control), Err(Error::Stopped)));
+}
+
+fn is_sound<L>(batch: &Batch<L>) {
+    let table = &batch.table;
+    assert_eq!(table.columns.len(), table.values.len());
+    assert_eq!(table.starts.len(), table.label_starts.len());
+    assert!(table.values.iter().all(|value| value.is_finite()));
+    for span in table.starts.windows(2) {
+        let row = &table.columns[span[0] as usize..span[1] as usize];
+        assert!(row.is_sorted_by(|a, b| a < b));
+        assert!(row
+            .iter()
+            .all(|&c| (0..batch.n_features as i64).contains(&i64::from(c))));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(batch) = svmlight(&bytes, SvmlightOptions::default()) { is_sound(&batch); }
+        if let Ok(batch) = xmc(&bytes, None) { is_sound(&batch); }
+    }
+
+    // Of what the formats are made of, so that some of it gets far.
+    #[test]
+    fn any_near_miss_is_read_or_refused(text in "[0-3 ,:.\n#e-]{0,60}") {
+        if let Ok(batch) = svmlight(text.as_bytes(), SvmlightOptions::default()) { is_sound(&batch); }
+        let text = format!("2 3 4\n{text}");
+        if let Ok(batch) = xmc(text.as_bytes(), None) { is_sound(&batch); }
+    }
+
+    #[test]
+    fn any_damage_to_packed_files_is_survived(at in 0usize..80, byte: u8) {
+        for (_, mut bytes) in packed(b"2 3 4\n0 0:1\n1 2:1\n") {
+            let n = bytes.len();
+            bytes[at % n] = byte;
+            let _ = xmc(&bytes, None);
+        }
+    }
+}

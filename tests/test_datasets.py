@@ -1,0 +1,596 @@
+"""Reading, writing and making data sets."""
+
+import bz2
+import gzip
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.linear_model import SGDClassifier
+from xmtree.datasets import (
+    iter_svmlight,
+    iter_xmc,
+    load_demo,
+    load_svmlight,
+    load_xmc,
+    make_xmc,
+    save_xmc,
+)
+
+
+def same(a, b):
+    """Equal matrices, to the bit and in their structure."""
+    assert a.shape == b.shape
+    assert a.dtype == b.dtype
+    np.testing.assert_array_equal(a.indptr, b.indptr)
+    np.testing.assert_array_equal(a.indices, b.indices)
+    np.testing.assert_array_equal(a.data, b.data)
+
+
+def problem(n=300, d=50, k=7, seed=0):
+    random = np.random.default_rng(seed)
+    X = sparse.random(n, d, 0.1, "csr", dtype=np.float32, random_state=seed)
+    X.data *= random.choice([1e-20, -1e-3, 1, 1e6, 1e30], X.nnz).astype(np.float32)
+    X.data[::5] = np.round(X.data[::5])
+    X.eliminate_zeros()
+    Y = sparse.csr_matrix(random.random((n, k)) < 0.2, dtype=np.int64)
+    return X, Y
+
+
+# Reading svmlight: scikit-learn is the reference.
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+@pytest.mark.parametrize("told", ["auto", True, False])
+@pytest.mark.parametrize("n_features", [None, 60])
+@pytest.mark.parametrize("comment", [None, "made for a test"])
+@pytest.mark.parametrize("query", [False, True])
+def test_svmlight_is_read_as_sklearn_reads_it(
+    tmp_path, zero_based, told, n_features, comment, query
+):
+    X, _ = problem()
+    y = np.random.default_rng(1).choice([-1.0, 1.0, 2.5, 1e-7], X.shape[0])
+    path = tmp_path / "data.svm"
+    query_id = np.arange(X.shape[0]) // 10 if query else None
+    dump_svmlight_file(X, y, str(path), zero_based=zero_based, comment=comment, query_id=query_id)
+    options = {"n_features": n_features, "zero_based": told}
+    if zero_based and told is False:
+        # Index 0 in a file said to begin at 1.
+        with pytest.raises(ValueError, match=r"data\.svm:\d+: feature index 0 is outside 1"):
+            load_svmlight(path, **options)
+        return
+    got_X, got_y = load_svmlight(path, **options)
+    expected_X, expected_y = load_svmlight_file(str(path), dtype=np.float32, **options)
+    same(got_X, expected_X)
+    assert got_y.dtype == expected_y.dtype
+    np.testing.assert_array_equal(got_y, expected_y)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 1:2\n",
+        "1 1:2",
+        "# head\n\n1 1:2 # tail\n  \n2 3:4#tail\n",
+        "+1 1:+2 2:-3 3:.5 4:5. 5:1e-3 6:1E+3\n",
+        "1\t1:1\t2:0  3:2\r\n2\r\n",
+        "1e3 2147483647:1\n-0.25 1:123456789.123456789123456789\n",
+        "1 1:0.1 2:0.30000001192092896 3:16777217 4:1e-45 5:3.4028235e38\n",
+    ],
+)
+def test_svmlight_spellings_are_read_as_sklearn_reads_them(tmp_path, text):
+    path = tmp_path / "data.svm"
+    path.write_text(text)
+    X, y = load_svmlight(path)
+    expected_X, expected_y = load_svmlight_file(str(path), dtype=np.float32)
+    same(X, expected_X)
+    np.testing.assert_array_equal(y, expected_y)
+
+
+def test_unsorted_indices_are_sorted(tmp_path):
+    (tmp_path / "a.svm").write_text("1 3:3 1:1 2:2\n")
+    (tmp_path / "a.txt").write_text("1 4 3\n2,0 3:3 1:1 2:2\n")
+    X, _ = load_svmlight(tmp_path / "a.svm")
+    assert (X.indices.tolist(), X.data.tolist()) == ([0, 1, 2], [1, 2, 3])
+    X, y = load_xmc(tmp_path / "a.txt")
+    assert (X.indices.tolist(), X.data.tolist()) == ([1, 2, 3], [1, 2, 3])
+    assert y.indices.tolist() == [0, 2]
+
+
+def test_svmlight_label_lists(tmp_path):
+    path = tmp_path / "data.svm"
+    path.write_text("3,1 1:2\n2:1\n7 1:1\n 2:5\n")
+    X, y = load_svmlight(path)
+    expected_X, expected_y = load_svmlight_file(str(path), dtype=np.float32, multilabel=True)
+    same(X, expected_X)
+    assert [tuple(row) for row in y] == expected_y
+    assert y == [[1, 3], [], [7], []]
+    assert all(type(label) is int for row in y for label in row)
+
+
+@pytest.mark.parametrize(
+    ("multilabel", "expected"), [("auto", "array"), (False, "array"), (True, "lists")]
+)
+def test_multilabel_says_what_form_y_has(tmp_path, multilabel, expected):
+    (tmp_path / "a.svm").write_text("2 1:1\n0 2:1\n")
+    (tmp_path / "a.txt").write_text("2 2 3\n2 0:1\n0 1:1\n")
+    y = load_svmlight(tmp_path / "a.svm", multilabel=multilabel)[1]
+    z = load_xmc(tmp_path / "a.txt", multilabel=multilabel)[1]
+    if expected == "array":
+        assert y.dtype == np.float64
+        assert z.dtype == np.int64
+        assert y.tolist() == z.tolist() == [2, 0]
+    else:
+        assert y == [[2], [0]]
+        assert z.toarray().tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+# Round trips.
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_xmc_round_trip_is_exact(tmp_path, suffix):
+    X, Y = problem()
+    path = tmp_path / f"data.txt{suffix}"
+    save_xmc(path, X, Y)
+    got_X, got_Y = load_xmc(path)
+    same(got_X, X)
+    same(got_Y, Y)
+    magic = {"": b"300 ", ".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd"}
+    assert path.read_bytes().startswith(magic[suffix])
+    # The bytes count, not the name.
+    renamed = path.rename(tmp_path / "renamed.dat")
+    same(load_xmc(renamed)[0], X)
+    assert os.listdir(tmp_path) == ["renamed.dat"]
+
+
+def test_every_float32_survives(tmp_path):
+    bits = np.random.default_rng(0).integers(0, 2**32, 20_000, dtype=np.uint32)
+    values = bits.view(np.float32)
+    values = values[np.isfinite(values) & (values != 0)].reshape(1, -1)
+    save_xmc(tmp_path / "data.txt", values, [0])
+    X, _ = load_xmc(tmp_path / "data.txt")
+    np.testing.assert_array_equal(X.toarray().view(np.uint32), values.view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "labels", "width"),
+    [
+        ([2, 0, 1], {}, [[2], [0], [1]], 3),
+        (np.array([2.0, 0.0, 1.0]), {"n_labels": 9}, [[2], [0], [1]], 9),
+        (np.array([[2], [0], [1]]), {}, [[2], [0], [1]], 3),
+        ([[2, 0], [], (1,)], {}, [[0, 2], [], [1]], 3),
+        ([[], [], []], {"n_labels": 2}, [[], [], []], 2),
+        (np.array([[0, 1], [0, 0], [1, 1]]), {}, [[1], [], [0, 1]], 2),
+        (np.array([[True, False], [False, False], [True, True]]), {}, [[0], [], [0, 1]], 2),
+        (sparse.csc_array([[0, 1.0], [0, 0], [1, 1]]), {}, [[1], [], [0, 1]], 2),
+    ],
+)
+def test_every_form_of_y_is_written(tmp_path, y, options, labels, width):
+    path = tmp_path / "data.txt"
+    save_xmc(path, np.eye(3, dtype=np.float32), y, **options)
+    _, Y = load_xmc(path, multilabel=True)
+    assert Y.shape == (3, width)
+    assert [row.indices.tolist() for row in Y] == labels
+
+
+@pytest.mark.parametrize(
+    "make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array, np.asarray]
+)
+def test_every_form_of_x_is_written(tmp_path, make):
+    X = np.array([[0, 2.5, 0], [1, 0, -3]])
+    save_xmc(tmp_path / "data.txt", make(X), [0, 1])
+    assert load_xmc(tmp_path / "data.txt")[0].toarray().tolist() == X.tolist()
+
+
+def test_unsorted_x_is_written_sorted_and_left_alone(tmp_path):
+    X = sparse.csr_matrix((np.array([1.0, 2.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
+    save_xmc(tmp_path / "data.txt", X, [0])
+    assert (tmp_path / "data.txt").read_text() == "1 3 1\n0 0:2 2:1\n"
+    assert X.indices.tolist() == [2, 0]
+
+
+def test_the_sparse_class_follows_sklearn(tmp_path):
+    save_xmc(tmp_path / "data.txt", np.eye(2), [[0], [0, 1]])
+    assert all(isinstance(part, sparse.csr_matrix) for part in load_xmc(tmp_path / "data.txt"))
+    if "sparse_interface" in sklearn.get_config():
+        with sklearn.config_context(sparse_interface="sparray"):
+            parts = load_xmc(tmp_path / "data.txt")
+        assert all(isinstance(part, sparse.csr_array) for part in parts)
+
+
+# Streams.
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100, 300, 1000])
+@pytest.mark.parametrize("single", [False, True])
+def test_xmc_batches_are_slices(tmp_path, batch_size, single):
+    X, Y = problem()
+    path = tmp_path / "data.txt.gz"
+    save_xmc(path, X, np.arange(300) % 5 if single else Y)
+    X, y = load_xmc(path)
+    at = 0
+    for batch_X, batch_y in iter_xmc(path, batch_size):
+        rows = slice(at, at + batch_size)
+        same(batch_X, X[rows])
+        if single:
+            np.testing.assert_array_equal(batch_y, y[rows])
+        else:
+            same(batch_y, y[rows])
+        at += batch_X.shape[0]
+    assert at == 300
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 300, 1000])
+@pytest.mark.parametrize("zero_based", [True, False])
+@pytest.mark.parametrize("single", [False, True])
+def test_svmlight_batches_are_slices(tmp_path, batch_size, zero_based, single):
+    X, Y = problem()
+    path = tmp_path / "data.svm"
+    y = np.arange(300) % 5 if single else Y
+    dump_svmlight_file(X, y, str(path), zero_based=zero_based, multilabel=not single)
+    X, y = load_svmlight(path)
+    at = 0
+    for batch_X, batch_y in iter_svmlight(path, batch_size):
+        same(batch_X, X[at : at + batch_size])
+        assert list(batch_y) == list(y[at : at + batch_size])
+        at += batch_X.shape[0]
+    assert at == 300
+
+
+def test_a_stream_reports_a_bad_line_after_the_batches_before_it(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("5 2 2\n0,1 0:1\n0 0:1\n0 0:1\n0 0:x\n1 1:1\n")
+    batches = iter_xmc(path, 2)
+    assert next(batches)[0].shape == (2, 2)
+    with pytest.raises(ValueError, match=r"data\.txt:5: 'x' is not a number"):
+        next(batches)
+    assert list(batches) == []
+
+
+def test_streams_and_files_of_no_rows(tmp_path):
+    (tmp_path / "data.txt").write_text("0 5 3\n")
+    assert list(iter_xmc(tmp_path / "data.txt", 10)) == []
+    assert load_xmc(tmp_path / "data.txt")[0].shape == (0, 5)
+
+
+def test_an_abandoned_stream_ends_its_threads(tmp_path):
+    path = tmp_path / "data.txt"
+    save_xmc(path, *problem(5000, 50, 7))
+    before = threads()
+    for _ in range(5):
+        next(iter_xmc(path, 1))
+    deadline = time.monotonic() + 10
+    while threads() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threads() <= before
+
+
+def threads():
+    if not os.path.isdir("/proc/self/task"):
+        pytest.skip("counts threads through /proc")
+    return len(os.listdir("/proc/self/task"))
+
+
+CHILD = """
+import sys
+from xmtree.datasets import iter_svmlight, iter_xmc, load_xmc
+what = sys.argv[1]
+if what == "load":
+    print(load_xmc("-")[0].sum())
+elif what == "iter":
+    print([y.tolist() for _, y in iter_xmc("-", 2, multilabel=False)])
+elif what == "svmlight":
+    options = {"n_features": 5, "zero_based": False, "multilabel": False}
+    print([y.tolist() for _, y in iter_svmlight("-", 2, **options)])
+elif what == "hang":
+    print("ready", flush=True)
+    try:
+        load_xmc("-")
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "expected"),
+    [
+        ("load", b"2 3 4\n0 0:1\n1 2:4\n", "5.0"),
+        ("load", gzip.compress(b"2 3 4\n0 0:1\n1 2:4\n"), "5.0"),
+        ("iter", b"3 3 4\n0 0:1\n1 2:4\n3 1:1\n", "[[0, 1], [3]]"),
+        ("svmlight", b"1 1:1\n2 5:1\n1.5 1:1\n", "[[1.0, 2.0], [1.5]]"),
+    ],
+)
+def test_standard_input(what, text, expected):
+    done = subprocess.run([sys.executable, "-c", CHILD, what], input=text, capture_output=True)
+    assert done.stdout.decode().strip() == expected, done.stderr.decode()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_ctrl_c_stops_a_load_that_waits_for_a_pipe():
+    arguments = [sys.executable, "-c", CHILD, "hang"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"ready\n"
+        child.stdin.write(b"2 3 4\n")
+        child.stdin.flush()
+        time.sleep(0.2)
+        before = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == b"stopped\n"
+        assert time.monotonic() - before < 1
+        # The reading thread still hangs on the pipe; the process ends all the same.
+        assert child.wait(timeout=10) == 0
+
+
+def test_loading_lets_other_threads_run(tmp_path):
+    path = tmp_path / "data.txt"
+    save_xmc(path, *problem(2000, 50, 7))
+    results = []
+    workers = [threading.Thread(target=lambda: results.append(load_xmc(path))) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for X, _ in results:
+        same(X, results[0][0])
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        (b"", 1, "the file is empty"),
+        (b"\n", 1, "the header must be three counts"),
+        (b"1 2\n0 0:1\n", 1, "the header must be three counts"),
+        (b"-1 2 3\n0 0:1\n", 1, "the header must be three counts"),
+        (b"1 2 99999999999\n0 0:1\n", 1, "99999999999 labels; at most 2147483647"),
+        (b"3 2 2\n0 0:1\n1 1:1\n", 3, "ends after 2 of the 3 rows"),
+        (b"1 2 2\n0 0:1\n1 1:1\n", 3, "one row more than the 1"),
+        (b"1 2 2\n2 0:1\n", 2, "label 2 is outside 0..2"),
+        (b"1 2 2\n0 2:1\n", 2, "feature index 2 is outside 0..2"),
+        (b"1 2 2\n0 -1:1\n", 2, "'-1:1' is not of the form index:value"),
+        (b"1 2 2\n0 1:1:1\n", 2, "'1:1:1' is not of the form index:value"),
+        (b"1 2 2\n0 1:one\n", 2, "'one' is not a number"),
+        (b"1 2 2\n0 1:nan\n", 2, "'nan': all values must be finite"),
+        (b"1 2 2\n0 1:-inf\n", 2, "'-inf': all values must be finite"),
+        (b"1 2 2\n0 1:1e40\n", 2, "'1e40' is too large for float32"),
+        (b"1 2 2\n0 1:1 1:2\n", 2, "feature index 1 stands twice"),
+        (b"1 2 2\n1,1 1:1\n", 2, "label 1 stands twice"),
+        (b"1 2 2\n1:1\n", 2, "a row without labels begins with a space"),
+        (b"1 2 2\n0 0:1 \xff\xfe\x00\n", 2, r"'\xff\xfe\x00' is not of the form"),
+        (b"\x89PNG\r\n\x1a\n", 1, "the header must be three counts"),
+        (bz2.compress(b"1 2 2\n0 0:1\n"), 1, "the header must be three counts"),
+    ],
+)
+def test_bad_xmc_lines_are_named(tmp_path, text, line, what):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(text)
+    for read in (load_xmc, lambda path: list(iter_xmc(path, 10))):
+        with pytest.raises(ValueError, match="bad") as error:
+            read(path)
+        assert str(error.value).startswith(f"{path}:{line}: ")
+        assert what in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "line", "what"),
+    [
+        (b"", {}, 1, "the file has no examples"),
+        (b"# nothing\n", {}, 1, "the file has no examples"),
+        (b"1 1:1\none 1:1\n", {}, 2, "'one' is not a number"),
+        (b"1 1:1\n1:1\n", {"multilabel": False}, 2, "no label, but multilabel=False"),
+        (b"1 1:1\n1,2 1:1\n", {"multilabel": False}, 2, "2 labels, but multilabel=False"),
+        (b"1 1:1\n1.5 1:1\n", {"multilabel": True}, 2, "must be a whole number"),
+        (b"1 1:1\n1.5 1:1\n1,2\n", {}, 2, "must be a whole number"),
+        (b"1 1:1\n1 2:1 2:1\n", {}, 2, "feature index 2 stands twice"),
+        (b"1 1:1\n1 2:nan\n", {}, 2, "'nan': all values must be finite"),
+        (b"1 1:1\n1 5:1\n1 4:1\n", {"n_features": 3}, 2, "feature index 5 is outside"),
+        (b"1 1:1\n1 0:1\n", {"zero_based": False}, 2, "feature index 0 is outside 1"),
+        (b"1 1:1\n1 3000000000:1\n", {}, 2, "feature index 3000000000 is outside"),
+        (b"PK\x03\x04\n", {}, 1, r"'PK\x03\x04' is not a number"),
+    ],
+)
+def test_bad_svmlight_lines_are_named(tmp_path, text, options, line, what):
+    path = tmp_path / "bad.svm"
+    path.write_bytes(text)
+    for read in (load_svmlight, lambda path, **options: list(iter_svmlight(path, 10, **options))):
+        with pytest.raises(ValueError, match="bad") as error:
+            read(path, **options)
+        assert str(error.value).startswith(f"{path}:{line}: ")
+        assert what in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_truncated_files_are_refused(tmp_path, suffix):
+    path = tmp_path / f"data.txt{suffix}"
+    save_xmc(path, *problem())
+    whole = path.read_bytes()
+    for keep in (10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:keep])
+        with pytest.raises(ValueError, match=r"data\.txt\.\w+:\d+: the \w+ data is truncated here"):
+            load_xmc(path)
+    path.write_bytes(whole[: len(whole) // 2] + b"\0" * 100 + whole[len(whole) // 2 + 100 :])
+    with pytest.raises(ValueError, match=r"data\.txt\.\w+:\d+: "):
+        load_xmc(path)
+
+
+@pytest.mark.parametrize("read", [load_xmc, load_svmlight, iter_xmc, iter_svmlight])
+def test_missing_files_and_directories(tmp_path, read):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read(tmp_path / "nowhere")
+    with pytest.raises(IsADirectoryError):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "what"),
+    [
+        (lambda p: load_xmc(p, multilabel="maybe"), ValueError, "multilabel must be True, False"),
+        (lambda p: load_svmlight(p, zero_based=1), ValueError, "zero_based must be True, False"),
+        (lambda p: load_svmlight(p, n_features=0), ValueError, "n_features must be between 1"),
+        (lambda p: load_svmlight(p, n_features=2.5), TypeError, "n_features must be an integer"),
+        (lambda p: iter_xmc(p, 0), ValueError, "batch_size must be at least 1"),
+        (lambda p: iter_svmlight(p, 2.0), TypeError, "batch_size must be an integer"),
+        (lambda p: iter_xmc("-", 2), ValueError, "standard input can be read but once"),
+        (lambda p: iter_svmlight("-", 2), ValueError, "standard input can be read but once"),
+        (lambda p: load_demo("mnist"), ValueError, "name must be one of 'naics2017-index'"),
+        (lambda p: make_xmc(0), ValueError, "n_samples must be at least 1"),
+        (lambda p: make_xmc(noise=2), ValueError, "noise must be between 0 and 1"),
+        (lambda p: make_xmc(n_labels=2), ValueError, "n_labels is for multilabel=True only"),
+        (lambda p: make_xmc(multilabel="auto"), TypeError, "multilabel must be a bool"),
+    ],
+)
+def test_bad_options_are_named(tmp_path, call, kind, what):
+    path = tmp_path / "data.txt"
+    path.write_text("1 1 1\n0 0:1\n")
+    with pytest.raises(kind, match=what):
+        call(path)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "kind", "what"),
+    [
+        ([[1.0]], [0, 1], {}, ValueError, "X has 1 rows, y has 2"),
+        ([[1.0]], [-1], {}, ValueError, "y, row 0: labels must be whole numbers from 0, got -1"),
+        ([[1.0]], [0.5], {}, ValueError, "y, row 0: labels must be whole numbers from 0, got 0.5"),
+        ([[1.0], [2.0]], [[0], [-1]], {}, ValueError, "y, row 1: labels must be whole"),
+        ([[1.0]], ["a"], {}, TypeError, "must be whole numbers, got <U1"),
+        (
+            [[1.0]],
+            np.array([[0, 2]]),
+            {},
+            ValueError,
+            "y, row 0: an indicator holds zeros and ones",
+        ),
+        ([[1.0]], [3], {"n_labels": 3}, ValueError, "n_labels is 3, but y has label 3"),
+        ([[np.nan]], [0], {}, ValueError, "row 0, column 0: the value is NaN"),
+        ([[1e300]], [0], {}, ValueError, "row 0, column 0: .* too large for float32"),
+    ],
+)
+def test_a_refused_save_changes_nothing(tmp_path, X, y, options, kind, what):
+    path = tmp_path / "data.txt"
+    path.write_text("before")
+    with pytest.raises(kind, match=what):
+        save_xmc(path, X, y, **options)
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["data.txt"]
+
+
+def test_a_save_that_cannot_be_is_an_oserror(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        save_xmc(tmp_path / "none" / "data.txt", [[1.0]], [0])
+    with pytest.raises(IsADirectoryError):
+        save_xmc(tmp_path, [[1.0]], [0])
+    with pytest.raises(ValueError, match='path must be a file, got "-"'):
+        save_xmc("-", [[1.0]], [0])
+
+
+# Demo data and synthetic problems.
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "features", "classes", "licence"),
+    [
+        ("naics2017-index", (16045, 4012), 38982, 1055, "public domain"),
+        ("onet-titles", (35015, 8754), 49598, 1016, "Attribution 4.0"),
+        ("letter", (16000, 4000), 16, 26, "Attribution 4.0"),
+    ],
+)
+def test_demo_data(name, rows, features, classes, licence):
+    data = load_demo(name)
+    assert data.X_train.shape == (rows[0], features)
+    assert data.X_test.shape == (rows[1], features)
+    assert len(data.target_names) == classes
+    assert data.DESCR.startswith(name)
+    assert licence in data.DESCR
+    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
+        if name == "onet-titles":
+            assert y.shape == (X.shape[0], classes)
+            assert y.sum(axis=1).min() == 1
+        else:
+            assert y.shape == (X.shape[0],)
+            assert y.max() < classes
+
+
+def test_demo_rows_and_names_belong_together():
+    # The first image of the original file is a T, the second an I.
+    data = load_demo("letter")
+    assert data.target_names[data.y_train[:5]].tolist() == ["T", "I", "D", "N", "G"]
+    assert data.X_train[0].toarray().ravel().tolist() == [
+        2,
+        8,
+        3,
+        5,
+        1,
+        8,
+        13,
+        0,
+        6,
+        6,
+        10,
+        8,
+        0,
+        8,
+        0,
+        8,
+    ]
+    names = load_demo("onet-titles").target_names
+    assert names[0] == "11-1011.00 Chief Executives"
+
+
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_make_xmc_is_reproducible_and_well_formed(multilabel):
+    X, y = make_xmc(500, 300, 100, multilabel=multilabel, random_state=3)
+    again_X, again_y = make_xmc(500, 300, 100, multilabel=multilabel, random_state=3)
+    other, _ = make_xmc(500, 300, 100, multilabel=multilabel, random_state=4)
+    same(X, again_X)
+    assert (other != X).nnz > 0
+    assert X.shape == (500, 300)
+    assert X.dtype == np.float32
+    X.check_format(full_check=True)
+    assert X.has_canonical_format
+    np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1, rtol=1e-5)
+    if multilabel:
+        same(y, again_y)
+        y.check_format(full_check=True)
+        assert y.shape == (500, 100)
+        assert (y.data == 1).all()
+        assert 2 < y.sum() / 500 < 3
+    else:
+        np.testing.assert_array_equal(y, again_y)
+        assert y.dtype == np.int64
+        assert 0 <= y.min() <= y.max() < 100
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 1.5])
+def test_make_xmc_frequencies_follow_the_power_law(exponent):
+    _, y = make_xmc(200_000, 10, 50, nnz=1, exponent=exponent, random_state=0)
+    seen = np.sort(np.bincount(y, minlength=50))[::-1] / 200_000
+    expected = np.arange(1, 51) ** -exponent
+    np.testing.assert_allclose(seen, expected / expected.sum(), rtol=0.15)
+
+
+def test_make_xmc_is_learnable():
+    X, y = make_xmc(6000, 1000, 50, random_state=0)
+    model = SGDClassifier(random_state=0).fit(X[:5000], y[:5000])
+    assert model.score(X[5000:], y[5000:]) > 0.9
+    X, y = make_xmc(6000, 1000, 50, noise=1.0, random_state=0)
+    model = SGDClassifier(random_state=0).fit(X[:5000], y[:5000])
+    assert model.score(X[5000:], y[5000:]) < 0.4
+
+
+def test_xz_of_another_tool_is_read(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(lzma.compress(b"1 2 2\n0 0:1\n") + lzma.compress(b"\n\n"))
+    assert load_xmc(path)[0].toarray().tolist() == [[1, 0]]
