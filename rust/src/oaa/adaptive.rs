@@ -26,16 +26,14 @@ dispatched! {
 #[inline(always)]
 #[allow(clippy::inline_always)]
 fn learn_groups<const G: usize>(tile: &mut Tile, chunk: &Chunk, rule: &Rule, out: &mut Vec<Best>) {
-    let nag = rule.optimizer == Optimizer::Nag;
     let mut rates = Vec::new();
     for i in 0..chunk.len() {
         let example = chunk.get(i);
         let mut p = scores::<G>(&tile.weights, &example, rule.pulls);
-        if nag {
-            let (low, high) = (example.to.low, example.to.high);
-            p.as_flattened_mut()
-                .iter_mut()
-                .for_each(|p| *p = p.clamp(low, high));
+        if let Some((low, high)) = example.to.span {
+            for p in p.as_flattened_mut() {
+                *p = p.clamp(low, high);
+            }
         }
         out.push(best::<G>(&p, &tile.absent, tile.first));
         let (y, h) = targets::<G>(tile, &example);

@@ -15,10 +15,8 @@ pub(super) struct Move {
     pub importance: f32,
     /// With what a step enters the sums of the average.
     pub total: f32,
-    /// Predictions are cut to this span ("nag").
-    pub low: f32,
-    /// See `low`.
-    pub high: f32,
+    /// Scores are cut to this span, if any ("nag").
+    pub span: Option<(f32, f32)>,
     /// By how much all weights have been pulled towards zero (l1).
     pub gravity: f32,
     /// By what factor all weights have shrunk (l2).

@@ -35,10 +35,8 @@ pub(super) struct Feed {
     pub gravity: f64,
     /// By what factor all weights have shrunk (l2).
     pub shrink: f64,
-    /// The labels learned so far lie in this span.
-    pub low: f32,
-    /// See `low`.
-    pub high: f32,
+    /// Scores are cut to this span, that of the labels learned so far ("nag").
+    pub span: Option<(f32, f32)>,
     pub negatives: Option<Negatives>,
 }
 
@@ -67,8 +65,7 @@ impl Feed {
             average: Average::new(),
             gravity: 0.0,
             shrink: 1.0,
-            low: 0.0,
-            high: 0.0,
+            span: (params.optimizer == Optimizer::Nag).then_some((0.0, 0.0)),
             negatives: params
                 .n_negatives
                 .and_then(|n| Negatives::new(n, n_classes, params.seed)),
@@ -115,7 +112,8 @@ impl Feed {
         let mut example = RowBuffer::default();
         let (mut steps, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
-            if chunk.len() == MOST_EXAMPLES || chunk.n_values() > most_values {
+            let full = chunk.len() == MOST_EXAMPLES || chunk.n_values() > most_values;
+            if full || self.shrink < SMALL {
                 break;
             }
             let i = i as usize;
@@ -150,28 +148,27 @@ impl Feed {
             } else {
                 rate / (1.0 + self.passes).sqrt()
             };
-            let (low, high) = if logistic {
-                (-50.0, 50.0)
-            } else {
-                (self.low, self.high)
-            };
             let to = Move {
                 eta: eta as f32,
                 rate: eta as f32 * importance,
                 ppu,
                 importance,
                 total: self.average.total() as f32,
-                low,
-                high,
+                span: self.span,
                 gravity: self.gravity as f32,
                 shrink: self.shrink as f32,
             };
             chunk.push(&example, &steps, &labels, &negatives, to);
             self.advance(params, eta * f64::from(importance), clock, averages);
-            self.high = self.high.max(if labels.is_empty() { 0.0 } else { 1.0 });
-            self.low = self
-                .low
-                .min(if labels.len() < n_classes { -1.0 } else { 0.0 });
+            if let Some((low, high)) = &mut self.span {
+                let (least, most) = match (logistic, labels.len()) {
+                    (true, _) => (-50.0, 50.0),
+                    (false, 0) => (-1.0, 0.0),
+                    (false, n) if n == n_classes => (0.0, 1.0),
+                    (false, _) => (-1.0, 1.0),
+                };
+                (*low, *high) = (low.min(least), high.max(most));
+            }
         }
         chunk.len()
     }
@@ -195,7 +192,7 @@ impl Feed {
         }
         if params.l2 > 0.0 {
             // e^-a where 1 - a could turn the sign.
-            self.shrink *= (-params.l2 * step).exp();
+            self.shrink *= (-params.l2 * step).exp().max(SMALL);
         }
         if params.l1 > 0.0 {
             self.gravity += params.l1 * step / self.shrink;

@@ -58,15 +58,6 @@ impl Optimizer {
     pub fn is_adaptive(self) -> bool {
         matches!(self, Self::Nag | Self::Adagrad)
     }
-
-    /// The learning rate where none is given.
-    pub fn default_rate(self) -> f64 {
-        match self {
-            Self::Pn => 1.0,
-            Self::Nag | Self::Adagrad => 0.5,
-            Self::Sgd => 0.1,
-        }
-    }
 }
 
 /// Whether predictions use an average of the weights.
@@ -75,7 +66,7 @@ impl Optimizer {
 pub enum Average {
     /// As asked for.
     Chosen(bool),
-    /// Yes for "pn" and "sgd", whose steps stay large; no for the adaptive ones.
+    /// Yes, but for "nag", which follows Vowpal Wabbit.
     Auto(AutoWord),
 }
 
@@ -221,14 +212,20 @@ impl Params {
     pub fn averages(&self) -> bool {
         match self.average {
             Average::Chosen(chosen) => chosen,
-            Average::Auto(_) => !self.optimizer.is_adaptive(),
+            Average::Auto(_) => self.optimizer != Optimizer::Nag,
         }
     }
 
-    /// The learning rate in use.
+    /// The learning rate in use. The defaults were the best compromise on
+    /// held-out parts of six data sets, dense and sparse; losses that are
+    /// never satisfied need larger steps.
     pub fn rate(&self) -> f64 {
-        self.learning_rate
-            .unwrap_or_else(|| self.optimizer.default_rate())
+        let default = match (self.optimizer, self.loss) {
+            (Optimizer::Nag | Optimizer::Adagrad, _) => 0.5,
+            (_, OaaLoss::Softmax | OaaLoss::Logistic) => 5.0,
+            _ => 1.0,
+        };
+        self.learning_rate.unwrap_or(default)
     }
 
     /// What the weight of the constant feature starts from: with most classes

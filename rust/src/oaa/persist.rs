@@ -23,7 +23,7 @@ struct Shared {
     average: Average,
     gravity: f64,
     shrink: f64,
-    span: (f32, f32),
+    span: Option<(f32, f32)>,
     negatives_at: usize,
 }
 
@@ -70,7 +70,7 @@ impl State {
                 average: feed.average,
                 gravity: feed.gravity,
                 shrink: feed.shrink,
-                span: (feed.low, feed.high),
+                span: feed.span,
                 negatives_at: feed.negatives.as_ref().map_or(0, |n| n.at),
             },
         );
@@ -117,8 +117,13 @@ impl State {
         // First of all: nothing as large as K is made unless the file is.
         let seen: Vec<u8> = bundle.take_exactly("seen", n_classes)?;
         let shared: Shared = bundle.take_meta("shared")?;
-        if !shared.preparation.is_sound() {
-            return Err(bundle.damaged("its scaling does not fit together"));
+        let nag = params.optimizer == Optimizer::Nag;
+        let span_fits = match shared.span {
+            Some((low, high)) => nag && low <= high,
+            None => !nag,
+        };
+        if !shared.preparation.is_sound() || !span_fits {
+            return Err(bundle.damaged("its scaling or span does not fit"));
         }
         let width = shared.preparation.width();
         let columns: Vec<u32> = bundle.take("columns")?;
@@ -192,8 +197,7 @@ impl State {
                 average: shared.average,
                 gravity: shared.gravity,
                 shrink: shared.shrink,
-                low: shared.span.0,
-                high: shared.span.1,
+                span: shared.span,
                 negatives,
             },
             tiles,

@@ -177,6 +177,9 @@ impl State {
                 &all.values,
                 &mut scores,
             );
+            if let Some((low, high)) = self.feed.span {
+                scores.iter_mut().for_each(|p| *p = p.clamp(low, high));
+            }
             take(number, tile.groups, &scores);
         }
     }
