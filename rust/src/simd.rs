@@ -55,18 +55,26 @@ pub(crate) fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// Adds up the lanes pairwise, in a fixed order. Never inlined: seeing the sum
-/// the compiler would keep the lanes in pairs instead of in one register.
-#[inline(never)]
-fn fold(mut lanes: [f32; LANES]) -> f32 {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
-        }
-        width /= 2;
+/// Adds up the lanes pairwise, in a fixed order.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn fold(lanes: [f32; LANES]) -> f32 {
+    let mut half = [0.0; LANES / 2];
+    for i in 0..LANES / 2 {
+        half[i] = lanes[i] + lanes[i + LANES / 2];
     }
-    lanes[0]
+    let mut quarter = [0.0; LANES / 4];
+    for i in 0..LANES / 4 {
+        quarter[i] = half[i] + half[i + LANES / 4];
+    }
+    fold_four(quarter)
+}
+
+/// Never inlined: seeing the last sums the compiler would keep all the lanes in
+/// pairs instead of in one register.
+#[inline(never)]
+fn fold_four([a, b, c, d]: [f32; LANES / 4]) -> f32 {
+    (a + c) + (b + d)
 }
 
 /// Runs `lane` over two slices of one length and sums what it returns, in
