@@ -8,7 +8,7 @@ use super::*;
 use crate::control::Control;
 use crate::data::{Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Values};
 use crate::error::Error;
-use crate::linear::{Loss, Preconditioner};
+use crate::linear::{Loss, Optimizer, Power, Preconditioner};
 use crate::model::Persist;
 use crate::passes::{Batch, Targets};
 
@@ -46,7 +46,8 @@ impl Data {
                 let likely = (label as usize * 31 + column * 17) % 7 < 2;
                 if column != 7 && random.random::<f64>() < if likely { 0.7 } else { 0.1 } {
                     data.columns.push(column as i32);
-                    data.values.push(random.random_range(-4i8..=8) as f32 / 4.0);
+                    data.values
+                        .push(f32::from(random.random_range(-4i8..=8)) / 4.0);
                 }
             }
             data.starts.push(data.columns.len() as i32);
@@ -128,7 +129,7 @@ impl Plain {
         weights[width - 1].fill(f64::from(params.first_bias()));
         Self {
             params: params.clone(),
-            preconditioner: Preconditioner::new(width),
+            preconditioner: Preconditioner::new(Power::Quarter, width),
             average: vec![vec![0.0; n_classes]; width],
             preparation,
             weights,
@@ -395,7 +396,7 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
             };
             if loss == OaaLoss::Softmax {
                 params.n_negatives = None;
-                if optimizer.is_adaptive() {
+                if params.is_adaptive() {
                     continue;
                 }
             }
