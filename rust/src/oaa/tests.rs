@@ -484,6 +484,29 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
 }
 
 #[test]
+fn a_row_of_weight_zero_is_as_good_as_not_there() {
+    let (x, y) = ([1.0, -0.5, 3.0, 9.0, -1.0, 0.5, 0.3, 2.0], [0, 1, 2, 1]);
+    let rows = Rows::dense(Values::F32(&x), 4, 2).unwrap();
+    let targets = Targets::One(Labels::new(&y, 3).unwrap());
+    let with = Batch::new(rows, targets, Some(&[1.0, 1.0, 1.0, 0.0])).unwrap();
+    let fewer = Rows::dense(Values::F32(&x[..6]), 3, 2).unwrap();
+    let targets = Targets::One(Labels::new(&y[..3], 3).unwrap());
+    let without = Batch::new(fewer, targets, None).unwrap();
+    for partial in [false, true] {
+        let [a, b] = [&with, &without].map(|batch| {
+            let mut oaa = Oaa::new(Params::default(), 3, false).unwrap();
+            if partial {
+                oaa.partial_fit(batch, 1, &control()).unwrap();
+            } else {
+                oaa.fit(batch, 1, &control()).unwrap();
+            }
+            oaa.to_bytes().unwrap()
+        });
+        assert_eq!(a, b);
+    }
+}
+
+#[test]
 fn memory_grows_with_the_features_seen() {
     let data = Data::new(40, 24, 70, 5);
     let columns: Vec<i32> = data.columns.iter().map(|c| c * 100_000).collect();
