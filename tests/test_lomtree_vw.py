@@ -41,7 +41,9 @@ def runs():
         for run in options:
             if run.startswith("lomtree"):
                 budget, resistance = run.removeprefix("lomtree_T").split("_R")
-                found.append(pytest.param(path, run, int(budget), int(resistance), id=f"{path.stem}-{run}"))
+                found.append(
+                    pytest.param(path, run, int(budget), int(resistance), id=f"{path.stem}-{run}")
+                )
     return found
 
 

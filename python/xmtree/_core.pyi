@@ -53,6 +53,7 @@ class SvmlightStream:
 class XmcStream:
     def __new__(cls, path: _Path, batch_size: int, multilabel: bool) -> XmcStream: ...
     def next(self) -> _Table | None: ...
+
 _Progress = Callable[[int, int, float | None], object]
 _TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 

@@ -78,9 +78,7 @@ class Source:
         """All of X and y at once."""
         if self.format == "xmc":
             return datasets.load_xmc(self.path, multilabel=multilabel)
-        return datasets.load_svmlight(
-            self.path, zero_based=self.zero_based, multilabel=multilabel
-        )
+        return datasets.load_svmlight(self.path, zero_based=self.zero_based, multilabel=multilabel)
 
     def batches(
         self, n_features: int | None, multilabel: bool | Literal["auto"]

@@ -108,8 +108,10 @@ def _arity(learner: Learner, options: argparse.Namespace) -> Any:
     """Whether y is label sets, or "auto"."""
     if options.labels == "sets" and not learner._multilabel:
         raise WrongUsage(f"--model {options.model} learns one label per row, not sets")
-    return options.labels == "sets" if options.labels != "auto" else (
-        "auto" if learner._multilabel else False
+    return (
+        options.labels == "sets"
+        if options.labels != "auto"
+        else ("auto" if learner._multilabel else False)
     )
 
 

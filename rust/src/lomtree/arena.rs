@@ -11,7 +11,10 @@ use crate::tree::{NodeId, Table};
 /// What a node knows of one label. A leaf counts arrivals, an internal node
 /// trainings, in the same place: the table of all labels at all nodes is the
 /// largest part of the tree that every example has to touch.
+///
+/// Packed to multiples of 4 bytes, so that key and value take 24 and not 32.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C, packed(4))]
 pub struct LabelStat {
     /// Arrivals from the time as a leaf; 0 at a leaf.
     pub before: f32,
