@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 #: How the labels came: one per row, or label sets as a dense indicator, a
@@ -106,6 +105,21 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
+def _check_discrete(y: NDArray[Any]) -> None:
+    """Refuses numbers that cannot be classes. (scikit-learn's own check also
+    warns of many classes, which are what this package is for.)"""
+    if y.dtype.kind == "f":
+        fractions = np.flatnonzero(y != np.floor(y))
+        if len(fractions):
+            row = int(fractions[0])
+            raise ValueError(
+                f"Unknown label type: continuous; row {row} of y is {y[row]}, "
+                "a classifier needs discrete classes"
+            )
+    elif y.dtype.kind not in "biuUSOmM":
+        raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
+
+
 def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Object arrays as arrays of the type that all labels have."""
     if labels.dtype != object:
@@ -126,7 +140,7 @@ def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 def _from_labels(y: NDArray[Any], classes: NDArray[Any] | None) -> Target:
     y = _one_type(y, "y")
-    check_classification_targets(y)
+    _check_discrete(y)
     found, codes = np.unique(y, return_inverse=True)
     if classes is None:
         return Target(codes.astype(np.uint32), found, "labels")
