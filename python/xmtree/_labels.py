@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -99,10 +100,23 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     """``values`` as an array without NaN or infinity."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUSM":
         return values
+    if isinstance(values, list | tuple):
+        # numpy would turn 1 into "1" beside "a".
+        _check_types({type(label) for label in values}, name)
     array: NDArray[Any] = check_array(
         values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name, ensure_min_samples=0
     )
     return array
+
+
+def _check_types(types: set[type], name: str) -> None:
+    """Refuses a mixture, except of kinds of numbers or of strings."""
+    for kind in (str, Real):
+        if all(issubclass(t, kind) for t in types):
+            return
+    if len(types) > 1:
+        names = ", ".join(sorted(t.__name__ for t in types))
+        raise ValueError(f"{name} mixes labels of different types: {names}; use one type")
 
 
 def _check_discrete(y: NDArray[Any]) -> None:
@@ -125,11 +139,9 @@ def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
     if labels.dtype != object:
         return labels
     types = {type(label) for label in labels.tolist()}
+    _check_types(types, name)
     if all(issubclass(t, str) for t in types):
         return labels
-    if len(types) > 1:
-        names = ", ".join(sorted(t.__name__ for t in types))
-        raise ValueError(f"{name} mixes labels of different types: {names}; use one type")
     tight = np.array(labels.tolist())
     if tight.ndim != 1 or tight.dtype == object:
         raise ValueError(
