@@ -2,7 +2,6 @@
 
 import numpy as np
 import scipy.sparse as sp
-
 import xmtree
 
 #: Name, constructor arguments: every class, and settings that take other ways.

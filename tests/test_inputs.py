@@ -2,15 +2,14 @@
 
 import copy
 
+import estimators
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
-
-import estimators
 import xmtree
+from sklearn.exceptions import NotFittedError
 from xmtree import _validation
 
 X_SPARSE, Y_SPARSE = estimators.sparse()
@@ -220,7 +219,9 @@ def test_probabilities():
         chances = model.predict_proba(X_DENSE)
         assert chances.dtype == np.float32
         np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
-        np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(X_DENSE))
+        np.testing.assert_array_equal(
+            model.classes_[chances.argmax(axis=1)], model.predict(X_DENSE)
+        )
     assert not hasattr(xmtree.OAAClassifier(), "predict_proba")
 
 
@@ -238,9 +239,10 @@ def test_seeds(name):
     same = [estimators.ALL[name](random_state=np.random.RandomState(3)) for _ in range(2)]
     one, other = (model.fit(X_SPARSE, Y_SPARSE) for model in same)
     assert one._model.to_bytes() == other._model.to_bytes()
-    assert one._model.to_bytes() != estimators.ALL[name](random_state=4).fit(
-        X_SPARSE, Y_SPARSE
-    )._model.to_bytes()
+    assert (
+        one._model.to_bytes()
+        != estimators.ALL[name](random_state=4).fit(X_SPARSE, Y_SPARSE)._model.to_bytes()
+    )
 
 
 @pytest.mark.parametrize("name", estimators.TREES)

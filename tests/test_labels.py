@@ -2,13 +2,12 @@
 
 import datetime
 
+import estimators
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-
-import estimators
 import xmtree
 
 NAMES = np.array(["ash", "beech", "cherry", "dogwood", "elm", "fir"])
@@ -132,8 +131,14 @@ def test_label_sets_in_any_form(name, form):
         for at, labels in enumerate(predicted):
             indicator[at, labels] = 1
         predicted = indicator
-    assert np.mean(np.asarray(predicted != Y.toarray()) if isinstance(predicted, np.ndarray)
-                   else (predicted != Y).toarray()) < 0.02
+    assert (
+        np.mean(
+            np.asarray(predicted != Y.toarray())
+            if isinstance(predicted, np.ndarray)
+            else (predicted != Y).toarray()
+        )
+        < 0.02
+    )
 
 
 def test_named_label_sets():

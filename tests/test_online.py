@@ -6,10 +6,9 @@ import sys
 import textwrap
 import warnings
 
+import estimators
 import numpy as np
 import pytest
-
-import estimators
 import xmtree
 
 X, Y = estimators.sparse()

@@ -3,15 +3,14 @@
 import copy
 import pickle
 
+import estimators
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from sklearn.base import clone
-
-import estimators
 import xmtree
+from sklearn.base import clone
 
 X, Y = estimators.sparse()
 

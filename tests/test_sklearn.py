@@ -1,12 +1,11 @@
 """scikit-learn's own checks, over every estimator."""
 
+import estimators
+import xmtree
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-
-import estimators
-import xmtree
 
 IN_ORDER = (
     "an online learner takes examples one after the other: an example of weight 2 is one "

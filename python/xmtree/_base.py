@@ -317,9 +317,7 @@ class Learner(ClassifierMixin, BaseEstimator):
     def _label_sets(self, X: Any) -> Any:
         """Predicted label sets as a CSR indicator, without all scores at once."""
         step = max(1, _CHUNK_BYTES // (4 * len(self.classes_)))
-        parts = [
-            self._present(X[start : start + step]) for start in range(0, X.shape[0], step)
-        ]
+        parts = [self._present(X[start : start + step]) for start in range(0, X.shape[0], step)]
         return sp.csr_matrix(sp.vstack(parts, format="csr"), dtype=np.int64)
 
     def _present(self, X: Any) -> Any:

@@ -60,7 +60,8 @@ def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     if sp.issparse(y):
-        return _from_indicator(sp.csr_array(y), "sparse", classes)
+        matrix: Any = y
+        return _from_indicator(matrix.tocsr(), "sparse", classes)
     if _is_label_lists(y):
         return _from_lists(list(y), classes)
     array = _as_array(y, "y")
@@ -165,10 +166,11 @@ def _from_lists(rows: list[Any], vocabulary: NDArray[Any] | None) -> Target:
     if not flat and vocabulary is None:
         raise ValueError("y holds no label at all")
     labels = _one_type(_as_array(flat, "y"), "y") if flat else np.empty(0, np.int64)
-    found, codes = np.unique(labels, return_inverse=True)
+    found, inverse = np.unique(labels, return_inverse=True)
     classes = found if vocabulary is None else vocabulary
+    codes: NDArray[Any] = inverse
     if flat and vocabulary is not None:
-        codes = _numbers(found, vocabulary)[codes]
+        codes = _numbers(found, vocabulary)[inverse]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     ones = np.ones(len(flat), np.uint8)
     sets = sp.csr_array((ones, codes.astype(np.int64), starts), shape=(len(rows), len(classes)))

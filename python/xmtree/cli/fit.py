@@ -21,7 +21,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from xmtree._base import Learner
 from xmtree._online import OnlineLearner
@@ -108,8 +107,10 @@ def _arity(learner: Learner, options: argparse.Namespace) -> Any:
     """Whether y is label sets, or "auto"."""
     if options.labels == "sets" and not learner._multilabel:
         raise WrongUsage(f"--model {options.model} learns one label per row, not sets")
-    return options.labels == "sets" if options.labels != "auto" else (
-        "auto" if learner._multilabel else False
+    return (
+        options.labels == "sets"
+        if options.labels != "auto"
+        else ("auto" if learner._multilabel else False)
     )
 
 
@@ -186,6 +187,4 @@ def _svmlight_examples(
 def _flat(y: Any) -> Any:
     if isinstance(y, np.ndarray):
         return y
-    if sp.issparse(y):
-        return y.indices
     return [label for row in y for label in row]

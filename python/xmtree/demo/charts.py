@@ -79,9 +79,7 @@ def columns(title: str, counts: Sequence[int], x_title: str, mark: float, mark_t
     x = left + (mark + 0.5) * step
     parts.append(_line(x, top - 14, x, floor, "mark"))
     anchor = "start" if x < _WIDTH / 2 else "end"
-    parts.append(
-        _text(x + (6 if anchor == "start" else -6), top - 6, mark_text, "value", anchor)
-    )
+    parts.append(_text(x + (6 if anchor == "start" else -6), top - 6, mark_text, "value", anchor))
     parts.append(_text(_WIDTH / 2, height - 8, x_title, "tick", "middle"))
     return _svg(title, height, parts)
 
@@ -109,9 +107,7 @@ def curves(title: str, items: Sequence[Curve], x_title: str, y_title: str) -> st
     for value in sorted(set(xs)):
         x, _ = place(value, ys[0])
         parts.append(_text(x, height - bottom + 18, f"{value:g}", "tick", "middle"))
-    parts.append(
-        _text((left + _WIDTH - right) / 2, height - 6, x_title, "tick", "middle")
-    )
+    parts.append(_text((left + _WIDTH - right) / 2, height - 6, x_title, "tick", "middle"))
     ends = []
     for item in items:
         places = [place(x, y) for x, y in item.points]
@@ -166,8 +162,13 @@ def scatter(title: str, items: Sequence[Point], x_title: str, y_title: str) -> s
             label += 4
         taken.append((x, label))
         parts.append(
-            _text(x + (10 if right_side else -10), label, item.name, f"end t{item.slot}",
-                  "start" if right_side else "end")
+            _text(
+                x + (10 if right_side else -10),
+                label,
+                item.name,
+                f"end t{item.slot}",
+                "start" if right_side else "end",
+            )
         )
     return _svg(title, height, parts)
 

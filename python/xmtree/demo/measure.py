@@ -94,9 +94,7 @@ def scaling(
     slow: set[str] = set()
     for power in powers:
         n_classes = 2**power
-        X, y = make_xmc(
-            2 * n_rows, 1000, n_classes, nnz=20, exponent=0.5, random_state=SEED
-        )
+        X, y = make_xmc(2 * n_rows, 1000, n_classes, nnz=20, exponent=0.5, random_state=SEED)
         for curve in curves:
             if curve.contender.name in slow:
                 continue

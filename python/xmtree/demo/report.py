@@ -72,7 +72,7 @@ def _table(results: list[Result]) -> str:
                 return f'<td class="n{best}">{text}</td>'
 
             rows.append(
-                f'<tr{" class=first" if at == 0 else ""}>'
+                f"<tr{' class=first' if at == 0 else ''}>"
                 f"<td>{escape(data.title) if at == 0 else ''}</td>"
                 f'<td><span class="dot b{row.contender.slot}"></span>'
                 f"{escape(row.contender.name)}</td>"
@@ -87,9 +87,7 @@ def _table(results: list[Result]) -> str:
                     row.us_per_prediction,
                     min(r.us_per_prediction for r in members),
                 )
-                + cell(
-                    megabytes(row), row.megabytes, min(r.megabytes for r in members)
-                )
+                + cell(megabytes(row), row.megabytes, min(r.megabytes for r in members))
                 + "</tr>"
             )
     return f"<table>{''.join(rows)}</table>"
@@ -157,10 +155,7 @@ def _bars(
 ) -> str:
     return bars(
         title,
-        [
-            Bar(row.contender.name, value(row), text(row), row.contender.slot)
-            for row in rows
-        ],
+        [Bar(row.contender.name, value(row), text(row), row.contender.slot) for row in rows],
     )
 
 
