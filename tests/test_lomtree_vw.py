@@ -21,6 +21,7 @@ PARAMS = {
     "weighted_counts": False,
     "score_clamp": None,
     "split_threshold": 1.0,
+    "soft_depth": None,
     "leaf_smoothing": 0.0,
     "n_estimators": 1,
     "n_passes": 1,
@@ -40,7 +41,9 @@ def runs():
         for run in options:
             if run.startswith("lomtree"):
                 budget, resistance = run.removeprefix("lomtree_T").split("_R")
-                found.append(pytest.param(path, run, int(budget), int(resistance), id=f"{path.stem}-{run}"))
+                found.append(
+                    pytest.param(path, run, int(budget), int(resistance), id=f"{path.stem}-{run}")
+                )
     return found
 
 

@@ -9,6 +9,7 @@ pub mod error;
 pub mod linear;
 pub mod lomtree;
 pub mod model;
+pub mod oaa;
 pub mod passes;
 pub mod progressive;
 mod simd;

@@ -68,6 +68,55 @@ fn fold(mut lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
+/// Runs `lane` over two slices of one length and sums what it returns, in
+/// [`LANES`] fixed lanes; the last entries go to the first lanes.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn laned(
+    a: &[f32],
+    b: &mut [f32],
+    mut lane: impl FnMut(f32, &mut f32, &mut f32, &mut f32),
+) -> (f32, f32) {
+    let (mut first, mut second) = ([0.0f32; LANES], [0.0f32; LANES]);
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks_mut::<LANES>();
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..LANES {
+            lane(a[i], &mut b[i], &mut first[i], &mut second[i]);
+        }
+    }
+    for (i, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
+        lane(*a, b, &mut first[i], &mut second[i]);
+    }
+    (fold(first), fold(second))
+}
+
+dispatched! {
+    /// Replaces each sum of squares by x over its square root, 0 where it is 0.
+    /// Returns the sums of result * x and of x^2 / square.
+    pub(crate) fn over_root(x: &[f32], squares: &mut [f32]) -> (f32, f32) {
+        laned(x, squares, |x, square, norm, dimension| {
+            let step = if *square > 0.0 { x / square.sqrt() } else { 0.0 };
+            *norm += step * x;
+            *dimension += step * step;
+            *square = step;
+        })
+    }
+}
+
+dispatched! {
+    /// [`over_root`] with the fourth root.
+    pub(crate) fn over_fourth_root(x: &[f32], squares: &mut [f32]) -> (f32, f32) {
+        laned(x, squares, |x, square, norm, dimension| {
+            let positive = *square > 0.0;
+            let step = if positive { x / square.sqrt().sqrt() } else { 0.0 };
+            *norm += step * x;
+            *dimension += if positive { x * x / *square } else { 0.0 };
+            *square = step;
+        })
+    }
+}
+
 dispatched! {
     /// Sum of products of two slices of one length, a multiple of [`LANES`].
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -99,6 +148,31 @@ dispatched! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn roots_agree_with_the_obvious() {
+        for n in [0, 5, 16, 37] {
+            let x: Vec<f32> = (0..n).map(|i| i as f32 / 8.0 - 1.0).collect();
+            let squares: Vec<f32> = (0..n).map(|i| (i % 5) as f32 * 0.7).collect();
+            for (power, kernel) in [
+                (0.5f32, over_root as fn(&[f32], &mut [f32]) -> (f32, f32)),
+                (0.25, over_fourth_root),
+            ] {
+                let mut step = squares.clone();
+                let (norm, dimension) = kernel(&x, &mut step);
+                let (mut expected_norm, mut expected_dimension) = (0.0, 0.0);
+                for i in (0..n).filter(|&i| squares[i] > 0.0) {
+                    let expected = x[i] / squares[i].powf(power);
+                    assert!((step[i] - expected).abs() <= 1e-5 * expected.abs());
+                    expected_norm += expected * x[i];
+                    expected_dimension += x[i] * x[i] / squares[i];
+                }
+                assert!((norm - expected_norm).abs() <= 1e-4 * expected_norm.abs());
+                assert!((dimension - expected_dimension).abs() <= 1e-4 * expected_dimension);
+                assert!((0..n).all(|i| squares[i] > 0.0 || step[i] == 0.0));
+            }
+        }
+    }
 
     #[test]
     fn dot_and_axpy_agree_with_the_obvious() {

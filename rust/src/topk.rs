@@ -25,6 +25,15 @@ impl TopK {
         self.best.clear();
     }
 
+    /// The score that a label of a higher number must exceed to be taken in.
+    #[inline]
+    pub fn bar(&self) -> f32 {
+        match self.best.last() {
+            Some(&(_, score)) if self.best.len() == self.k => score,
+            _ => f32::NEG_INFINITY,
+        }
+    }
+
     /// Takes a label in if it is among the best so far.
     #[inline]
     pub fn push(&mut self, label: u32, score: f32) {

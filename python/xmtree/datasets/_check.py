@@ -34,16 +34,18 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     """A whole number within bounds."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < low or (high is not None and value > high):
+    number = int(value)
+    if number < low or (high is not None and number > high):
         bounds = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{name} must be {bounds}, got {value}")
-    return int(value)
+        raise ValueError(f"{name} must be {bounds}, got {number}")
+    return number
 
 
 def real(name: str, value: Any, low: float, high: float) -> float:
     """A number within bounds."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
-    return float(value)
+    number = float(value)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be between {low:g} and {high:g}, got {number:g}")
+    return number

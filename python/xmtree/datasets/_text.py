@@ -245,11 +245,11 @@ def iter_svmlight(
     (1, 3) [1.]
     """
     batch_size = whole("batch_size", batch_size, 1)
-    options = _svmlight_options(zero_based, n_features, multilabel)
-    if None in options:
+    base, width, sets = _svmlight_options(zero_based, n_features, multilabel)
+    if base is None or width is None or sets is None:
         _refuse_stdin(path, "zero_based, n_features and multilabel")
-        options = _core.scan_svmlight(path, *options)
-    stream = _core.SvmlightStream(path, batch_size, *options)
+        base, width, sets = _core.scan_svmlight(path, base, width, sets)
+    stream = _core.SvmlightStream(path, batch_size, base, width, sets)
     return map(_svmlight, iter(stream.next, None))
 
 
@@ -305,7 +305,7 @@ or list of label lists
         ensure_all_finite=False,
         ensure_min_samples=0,
     )
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if not getattr(X, "has_canonical_format", True):
         X = X.copy()
         X.sum_duplicates()
     y = _indicator(y)
@@ -349,7 +349,7 @@ def _svmlight(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
 
 def _indicator(y: Any) -> Any:
     """Any form of y as a CSR indicator with sorted indices and no zeros."""
-    if sparse.issparse(y):
+    if hasattr(y, "tocsr"):
         return _checked_indicator(y.tocsr(copy=True))
     if isinstance(y, (list, tuple)) and any(np.ndim(row) > 0 for row in y):
         sets = [np.unique(_labels(row, at)) for at, row in enumerate(y)]

@@ -398,7 +398,8 @@ mod tests {
 
     #[test]
     fn refuses_what_is_broken_and_says_where() {
-        let cases: [(&[i32], &[i32], &[f32], &str); 7] = [
+        type Case = (&'static [i32], &'static [i32], &'static [f32], &'static str);
+        let cases: [Case; 7] = [
             (&[], &[], &[], "indptr is empty"),
             (
                 &[0, 2, 1],

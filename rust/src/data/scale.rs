@@ -74,21 +74,31 @@ impl Preparation {
         })
     }
 
-    /// Refuses what [`Self::new`] would not have made (it may come from a file).
-    pub fn check(&self) -> Result<()> {
-        let fits = |moments: &Moments| {
-            [&moments.mean, &moments.square, &moments.rate]
-                .iter()
-                .all(|column| column.len() == self.n_features)
-        };
-        let scaled = self.moments.as_ref().is_none_or(fits)
-            && self.moments.is_some() == (self.scaling == Scaling::Standard);
-        let hashed = self.n_bits.is_none_or(|bits| (1..=31).contains(&bits));
-        if scaled && hashed && self.scaling != Scaling::Auto {
-            Ok(())
-        } else {
-            Err(Error::data("the preparation of examples is inconsistent"))
-        }
+    /// Whether its parts fit together, for one that was loaded.
+    pub fn is_sound(&self) -> bool {
+        let n = self.n_features;
+        let standard = self.scaling == Scaling::Standard;
+        self.scaling != Scaling::Auto
+            && n < u32::MAX as usize
+            && self
+                .n_bits
+                .is_none_or(|bits| (1..=31).contains(&bits) && !standard)
+            && self.moments.is_some() == standard
+            && self.moments.as_ref().is_none_or(|moments| {
+                let Moments {
+                    n: _,
+                    mean,
+                    square,
+                    rate,
+                    dense: _,
+                } = moments;
+                [mean, square, rate].iter().all(|part| part.len() == n)
+            })
+    }
+
+    /// Number of columns of the rows it was made for.
+    pub fn n_features(&self) -> usize {
+        self.n_features
     }
 
     /// Number of columns of an example, the constant among them.

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::RowBuffer;
+use crate::simd::{over_fourth_root, over_root};
 
 /// Sums of squares per column and the direction they give.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,25 +51,24 @@ impl Preconditioner {
         importance: f32,
         direction: &mut Vec<f32>,
     ) -> f32 {
-        direction.clear();
         self.seen += f64::from(importance);
-        let (mut norm, mut dimension) = (0.0f32, 0.0f32);
-        for (&column, &x) in example.columns.iter().zip(&example.values) {
-            let square = &mut self.squares[column as usize];
-            *square += importance * x * x;
-            // A value so small that its square vanishes does not move anything.
-            let step = if *square > 0.0 {
-                dimension += x * x / *square;
-                match self.power {
-                    Power::Quarter => x / square.sqrt().sqrt(),
-                    Power::Half => x / square.sqrt(),
-                }
-            } else {
-                0.0
-            };
-            norm += step * x;
-            direction.push(step);
-        }
+        direction.clear();
+        direction.extend(
+            example
+                .columns
+                .iter()
+                .zip(&example.values)
+                .map(|(&column, &x)| {
+                    let square = &mut self.squares[column as usize];
+                    *square += importance * x * x;
+                    *square
+                }),
+        );
+        // A value so small that its square vanishes does not move anything.
+        let (norm, dimension) = match self.power {
+            Power::Quarter => over_fourth_root(&example.values, direction),
+            Power::Half => over_root(&example.values, direction),
+        };
         if norm > 0.0 {
             let scale = norm.recip();
             direction.iter_mut().for_each(|d| *d *= scale);

@@ -5,6 +5,7 @@
 //! an internal node is the smaller of its children's, so that C of the root
 //! is the size of the smallest leaf and a walk finds it.
 
+use crate::simd::prefetch;
 use crate::tree::{NodeId, Table};
 
 /// What a node knows of one label. A leaf counts arrivals, an internal node
@@ -196,6 +197,12 @@ impl Arena {
     #[inline]
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.at()]
+    }
+
+    /// Asks for a node ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, id: NodeId) {
+        prefetch(self.node(id));
     }
 
     /// C of the root: the size of the smallest leaf.

@@ -18,6 +18,7 @@ pub struct Tree {
     pub(super) preparation: Preparation,
     rate: f32,
     decay: f32,
+    soft_depth: f64,
     /// Whether means and deviations follow the stream.
     pub(super) streaming: bool,
     pub(super) arena: Arena,
@@ -41,6 +42,7 @@ impl Tree {
             regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             preparation,
             rate: params.learning_rate as f32,
+            soft_depth: params.soft_depth(n_classes),
             decay: params.decay as f32,
             streaming: false,
             arena: Arena::new(),
@@ -63,12 +65,13 @@ impl Tree {
         let span = self.regressors.span();
         let mut answer = None;
         let mut j = self.arena.root;
+        let mut depth = 0;
         loop {
             let node = self.arena.node_mut(j);
             if node.is_leaf() {
                 answer = answer.or(Some(node.top));
                 node.count(label, weight);
-                if !self.may_split(j) || !self.split(j) {
+                if !self.may_split(j, depth) || !self.split(j) {
                     let node = self.arena.node_mut(j);
                     node.size += weight;
                     self.arena.update_sizes(j);
@@ -83,9 +86,17 @@ impl Tree {
             let age = node.count as f32 / (ALWAYS + PER_DIMENSION * example.dimension());
             let step = importance * self.rate / (1.0 + self.decay * age).sqrt();
             let (regressor, left, right) = (node.regressor, node.left, node.right);
+            let arena = &self.arena;
+            arena.prefetch(left);
+            arena.prefetch(right);
+            let ahead = |after: f32| {
+                let child = arena.node(if after < 0.0 { left } else { right });
+                child.labels.prefetch(label);
+                (!child.is_leaf()).then_some(child.regressor)
+            };
             let scores = self
                 .regressors
-                .learn(regressor, example, target, step, importance);
+                .learn(regressor, example, target, step, importance, ahead);
             let node = self.arena.node_mut(j);
             node.fold(place, self.params.clamped(scores.raw), weight);
             let next = if scores.after < 0.0 { left } else { right };
@@ -96,15 +107,18 @@ impl Tree {
                 }
             }
             j = next;
+            depth += 1;
         }
         answer.unwrap_or_default()
     }
 
-    /// Whether leaf `j` is impure enough to split, and either the budget or
-    /// the paper's Eq. 2 allows it.
-    fn may_split(&self, j: NodeId) -> bool {
+    /// Whether leaf `j` is impure enough to split, the more so the deeper it
+    /// lies, and either the budget or the paper's Eq. 2 allows it.
+    fn may_split(&self, j: NodeId, depth: u32) -> bool {
         let node = self.arena.node(j);
-        if node.count - node.top_arrivals < self.params.split_threshold {
+        let excess = (f64::from(depth) - self.soft_depth).max(0.0);
+        let impurity = node.count - node.top_arrivals;
+        if impurity < self.params.split_threshold * (0.5 * excess).exp2() {
             return false;
         }
         self.arena.n_internal < self.budget

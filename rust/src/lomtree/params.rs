@@ -35,6 +35,11 @@ pub struct Params {
     /// A leaf splits once this many of its arrivals are not of its commonest
     /// label. 1: at the second label, as in the paper.
     pub split_threshold: f64,
+    /// Depth, in units of log2(classes), from which on every two further levels
+    /// double the split threshold: it keeps a leaf that cannot be told apart
+    /// from growing into a chain. None: the same threshold everywhere, as in
+    /// the paper.
+    pub soft_depth: Option<f64>,
     /// Whether a regressor taken from the smallest leaf's parent starts anew.
     pub reset_recycled: bool,
     /// Scores enter the label means cut to [-clamp, clamp], if given.
@@ -73,6 +78,9 @@ impl Params {
         not_negative("decay", self.decay)?;
         positive("nodes_per_class", self.nodes_per_class)?;
         not_negative("leaf_smoothing", self.leaf_smoothing)?;
+        if let Some(depth) = self.soft_depth {
+            not_negative("soft_depth", depth)?;
+        }
         if let Some(clamp) = self.score_clamp {
             positive("score_clamp", clamp)?;
         }
@@ -97,6 +105,13 @@ impl Params {
             Some(clamp) => score.clamp(-clamp, clamp),
             None => score,
         }
+    }
+
+    /// The depth from which on splits become harder.
+    pub(super) fn soft_depth(&self, n_classes: usize) -> f64 {
+        let levels = (n_classes as f64).log2();
+        self.soft_depth
+            .map_or(f64::INFINITY, |depth| depth * levels)
     }
 
     /// T: how many internal nodes a tree over `n_classes` may have.

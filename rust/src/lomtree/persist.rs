@@ -91,7 +91,9 @@ impl Tree {
 
     fn from_bundle(mut bundle: Bundle, params: &Params, n_classes: usize) -> Result<Self> {
         let preparation: Preparation = bundle.take_meta("preparation")?;
-        preparation.check().map_err(|error| bundle.damaged(error))?;
+        if !preparation.is_sound() {
+            return Err(bundle.damaged("the preparation of examples is inconsistent"));
+        }
         let mut tree = Tree::new(params, preparation, n_classes);
         tree.streaming = bundle.take_meta("streaming")?;
         tree.progress = bundle.take_meta("progress")?;

@@ -22,6 +22,7 @@ fn params() -> Params {
         max_internal: None,
         swap_resistance: 4.0,
         split_threshold: 1.0,
+        soft_depth: None,
         reset_recycled: false,
         score_clamp: Some(1.0),
         weighted_counts: true,

@@ -8,7 +8,7 @@ use crate::data::{Indices, LabelSets, Rows, Values};
 use crate::error::Result;
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
-enum Either<'py, A: Element, B: Element> {
+pub(super) enum Either<'py, A: Element, B: Element> {
     A(PyReadonlyArray1<'py, A>),
     B(PyReadonlyArray1<'py, B>),
 }

@@ -24,7 +24,6 @@ impl LomTree {
     }
 
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None))]
-    #[allow(non_snake_case)]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -43,7 +42,6 @@ impl LomTree {
     }
 
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None))]
-    #[allow(non_snake_case)]
     fn partial_fit(
         &mut self,
         py: Python<'_>,
@@ -63,7 +61,6 @@ impl LomTree {
     }
 
     #[pyo3(signature = (X, k, n_threads=1))]
-    #[allow(non_snake_case)]
     fn predict_topk<'py>(
         &self,
         py: Python<'py>,
@@ -84,7 +81,6 @@ impl LomTree {
     }
 
     #[pyo3(signature = (X, n_threads=1))]
-    #[allow(non_snake_case)]
     fn predict_proba<'py>(
         &self,
         py: Python<'py>,
@@ -154,7 +150,7 @@ impl LomTree {
     }
 }
 
-fn to_dict<'py>(py: Python<'py>, report: Report) -> PyResult<Bound<'py, PyDict>> {
+fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let n = report.parent.len();
     dict.set_item("parent", report.parent.into_pyarray(py))?;

@@ -1,10 +1,14 @@
 //! The binding: converts arguments, leaves the interpreter while the core
 //! works, maps errors. No algorithm lives here.
 
+// pyo3 hands arguments over by value, and X is what scikit-learn calls it.
+#![allow(clippy::needless_pass_by_value, non_snake_case)]
+
 mod arrays;
 mod errors;
 mod lomtree;
 mod model_io;
+mod oaa;
 mod run;
 mod text;
 
@@ -32,6 +36,9 @@ mod core {
         load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
         XmcStream,
     };
+
+    #[pymodule_export]
+    use super::oaa::PyOaa;
 
     use pyo3::prelude::*;
 

@@ -12,9 +12,6 @@
 //! here trusts the file: a header's counts are compared, never allocated, and
 //! whatever bytes come, the outcome is a table or an error that names the line.
 
-// Lengths of arrays in memory, and decimals of at most 18 digits, fit an i64.
-#![allow(clippy::cast_possible_wrap)]
-
 mod blocks;
 mod cursor;
 mod reader;

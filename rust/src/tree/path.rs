@@ -274,6 +274,10 @@ impl Regressors {
 
     /// Regressor `number` learns target `y` with a step of `a` (learning rate
     /// times importance); `importance` is what adaptive sums count.
+    ///
+    /// `ahead` is told the score after as soon as it is known and may name the
+    /// regressor that comes next, so that its weights are on their way while
+    /// these are written.
     #[inline]
     pub fn learn(
         &mut self,
@@ -282,13 +286,17 @@ impl Regressors {
         y: f32,
         a: f32,
         importance: f32,
+        ahead: impl FnOnce(f32) -> Option<u32>,
     ) -> Scores {
         let number = number as usize;
         match &mut self.kind {
             Kind::Pn(_, rows) | Kind::Sgd(rows) => {
-                let weights = &mut rows[number];
-                let before = example.dot(weights);
+                let before = example.dot(&rows[number]);
                 let step = self.loss.step(y, before, a, example.ppu);
+                if let Some(next) = ahead(before + step * example.ppu) {
+                    rows[next as usize].prefetch(&example.row.columns);
+                }
+                let weights = &mut rows[number];
                 if step == 0.0 {
                     return Scores {
                         before,
@@ -369,7 +377,7 @@ impl Regressors {
 fn own_dot<S: Copy + Default>(weights: &Weights<S>, row: &RowBuffer, w: impl Fn(S) -> f32) -> f32 {
     let mut sum = 0.0;
     weights.visit(&row.columns, |entry, slot| {
-        sum += w(slot) * row.values[entry]
+        sum += w(slot) * row.values[entry];
     });
     sum
 }

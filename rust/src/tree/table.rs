@@ -82,24 +82,23 @@ impl<V: Copy + Default> Table<V> {
     #[inline]
     pub fn place_of(&mut self, key: u32) -> usize {
         debug_assert_ne!(key, FREE);
-        if (self.len as usize + 1) * 4 > self.slots.len() * 3 {
+        loop {
+            if let Some(mask) = self.slots.len().checked_sub(1) {
+                let mut at = place(key, self.slots.len());
+                while self.slots[at].key != key && self.slots[at].key != FREE {
+                    at = (at + 1) & mask;
+                }
+                if self.slots[at].key == key {
+                    return at;
+                }
+                if (self.len as usize + 1) * 4 <= self.slots.len() * 3 {
+                    self.slots[at].key = key;
+                    self.len += 1;
+                    return at;
+                }
+            }
             self.resize((self.slots.len() * 2).max(4));
         }
-        let mask = self.slots.len() - 1;
-        let mut at = place(key, self.slots.len());
-        loop {
-            let found = self.slots[at].key;
-            if found == key {
-                break;
-            }
-            if found == FREE {
-                self.slots[at].key = key;
-                self.len += 1;
-                break;
-            }
-            at = (at + 1) & mask;
-        }
-        at
     }
 
     /// The value at a place that [`Self::place_of`] told.

@@ -1,6 +1,7 @@
 //! The weights of one regressor.
 
 use super::Table;
+use crate::simd::prefetch;
 
 /// Weights (and whatever an optimiser keeps beside them) by column.
 ///
@@ -90,6 +91,20 @@ impl<S: Copy + Default> Weights<S> {
                 for (entry, &column) in columns.iter().enumerate() {
                     change(entry, &mut row[column as usize]);
                 }
+            }
+        }
+    }
+
+    /// Asks for the weights of `columns` ahead of their use.
+    #[inline]
+    pub fn prefetch(&self, columns: &[u32]) {
+        // Of a row the first lines: the machine notices that more is wanted.
+        const LINES: usize = 4;
+        match self {
+            Self::Table(table) => columns.iter().for_each(|&column| table.prefetch(column)),
+            Self::Row(row) => {
+                let line = (64 / size_of::<S>()).max(1);
+                row.iter().step_by(line).take(LINES).for_each(prefetch);
             }
         }
     }

@@ -1,0 +1,59 @@
+"""The optimizer "nag" follows Vowpal Wabbit's --oaa on every example."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from xmtree import _core
+
+GOLDEN = Path(__file__).parent / "golden"
+STREAMS = ("sparse", "scales", "weighted", "many")
+
+
+def cases():
+    for stream in STREAMS:
+        with np.load(GOLDEN / f"vw_{stream}.npz") as golden:
+            for run, options in json.loads(str(golden["meta"]))["options"].items():
+                # There is no option for another quantile than the median.
+                if run.startswith("oaa") and "--quantile_tau" not in options:
+                    yield pytest.param(stream, run, options, id=f"{stream}-{run}")
+
+
+def params_of(options):
+    words = options.split()
+
+    def value(name, default):
+        return words[words.index(name) + 1] if name in words else default
+
+    return {
+        "loss": value("--loss_function", "squared"),
+        "learning_rate": float(value("--learning_rate", 0.5)),
+        "optimizer": "nag",
+        "scaling": "none",
+        "average": False,
+    }
+
+
+@pytest.mark.parametrize(("stream", "run", "options"), list(cases()))
+def test_every_prediction_is_vws(stream, run, options):
+    with np.load(GOLDEN / f"vw_{stream}.npz") as golden:
+        meta = json.loads(str(golden["meta"]))
+        d = meta["n_features"]
+
+        def rows(part):
+            csr = tuple(golden[f"{part}_{name}"] for name in ("data", "indices", "indptr"))
+            return sp.csr_array(csr, shape=(len(csr[2]) - 1, d))
+
+        model = _core.Oaa(json.dumps(params_of(options)), meta["n_classes"], False)
+        X, y = rows("train"), golden["train_y"].astype(np.uint32)
+        weight = golden["train_weight"].astype(np.float32)
+        for number in (1, 2):
+            predicted = model.learn_predict(X, y, weight)
+            learned = weight > 0
+            expected = golden[f"{run}.pass{number}"]
+            np.testing.assert_array_equal(predicted[learned], expected[learned])
+        labels, _ = model.predict_topk(rows("test"), 1)
+        np.testing.assert_array_equal(labels[:, 0], golden[f"{run}.test"])
