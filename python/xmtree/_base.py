@@ -209,6 +209,18 @@ class Learner(ClassifierMixin, BaseEstimator):
 
         save(self, path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # As bytes, which pickle, joblib and skops all know how to store.
+        state = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = state["_model"].to_bytes()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_model" in state:
+            self._model = self._Model.from_bytes(state["_model"])
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

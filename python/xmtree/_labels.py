@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 #: How the labels came: one per row, or label sets as a dense indicator, a
@@ -60,7 +60,8 @@ def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     if sp.issparse(y):
-        return _from_indicator(sp.csr_array(y), "sparse", classes)
+        matrix: Any = y
+        return _from_indicator(matrix.tocsr(), "sparse", classes)
     if _is_label_lists(y):
         return _from_lists(list(y), classes)
     array = _as_array(y, "y")
@@ -100,10 +101,38 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     """``values`` as an array without NaN or infinity."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUSM":
         return values
+    if isinstance(values, list | tuple):
+        # numpy would turn 1 into "1" beside "a".
+        _check_types({type(label) for label in values}, name)
     array: NDArray[Any] = check_array(
         values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name, ensure_min_samples=0
     )
     return array
+
+
+def _check_types(types: set[type], name: str) -> None:
+    """Refuses a mixture, except of kinds of numbers or of strings."""
+    for kind in (str, Real):
+        if all(issubclass(t, kind) for t in types):
+            return
+    if len(types) > 1:
+        names = ", ".join(sorted(t.__name__ for t in types))
+        raise ValueError(f"{name} mixes labels of different types: {names}; use one type")
+
+
+def _check_discrete(y: NDArray[Any]) -> None:
+    """Refuses numbers that cannot be classes. (scikit-learn's own check also
+    warns of many classes, which are what this package is for.)"""
+    if y.dtype.kind == "f":
+        fractions = np.flatnonzero(y != np.floor(y))
+        if len(fractions):
+            row = int(fractions[0])
+            raise ValueError(
+                f"Unknown label type: continuous; row {row} of y is {y[row]}, "
+                "a classifier needs discrete classes"
+            )
+    elif y.dtype.kind not in "biuUSOmM":
+        raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
 
 
 def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
@@ -111,11 +140,9 @@ def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
     if labels.dtype != object:
         return labels
     types = {type(label) for label in labels.tolist()}
+    _check_types(types, name)
     if all(issubclass(t, str) for t in types):
         return labels
-    if len(types) > 1:
-        names = ", ".join(sorted(t.__name__ for t in types))
-        raise ValueError(f"{name} mixes labels of different types: {names}; use one type")
     tight = np.array(labels.tolist())
     if tight.ndim != 1 or tight.dtype == object:
         raise ValueError(
@@ -126,7 +153,7 @@ def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 def _from_labels(y: NDArray[Any], classes: NDArray[Any] | None) -> Target:
     y = _one_type(y, "y")
-    check_classification_targets(y)
+    _check_discrete(y)
     found, codes = np.unique(y, return_inverse=True)
     if classes is None:
         return Target(codes.astype(np.uint32), found, "labels")
@@ -139,10 +166,11 @@ def _from_lists(rows: list[Any], vocabulary: NDArray[Any] | None) -> Target:
     if not flat and vocabulary is None:
         raise ValueError("y holds no label at all")
     labels = _one_type(_as_array(flat, "y"), "y") if flat else np.empty(0, np.int64)
-    found, codes = np.unique(labels, return_inverse=True)
+    found, inverse = np.unique(labels, return_inverse=True)
     classes = found if vocabulary is None else vocabulary
+    codes: NDArray[Any] = inverse
     if flat and vocabulary is not None:
-        codes = _numbers(found, vocabulary)[codes]
+        codes = _numbers(found, vocabulary)[inverse]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     ones = np.ones(len(flat), np.uint8)
     sets = sp.csr_array((ones, codes.astype(np.int64), starts), shape=(len(rows), len(classes)))

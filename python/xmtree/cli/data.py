@@ -78,7 +78,11 @@ class Source:
         """All of X and y at once."""
         if self.format == "xmc":
             return datasets.load_xmc(self.path, multilabel=multilabel)
-        return datasets.load_svmlight(self.path, zero_based=self.zero_based, multilabel=multilabel)
+        X, y = datasets.load_svmlight(self.path, zero_based=self.zero_based, multilabel=multilabel)
+        # Numbers in svmlight text may have fractions; labels as a rule do not.
+        if isinstance(y, np.ndarray) and np.array_equal(y, y.astype(np.int64)):
+            y = y.astype(np.int64)
+        return X, y
 
     def batches(
         self, n_features: int | None, multilabel: bool | Literal["auto"]
@@ -125,7 +129,7 @@ def as_sets(y: Any, classes: NDArray[Any]) -> Any:
     known : CSR indicator of shape (n, len(classes))
     counts : int array of shape (n,)
     """
-    if sp.issparse(y):
+    if _is_sparse(y):
         starts, flat = y.indptr.astype(np.int64), y.indices
     elif isinstance(y, np.ndarray):
         starts, flat = np.arange(len(y) + 1), y
@@ -143,6 +147,10 @@ def as_sets(y: Any, classes: NDArray[Any]) -> Any:
     rows = np.repeat(np.arange(len(counts)), counts)[known]
     ones = np.ones(len(rows), np.uint8)
     return sp.csr_array((ones, (rows, at[known])), shape=(len(counts), len(classes))), counts
+
+
+def _is_sparse(y: Any) -> bool:
+    return bool(sp.issparse(y))
 
 
 def _format_of(path: str, asked: str) -> Literal["xmc", "svmlight"]:

@@ -21,7 +21,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from xmtree._base import Learner
 from xmtree._online import OnlineLearner
@@ -188,6 +187,4 @@ def _svmlight_examples(
 def _flat(y: Any) -> Any:
     if isinstance(y, np.ndarray):
         return y
-    if sp.issparse(y):
-        return y.indices
     return [label for row in y for label in row]

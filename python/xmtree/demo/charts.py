@@ -29,6 +29,16 @@ class Curve:
     slot: int
 
 
+@dataclass(frozen=True)
+class Point:
+    """A named point; x above 0."""
+
+    name: str
+    x: float
+    y: float
+    slot: int
+
+
 def bars(title: str, items: Sequence[Bar]) -> str:
     """Horizontal bars from 0, with their values in words."""
     row, top, left, right = 30, 34, 104, 62
@@ -112,6 +122,61 @@ def curves(title: str, items: Sequence[Curve], x_title: str, y_title: str) -> st
     for (x, _), y, item in _apart(ends):
         parts.append(_text(x + 10, y + 4, item.name, f"end t{item.slot}"))
     return _svg(title, height, parts)
+
+
+def scatter(title: str, items: Sequence[Point], x_title: str, y_title: str) -> str:
+    """Named points; x is logarithmic, y begins at 0."""
+    height, top, bottom, left, right = 230, 54, 46, 46, 20
+    x_low = math.log10(min(item.x for item in items)) - 0.15
+    x_high = math.log10(max(item.x for item in items)) + 0.15
+    step = _round_step(max(item.y for item in items) / 4)
+    y_high = step * math.ceil(max(item.y for item in items) / step) or 1.0
+    floor = height - bottom
+
+    def across(x: float) -> float:
+        return left + (math.log10(x) - x_low) / (x_high - x_low) * (_WIDTH - left - right)
+
+    def up(y: float) -> float:
+        return floor - y / y_high * (floor - top)
+
+    parts = [_text(0, 14, title, "title"), _text(0, 36, y_title, "tick")]
+    for at in range(round(y_high / step) + 1):
+        parts.append(_line(left, up(at * step), _WIDTH - right, up(at * step), "grid"))
+        parts.append(_text(left - 8, up(at * step) + 4, f"{at * step:g}", "tick", "end"))
+    for power in range(math.floor(x_low), math.ceil(x_high) + 1):
+        for digit in (1, 2, 5):
+            value = digit * 10.0**power
+            if x_low <= math.log10(value) <= x_high:
+                parts.append(_text(across(value), floor + 18, f"{value:g}", "tick", "middle"))
+    parts.append(_text((left + _WIDTH - right) / 2, height - 6, x_title, "tick", "middle"))
+    taken: list[tuple[float, float]] = []
+    for item in sorted(items, key=lambda item: -item.y):
+        x, y = across(item.x), up(item.y)
+        parts.append(
+            f'<circle class="s{item.slot}" cx="{x:.1f}" cy="{y:.1f}" r="5.5">'
+            f"<title>{escape(item.name)}: {item.x:.3g}, {item.y:.1f}</title></circle>"
+        )
+        right_side = x < _WIDTH - right - 110
+        label = y + 4
+        while any(abs(x - other_x) < 110 and abs(label - other) < 14 for other_x, other in taken):
+            label += 4
+        taken.append((x, label))
+        parts.append(
+            _text(
+                x + (10 if right_side else -10),
+                label,
+                item.name,
+                f"end t{item.slot}",
+                "start" if right_side else "end",
+            )
+        )
+    return _svg(title, height, parts)
+
+
+def _round_step(step: float) -> float:
+    """The next of 1, 2, 5, 10, 20, ..."""
+    power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= step)
 
 
 def _apart(

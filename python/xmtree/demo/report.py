@@ -12,10 +12,10 @@ from itertools import groupby
 from pathlib import Path
 
 import xmtree
-from xmtree.demo.charts import Bar, Curve, bars, columns, curves
+from xmtree.demo.charts import Bar, Curve, Point, bars, columns, curves, scatter
 from xmtree.demo.contenders import DataSet
 from xmtree.demo.measure import Result, Scaling
-from xmtree.demo.table import findings, quality
+from xmtree.demo.table import findings, megabytes, quality
 
 
 def write_report(path: str | Path, results: list[Result], scaled: list[Scaling]) -> None:
@@ -87,7 +87,7 @@ def _table(results: list[Result]) -> str:
                     row.us_per_prediction,
                     min(r.us_per_prediction for r in members),
                 )
-                + cell(f"{row.megabytes:.1f}", row.megabytes, min(r.megabytes for r in members))
+                + cell(megabytes(row), row.megabytes, min(r.megabytes for r in members))
                 + "</tr>"
             )
     return f"<table>{''.join(rows)}</table>"
@@ -98,10 +98,34 @@ def _data_set(data: DataSet, rows: list[Result]) -> str:
     plots = []
     if len(rows) > 1:
         plots = [
-            _bars("Test error, %", rows, lambda row: 100 * row.error, ".1f"),
-            _bars("Microseconds per prediction", rows, lambda row: row.us_per_prediction, ".2f"),
-            _bars("Seconds to fit", rows, lambda row: row.fit_seconds, ".2f"),
-            _bars("Model size, MB", rows, lambda row: row.megabytes, ".1f"),
+            _bars("Test error, %", rows, lambda r: 100 * r.error, lambda r: f"{100 * r.error:.1f}"),
+            _bars(
+                "Microseconds per prediction",
+                rows,
+                lambda row: row.us_per_prediction,
+                lambda row: f"{row.us_per_prediction:.2f}",
+            ),
+            _bars(
+                "Seconds to fit",
+                rows,
+                lambda row: row.fit_seconds,
+                lambda row: f"{row.fit_seconds:.2f}",
+            ),
+            _bars("Model size, MB", rows, lambda row: row.megabytes, megabytes),
+            scatter(
+                "Error against time",
+                [
+                    Point(
+                        row.contender.name,
+                        row.us_per_prediction,
+                        100 * row.error,
+                        row.contender.slot,
+                    )
+                    for row in rows
+                ],
+                "microseconds per prediction",
+                "test error, %",
+            ),
         ]
     for row in rows:
         if row.depths:
@@ -123,13 +147,15 @@ def _data_set(data: DataSet, rows: list[Result]) -> str:
     )
 
 
-def _bars(title: str, rows: list[Result], value: Callable[[Result], float], form: str) -> str:
+def _bars(
+    title: str,
+    rows: list[Result],
+    value: Callable[[Result], float],
+    text: Callable[[Result], str],
+) -> str:
     return bars(
         title,
-        [
-            Bar(row.contender.name, value(row), format(value(row), form), row.contender.slot)
-            for row in rows
-        ],
+        [Bar(row.contender.name, value(row), text(row), row.contender.slot) for row in rows],
     )
 
 

@@ -27,7 +27,7 @@ def line(result: Result) -> str:
         quality(result),
         f"{result.fit_seconds:.2f}",
         f"{result.us_per_prediction:.2f}",
-        f"{result.megabytes:.1f}",
+        megabytes(result),
     )
     return "".join(
         f"{cell:<{width}}" if at < 3 else f"{cell:>{width}}"
@@ -42,6 +42,12 @@ def quality(result: Result) -> str:
     return f"{100 * result.error:.1f} %"
 
 
+def megabytes(result: Result) -> str:
+    """Size of the model, not 0.0 for the small ones."""
+    size = result.megabytes
+    return f"{size:.1f}" if size >= 1 else f"{size:.2g}"
+
+
 def findings(results: list[Result]) -> list[str]:
     """What this run showed about trees and one-against-all, whatever it is."""
     told = []
@@ -54,15 +60,29 @@ def findings(results: list[Result]) -> list[str]:
         base = min(baselines, key=lambda row: row.error)
         for tree in trees:
             told.append(
-                f"{data.title}, {tree.n_classes} classes: {tree.contender.name} predicts "
-                f"{_times(base.us_per_prediction, tree.us_per_prediction)} and trains "
-                f"{_times(base.fit_seconds, tree.fit_seconds)} {base.contender.name}, at "
+                f"{data.title}, {tree.n_classes} classes: {_speeds(tree, base)}, at "
                 f"{100 * tree.error:.1f} against {100 * base.error:.1f} % error."
             )
     return told
 
 
-def _times(base: float, tree: float) -> str:
-    if tree <= base:
-        return f"{base / tree:.1f} times as fast as"
-    return f"{tree / base:.1f} times slower than"
+def _speeds(tree: Result, base: Result) -> str:
+    who, other = tree.contender.name, base.contender.name
+    predict = base.us_per_prediction / tree.us_per_prediction
+    fit = base.fit_seconds / tree.fit_seconds
+    if predict >= 1 and fit >= 1:
+        return f"{who} predicts {predict:.1f} times and trains {fit:.1f} times as fast as {other}"
+    if predict >= 1:
+        return (
+            f"{who} predicts {predict:.1f} times as fast as {other} "
+            f"but takes {1 / fit:.1f} times as long to train"
+        )
+    if fit >= 1:
+        return (
+            f"{who} trains {fit:.1f} times as fast as {other} "
+            f"but takes {1 / predict:.1f} times as long to predict"
+        )
+    return (
+        f"{who} takes {1 / predict:.1f} times as long to predict "
+        f"and {1 / fit:.1f} times as long to train as {other}"
+    )

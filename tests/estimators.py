@@ -1,0 +1,64 @@
+"""Every estimator, and small data for it: the tables that the tests go through."""
+
+import numpy as np
+import scipy.sparse as sp
+import xmtree
+
+#: Name, constructor arguments: every class, and settings that take other ways.
+ALL = {
+    "oaa": lambda **more: xmtree.OAAClassifier(**{"random_state": 0, **more}),
+    "oaa-softmax": lambda **more: xmtree.OAAClassifier(
+        **{"loss": "softmax", "random_state": 0, **more}
+    ),
+    "oaa-logistic-nag": lambda **more: xmtree.OAAClassifier(
+        **{"loss": "logistic", "optimizer": "nag", "random_state": 0, **more}
+    ),
+    "oaa-negatives": lambda **more: xmtree.OAAClassifier(
+        **{"n_negatives": 2, "random_state": 0, **more}
+    ),
+    "lomtree": lambda **more: xmtree.LOMTreeClassifier(**{"random_state": 0, **more}),
+    "lomtree-3": lambda **more: xmtree.LOMTreeClassifier(
+        **{"n_estimators": 3, "random_state": 0, **more}
+    ),
+    "lomtree-swapping": lambda **more: xmtree.LOMTreeClassifier(
+        **{"max_internal": 3, "split_threshold": 1.0, "random_state": 0, **more}
+    ),
+}
+ONLINE = list(ALL)
+MULTILABEL = ["oaa", "oaa-logistic-nag"]
+TREES = ["lomtree", "lomtree-swapping"]
+
+
+def dense(n=240, n_classes=6, seed=0):
+    """Well separated classes in six dimensions: X float64, y int64."""
+    random = np.random.default_rng(seed)
+    centres = np.eye(6)[np.arange(n_classes) % 6] * 4 + random.normal(size=(n_classes, 6)) * 0.3
+    y = random.permutation(np.arange(n) % n_classes)
+    return centres[y] + random.normal(size=(n, 6)) * 0.4, y
+
+
+def sparse(n=300, n_classes=12, seed=0):
+    """Rows with their class's own features and noise: X CSR float32, y int64."""
+    random = np.random.default_rng(seed)
+    y = random.permutation(np.arange(n) % n_classes)
+    own = y[:, None] * 4 + random.integers(0, 4, (n, 3))
+    noise = random.integers(0, 4 * n_classes, (n, 2))
+    columns = np.hstack([own, noise]).ravel()
+    rows = np.repeat(np.arange(n), 5)
+    values = np.ones(len(rows), np.float32)
+    return sp.csr_matrix((values, (rows, columns)), shape=(n, 4 * n_classes)), y
+
+
+def label_sets(n=300, n_labels=8, seed=0):
+    """X CSR float32 and a CSR indicator; some rows have no label."""
+    random = np.random.default_rng(seed)
+    Y = sp.csr_array((random.random((n, n_labels)) < 0.2).astype(np.int64))
+    noise = (random.random((n, n_labels)) < 0.05).astype(np.float32)
+    X = sp.csr_matrix(sp.hstack([sp.csr_array(Y, dtype=np.float32), sp.csr_array(noise)]))
+    return X, Y
+
+
+def same_predictions(one, other, X):
+    """Whether two estimators answer alike, scores included."""
+    for a, b in zip(one.predict_topk(X, 3), other.predict_topk(X, 3), strict=True):
+        np.testing.assert_array_equal(a, b)

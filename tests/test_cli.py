@@ -1,0 +1,221 @@
+"""The command line: what it writes, its exit codes, its errors."""
+
+import json
+import lzma
+import subprocess
+import sys
+
+import estimators
+import numpy as np
+import pytest
+import xmtree
+from xmtree.cli import main
+from xmtree.datasets import save_xmc
+
+X, Y = estimators.sparse(n=600)
+SETS_X, SETS_Y = estimators.label_sets(n=600)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """One label per row and label sets, as XMC; the first also as svmlight."""
+    save_xmc(tmp_path / "one.txt", X, Y)
+    save_xmc(tmp_path / "sets.txt", SETS_X, SETS_Y)
+    (tmp_path / "one.txt.xz").write_bytes(lzma.compress((tmp_path / "one.txt").read_bytes()))
+    lines = (tmp_path / "one.txt").read_text().splitlines()[1:]
+    (tmp_path / "one.svm").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def piped(*arguments, stdin=None):
+    return subprocess.run(
+        [sys.executable, "-m", "xmtree", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("model", ["oaa", "lomtree"])
+@pytest.mark.parametrize("data", ["one.txt", "one.txt.xz", "one.svm"])
+@pytest.mark.parametrize("passes", ["1", "4"])
+def test_fit_predict_evaluate(model, data, passes, files, capsys):
+    path = files / "model"
+    settings = ["--set", "scaling=row"]
+    assert (
+        run("fit", files / data, "--model", model, "--passes", passes, *settings, "-o", path) == 0
+    )
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "12 labels, 48 features" in err
+    assert run("evaluate", path, files / data, "--json") == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["n_examples"] == 600
+    assert figures["error"] == pytest.approx(1 - figures["P@1"])
+    assert figures["error"] < 0.3
+    assert figures["P@1"] <= 3 * figures["P@3"] <= 5 * figures["P@5"] <= 1
+    assert figures["nDCG@1"] == figures["P@1"]
+    assert run("predict", path, files / data, "-k", 2) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 600
+    learner = xmtree.load(path)
+    expected, scores = learner.predict_topk(X, 2)
+    for line, labels, values in zip(lines, expected, scores, strict=True):
+        pairs = [pair.split(":") for pair in line.split()]
+        assert [int(label) for label, _ in pairs] == labels.tolist()
+        np.testing.assert_allclose([float(s) for _, s in pairs], values, rtol=1e-4, atol=1e-6)
+
+
+def test_streaming_learns_what_partial_fit_does(files):
+    assert (
+        run("fit", files / "one.txt", "--model", "lomtree", "--passes", 1, "-o", files / "m") == 0
+    )
+    streamed = xmtree.load(files / "m")
+    expected = xmtree.LOMTreeClassifier(n_passes=1, random_state=0)
+    expected.partial_fit(X, Y, classes=np.arange(12))
+    estimators.same_predictions(streamed, expected, X)
+    assert streamed.n_examples_seen_ == 600
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_label_sets(passes, files, capsys):
+    path = files / "model"
+    assert run("fit", files / "sets.txt", "--model", "oaa", "--passes", passes, "-o", path) == 0
+    assert xmtree.load(path)._y_form == "sparse"
+    capsys.readouterr()
+    assert run("evaluate", path, files / "sets.txt") == 0
+    figures = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert float(figures["P@1"]) > 0.7
+    assert run("predict", path, files / "sets.txt", "--json", "-o", files / "out") == 0
+    rows = [json.loads(line) for line in (files / "out").read_text().splitlines()]
+    assert len(rows) == 600
+    assert all(len(row["labels"]) == len(row["scores"]) == 5 for row in rows)
+
+
+def test_stdin_to_stdout(files):
+    text = (files / "one.txt").read_text()
+    model = files / "model"
+    fitted = piped("fit", "-", "--model", "lomtree", "-o", model, stdin=text)
+    assert fitted.returncode == 0, fitted.stderr
+    predicted = piped("predict", model, "-", "-k", 1, stdin=text)
+    assert predicted.returncode == 0, predicted.stderr
+    labels = [int(line.split(":")[0]) for line in predicted.stdout.splitlines()]
+    assert np.mean(labels == Y) > 0.5
+    assert predicted.stderr == ""
+    svmlight = (files / "one.svm").read_text()
+    described = ["--format", "svmlight", "--index-base", 0, "--n-labels", 12, "--n-features", 48]
+    again = piped("fit", "-", "--model", "lomtree", *described, "-o", files / "m", stdin=svmlight)
+    assert again.returncode == 0, again.stderr
+    estimators.same_predictions(xmtree.load(model), xmtree.load(files / "m"), X)
+
+
+def test_inspect(files, capsys):
+    path = files / "model"
+    run("fit", files / "one.txt", "--model", "lomtree", "-o", path)
+    capsys.readouterr()
+    assert run("inspect", path, "--depth", 2) == 0
+    out = capsys.readouterr().out
+    assert "LOMTreeClassifier" in out
+    assert "swap_resistance" in out
+    assert "node 0" in out
+    assert "label_entropy" in out
+    xmtree.OAAClassifier().fit(X, Y).save(path)
+    assert run("inspect", path) == 0
+
+
+WRONG_USAGE = [
+    ([], "COMMAND"),
+    (["dance"], "dance"),
+    (["fit", "one.txt", "--model", "oaa"], "-o"),
+    (["fit", "one.txt", "--model", "forest", "-o", "m"], "forest"),
+    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "loss"], "key=value"),
+    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "los=hinge"], "did you mean loss"),
+    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "zzz=1"], "n_passes"),
+    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "loss=absolute"], "loss"),
+    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--passes", "0"], "--passes"),
+    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--batch-size", "0"], "--batch-size"),
+    (["fit", "one.txt", "--model", "lomtree", "-o", "m", "--labels", "sets"], "one label per row"),
+    (["fit", "-", "--model", "oaa", "-o", "m", "--passes", "2"], "stdin"),
+    (["fit", "-", "--format", "svmlight", "--model", "oaa", "-o", "m"], "--n-labels"),
+    (["predict", "model", "one.txt", "-k", "0"], "-k"),
+    (["demo", "--rows", "1"], "--rows"),
+]
+
+FAILURES = [
+    (["fit", "absent.txt", "--model", "oaa", "-o", "m"], "absent.txt"),
+    (["fit", "broken.txt", "--model", "oaa", "-o", "m"], "broken.txt:2"),
+    (["fit", "sets.txt", "--model", "lomtree", "-o", "m", "--passes", "1"], "labels"),
+    (["fit", "sets.txt", "--model", "lomtree", "-o", "m", "--passes", "2"], "label"),
+    (["fit", "one.txt", "--model", "oaa", "-o", "absent/m"], "absent"),
+    (["predict", "absent", "one.txt"], "absent"),
+    (["predict", "one.txt", "one.txt"], "model"),
+    (["predict", "model", "sets.txt"], "48 features"),
+    (["evaluate", "model", "empty.txt"], "no examples"),
+    (["inspect", "one.txt"], "model"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [(*case, 2) for case in WRONG_USAGE] + [(*case, 1) for case in FAILURES],
+)
+def test_errors_are_one_line(arguments, message, code, files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "broken.txt").write_text("2 3 4\n0 x:1\n1 2:1\n")
+    (files / "empty.txt").write_text("0 48 12\n")
+    xmtree.OAAClassifier(random_state=0).fit(X, Y).save("model")
+    assert run(*arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+    assert err.startswith("xmtree")
+    assert not (files / "m").exists()
+
+
+def test_debug_shows_the_traceback(files, capsys):
+    assert run("inspect", files / "absent", "--debug") == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["evaluate"], ["inspect"], ["demo"]])
+def test_help(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run(*command, "--help")
+    assert stopped.value.code == 0
+    assert "usage: xmtree" in capsys.readouterr().out
+
+
+def test_a_closed_pipe_is_no_traceback(files):
+    path = files / "model"
+    xmtree.OAAClassifier(random_state=0).fit(X, Y).save(path)
+    many = "\n".join(["60000 48 12", *(files / "one.txt").read_text().splitlines()[1:] * 100])
+    (files / "many.txt").write_text(many + "\n")
+    command = f"{sys.executable} -m xmtree predict {path} {files / 'many.txt'} | head -1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+def test_labels_the_model_never_saw_count_as_missed(files, capsys):
+    few = Y < 6
+    xmtree.OAAClassifier(random_state=0).fit(X[few], Y[few]).save(files / "model")
+    assert run("evaluate", files / "model", files / "one.txt", "--json") == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert 0.45 < figures["P@1"] <= 0.5
+
+
+def test_string_labels_are_no_match_for_numbers(files, capsys):
+    xmtree.OAAClassifier(random_state=0).fit(X, [f"l{label}" for label in Y]).save(files / "model")
+    assert run("predict", files / "model", files / "one.txt", "-k", 1) == 0
+    assert capsys.readouterr().out.startswith("l")
+    assert run("evaluate", files / "model", files / "one.txt") == 1
+    assert "cannot be compared" in capsys.readouterr().err

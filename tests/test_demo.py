@@ -1,0 +1,62 @@
+"""The demo: the table, the page, the plots."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from xmtree.cli import main
+from xmtree.demo import charts
+from xmtree.metrics import gains
+
+
+def test_the_demo_end_to_end(tmp_path, capsys):
+    page = tmp_path / "demo.html"
+    assert main(["demo", "--rows", "400", "-o", str(page)]) == 0
+    out = capsys.readouterr().out
+    for name in ("naics", "letter", "onet-titles", "OAA, softmax", "LOMtree x 10", str(page)):
+        assert name in out
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r'(src|href)="?http', text)
+    plots = re.findall(r"<svg.*?</svg>", text, flags=re.S)
+    assert len(plots) >= 12
+    for plot in plots:
+        ElementTree.fromstring(plot)
+
+
+BARS = [charts.Bar("a & <b>", 2.0, "2", 1), charts.Bar("none", 0.0, "0", 2)]
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        charts.bars("t", BARS),
+        charts.bars("t", []),
+        charts.columns("t", [0, 3, 1], "x", 1.5, "mark"),
+        charts.columns("t", [], "x", 1.5, "mark"),
+        charts.curves("t", [charts.Curve("c", [(64, 1.0), (128, 20.0)], 1)], "x", "y"),
+        charts.curves("t", [charts.Curve("c", [(64, 1.0)], 1)] * 3, "x", "y"),
+        charts.scatter("t", [charts.Point("p", 1.0, 0.0, 1)], "x", "y"),
+        charts.scatter("t", [charts.Point("p", 1.0, 5.0, 1)] * 4, "x", "y"),
+    ],
+)
+def test_plots_are_sound_xml_inside_their_box(plot):
+    root = ElementTree.fromstring(plot)
+    width, height = map(float, root.get("viewBox").split()[2:])
+    for element in root.iter():
+        for name in ("x", "y", "cx", "cy"):
+            value = element.get(name)
+            if value is not None:
+                assert 0 <= float(value) <= (width if "x" in name else height)
+
+
+def test_gains_by_hand():
+    import scipy.sparse as sp
+
+    true = sp.csr_array(np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]))
+    best = np.array([[0, 2, 1], [3, 2, -1], [0, 1, 2]], np.int32)
+    three = gains(true, best, 3)
+    np.testing.assert_allclose(three["P@3"], [2 / 3, 1 / 3, 0])
+    first = (1 + 1 / np.log2(4)) / (1 + 1 / np.log2(3))
+    np.testing.assert_allclose(three["nDCG@3"], [first, 1 / np.log2(3), 0])
+    np.testing.assert_allclose(gains(true, best, 1)["P@1"], [1, 0, 0])

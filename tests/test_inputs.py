@@ -1,0 +1,268 @@
+"""X in any form gives one model; what cannot be used is refused and changes nothing."""
+
+import copy
+
+import estimators
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import xmtree
+from sklearn.exceptions import NotFittedError
+from xmtree import _validation
+
+X_SPARSE, Y_SPARSE = estimators.sparse()
+X_DENSE, Y_DENSE = estimators.dense()
+
+EQUIVALENT = {
+    "csr_array": sp.csr_array,
+    "csc_matrix": sp.csc_matrix,
+    "csc_array": sp.csc_array,
+    "coo_matrix": sp.coo_matrix,
+    "coo_array": sp.coo_array,
+    "float64": lambda X: X.astype(np.float64),
+    "int": lambda X: X.astype(np.int64),
+    "dense": lambda X: X.toarray(),
+    "dense64": lambda X: X.toarray().astype(np.float64),
+    "fortran": lambda X: np.asfortranarray(X.toarray()),
+    "strided": lambda X: np.repeat(X.toarray(), 2, axis=1)[:, ::2],
+    "list": lambda X: X.toarray().tolist(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*feature names")
+@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+@pytest.mark.parametrize("convert", EQUIVALENT.values(), ids=EQUIVALENT)
+def test_every_form_of_x_gives_the_same_model(name, convert):
+    reference = estimators.ALL[name](scaling="row").fit(X_SPARSE, Y_SPARSE)
+    other = estimators.ALL[name](scaling="row").fit(convert(X_SPARSE), Y_SPARSE)
+    estimators.same_predictions(reference, other, X_SPARSE)
+    estimators.same_predictions(reference, reference, convert(X_SPARSE))
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_and_their_names(name, frame):
+    columns = [f"f{at}" for at in range(6)]
+    X = frame(dict(zip(columns, X_DENSE.T, strict=True)))
+    model = estimators.ALL[name]().fit(X, Y_DENSE)
+    np.testing.assert_array_equal(model.feature_names_in_, columns)
+    reference = estimators.ALL[name]().fit(X_DENSE, Y_DENSE)
+    np.testing.assert_array_equal(model.predict(X), reference.predict(X_DENSE))
+    renamed = frame(dict(zip(columns[::-1], X_DENSE.T, strict=True)))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(renamed)
+
+
+def unsorted_and_repeated():
+    """X_SPARSE with every row's entries reversed and its first value in two halves."""
+    X = sp.csr_matrix(X_SPARSE)
+    indices, data, starts = [], [], [0]
+    for row in range(X.shape[0]):
+        part = slice(X.indptr[row], X.indptr[row + 1])
+        columns, values = X.indices[part][::-1], X.data[part][::-1].copy()
+        values[0] /= 2
+        indices += [*columns, columns[0]]
+        data += [*values, values[0]]
+        starts.append(len(indices))
+    return sp.csr_matrix((np.array(data, np.float32), indices, starts), shape=X.shape)
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+def test_unsorted_and_repeated_indices_are_mended_on_a_copy(name):
+    X = unsorted_and_repeated()
+    before = X.indices.copy()
+    model = estimators.ALL[name]().fit(X, Y_SPARSE)
+    np.testing.assert_array_equal(X.indices, before)
+    reference = estimators.ALL[name]().fit(X_SPARSE, Y_SPARSE)
+    estimators.same_predictions(model, reference, X_SPARSE)
+    np.testing.assert_array_equal(model.predict(X), reference.predict(X_SPARSE))
+
+
+def with_value(value):
+    X = X_DENSE.copy()
+    X[3, 2] = value
+    return X
+
+
+def with_index(index):
+    X = X_SPARSE.copy()
+    X.indices[7] = index
+    return X
+
+
+BAD_X = {
+    "nan": (with_value(np.nan), r"row 3.*column 2.*NaN"),
+    "infinite": (with_value(np.inf), r"row 3.*column 2.*inf"),
+    "beyond float32": (with_value(1e300), "row 3.*column 2"),
+    "index too large": (with_index(9999), "9999"),
+    "negative index": (with_index(-1), "-1"),
+    "one dimension": (X_DENSE[:, 0], "2D"),
+    "no rows": (X_DENSE[:0], "0 sample"),
+    "no columns": (X_DENSE[:, :0], "0 feature"),
+    "text": (np.full((240, 6), "a"), "could not convert"),
+    "complex": (X_DENSE * 1j, "[Cc]omplex"),
+}
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.parametrize(("X", "message"), BAD_X.values(), ids=BAD_X)
+def test_bad_x_is_refused_and_changes_nothing(name, X, message):
+    n = X.shape[0]
+    y = np.arange(n) % 6
+    untouched = estimators.ALL[name]()
+    with pytest.raises((ValueError, TypeError), match=message):
+        untouched.fit(X, y)
+    assert vars(untouched) == vars(estimators.ALL[name]())
+
+    model = estimators.ALL[name]().fit(X_DENSE, Y_DENSE)
+    before = copy.deepcopy(model)
+    for method in (model.fit, model.partial_fit):
+        with pytest.raises((ValueError, TypeError)):
+            method(X, y)
+        estimators.same_predictions(model, before, X_DENSE)
+        assert model.n_features_in_ == 6
+    with pytest.raises((ValueError, TypeError)):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), "sample_weight"),
+        (np.full(240, -1.0), "sample_weight|[Nn]egative"),
+        (np.full(240, np.nan), "sample_weight|NaN"),
+        (np.zeros(240), "weight"),
+        (np.ones((240, 2)), "[Ss]ample weights|sample_weight"),
+    ],
+)
+def test_bad_weights_are_refused(name, weights, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.ALL[name]().fit(X_DENSE, Y_DENSE, sample_weight=weights)
+
+
+BAD_PARAMETERS = [
+    ("oaa", "loss", "absolute"),
+    ("oaa", "n_bits", 0),
+    ("oaa", "learning_rate", -1.0),
+    ("oaa", "average", "yes"),
+    ("oaa", "l1", 2.0),
+    ("oaa", "n_negatives", 0),
+    ("oaa", "n_passes", 0),
+    ("oaa", "validation_fraction", 1.0),
+    ("oaa", "patience", 0),
+    ("oaa", "random_state", "a"),
+    ("oaa", "n_jobs", 1.5),
+    ("lomtree", "optimizer", "adam"),
+    ("lomtree", "max_internal", -1),
+    ("lomtree", "nodes_per_class", 0.0),
+    ("lomtree", "swap_resistance", 0.5),
+    ("lomtree", "split_threshold", 0.0),
+    ("lomtree", "score_clamp", 0.0),
+    ("lomtree", "leaf_smoothing", -1.0),
+    ("lomtree", "n_estimators", 0),
+    ("lomtree", "decay", -1.0),
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "value"), BAD_PARAMETERS)
+def test_bad_parameters_are_named(name, parameter, value):
+    with pytest.raises((ValueError, TypeError), match=parameter):
+        estimators.ALL[name](**{parameter: value}).fit(X_DENSE, Y_DENSE)
+
+
+def test_parameters_that_do_not_go_together_are_refused():
+    with pytest.raises(ValueError, match="optimizer"):
+        xmtree.OAAClassifier(loss="softmax", optimizer="nag").fit(X_DENSE, Y_DENSE)
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_before_anything_was_learned(name, tmp_path):
+    model = estimators.ALL[name]()
+    calls = [
+        lambda: model.predict(X_DENSE),
+        lambda: model.predict_topk(X_DENSE),
+        lambda: model.progressive_loss_,
+        lambda: model.save(tmp_path / "model"),
+    ]
+    for call in calls:
+        with pytest.raises(NotFittedError):
+            call()
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3"])
+def test_bad_k_is_refused(k):
+    model = xmtree.OAAClassifier(random_state=0).fit(X_DENSE, Y_DENSE)
+    with pytest.raises(ValueError, match="k must be"):
+        model.predict_topk(X_DENSE, k)
+
+
+def test_answers_that_would_not_fit_in_memory_are_refused(monkeypatch):
+    X, Y = estimators.label_sets()
+    sets = xmtree.OAAClassifier(random_state=0).fit(X, Y.toarray())
+    oaa = xmtree.OAAClassifier(loss="logistic", random_state=0).fit(X_DENSE, Y_DENSE)
+    tree = xmtree.LOMTreeClassifier(random_state=0).fit(X_DENSE, Y_DENSE)
+    monkeypatch.setattr(_validation, "MAX_DENSE_BYTES", 1000)
+    for call in (oaa.decision_function, oaa.predict_proba, tree.predict_proba):
+        with pytest.raises(ValueError, match="predict_topk"):
+            call(X_DENSE)
+    with pytest.raises(ValueError, match="predict_topk"):
+        sets.predict(X)
+    assert oaa.predict_topk(X_DENSE, 2)[0].shape == (240, 2)
+
+
+def test_probabilities():
+    for name in ("oaa-softmax", "oaa-logistic-nag", "lomtree", "lomtree-3"):
+        model = estimators.ALL[name]().fit(X_DENSE, Y_DENSE)
+        chances = model.predict_proba(X_DENSE)
+        assert chances.dtype == np.float32
+        np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+        np.testing.assert_array_equal(
+            model.classes_[chances.argmax(axis=1)], model.predict(X_DENSE)
+        )
+    assert not hasattr(xmtree.OAAClassifier(), "predict_proba")
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_the_model_does_not_depend_on_the_threads(name, n_jobs):
+    one = estimators.ALL[name](n_jobs=1).fit(X_SPARSE, Y_SPARSE)
+    many = estimators.ALL[name](n_jobs=n_jobs).fit(X_SPARSE, Y_SPARSE)
+    estimators.same_predictions(one, many, X_SPARSE)
+    assert one._model.to_bytes() == many._model.to_bytes()
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_seeds(name):
+    same = [estimators.ALL[name](random_state=np.random.RandomState(3)) for _ in range(2)]
+    one, other = (model.fit(X_SPARSE, Y_SPARSE) for model in same)
+    assert one._model.to_bytes() == other._model.to_bytes()
+    assert (
+        one._model.to_bytes()
+        != estimators.ALL[name](random_state=4).fit(X_SPARSE, Y_SPARSE)._model.to_bytes()
+    )
+
+
+@pytest.mark.parametrize("name", estimators.TREES)
+def test_trees_as_read_only_arrays(name):
+    model = estimators.ALL[name]().fit(X_SPARSE, Y_SPARSE)
+    tree = model.tree_
+    n = len(tree.parent)
+    assert tree.children.shape == (n, 2)
+    for field in ("parent", "children", "depth", "n_examples", "label_entropy"):
+        with pytest.raises(ValueError, match="read-only"):
+            tree[field][0] = 0
+    for node in range(1, n):
+        assert node in tree.children[tree.parent[node]]
+        assert tree.depth[node] == tree.depth[tree.parent[node]] + 1
+    leaves = np.all(tree.children < 0, axis=1)
+    assert leaves.sum() == (~leaves).sum() + 1
+
+
+def test_several_trees():
+    model = estimators.ALL["lomtree-3"]().fit(X_SPARSE, Y_SPARSE)
+    assert len(model.trees_) == 3
+    with pytest.raises(AttributeError, match="trees_"):
+        _ = model.tree_

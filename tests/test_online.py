@@ -1,0 +1,168 @@
+"""partial_fit, progressive error, progress and interruption."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import estimators
+import numpy as np
+import pytest
+import xmtree
+
+X, Y = estimators.sparse()
+
+
+@pytest.mark.parametrize("name", estimators.ONLINE)
+def test_partial_fit_learns_batch_by_batch(name):
+    model = estimators.ALL[name]()
+    for start in range(0, 300, 100):
+        part = slice(start, start + 100)
+        model.partial_fit(X[part], Y[part], classes=np.arange(12) if start == 0 else None)
+    assert model.n_examples_seen_ == 300
+    assert 0 < model.progressive_loss_ <= 1
+    if "-3" not in name:  # several trees each take a batch in an order of their own
+        whole = estimators.ALL[name]().partial_fit(X, Y, classes=np.arange(12))
+        estimators.same_predictions(model, whole, X)
+
+
+@pytest.mark.parametrize("name", estimators.ONLINE)
+def test_partial_fit_goes_on_after_fit(name):
+    model = estimators.ALL[name]().fit(X, Y)
+    seen = model.n_examples_seen_
+    assert model.partial_fit(X[:7], Y[:7]).n_examples_seen_ == seen + 7
+    assert model.score(X, Y) > (0.2 if "swapping" in name else 0.8)
+    again = model.fit(X, Y)
+    estimators.same_predictions(again, estimators.ALL[name]().fit(X, Y), X)
+
+
+def test_classes_are_needed_first_and_fixed_then():
+    model = xmtree.OAAClassifier(random_state=0)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, Y)
+    assert not hasattr(model, "classes_")
+    with pytest.raises(ValueError, match=r"not in classes: 5, 6, 7, 8, 9 and 2 more"):
+        model.partial_fit(X, Y, classes=range(5))
+    assert not hasattr(model, "classes_")
+    model.partial_fit(X, Y, classes=[*range(12), 40])
+    assert len(model.classes_) == 13
+    with pytest.raises(ValueError, match="classes"):
+        model.partial_fit(X, Y, classes=range(12))
+    with pytest.raises(ValueError, match=r"not in classes: 'a'"):
+        model.partial_fit(X[:1], ["a"])
+    with pytest.raises(ValueError, match="classes"):
+        xmtree.OAAClassifier().partial_fit(X, Y, classes=[])
+
+
+def test_label_sets_batch_by_batch():
+    rows, sets = estimators.label_sets()
+    lists = [row.indices.tolist() for row in sets]
+    by_indicator = xmtree.OAAClassifier(random_state=0)
+    by_lists = xmtree.OAAClassifier(random_state=0)
+    for start in range(0, 300, 150):
+        part = slice(start, start + 150)
+        by_indicator.partial_fit(rows[part], sets[part])
+        by_lists.partial_fit(rows[part], lists[part], classes=range(8))
+    estimators.same_predictions(by_indicator, by_lists, rows)
+    with pytest.raises(ValueError, match="label sets"):
+        by_indicator.partial_fit(rows, np.arange(300) % 8)
+    with pytest.raises(ValueError, match="columns"):
+        by_indicator.partial_fit(rows, sets[:, :5])
+
+
+def test_parameters_cannot_change_under_a_model():
+    model = xmtree.LOMTreeClassifier(random_state=0).fit(X, Y)
+    model.set_params(n_passes=7, n_jobs=2, verbose=0).partial_fit(X, Y)
+    model.set_params(swap_resistance=8.0)
+    with pytest.raises(ValueError, match=r"swap_resistance was 4.0 .* now 8.0"):
+        model.partial_fit(X, Y)
+    model.fit(X, Y).partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+def test_early_stopping_takes_fewer_passes(name):
+    settings = {"early_stopping": True, "n_passes": 50, "patience": 1}
+    model = estimators.ALL[name](**settings).fit(X, Y)
+    assert model.n_examples_seen_ < 50 * 270
+    assert model.score(X, Y) > 0.8
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3"])
+def test_progress_is_silent_without_a_terminal(name, capfd):
+    estimators.ALL[name](verbose=1).fit(X, Y)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def interrupting(monkeypatch):
+    """Progress that presses Ctrl-C once something was learned."""
+    from contextlib import contextmanager
+
+    from xmtree import _base
+
+    @contextmanager
+    def progress(verbose, what):
+        def report(done, total, loss):
+            if done > 0:
+                raise KeyboardInterrupt
+
+        yield report
+
+    monkeypatch.setattr(_base, "progress", progress)
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3"])
+def test_an_interrupted_fit_leaves_a_model(name, interrupting, monkeypatch):
+    model = estimators.ALL[name](n_passes=1_000_000)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert 0 < model.n_examples_seen_ < 300 * 1_000_000
+    assert model.score(X, Y) > 0.8
+    monkeypatch.undo()
+    model.partial_fit(X, Y)
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import estimators, xmtree
+X, y = estimators.sparse()
+model = xmtree.{cls}(n_passes=1_000_000_000, random_state=0)
+def press():
+    time.sleep(0.4)
+    global pressed
+    pressed = time.perf_counter()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=press).start()
+try:
+    model.fit(X, y)
+except KeyboardInterrupt:
+    took = time.perf_counter() - pressed
+    print(took, model.n_examples_seen_, model.score(X, y))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process there")
+@pytest.mark.parametrize("cls", ["OAAClassifier", "LOMTreeClassifier"])
+def test_ctrl_c_stops_within_a_second(cls):
+    code = textwrap.dedent(INTERRUPTED).format(cls=cls)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd="tests",
+        check=False,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    took, seen, score = map(float, done.stdout.split())
+    assert took < 1
+    assert seen > 0
+    assert score > 0.8
+
+
+def test_as_many_classes_as_rows_raise_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        xmtree.LOMTreeClassifier(random_state=0).fit(X, np.arange(300))

@@ -1,0 +1,186 @@
+"""Files, pickles and copies predict the same and go on learning the same."""
+
+import copy
+import pickle
+
+import estimators
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+import xmtree
+from sklearn.base import clone
+
+X, Y = estimators.sparse()
+
+
+def through_file(model, path):
+    model.save(path)
+    return xmtree.load(path)
+
+
+def through_joblib(model, path):
+    joblib.dump(model, path)
+    return joblib.load(path)
+
+
+def through_skops(model, path):
+    skops.io.dump(model, path)
+    return skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
+
+
+WAYS = {
+    "file": through_file,
+    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "old pickle": lambda model, path: pickle.loads(pickle.dumps(model, protocol=2)),
+    "deepcopy": lambda model, path: copy.deepcopy(model),
+    "joblib": through_joblib,
+    "skops": through_skops,
+}
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_round_trip(name, way, tmp_path):
+    model = estimators.ALL[name]().fit(X, Y)
+    again = way(model, tmp_path / "model")
+    assert type(again) is type(model)
+    assert again.get_params() == model.get_params()
+    assert again.progressive_loss_ == model.progressive_loss_
+    assert again.n_examples_seen_ == model.n_examples_seen_
+    assert again.classes_.dtype == model.classes_.dtype
+    estimators.same_predictions(again, model, X)
+    for learner in (again, model):
+        learner.partial_fit(X[:50], Y[:50])
+    estimators.same_predictions(again, model, X)
+    assert again.progressive_loss_ == model.progressive_loss_
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+def test_a_round_trip_after_dense_rows(name, tmp_path):
+    rows, labels = estimators.dense()
+    model = estimators.ALL[name]().fit(rows, labels)
+    again = through_file(model, tmp_path / "model")
+    estimators.same_predictions(again, model, rows)
+    for learner in (again, model):
+        learner.partial_fit(rows, labels)
+    estimators.same_predictions(again, model, rows)
+
+
+LABELS = {
+    "int": np.arange(12) - 3,
+    "int8": np.arange(12, dtype=np.int8),
+    "uint64": np.arange(12, dtype=np.uint64) + np.uint64(2**63),
+    "float32": np.arange(12, dtype=np.float32),
+    "str": np.array([f"löwe {at}" for at in range(12)]),
+    "empty str": np.array(["", *"abcdefghijk"]),
+    "object": np.array([f"l{at}" for at in range(12)], object),
+    "datetime": np.array(["2020-01-01"], "M8[D]") + np.arange(12),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_of_any_type_come_back_from_a_file(labels, tmp_path):
+    labels = np.sort(labels)
+    model = xmtree.LOMTreeClassifier(random_state=0).fit(X, labels[Y])
+    again = through_file(model, tmp_path / "model")
+    assert again.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(again.classes_, model.classes_)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_two_classes_of_bool(tmp_path):
+    model = xmtree.OAAClassifier(random_state=0).fit(X, Y % 2 == 0)
+    again = through_file(model, tmp_path / "model")
+    assert again.classes_.dtype == bool
+
+
+@pytest.mark.parametrize("form", ["sparse", "indicator", "lists"])
+def test_label_sets_come_back_in_their_form(form, tmp_path):
+    rows, sets = estimators.label_sets()
+    forms = {
+        "sparse": sets,
+        "indicator": sets.toarray(),
+        "lists": [[f"label {at}" for at in row.indices] for row in sets],
+    }
+    model = xmtree.OAAClassifier(random_state=0).fit(rows, forms[form])
+    again = through_file(model, tmp_path / "model")
+    one, other = again.predict(rows), model.predict(rows)
+    assert type(one) is type(other)
+    if form == "sparse":
+        one, other = one.toarray(), other.toarray()
+    assert np.array_equal(one, other) if form != "lists" else one == other
+
+
+def test_feature_names_and_settings_are_kept(tmp_path):
+    frame = pd.DataFrame(X.toarray(), columns=[f"f{at}" for at in range(X.shape[1])])
+    model = xmtree.OAAClassifier(
+        n_negatives=np.int64(3), l2=np.float32(0.5), random_state=np.random.RandomState(1), n_jobs=2
+    ).fit(frame, Y)
+    again = through_file(model, tmp_path / "model")
+    np.testing.assert_array_equal(again.feature_names_in_, model.feature_names_in_)
+    assert again.n_negatives == 3
+    assert isinstance(again.random_state, int)
+    clone(again).fit(frame, Y)
+    again.partial_fit(frame, Y)
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+def test_damaged_files_are_refused(name, tmp_path):
+    path = tmp_path / "model"
+    estimators.ALL[name]().fit(X, Y).save(path)
+    whole = path.read_bytes()
+    random = np.random.default_rng(0)
+    for at in random.integers(0, len(whole), 40):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << int(random.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(xmtree.ModelFileError, match="model"):
+            xmtree.load(path)
+    for length in (0, 7, 100, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(xmtree.ModelFileError):
+            xmtree.load(path)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "model"
+    path.write_text("something else")
+    with pytest.raises(xmtree.ModelFileError, match="model"):
+        xmtree.load(path)
+    with pytest.raises(FileNotFoundError):
+        xmtree.load(tmp_path / "absent")
+    with pytest.raises(OSError, match="absent"):
+        xmtree.OAAClassifier().fit(X, Y).save(tmp_path / "absent" / "model")
+    assert issubclass(xmtree.ModelFileError, ValueError)
+
+
+def rewritten(path, **changes):
+    """A sound file whose metadata says something else."""
+    import json
+
+    from xmtree import _core
+
+    meta, arrays, model = _core.load_estimator(path)
+    _core.save_estimator(path, json.dumps({**json.loads(meta), **changes}), arrays, model)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"state_version": 99}, "newer"),
+        ({"class": "Estimator"}, "no Estimator"),
+        ({"class": "load"}, "no load"),
+        ({"params": {"unheard_of": 1}}, "damaged"),
+        ({"classes_dtype": "O"}, "damaged"),
+        ({"classes_dtype": "nonsense"}, "damaged"),
+        ({"more": {}}, "damaged"),
+    ],
+)
+def test_files_that_lie_are_refused(changes, message, tmp_path):
+    path = tmp_path / "model"
+    xmtree.OAAClassifier().fit(X, Y).save(path)
+    rewritten(path, **changes)
+    with pytest.raises(xmtree.ModelFileError, match=message):
+        xmtree.load(path)

@@ -1,0 +1,32 @@
+"""scikit-learn's own checks, over every estimator."""
+
+import estimators
+import xmtree
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+IN_ORDER = (
+    "an online learner takes examples one after the other: an example of weight 2 is one "
+    "larger step, twice the example is two steps, and another order of the rest"
+)
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": IN_ORDER,
+    "check_sample_weight_equivalence_on_sparse_data": IN_ORDER,
+}
+
+
+@parametrize_with_checks(
+    [make() for make in estimators.ALL.values()],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_a_grid_search_over_a_pipeline():
+    X, y = estimators.dense()
+    pipeline = make_pipeline(StandardScaler(), xmtree.LOMTreeClassifier(random_state=0))
+    search = GridSearchCV(pipeline, {"lomtreeclassifier__n_passes": [1, 3]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
