@@ -56,16 +56,25 @@ pub(crate) fn prefetch<T>(place: &T) {
 }
 
 /// Adds up the lanes pairwise, in a fixed order.
-#[inline]
-fn fold(mut lanes: [f32; LANES]) -> f32 {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
-        }
-        width /= 2;
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn fold(lanes: [f32; LANES]) -> f32 {
+    let mut half = [0.0; LANES / 2];
+    for i in 0..LANES / 2 {
+        half[i] = lanes[i] + lanes[i + LANES / 2];
     }
-    lanes[0]
+    let mut quarter = [0.0; LANES / 4];
+    for i in 0..LANES / 4 {
+        quarter[i] = half[i] + half[i + LANES / 4];
+    }
+    fold_four(quarter)
+}
+
+/// Never inlined: seeing the last sums the compiler would keep all the lanes in
+/// pairs instead of in one register.
+#[inline(never)]
+fn fold_four([a, b, c, d]: [f32; LANES / 4]) -> f32 {
+    (a + c) + (b + d)
 }
 
 /// Runs `lane` over two slices of one length and sums what it returns, in
@@ -120,27 +129,37 @@ dispatched! {
 dispatched! {
     /// Sum of products of two slices of one length, a multiple of [`LANES`].
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-        let mut lanes = [0.0f32; LANES];
-        let (a, _) = a.as_chunks::<LANES>();
-        let (b, _) = b.as_chunks::<LANES>();
+        // Four sums side by side: one alone would wait for each of its additions.
+        let mut sums = [[0.0f32; LANES]; 4];
+        let (a, a_rest) = a.as_chunks::<{ 4 * LANES }>();
+        let (b, b_rest) = b.as_chunks::<{ 4 * LANES }>();
         for (a, b) in a.iter().zip(b) {
-            for lane in 0..LANES {
-                lanes[lane] += a[lane] * b[lane];
+            for (part, sum) in sums.iter_mut().enumerate() {
+                for lane in 0..LANES {
+                    sum[lane] += a[part * LANES + lane] * b[part * LANES + lane];
+                }
             }
+        }
+        let (a, _) = a_rest.as_chunks::<LANES>();
+        let (b, _) = b_rest.as_chunks::<LANES>();
+        for ((a, b), sum) in a.iter().zip(b).zip(&mut sums) {
+            for lane in 0..LANES {
+                sum[lane] += a[lane] * b[lane];
+            }
+        }
+        let [mut lanes, second, third, fourth] = sums;
+        for lane in 0..LANES {
+            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
         }
         fold(lanes)
     }
 }
 
 dispatched! {
-    /// `y += a * x` over two slices of one length, a multiple of [`LANES`].
+    /// `y += a * x` over two slices of one length.
     pub(crate) fn axpy(a: f32, x: &[f32], y: &mut [f32]) {
-        let (x, _) = x.as_chunks::<LANES>();
-        let (y, _) = y.as_chunks_mut::<LANES>();
         for (x, y) in x.iter().zip(y) {
-            for lane in 0..LANES {
-                y[lane] += a * x[lane];
-            }
+            *y += a * x;
         }
     }
 }

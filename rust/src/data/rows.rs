@@ -253,11 +253,23 @@ fn push(
     columns: impl Iterator<Item = u32>,
     values: impl Iterator<Item = f32>,
 ) {
-    for (column, value) in columns.zip(values) {
-        if value != 0.0 {
-            into.columns.push(column);
-            into.values.push(value);
+    into.values.extend(values);
+    // An iterator of columns may go on for ever.
+    into.columns.extend(columns.take(into.values.len()));
+    let RowBuffer { columns, values } = into;
+    // Looking first vectorises, and stored zeros are rare in sparse rows.
+    if values
+        .iter()
+        .fold(false, |any, &value| any | (value == 0.0))
+    {
+        let mut kept = 0;
+        for at in 0..values.len() {
+            columns[kept] = columns[at];
+            values[kept] = values[at];
+            kept += usize::from(values[at] != 0.0);
         }
+        columns.truncate(kept);
+        values.truncate(kept);
     }
 }
 

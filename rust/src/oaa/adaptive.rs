@@ -5,8 +5,7 @@
 use super::chunk::{Chunk, Example};
 use super::kernels::{best, place, row_mut, scores, Best, Lanes, Rule};
 use super::tile::Tile;
-use super::Optimizer;
-use crate::linear::Loss;
+use crate::linear::{Loss, Optimizer};
 use crate::simd::{dispatched, LANES};
 
 /// Sizes below this are taken for it, so that their squares do not vanish.
@@ -14,7 +13,7 @@ const TINIEST: f32 = 1.084_202e-19;
 
 dispatched! {
     /// Takes the chunk's examples one after the other.
-    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, rule: &Rule, out: &mut Vec<Best>) {
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, rule: Rule, out: &mut Vec<Best>) {
         match tile.groups {
             1 => learn_groups::<1>(tile, chunk, rule, out),
             2 => learn_groups::<2>(tile, chunk, rule, out),
@@ -25,7 +24,7 @@ dispatched! {
 
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn learn_groups<const G: usize>(tile: &mut Tile, chunk: &Chunk, rule: &Rule, out: &mut Vec<Best>) {
+fn learn_groups<const G: usize>(tile: &mut Tile, chunk: &Chunk, rule: Rule, out: &mut Vec<Best>) {
     let mut rates = Vec::new();
     for i in 0..chunk.len() {
         let example = chunk.get(i);
@@ -71,7 +70,7 @@ fn targets<const G: usize>(tile: &mut Tile, example: &Example<'_>) -> ([Lanes; G
 fn step<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
-    rule: &Rule,
+    rule: Rule,
     p: &[Lanes; G],
     y: &[Lanes; G],
     h: &[Lanes; G],

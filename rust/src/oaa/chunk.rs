@@ -128,8 +128,8 @@ impl Chunk {
     }
 
     /// Importance of example `i`.
-    pub fn importance(&self, i: usize) -> f64 {
-        f64::from(self.moves[i].importance)
+    pub fn importance(&self, i: usize) -> f32 {
+        self.moves[i].importance
     }
 }
 

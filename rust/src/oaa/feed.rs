@@ -6,9 +6,9 @@ use rand_pcg::Pcg64Mcg;
 
 use super::average::Average;
 use super::chunk::{Chunk, Move};
-use super::{Optimizer, Params};
+use super::Params;
 use crate::data::{Preparation, RowBuffer, Rows};
-use crate::linear::{Power, Preconditioner};
+use crate::linear::{Loss, Optimizer, Power, Preconditioner};
 use crate::passes::{Batch, Targets};
 use crate::Result;
 
@@ -102,7 +102,7 @@ impl Feed {
         let most_values = MOST_WORK / n_classes.max(1);
         let averages = params.averages();
         let rate = params.rate();
-        let logistic = params.loss.single() == Some(crate::linear::Loss::Logistic);
+        let logistic = params.loss.single() == Some(Loss::Logistic);
         chunk.clear();
         chunk.n_classes = n_classes;
         chunk.negative_share = self
@@ -143,7 +143,7 @@ impl Feed {
                 sample.draw(&labels, &mut negatives);
             }
             // Rates that fall with the gradients need no clock.
-            let eta = if params.optimizer.is_adaptive() {
+            let eta = if params.is_adaptive() {
                 rate
             } else {
                 rate / (1.0 + self.passes).sqrt()

@@ -6,8 +6,7 @@
 
 use super::chunk::{Chunk, Example};
 use super::tile::Tile;
-use super::Optimizer;
-use crate::linear::Loss;
+use crate::linear::{Loss, Optimizer};
 use crate::simd::{dispatched, LANES};
 
 /// A value for each of [`LANES`] classes.
@@ -20,6 +19,8 @@ pub(super) struct Rule {
     pub loss: Loss,
     /// The kind of step.
     pub optimizer: Optimizer,
+    /// Whether a weight carries sums of its own.
+    pub adaptive: bool,
     /// Whether the sums of the average are kept.
     pub averages: bool,
     /// Whether weights may have been pulled towards zero (l1).
@@ -134,13 +135,8 @@ pub(super) fn best<const G: usize>(scores: &[Lanes; G], absent: &[f32], first: u
     let mut at = 0;
     for g in (0..G).rev() {
         let mut lowest = LANES as u32;
-        for lane in 0..LANES {
-            let here = if masked[g][lane] == score {
-                lane as u32
-            } else {
-                LANES as u32
-            };
-            lowest = lowest.min(here);
+        for (lane, &masked) in (0..).zip(&masked[g]) {
+            lowest = lowest.min(if masked == score { lane } else { LANES as u32 });
         }
         if lowest < LANES as u32 {
             at = g as u32 * LANES as u32 + lowest;
@@ -214,7 +210,12 @@ fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
 fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
     let averages = !tile.drift.is_empty();
     for g in 0..G {
-        if !u[g].iter().fold(false, |any, &u| any | (u != 0.0)) {
+        // Without an early exit, so that it vectorises.
+        let mut any = false;
+        for &u in &u[g] {
+            any |= u != 0.0;
+        }
+        if !any {
             continue;
         }
         for (&slot, &step) in example.slots.iter().zip(example.steps) {
@@ -239,7 +240,7 @@ fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G])
 /// Takes the chunk's examples one after the other.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn learn_groups<const G: usize>(tile: &mut Tile, chunk: &Chunk, rule: &Rule, out: &mut Vec<Best>) {
+fn learn_groups<const G: usize>(tile: &mut Tile, chunk: &Chunk, rule: Rule, out: &mut Vec<Best>) {
     let (first, last) = (tile.first as u32, (tile.first + tile.width()) as u32);
     for i in 0..chunk.len() {
         let example = chunk.get(i);
@@ -275,7 +276,7 @@ pub(super) fn place(class: u32) -> (usize, usize) {
 dispatched! {
     /// Takes the chunk's examples one after the other, with steps along the
     /// chunk's own directions ("pn", "sgd").
-    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, rule: &Rule, out: &mut Vec<Best>) {
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, rule: Rule, out: &mut Vec<Best>) {
         match tile.groups {
             1 => learn_groups::<1>(tile, chunk, rule, out),
             2 => learn_groups::<2>(tile, chunk, rule, out),

@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::chunk::Chunk;
 use super::feed::Feed;
@@ -11,10 +10,11 @@ use super::kernels::{Best, Rule};
 use super::tile::Tile;
 use super::{softmax, OaaLoss, Params};
 use crate::control::Control;
-use crate::data::Rows;
+use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};
 use crate::linear::Loss;
 use crate::passes::{Batch, Online, Targets};
+use crate::progressive::Mistakes;
 use crate::threads::with_threads;
 
 /// A one-against-all classifier that learns online.
@@ -44,7 +44,7 @@ pub struct Oaa {
     pub(super) n_classes: usize,
     pub(super) multilabel: bool,
     pub(super) state: Option<State>,
-    pub(super) progress: Progressive,
+    pub(super) mistakes: Mistakes,
     /// Threads of the call at work; the model does not depend on it.
     n_threads: usize,
 }
@@ -57,14 +57,6 @@ pub(super) struct State {
     /// The weights to predict with, tile by tile; made when first wanted,
     /// dropped when learning goes on.
     pub settled: OnceLock<Vec<Vec<f32>>>,
-}
-
-/// Errors of predictions made before each example was learned.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Progressive {
-    pub wrong: f64,
-    pub weight: f64,
-    pub examples: u64,
 }
 
 impl Oaa {
@@ -80,7 +72,7 @@ impl Oaa {
             n_classes,
             multilabel,
             state: None,
-            progress: Progressive::default(),
+            mistakes: Mistakes::default(),
             n_threads: 1,
         })
     }
@@ -93,7 +85,12 @@ impl Oaa {
         let mut fresh = Self::new(self.params.clone(), self.n_classes, self.multilabel)?;
         fresh.n_threads = n_threads;
         let mut state = fresh.first_state(&batch.rows)?;
-        state.feed.preparation.observe_all(&batch.rows);
+        // Not `observe_all`: a row of weight 0 is as good as not there.
+        let mut scratch = RowBuffer::default();
+        for i in batch.present() {
+            let preparation = &mut state.feed.preparation;
+            preparation.observe(&batch.rows, i as usize, &mut scratch);
+        }
         fresh.state = Some(state);
         control.set_total(u64::from(self.params.n_passes) * batch.rows.n_rows() as u64);
         let outcome = self.params.schedule().fit(&mut fresh, batch, control);
@@ -148,7 +145,7 @@ impl Oaa {
     fn first_state(&self, rows: &Rows<'_>) -> Result<State> {
         Ok(State {
             feed: Feed::new(&self.params, self.n_classes, rows)?,
-            tiles: Tile::cover(self.n_classes, &self.rule(), self.params.first_bias()),
+            tiles: Tile::cover(self.n_classes, self.rule(), self.params.first_bias()),
             settled: OnceLock::new(),
         })
     }
@@ -157,6 +154,7 @@ impl Oaa {
         Rule {
             loss: self.params.loss.single().unwrap_or(Loss::Logistic),
             optimizer: self.params.optimizer,
+            adaptive: self.params.is_adaptive(),
             averages: self.params.averages(),
             pulls: self.params.l1 > 0.0,
         }
@@ -214,7 +212,7 @@ impl Oaa {
             return Err(Error::data("the model has not been started"));
         };
         state.settled = OnceLock::new();
-        let (params, progress) = (&self.params, &mut self.progress);
+        let (params, mistakes) = (&self.params, &mut self.mistakes);
         let outcome = with_threads(if joint { 1 } else { self.n_threads }, |parallel| {
             let State { feed, tiles, .. } = &mut state;
             let mut chunk = Chunk::default();
@@ -233,7 +231,7 @@ impl Oaa {
                     }
                     tile.grow(n_slots);
                     if !joint {
-                        tile.learn(&chunk, &rule, best);
+                        tile.learn(&chunk, rule, best);
                     }
                 };
                 if parallel {
@@ -242,17 +240,17 @@ impl Oaa {
                     tiles.iter_mut().zip(&mut bests).for_each(work);
                 }
                 if joint {
-                    softmax::learn(tiles, &chunk, &rule, &mut bests[0]);
+                    softmax::learn(tiles, &chunk, rule, &mut bests[0]);
                 }
                 for (i, &row) in order[at..at + taken].iter().enumerate() {
                     let class = first_best(&bests, i);
                     if let Some(predicted) = &mut predicted {
                         predicted[row as usize] = class.map_or(-1, |c| c as i32);
                     }
-                    progress.count(class, chunk.labels(i), chunk.importance(i));
+                    mistakes.count(!is_right(class, chunk.labels(i)), chunk.importance(i));
                 }
                 at += taken;
-                control.set_loss(progress.wrong / progress.weight);
+                control.set_loss(mistakes.loss().unwrap_or(f64::NAN));
                 control.tick(taken)?;
             }
             Ok(())
@@ -286,12 +284,12 @@ impl Oaa {
     /// prediction just before was wrong; with sets of labels a prediction is
     /// right if it is one of them (1 - P@1).
     pub fn progressive_loss(&self) -> Option<f64> {
-        (self.progress.weight > 0.0).then(|| self.progress.wrong / self.progress.weight)
+        self.mistakes.loss()
     }
 
     /// Number of examples learned, each pass counted.
     pub fn n_examples_seen(&self) -> u64 {
-        self.progress.examples
+        self.mistakes.examples
     }
 }
 
@@ -306,13 +304,8 @@ fn first_best(bests: &[Vec<Best>], i: usize) -> Option<u32> {
     top.map(|top| top.class)
 }
 
-impl Progressive {
-    fn count(&mut self, predicted: Option<u32>, labels: &[u32], importance: f64) {
-        let right = predicted.is_some_and(|class| labels.binary_search(&class).is_ok());
-        self.wrong += if right { 0.0 } else { importance };
-        self.weight += importance;
-        self.examples += 1;
-    }
+fn is_right(class: Option<u32>, labels: &[u32]) -> bool {
+    class.is_some_and(|class| labels.binary_search(&class).is_ok())
 }
 
 impl Online for Oaa {
@@ -328,7 +321,7 @@ impl Online for Oaa {
 
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
         let (labels, _) = self.predict_rows(&batch.rows, held_out, 1, self.n_threads, control)?;
-        let mut progress = Progressive::default();
+        let mut mistakes = Mistakes::default();
         let mut set = Vec::new();
         for (&i, &label) in held_out.iter().zip(&labels) {
             let i = i as usize;
@@ -340,8 +333,8 @@ impl Online for Oaa {
                 Targets::Sets(sets) => sets.read(i, &mut set),
             }
             let class = u32::try_from(label).ok();
-            progress.count(class, &set, f64::from(batch.weight(i)));
+            mistakes.count(!is_right(class, &set), batch.weight(i));
         }
-        Ok(progress.wrong / progress.weight)
+        Ok(mistakes.loss().unwrap_or(1.0))
     }
 }

@@ -32,4 +32,4 @@ mod tests;
 mod tile;
 
 pub use learner::Oaa;
-pub use params::{AutoWord, Average, OaaLoss, Optimizer, Params};
+pub use params::{AutoWord, Average, OaaLoss, Params};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Scaling;
 use crate::error::{Error, Result};
-use crate::linear::Loss;
+use crate::linear::{Loss, Optimizer};
 use crate::passes::Schedule;
 
 /// The loss of all classes together.
@@ -36,27 +36,6 @@ impl OaaLoss {
             Self::SquaredHinge => Some(Loss::SquaredHinge),
             Self::Softmax => None,
         }
-    }
-}
-
-/// How the direction and length of a step are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Optimizer {
-    /// Preconditioned, normalised: one float per weight and the fastest.
-    Pn,
-    /// Normalised adaptive gradient, as Vowpal Wabbit's default.
-    Nag,
-    /// `AdaGrad`: a sum of squared gradients per weight.
-    Adagrad,
-    /// The gradient itself.
-    Sgd,
-}
-
-impl Optimizer {
-    /// Whether a weight carries sums of its own; the rate then falls by itself.
-    pub fn is_adaptive(self) -> bool {
-        matches!(self, Self::Nag | Self::Adagrad)
     }
 }
 
@@ -167,7 +146,7 @@ impl Params {
             return Err(Error::parameter("n_negatives", 0, "at least 1, or None"));
         }
         if self.loss == OaaLoss::Softmax {
-            if self.optimizer.is_adaptive() {
+            if self.is_adaptive() {
                 return Err(Error::parameter(
                     "optimizer",
                     format!("{:?}", self.optimizer).to_lowercase(),
@@ -206,6 +185,11 @@ impl Params {
             validation_fraction: self.validation_fraction,
             patience: self.patience,
         }
+    }
+
+    /// Whether a weight carries sums of its own; the rate then falls by itself.
+    pub(super) fn is_adaptive(&self) -> bool {
+        matches!(self.optimizer, Optimizer::Nag | Optimizer::Adagrad)
     }
 
     /// Whether predictions use averaged weights.

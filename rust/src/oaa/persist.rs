@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::average::Average;
 use super::feed::{Feed, Negatives, Slots};
-use super::learner::{Oaa, Progressive, State};
+use super::learner::{Oaa, State};
 use super::tile::Tile;
-use super::{Optimizer, Params};
+use super::Params;
 use crate::data::Preparation;
 use crate::error::Result;
-use crate::linear::{Power, Preconditioner};
+use crate::linear::{Optimizer, Power, Preconditioner};
 use crate::model::{Bundle, Persist};
 
 /// The few values beside the arrays.
@@ -35,7 +35,7 @@ impl Persist for Oaa {
         bundle.put_meta("params", &self.params);
         bundle.put_meta("n_classes", &self.n_classes);
         bundle.put_meta("multilabel", &self.multilabel);
-        bundle.put_meta("progress", &self.progress);
+        bundle.put_meta("mistakes", &self.mistakes);
         bundle.put_meta("started", &self.state.is_some());
         if let Some(state) = &self.state {
             state.put(self.n_classes, &mut bundle);
@@ -51,7 +51,7 @@ impl Persist for Oaa {
             bundle.take_meta("multilabel")?,
         )
         .map_err(|error| bundle.damaged(error))?;
-        oaa.progress = bundle.take_meta::<Progressive>("progress")?;
+        oaa.mistakes = bundle.take_meta("mistakes")?;
         if bundle.take_meta("started")? {
             oaa.state = Some(State::take(&oaa, &mut bundle)?);
         }
@@ -153,7 +153,7 @@ impl State {
         if let Some(negatives) = &mut negatives {
             negatives.at = shared.negatives_at % n_classes;
         }
-        let mut tiles = Tile::cover(n_classes, &oaa.rule(), params.first_bias());
+        let mut tiles = Tile::cover(n_classes, oaa.rule(), params.first_bias());
         for tile in &mut tiles {
             tile.grow(columns.len());
         }

@@ -192,10 +192,10 @@ fn select(top: &mut TopK, first: u32, scores: &[f32], absent: &[f32]) {
     {
         let bar = top.bar();
         // Without an early exit, so that it vectorises; mostly there is none.
-        let any = scores
-            .iter()
-            .zip(absent)
-            .fold(false, |any, (score, absent)| any | (score + absent > bar));
+        let mut any = false;
+        for (score, absent) in scores.iter().zip(absent) {
+            any |= score + absent > bar;
+        }
         if any {
             for (lane, (score, absent)) in (0..).zip(scores.iter().zip(absent)) {
                 if score + absent > f32::NEG_INFINITY {

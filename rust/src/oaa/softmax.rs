@@ -15,7 +15,7 @@ const MOST_PARTS: f32 = 32.0;
 
 /// Learns a chunk; `best` gets the best class of each example as it stood
 /// before the example was learned.
-pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, rule: &Rule, best: &mut Vec<Best>) {
+pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, rule: Rule, best: &mut Vec<Best>) {
     best.clear();
     let width: usize = tiles.iter().map(Tile::width).sum();
     let n_classes = chunk.n_classes;

@@ -8,7 +8,7 @@ use super::*;
 use crate::control::Control;
 use crate::data::{Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Values};
 use crate::error::Error;
-use crate::linear::{Loss, Preconditioner};
+use crate::linear::{Loss, Optimizer, Power, Preconditioner};
 use crate::model::Persist;
 use crate::passes::{Batch, Targets};
 
@@ -46,7 +46,8 @@ impl Data {
                 let likely = (label as usize * 31 + column * 17) % 7 < 2;
                 if column != 7 && random.random::<f64>() < if likely { 0.7 } else { 0.1 } {
                     data.columns.push(column as i32);
-                    data.values.push(random.random_range(-4i8..=8) as f32 / 4.0);
+                    data.values
+                        .push(f32::from(random.random_range(-4i8..=8)) / 4.0);
                 }
             }
             data.starts.push(data.columns.len() as i32);
@@ -128,7 +129,7 @@ impl Plain {
         weights[width - 1].fill(f64::from(params.first_bias()));
         Self {
             params: params.clone(),
-            preconditioner: Preconditioner::new(width),
+            preconditioner: Preconditioner::new(Power::Quarter, width),
             average: vec![vec![0.0; n_classes]; width],
             preparation,
             weights,
@@ -395,7 +396,7 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
             };
             if loss == OaaLoss::Softmax {
                 params.n_negatives = None;
-                if optimizer.is_adaptive() {
+                if params.is_adaptive() {
                     continue;
                 }
             }
@@ -479,6 +480,29 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
         let a = twice.decision_function(&once, 1, &control()).unwrap();
         let b = heavy.decision_function(&once, 1, &control()).unwrap();
         assert!((a[1] - b[1]).abs() < 1e-5, "{loss:?}: {a:?} {b:?}");
+    }
+}
+
+#[test]
+fn a_row_of_weight_zero_is_as_good_as_not_there() {
+    let (x, y) = ([1.0, -0.5, 3.0, 9.0, -1.0, 0.5, 0.3, 2.0], [0, 1, 2, 1]);
+    let rows = Rows::dense(Values::F32(&x), 4, 2).unwrap();
+    let targets = Targets::One(Labels::new(&y, 3).unwrap());
+    let with = Batch::new(rows, targets, Some(&[1.0, 1.0, 1.0, 0.0])).unwrap();
+    let fewer = Rows::dense(Values::F32(&x[..6]), 3, 2).unwrap();
+    let targets = Targets::One(Labels::new(&y[..3], 3).unwrap());
+    let without = Batch::new(fewer, targets, None).unwrap();
+    for partial in [false, true] {
+        let [a, b] = [&with, &without].map(|batch| {
+            let mut oaa = Oaa::new(Params::default(), 3, false).unwrap();
+            if partial {
+                oaa.partial_fit(batch, 1, &control()).unwrap();
+            } else {
+                oaa.fit(batch, 1, &control()).unwrap();
+            }
+            oaa.to_bytes().unwrap()
+        });
+        assert_eq!(a, b);
     }
 }
 

@@ -5,9 +5,10 @@
 //! learn a whole chunk of examples, with its weights in the cache, before the
 //! next tile does; the outcome is that of taking example after example.
 
+use super::adaptive;
 use super::chunk::Chunk;
 use super::kernels::{self, Best, Rule};
-use super::{adaptive, Optimizer};
+use crate::linear::Optimizer;
 use crate::simd::LANES;
 
 /// Most classes of a tile, in units of [`LANES`]: so many sums fit into
@@ -39,7 +40,7 @@ pub(super) struct Tile {
 
 impl Tile {
     /// Tiles for `n_classes`, each with one row, that of the constant feature.
-    pub fn cover(n_classes: usize, rule: &Rule, bias: f32) -> Vec<Self> {
+    pub fn cover(n_classes: usize, rule: Rule, bias: f32) -> Vec<Self> {
         let mut tiles = Vec::new();
         let mut first = 0;
         while first < n_classes {
@@ -56,9 +57,9 @@ impl Tile {
         tiles
     }
 
-    fn new(first: usize, groups: usize, n_classes: usize, rule: &Rule, bias: f32) -> Self {
+    fn new(first: usize, groups: usize, n_classes: usize, rule: Rule, bias: f32) -> Self {
         let width = groups * LANES;
-        let adaptive = rule.optimizer.is_adaptive();
+        let adaptive = rule.adaptive;
         let nag = rule.optimizer == Optimizer::Nag;
         let row = |wanted: bool, value: f32| vec![value; if wanted { width } else { 0 }];
         let absent = (first..first + width)
@@ -125,9 +126,9 @@ impl Tile {
 
     /// Learns a chunk; `best` gets the best class of each example as it stood
     /// before the example was learned.
-    pub fn learn(&mut self, chunk: &Chunk, rule: &Rule, best: &mut Vec<Best>) {
+    pub fn learn(&mut self, chunk: &Chunk, rule: Rule, best: &mut Vec<Best>) {
         best.clear();
-        if rule.optimizer.is_adaptive() {
+        if rule.adaptive {
             adaptive::learn(self, chunk, rule, best);
         } else {
             kernels::learn(self, chunk, rule, best);

@@ -1,12 +1,12 @@
 //! One-against-all, seen from Python.
 
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::arrays::{LabelSetsArg, RowsArg};
-use super::run::watched;
+use super::arrays::{LabelSetsArg, LabelsArg, RowsArg, WeightsArg};
+use super::run::brief_or_watched;
 use crate::control::Control;
 use crate::data::Labels;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::oaa::{Oaa, Params};
 use crate::passes::{Batch, Targets};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
-type Weights<'py> = Option<PyReadonlyArray1<'py, f32>>;
+type Weights<'py> = Option<WeightsArg<'py>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
 
 /// One linear regressor per class, all of which learn from every example.
@@ -26,13 +26,12 @@ pub(super) struct PyOaa(Oaa);
 impl PyOaa {
     #[new]
     fn new(params_json: &str, n_classes: usize, multilabel: bool) -> PyResult<Self> {
-        let params = Params::from_json(params_json)?;
+        let params: Params = super::params(params_json)?;
         Ok(Self(Oaa::new(params, n_classes, multilabel)?))
     }
 
     /// Starts anew and learns in as many passes as the parameters say.
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None))]
-    #[allow(non_snake_case)]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -52,7 +51,6 @@ impl PyOaa {
 
     /// Learns once, in the order given.
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None))]
-    #[allow(non_snake_case)]
     fn partial_fit(
         &mut self,
         py: Python<'_>,
@@ -73,7 +71,6 @@ impl PyOaa {
     /// `partial_fit` that returns the class predicted for each row just
     /// before it was learned, -1 for none.
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None))]
-    #[allow(non_snake_case)]
     fn learn_predict<'py>(
         &mut self,
         py: Python<'py>,
@@ -94,7 +91,6 @@ impl PyOaa {
 
     /// The k best classes of each row and their scores, best first.
     #[pyo3(signature = (X, k, n_threads=1))]
-    #[allow(non_snake_case)]
     fn predict_topk<'py>(
         &self,
         py: Python<'py>,
@@ -105,7 +101,7 @@ impl PyOaa {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
         let work = |control: &Control| self.0.predict_topk(&rows, k, n_threads, control);
-        let (labels, scores) = watched(py, None, work)?;
+        let (labels, scores) = brief_or_watched(py, rows.n_rows(), None, work)?;
         let shape = [rows.n_rows(), k];
         let labels = labels.into_pyarray(py).reshape(shape)?;
         Ok((labels, scores.into_pyarray(py).reshape(shape)?))
@@ -113,7 +109,6 @@ impl PyOaa {
 
     /// The scores of all classes for each row.
     #[pyo3(signature = (X, n_threads=1))]
-    #[allow(non_snake_case)]
     fn decision_function<'py>(
         &self,
         py: Python<'py>,
@@ -123,7 +118,7 @@ impl PyOaa {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
         let work = |control: &Control| self.0.decision_function(&rows, n_threads, control);
-        let scores = watched(py, None, work)?;
+        let scores = brief_or_watched(py, rows.n_rows(), None, work)?;
         scores
             .into_pyarray(py)
             .reshape([rows.n_rows(), self.0.n_classes()])
@@ -150,8 +145,8 @@ impl PyOaa {
     }
 
     #[getter]
-    fn params_json(&self) -> String {
-        self.0.params().to_json()
+    fn params_json(&self) -> PyResult<String> {
+        super::to_json(self.0.params())
     }
 
     /// The model as the bytes of a model file.
@@ -188,14 +183,15 @@ impl PyOaa {
         let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
         let run = |oaa: &mut Oaa, targets: Targets<'_>| {
             let batch = Batch::new(x.rows()?, targets, weights)?;
-            watched(py, progress, |control| work(oaa, &batch, control))
+            let n_rows = batch.rows.n_rows();
+            brief_or_watched(py, n_rows, progress, |control| work(oaa, &batch, control))
         };
         if self.0.is_multilabel() {
             let y = LabelSetsArg::take(y)?;
             let sets = y.label_sets(n_classes)?;
             return run(&mut self.0, Targets::Sets(sets));
         }
-        let y: PyReadonlyArray1<'_, u32> = y
+        let y: LabelsArg<'_> = y
             .extract()
             .map_err(|_| PyTypeError::new_err("y must be a uint32 array of one dimension"))?;
         let labels = Labels::new(y.as_slice()?, n_classes)?;
