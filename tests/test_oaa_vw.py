@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from xmtree import _core
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -5,12 +5,14 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from pathlib import Path
 
 import estimators
 import numpy as np
 import pytest
 import xmtree
 
+TESTS = Path(__file__).parent
 X, Y = estimators.sparse()
 
 
@@ -94,6 +96,41 @@ def test_progress_is_silent_without_a_terminal(name, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+BAR = """
+import estimators
+X, y = estimators.sparse()
+estimators.ALL["{name}"](verbose=1, n_passes=300).fit(X, y)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals there")
+@pytest.mark.parametrize("name", ["oaa", "lomtree-3"])
+def test_progress_on_a_terminal(name):
+    import fcntl
+    import os
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    code = BAR.format(name=name)
+    with subprocess.Popen([sys.executable, "-c", code], stderr=theirs, cwd=TESTS) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # how Linux says that the other end was closed
+            pass
+        assert process.wait(60) == 0
+    os.close(ours)
+    text = shown.decode()
+    assert "100%" in text
+    assert "ex/s" in text
+    assert "error 0." in text
+
+
 @pytest.fixture
 def interrupting(monkeypatch):
     """Progress that presses Ctrl-C once something was learned."""
@@ -151,7 +188,7 @@ def test_ctrl_c_stops_within_a_second(cls):
         capture_output=True,
         text=True,
         timeout=60,
-        cwd="tests",
+        cwd=TESTS,
         check=False,
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),

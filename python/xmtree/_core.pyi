@@ -136,50 +136,6 @@ class Oaa:
     @staticmethod
     def from_bytes(bytes: bytes) -> Oaa: ...
 
-_Batch = tuple[
-    NDArray[Any],
-    NDArray[np.int32],
-    NDArray[np.float32],
-    NDArray[Any],
-    NDArray[Any],
-    int,
-    int,
-    bool,
-]
-
-def load_svmlight(
-    path: str | os.PathLike[str],
-    zero_based: bool | None,
-    n_features: int | None,
-    multilabel: bool | None,
-) -> _Batch: ...
-def scan_svmlight(
-    path: str | os.PathLike[str],
-    zero_based: bool | None,
-    n_features: int | None,
-    multilabel: bool | None,
-) -> tuple[bool, int, bool]: ...
-def load_xmc(path: str | os.PathLike[str], multilabel: bool | None) -> _Batch: ...
-def xmc_is_multilabel(path: str | os.PathLike[str]) -> bool: ...
-def save_xmc(path: str | os.PathLike[str], x: Any, y: Any, n_labels: int) -> None: ...
-
-@final
-class SvmlightStream:
-    def __new__(
-        cls,
-        path: str | os.PathLike[str],
-        batch_size: int,
-        zero_based: bool,
-        n_features: int,
-        multilabel: bool,
-    ) -> Self: ...
-    def next(self) -> _Batch | None: ...
-
-@final
-class XmcStream:
-    def __new__(cls, path: str | os.PathLike[str], batch_size: int, multilabel: bool) -> Self: ...
-    def next(self) -> _Batch | None: ...
-
 def save_estimator(
     path: str | os.PathLike[str],
     meta: str,

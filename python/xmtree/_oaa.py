@@ -60,11 +60,12 @@ default="squared_hinge"
         Hash features into 2^n_bits columns, for streams whose feature space is
         not known or too large. From 1 to 31; by default features keep their own.
     learning_rate : float, optional
-        Step size. By default 1 for "pn" (where it has no unit), 0.5 for "nag"
-        and "adagrad", 0.1 for "sgd".
+        Step size. By default 0.5 for "nag" and "adagrad"; for "pn" (where it has
+        no unit) and "sgd" 5 with the losses "softmax" and "logistic", which
+        are never satisfied, and 1 with the others.
     average : bool or "auto", default="auto"
-        Predict with the average of the weights over the last pass. "auto": for
-        "pn" and "sgd", whose steps stay large.
+        Predict with the average of the weights over the last pass. "auto": yes,
+        but for "nag", which follows Vowpal Wabbit.
     l1, l2 : float, default=0.0
         With every example each weight moves towards 0 by l1 times, and shrinks
         by the share of l2 times, the step size. 0 because averaging, several

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     )
     demo.write_report(options.output, results, scaled)
     print()
-    for sentence in demo.findings(results):
+    for sentence in demo.findings(results) + demo.scaling_findings(scaled):
         print(sentence)
     print(f"\nPlots are in {options.output}")
     return 0

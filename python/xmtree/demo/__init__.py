@@ -3,7 +3,7 @@
 from xmtree.demo.contenders import CONTENDERS, DATA_SETS, DataSet
 from xmtree.demo.measure import Result, Scaling, measure, scaling
 from xmtree.demo.report import write_report
-from xmtree.demo.table import findings, header, line
+from xmtree.demo.table import findings, header, line, scaling_findings
 
 __all__ = [
     "CONTENDERS",
@@ -16,5 +16,6 @@ __all__ = [
     "line",
     "measure",
     "scaling",
+    "scaling_findings",
     "write_report",
 ]

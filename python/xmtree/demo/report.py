@@ -15,7 +15,7 @@ import xmtree
 from xmtree.demo.charts import Bar, Curve, Point, bars, columns, curves, scatter
 from xmtree.demo.contenders import DataSet
 from xmtree.demo.measure import Result, Scaling
-from xmtree.demo.table import findings, megabytes, quality
+from xmtree.demo.table import findings, megabytes, quality, scaling_findings
 
 
 def write_report(path: str | Path, results: list[Result], scaled: list[Scaling]) -> None:
@@ -25,7 +25,8 @@ def write_report(path: str | Path, results: list[Result], scaled: list[Scaling])
 
 def _page(results: list[Result], scaled: list[Scaling]) -> str:
     style = (files("xmtree.demo") / "style.css").read_text(encoding="utf-8")
-    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in findings(results))
+    told_all = findings(results) + scaling_findings(scaled)
+    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in told_all)
     parts = [
         "<h1>Logarithmic-time trees against one-against-all</h1>",
         '<p class="soft">Every learner with its defaults, trained on one thread on the data '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from xmtree.demo.measure import Result
+from xmtree.demo.measure import Result, Scaling
 
 _WIDTHS = (12, 14, 21, 10, 16, 10)
 
@@ -64,6 +64,43 @@ def findings(results: list[Result]) -> list[str]:
                 f"{100 * tree.error:.1f} against {100 * base.error:.1f} % error."
             )
     return told
+
+
+def scaling_findings(scaled: list[Scaling]) -> list[str]:
+    """From how many classes on each tree is ahead, as far as this run went."""
+    told = []
+    baselines = [curve for curve in scaled if curve.contender.family == "oaa"]
+    for base in baselines:
+        for tree in scaled:
+            shared = [k for k in base.n_classes if k in tree.n_classes]
+            if tree.contender.family != "tree" or not shared:
+                continue
+            predict = _ahead_from(shared, base.predict_us, tree.predict_us)
+            fit = _ahead_from(shared, base.fit_us, tree.fit_us)
+            last = len(shared) - 1
+            told.append(
+                f"synthetic, 20 features per row: {tree.contender.name} is ahead of "
+                f"{base.contender.name} {predict} in prediction and {fit} in training; "
+                f"at {shared[-1]} classes {_ratio(base.predict_us[last], tree.predict_us[last])} "
+                f"and {_ratio(base.fit_us[last], tree.fit_us[last])}."
+            )
+    return told
+
+
+def _ahead_from(n_classes: list[int], base: list[float], tree: list[float]) -> str:
+    """The smallest number of classes from which on the tree took less time."""
+    ahead = None
+    for k, one, other in reversed(list(zip(n_classes, base, tree, strict=False))):
+        if other >= one:
+            break
+        ahead = k
+    return f"from {ahead} classes on" if ahead else f"nowhere up to {n_classes[-1]} classes"
+
+
+def _ratio(base: float, tree: float) -> str:
+    return (
+        f"{base / tree:.1f} times as fast" if tree <= base else f"{tree / base:.1f} times as slow"
+    )
 
 
 def _speeds(tree: Result, base: Result) -> str:

@@ -1,0 +1,47 @@
+"""What the README and the docstrings show works as shown."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+import xmtree
+from xmtree.cli import main
+from xmtree.datasets import save_xmc
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_readme_python(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert float(re.search(r"error ([\d.]+)", out)[1]) < 0.15
+    assert "[['red', 'round'], ['green'], []]" in out
+
+
+def test_readme_command_lines(tmp_path, monkeypatch):
+    """Those that do not need a shell."""
+    import estimators
+
+    monkeypatch.chdir(tmp_path)
+    X, y = estimators.sparse()
+    for name in ("train.txt.xz", "test.txt.xz"):  # the suffix does not count
+        save_xmc(name, X, y)
+    lines = re.findall(r"^    xmtree (.*)$", README.read_text(encoding="utf-8"), flags=re.M)
+    assert len(lines) == 4
+    for line in lines:
+        assert main(line.split()) == 0
+
+
+@pytest.mark.parametrize(
+    "module",
+    [m.name for m in pkgutil.walk_packages(xmtree.__path__, "xmtree.") if "__main__" not in m.name],
+)
+def test_docstrings(module):
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
