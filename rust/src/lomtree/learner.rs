@@ -202,7 +202,7 @@ impl Online for Tree {
                 if self.streaming {
                     self.preparation.observe(&batch.rows, i, &mut scratch);
                 }
-                self.preparation.read(&batch.rows, i, &mut example.row);
+                example.read(&self.preparation, &batch.rows, i);
                 let importance = batch.weight(i);
                 self.regressors.prepare(&mut example, importance);
                 let label = labels[i];

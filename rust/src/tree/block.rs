@@ -30,6 +30,10 @@ const SPARSE: usize = usize::MAX;
 
 impl Block {
     /// Replaces the block by the rows `which`, for weights of `width` columns.
+    ///
+    /// # Panics
+    ///
+    /// If `preparation` makes columns that are not below `width`.
     pub fn fill(
         &mut self,
         preparation: &Preparation,
@@ -47,6 +51,7 @@ impl Block {
         for i in which {
             preparation.read(rows, i, &mut self.row);
             let RowBuffer { columns, values } = &self.row;
+            assert!(columns.iter().all(|&column| (column as usize) < width));
             if columns.len() * DENSE_SHARE >= width {
                 let from = self.full.len();
                 self.full_at.push(from);
@@ -75,12 +80,19 @@ impl Block {
     }
 
     /// Product of row `i` with weights in a full row.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many weights as the block is wide.
     #[inline]
     pub fn dot_row(&self, i: usize, weights: &[f32]) -> f32 {
+        assert_eq!(weights.len(), self.width);
         match self.full_at[i] {
             SPARSE => {
                 let span = self.starts[i]..self.starts[i + 1];
-                sparse_dot(&self.columns[span.clone()], &self.values[span], weights)
+                let (columns, values) = (&self.columns[span.clone()], &self.values[span]);
+                // SAFETY: `fill` has compared all columns with `width`.
+                unsafe { sparse_dot(columns, values, weights) }
             }
             from => dot(&self.full[from..from + self.width], weights),
         }

@@ -4,7 +4,7 @@
 //! memory and not a cache miss per feature.
 
 use super::{lookup, Slot, Weights};
-use crate::data::RowBuffer;
+use crate::data::{Preparation, RowBuffer, Rows};
 use crate::linear::{Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
 use crate::simd::{axpy, dot, sparse_dot, LANES};
 
@@ -19,7 +19,9 @@ const DENSE_SHARE: usize = 16;
 #[derive(Debug, Default, Clone)]
 pub struct PathExample {
     /// The non-zeros, the constant last.
-    pub row: RowBuffer,
+    row: RowBuffer,
+    /// All columns are below this; 0 until that was looked at.
+    width: usize,
     /// Step direction per non-zero, if the optimiser has one for all nodes.
     direction: Vec<f32>,
     /// Product of example and direction.
@@ -33,8 +35,20 @@ pub struct PathExample {
 }
 
 impl PathExample {
-    /// Call after `row` was filled: decides on the form.
-    pub fn settle(&mut self, width: usize) {
+    /// Replaces the example by row `i`, prepared.
+    pub fn read(&mut self, preparation: &Preparation, rows: &Rows<'_>, i: usize) {
+        self.width = 0;
+        preparation.read(rows, i, &mut self.row);
+    }
+
+    /// Checks the columns and decides on the form.
+    fn settle(&mut self, width: usize) {
+        assert!(self
+            .row
+            .columns
+            .iter()
+            .all(|&column| (column as usize) < width));
+        self.width = width;
         self.is_spread = self.row.columns.len() * DENSE_SHARE >= width;
         if self.is_spread {
             spread(&self.row.columns, &self.row.values, width, &mut self.spread);
@@ -67,12 +81,19 @@ impl PathExample {
     }
 
     /// Product with weights in a full row.
+    ///
+    /// # Panics
+    ///
+    /// If the row is shorter than the example is wide, or its form not settled.
     #[inline]
     pub fn dot_row(&self, row: &[f32]) -> f32 {
         if self.is_spread {
             return dot(&self.spread, row);
         }
-        sparse_dot(&self.row.columns, &self.row.values, row)
+        assert!(row.len() >= self.width && self.width > 0);
+        // SAFETY: `settle` has compared all columns with `width`, and `read`,
+        // which alone changes them, takes that back.
+        unsafe { sparse_dot(&self.row.columns, &self.row.values, row) }
     }
 
     /// Product with weights in the slots of a table.
