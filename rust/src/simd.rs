@@ -164,6 +164,24 @@ dispatched! {
     }
 }
 
+/// Sum over the entries of a sparse row of value times weight of its column.
+/// In four sums side by side, and kept out of line, where they stay in registers.
+#[inline(never)]
+pub(crate) fn sparse_dot(columns: &[u32], values: &[f32], weights: &[f32]) -> f32 {
+    let (columns, last_columns) = columns.as_chunks::<4>();
+    let (values, last_values) = values.as_chunks::<4>();
+    let mut sums = [0.0f32; 4];
+    for (columns, values) in columns.iter().zip(values) {
+        for i in 0..4 {
+            sums[i] += weights[columns[i] as usize] * values[i];
+        }
+    }
+    for (i, (&column, &x)) in last_columns.iter().zip(last_values).enumerate() {
+        sums[i] += weights[column as usize] * x;
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,24 +3,22 @@
 //!
 //! A single tree is a forest of one: this is what the outside sees.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
-use super::{FrozenTree, Params, Report, Tree};
+use super::{FrozenTree, Groups, Params, Report, Tree};
 use crate::control::Control;
-use crate::data::{Preparation, RowBuffer, Rows};
+use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::passes::{Batch, Online};
 use crate::progressive::Mistakes;
 use crate::threads::with_threads;
 use crate::topk::TopK;
-use crate::tree::PathExample;
-
-/// Rows that one thread predicts at a time.
-const BLOCK: usize = 256;
+use crate::tree::Block;
 
 /// `LOMtree` as it is used: one tree or several.
 #[derive(Debug, Clone)]
@@ -165,20 +163,20 @@ impl Forest {
             return Ok((labels, scores));
         }
         let blocks = labels
-            .chunks_mut(BLOCK * k)
-            .zip(scores.chunks_mut(BLOCK * k));
+            .chunks_mut(FrozenTree::BLOCK * k)
+            .zip(scores.chunks_mut(FrozenTree::BLOCK * k));
         self.in_blocks(
             rows,
             n_threads,
             control,
             blocks,
-            |walker, from, (labels, scores)| {
+            |walker, (labels, scores)| {
                 let mut top = TopK::new(k);
                 for (i, (labels, scores)) in
                     labels.chunks_mut(k).zip(scores.chunks_mut(k)).enumerate()
                 {
                     top.clear();
-                    walker.distribution(rows, from + i, |label, share| top.push(label, share));
+                    walker.distribution(i, |label, share| top.push(label, share));
                     top.write(labels, scores);
                 }
             },
@@ -197,11 +195,11 @@ impl Forest {
     ) -> Result<Vec<f32>> {
         self.check_columns(rows)?;
         let mut shares = vec![0.0f32; rows.n_rows() * self.n_classes];
-        let blocks = shares.chunks_mut(BLOCK * self.n_classes);
-        self.in_blocks(rows, n_threads, control, blocks, |walker, from, block| {
+        let blocks = shares.chunks_mut(FrozenTree::BLOCK * self.n_classes);
+        self.in_blocks(rows, n_threads, control, blocks, |walker, block| {
             for (i, row) in block.chunks_mut(self.n_classes).enumerate() {
                 let mut sum = 0.0;
-                walker.distribution(rows, from + i, |label, share| {
+                walker.distribution(i, |label, share| {
                     row[label as usize] = share;
                     sum += share;
                 });
@@ -211,22 +209,24 @@ impl Forest {
         Ok(shares)
     }
 
-    /// Hands each block of output to `fill`, with the number of its first row
-    /// and a walker of its own.
+    /// Hands each block of output to `fill`, with a walker that knows the leaves
+    /// of the block's rows.
     fn in_blocks<B: Send>(
         &self,
         rows: &Rows<'_>,
         n_threads: usize,
         control: &Control,
         blocks: impl Iterator<Item = B>,
-        fill: impl Fn(&mut Walker<'_>, usize, B) + Sync,
+        fill: impl Fn(&mut Walker<'_>, B) + Sync,
     ) -> Result<()> {
         control.set_total(rows.n_rows() as u64);
         let new_walker = || Walker::new(self);
         let one = |walker: &mut Walker<'_>, (number, block): (usize, B)| {
             control.check()?;
-            fill(walker, number * BLOCK, block);
-            control.tick(BLOCK)
+            let from = number * FrozenTree::BLOCK;
+            walker.walk(rows, from..rows.n_rows().min(from + FrozenTree::BLOCK));
+            fill(walker, block);
+            control.tick(FrozenTree::BLOCK)
         };
         let blocks: Vec<(usize, B)> = blocks.enumerate().collect();
         with_threads(n_threads, |parallel| {
@@ -304,10 +304,13 @@ fn each(
 /// One thread's way through the trees.
 struct Walker<'a> {
     trees: &'a [FrozenTree],
-    preparation: &'a [Tree],
+    learners: &'a [Tree],
     /// Trees of a fitted forest scale alike; those of a stream each their own way.
     alike: bool,
-    example: PathExample,
+    block: Block,
+    groups: Groups,
+    /// Per tree, the leaf of each row of the block.
+    leaves: Vec<Vec<u32>>,
     /// Sum of shares per class, zero but for `touched`.
     sums: Vec<f32>,
     touched: Vec<u32>,
@@ -315,37 +318,48 @@ struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     fn new(forest: &'a Forest) -> Self {
-        let trees = &forest.trees;
-        let many = trees.len() > 1;
+        let learners = &forest.trees;
+        let many = learners.len() > 1;
         Self {
             trees: forest.frozen(),
-            preparation: trees,
-            alike: trees
+            learners,
+            alike: learners
                 .windows(2)
                 .all(|pair| pair[0].preparation == pair[1].preparation),
-            example: PathExample::default(),
+            block: Block::default(),
+            groups: Groups::default(),
+            leaves: vec![Vec::new(); learners.len()],
             sums: vec![0.0; if many { forest.n_classes } else { 0 }],
             touched: Vec::new(),
         }
     }
 
-    /// Calls `visit` with each label that has a share and its mean share.
-    fn distribution(&mut self, rows: &Rows<'_>, i: usize, mut visit: impl FnMut(u32, f32)) {
-        let trees = self.trees;
-        if let [tree] = trees {
-            self.read(rows, i, 0);
-            let (labels, shares) = tree.shares(tree.leaf(&self.example));
+    /// Finds the leaves of some rows in all trees.
+    fn walk(&mut self, rows: &Rows<'_>, which: Range<usize>) {
+        for (number, (tree, leaves)) in self.trees.iter().zip(&mut self.leaves).enumerate() {
+            if number == 0 || !self.alike {
+                let preparation = &self.learners[number].preparation;
+                self.block
+                    .fill(preparation, rows, which.clone(), tree.width());
+            }
+            leaves.resize(which.len(), 0);
+            tree.route(&self.block, &mut self.groups, leaves);
+        }
+    }
+
+    /// Calls `visit` with each label that has a share at row `i` of the block
+    /// and its mean share.
+    fn distribution(&mut self, i: usize, mut visit: impl FnMut(u32, f32)) {
+        if let [tree] = self.trees {
+            let (labels, shares) = tree.shares(self.leaves[0][i]);
             labels
                 .iter()
                 .zip(shares)
                 .for_each(|(&label, &share)| visit(label, share));
             return;
         }
-        for (number, tree) in trees.iter().enumerate() {
-            if number == 0 || !self.alike {
-                self.read(rows, i, number);
-            }
-            let (labels, shares) = tree.shares(tree.leaf(&self.example));
+        for (tree, leaves) in self.trees.iter().zip(&self.leaves) {
+            let (labels, shares) = tree.shares(leaves[i]);
             for (&label, &share) in labels.iter().zip(shares) {
                 let sum = &mut self.sums[label as usize];
                 if *sum == 0.0 {
@@ -354,18 +368,12 @@ impl<'a> Walker<'a> {
                 *sum += share;
             }
         }
-        let scale = (trees.len() as f32).recip();
+        let scale = (self.trees.len() as f32).recip();
         for label in self.touched.drain(..) {
             visit(
                 label,
                 std::mem::take(&mut self.sums[label as usize]) * scale,
             );
         }
-    }
-
-    fn read(&mut self, rows: &Rows<'_>, i: usize, tree: usize) {
-        let row: &mut RowBuffer = &mut self.example.row;
-        self.preparation[tree].preparation.read(rows, i, row);
-        self.example.settle(self.trees[tree].width());
     }
 }

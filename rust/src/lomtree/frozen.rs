@@ -3,12 +3,25 @@
 
 use super::{Arena, Tree};
 use crate::linear::Span;
-use crate::tree::{PathExample, Slot, Weights};
+use crate::simd::prefetch;
+use crate::tree::{Block, Slot, Weights};
 
 /// At most so many labels are kept per leaf: a leaf that the budget kept from
 /// splitting may have seen any number of them, and an answer must not cost
 /// O(K).
 const MOST_LABELS: usize = 64;
+
+/// How many groups ahead a node's weights are asked for.
+const AHEAD: usize = 2;
+
+/// What [`FrozenTree::route`] works in: rows ordered by the node they are at,
+/// and for each node of a level which of them.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    rows: Vec<u32>,
+    level: Vec<(u32, usize, usize)>,
+    below: Vec<(u32, usize, usize)>,
+}
 
 /// A tree that no longer learns.
 #[derive(Debug, Clone, Default)]
@@ -118,6 +131,10 @@ fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec
 }
 
 impl FrozenTree {
+    /// Rows to send down at once: enough that the upper nodes are shared by
+    /// many, few enough to stay in the cache.
+    pub const BLOCK: usize = 2048;
+
     fn push_leaf(&mut self, shares: Vec<(u32, f32)>) {
         self.steps.push(Step {
             next: self.starts.len() as u32 - 1,
@@ -152,25 +169,75 @@ impl FrozenTree {
         });
     }
 
-    /// Padded number of columns, for [`PathExample::settle`].
+    /// Padded number of columns, for [`Block::fill`].
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Number of the leaf that `example` ends in.
-    #[inline]
-    pub fn leaf(&self, example: &PathExample) -> u32 {
-        let mut at = 0;
-        loop {
-            let step = self.steps[at];
-            let score = match step.weights {
-                Place::Leaf => return step.next,
-                Place::Row(from) => example.dot_row(&self.rows[from..from + self.width]),
-                Place::Table { from, capacity } => {
-                    example.dot_slots(&self.slots[from..from + capacity as usize])
+    /// Sends all rows of `block` down together and writes the number of the
+    /// leaf that each ends in.
+    pub fn route(&self, block: &Block, scratch: &mut Groups, leaves: &mut [u32]) {
+        let Groups { rows, level, below } = scratch;
+        rows.clear();
+        rows.extend(0..block.len() as u32);
+        level.clear();
+        level.push((0, 0, block.len()));
+        while !level.is_empty() {
+            below.clear();
+            for (at, &(node, from, to)) in level.iter().enumerate() {
+                if let Some(&(ahead, ..)) = level.get(at + AHEAD) {
+                    self.prefetch(ahead);
                 }
-            };
-            at = step.next as usize + usize::from(self.span.clamp(score) >= 0.0);
+                let step = self.steps[node as usize];
+                let middle = match step.weights {
+                    Place::Leaf => {
+                        for &row in &rows[from..to] {
+                            leaves[row as usize] = step.next;
+                        }
+                        continue;
+                    }
+                    Place::Row(at) => {
+                        let weights = &self.rows[at..at + self.width];
+                        self.divide(&mut rows[from..to], |i| block.dot_row(i, weights))
+                    }
+                    Place::Table { from: at, capacity } => {
+                        let slots = &self.slots[at..at + capacity as usize];
+                        self.divide(&mut rows[from..to], |i| block.dot_slots(i, slots))
+                    }
+                };
+                let middle = from + middle;
+                for (node, from, to) in [(step.next, from, middle), (step.next + 1, middle, to)] {
+                    if from < to {
+                        below.push((node, from, to));
+                    }
+                }
+            }
+            std::mem::swap(level, below);
+        }
+    }
+
+    /// Brings the rows that go left to the front and returns how many they are.
+    fn divide(&self, rows: &mut [u32], score: impl Fn(usize) -> f32) -> usize {
+        let (mut left, mut right) = (0, rows.len());
+        while left < right {
+            if self.span.clamp(score(rows[left] as usize)) < 0.0 {
+                left += 1;
+            } else {
+                right -= 1;
+                rows.swap(left, right);
+            }
+        }
+        left
+    }
+
+    fn prefetch(&self, node: u32) {
+        /// Floats in a cache line.
+        const LINE: usize = 16;
+        if let Place::Row(at) = self.steps[node as usize].weights {
+            self.rows[at..at + self.width]
+                .iter()
+                .step_by(LINE)
+                .for_each(prefetch);
         }
     }
 

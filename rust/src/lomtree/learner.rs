@@ -1,13 +1,13 @@
 //! Algorithm 1 of the paper: one tree learns, example by example.
 
-use super::{Arena, Params};
+use super::{Arena, FrozenTree, Groups, Params};
 use crate::control::Control;
 use crate::data::{Preparation, RowBuffer, Rows};
 use crate::error::Result;
 use crate::linear::Span;
 use crate::passes::{Batch, Online};
 use crate::progressive::Mistakes;
-use crate::tree::{NodeId, PathExample, Regressors};
+use crate::tree::{Block, NodeId, PathExample, Regressors};
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
@@ -220,19 +220,23 @@ impl Online for Tree {
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
         let labels = batch.one_label_each("LOMtree")?.as_slice();
         let frozen = self.freeze();
-        let mut example = PathExample::default();
+        let (mut block, mut groups) = (Block::default(), Groups::default());
+        let mut leaves = Vec::new();
         let (mut all, mut wrong) = (0.0, 0.0);
-        for &i in held_out {
-            let i = i as usize;
-            self.preparation.read(&batch.rows, i, &mut example.row);
-            example.settle(frozen.width());
-            let weight = f64::from(batch.weight(i));
-            all += weight;
-            if frozen.answer(frozen.leaf(&example)) != labels[i] {
-                wrong += weight;
+        for rows in held_out.chunks(FrozenTree::BLOCK) {
+            let which = rows.iter().map(|&i| i as usize);
+            block.fill(&self.preparation, &batch.rows, which, frozen.width());
+            leaves.resize(rows.len(), 0);
+            frozen.route(&block, &mut groups, &mut leaves);
+            for (&i, &leaf) in rows.iter().zip(&leaves) {
+                let weight = f64::from(batch.weight(i as usize));
+                all += weight;
+                if frozen.answer(leaf) != labels[i as usize] {
+                    wrong += weight;
+                }
             }
+            control.check()?;
         }
-        control.check()?;
         Ok(wrong / all)
     }
 }

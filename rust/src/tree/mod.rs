@@ -1,11 +1,13 @@
 //! What the online trees share: node numbers, hash tables of a node's own
 //! labels or weights, and the regressors along a path.
 
+mod block;
 mod path;
 mod persist;
 mod table;
 mod weights;
 
+pub use block::Block;
 pub use path::{padded, PathExample, Regressors, Scores};
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;

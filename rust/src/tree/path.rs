@@ -6,7 +6,7 @@
 use super::{lookup, Slot, Weights};
 use crate::data::RowBuffer;
 use crate::linear::{Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
-use crate::simd::{axpy, dot, LANES};
+use crate::simd::{axpy, dot, sparse_dot, LANES};
 
 /// An example of which at least one column in so many is filled is cheaper as a
 /// full row: whole registers against one value at a time.
@@ -72,7 +72,7 @@ impl PathExample {
         if self.is_spread {
             return dot(&self.spread, row);
         }
-        sparse_dot(&self.row, row)
+        sparse_dot(&self.row.columns, &self.row.values, row)
     }
 
     /// Product with weights in the slots of a table.
@@ -104,23 +104,6 @@ impl PathExample {
             }
         }
     }
-}
-
-/// In four sums side by side, and kept out of line, where they stay in registers.
-#[inline(never)]
-fn sparse_dot(example: &RowBuffer, weights: &[f32]) -> f32 {
-    let (columns, last_columns) = example.columns.as_chunks::<4>();
-    let (values, last_values) = example.values.as_chunks::<4>();
-    let mut sums = [0.0f32; 4];
-    for (columns, values) in columns.iter().zip(values) {
-        for i in 0..4 {
-            sums[i] += weights[columns[i] as usize] * values[i];
-        }
-    }
-    for (i, (&column, &x)) in last_columns.iter().zip(last_values).enumerate() {
-        sums[i] += weights[column as usize] * x;
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 fn spread(columns: &[u32], values: &[f32], width: usize, into: &mut Vec<f32>) {

@@ -1,0 +1,101 @@
+//! Examples side by side, for prediction in batches.
+//!
+//! Walking one example at a time, a tree's weights come from afar at every
+//! node. Sent down together, the examples at a node share its weights, and the
+//! examples themselves, kept as non-zeros, are a fraction of their size.
+
+use super::{lookup, Slot};
+use crate::data::{Preparation, RowBuffer, Rows};
+use crate::simd::{dot, sparse_dot};
+
+/// An example of which at least one column in so many is filled is kept as a
+/// full row as well: then whole registers are cheaper than single values.
+const DENSE_SHARE: usize = 4;
+
+/// Some prepared rows. How a row is kept, and with it the last bit of its
+/// products, depends on the row alone and not on its neighbours.
+#[derive(Debug, Clone, Default)]
+pub struct Block {
+    width: usize,
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+    /// Where a row lies in `full`, or `SPARSE`.
+    full_at: Vec<usize>,
+    full: Vec<f32>,
+    row: RowBuffer,
+}
+
+const SPARSE: usize = usize::MAX;
+
+impl Block {
+    /// Replaces the block by the rows `which`, for weights of `width` columns.
+    pub fn fill(
+        &mut self,
+        preparation: &Preparation,
+        rows: &Rows<'_>,
+        which: impl Iterator<Item = usize>,
+        width: usize,
+    ) {
+        self.width = width;
+        self.starts.clear();
+        self.starts.push(0);
+        self.columns.clear();
+        self.values.clear();
+        self.full_at.clear();
+        self.full.clear();
+        for i in which {
+            preparation.read(rows, i, &mut self.row);
+            let RowBuffer { columns, values } = &self.row;
+            if columns.len() * DENSE_SHARE >= width {
+                let from = self.full.len();
+                self.full_at.push(from);
+                self.full.resize(from + width, 0.0);
+                for (&column, &value) in columns.iter().zip(values) {
+                    // Hashed columns may meet.
+                    self.full[from + column as usize] += value;
+                }
+            } else {
+                self.full_at.push(SPARSE);
+            }
+            self.columns.extend_from_slice(columns);
+            self.values.extend_from_slice(values);
+            self.starts.push(self.columns.len());
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.full_at.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.full_at.is_empty()
+    }
+
+    /// Product of row `i` with weights in a full row.
+    #[inline]
+    pub fn dot_row(&self, i: usize, weights: &[f32]) -> f32 {
+        match self.full_at[i] {
+            SPARSE => {
+                let span = self.starts[i]..self.starts[i + 1];
+                sparse_dot(&self.columns[span.clone()], &self.values[span], weights)
+            }
+            from => dot(&self.full[from..from + self.width], weights),
+        }
+    }
+
+    /// Product of row `i` with weights in the slots of a table.
+    #[inline]
+    pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
+        let span = self.starts[i]..self.starts[i + 1];
+        let mut sum = 0.0;
+        for (&column, &x) in self.columns[span.clone()].iter().zip(&self.values[span]) {
+            if let Some(w) = lookup(slots, column) {
+                sum += w * x;
+            }
+        }
+        sum
+    }
+}
