@@ -43,10 +43,10 @@ pub(super) fn save_estimator(
 
 /// Reads what [`save_estimator`] wrote: metadata, arrays and the core model's bytes.
 #[pyfunction]
-pub(super) fn load_estimator<'py>(
-    py: Python<'py>,
+pub(super) fn load_estimator(
+    py: Python<'_>,
     path: PathBuf,
-) -> PyResult<(String, Bound<'py, PyDict>, Bound<'py, PyBytes>)> {
+) -> PyResult<(String, Bound<'_, PyDict>, Bound<'_, PyBytes>)> {
     let (meta, arrays, model) = watched(py, None, move |_| {
         let mut bundle = Bundle::read(&path)?;
         bundle.expect_kind(KIND)?;
