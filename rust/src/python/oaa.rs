@@ -45,6 +45,7 @@ impl PyOaa {
             py,
             (X, y, sample_weight),
             progress,
+            self.0.params().n_passes as usize,
             |oaa, batch, control| oaa.fit(batch, n_threads, control),
         )
     }
@@ -64,6 +65,7 @@ impl PyOaa {
             py,
             (X, y, sample_weight),
             progress,
+            1,
             |oaa, batch, control| oaa.partial_fit(batch, n_threads, control),
         )
     }
@@ -84,6 +86,7 @@ impl PyOaa {
             py,
             (X, y, sample_weight),
             progress,
+            1,
             |oaa, batch, control| oaa.learn_predict(batch, n_threads, control),
         )?;
         Ok(predicted.into_pyarray(py).into_any())
@@ -101,7 +104,8 @@ impl PyOaa {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
         let work = |control: &Control| self.0.predict_topk(&rows, k, n_threads, control);
-        let (labels, scores) = brief_or_watched(py, rows.n_rows(), None, work)?;
+        let effort = effort(rows.n_rows(), self.0.n_classes());
+        let (labels, scores) = brief_or_watched(py, effort, None, work)?;
         let shape = [rows.n_rows(), k];
         let labels = labels.into_pyarray(py).reshape(shape)?;
         Ok((labels, scores.into_pyarray(py).reshape(shape)?))
@@ -118,7 +122,8 @@ impl PyOaa {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
         let work = |control: &Control| self.0.decision_function(&rows, n_threads, control);
-        let scores = brief_or_watched(py, rows.n_rows(), None, work)?;
+        let effort = effort(rows.n_rows(), self.0.n_classes());
+        let scores = brief_or_watched(py, effort, None, work)?;
         scores
             .into_pyarray(py)
             .reshape([rows.n_rows(), self.0.n_classes()])
@@ -176,6 +181,7 @@ impl PyOaa {
         py: Python<'_>,
         (x, y, weights): (&Bound<'_, PyAny>, &Bound<'_, PyAny>, Weights<'_>),
         progress: Progress<'_, '_>,
+        passes: usize,
         work: impl FnOnce(&mut Oaa, &Batch<'_>, &Control) -> Result<T> + Send,
     ) -> PyResult<T> {
         let n_classes = self.0.n_classes();
@@ -183,8 +189,8 @@ impl PyOaa {
         let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
         let run = |oaa: &mut Oaa, targets: Targets<'_>| {
             let batch = Batch::new(x.rows()?, targets, weights)?;
-            let n_rows = batch.rows.n_rows();
-            brief_or_watched(py, n_rows, progress, |control| work(oaa, &batch, control))
+            let effort = effort(batch.rows.n_rows(), n_classes).saturating_mul(passes);
+            brief_or_watched(py, effort, progress, |control| work(oaa, &batch, control))
         };
         if self.0.is_multilabel() {
             let y = LabelSetsArg::take(y)?;
@@ -197,4 +203,10 @@ impl PyOaa {
         let labels = Labels::new(y.as_slice()?, n_classes)?;
         run(&mut self.0, Targets::One(labels))
     }
+}
+
+/// Rows of an ordinary problem that cost as much as `n_rows` of this one: time
+/// grows with the classes, and Ctrl-C must not wait for them.
+fn effort(n_rows: usize, n_classes: usize) -> usize {
+    n_rows.saturating_mul(1 + n_classes / 1024)
 }
