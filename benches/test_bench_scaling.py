@@ -1,0 +1,99 @@
+"""Time per example against the number of classes.
+
+    pytest benches/test_bench_scaling.py
+
+The same number of non-zeros and features for every K. LOMtree's time should grow
+like log K, one-against-all's like K; the K from which the tree is the faster one is
+read off where the two lines cross. Times are of the second half of the examples,
+when the tree has grown.
+"""
+
+import statistics
+import time
+
+import numpy as np
+import pytest
+from xmtree import LOMTreeClassifier, OAAClassifier
+from xmtree.datasets import make_xmc
+
+N_FEATURES, NNZ = 4096, 30
+KS = [2**p for p in range(6, 18)]
+#: One-against-all is measured as far as its weights fit comfortably.
+MOST_OAA = 2**13
+N_TREE = 200_000
+SECONDS: dict[str, dict[int, tuple[float, float]]] = {"lomtree": {}, "oaa": {}}
+
+
+def problem(n_classes, n):
+    X, y = make_xmc(n, N_FEATURES, n_classes, nnz=NNZ, exponent=0.0, random_state=n_classes)
+    return X, y
+
+
+def measure(model, X, y, n_classes):
+    """Seconds per example in training and in prediction."""
+    half = len(y) // 2
+    model.partial_fit(X[:half], y[:half], classes=np.arange(n_classes))
+    rest, labels = X[half:], y[half:]
+    start = time.perf_counter()
+    model.partial_fit(rest, labels)
+    train = (time.perf_counter() - start) / len(labels)
+    model.predict(rest[:1])
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        model.predict(rest)
+        times.append((time.perf_counter() - start) / len(labels))
+    return train, statistics.median(times)
+
+
+@pytest.mark.parametrize("n_classes", KS)
+def test_lomtree(benchmark, n_classes):
+    X, y = problem(n_classes, N_TREE)
+
+    def run():
+        SECONDS["lomtree"][n_classes] = measure(LOMTreeClassifier(), X, y, n_classes)
+
+    benchmark.pedantic(run, rounds=1)
+
+
+@pytest.mark.parametrize("n_classes", [k for k in KS if k <= MOST_OAA])
+def test_oaa(benchmark, n_classes):
+    X, y = problem(n_classes, max(4_000, 4_000_000 // n_classes))
+
+    def run():
+        SECONDS["oaa"][n_classes] = measure(OAAClassifier(), X, y, n_classes)
+
+    benchmark.pedantic(run, rounds=1)
+
+
+def crossover(tree, oaa):
+    """The K at which the two curves meet, between measured points on log axes."""
+    ks = sorted(set(tree) & set(oaa))
+    gap = np.log([tree[k] / oaa[k] for k in ks])
+    if gap[0] <= 0:
+        return f"below {ks[0]}"
+    for i in range(1, len(ks)):
+        if gap[i] <= 0:
+            share = gap[i - 1] / (gap[i - 1] - gap[i])
+            return f"{2 ** (np.log2(ks[i - 1]) + share * np.log2(ks[i] / ks[i - 1])):.0f}"
+    return f"above {ks[-1]}"
+
+
+def test_slopes(benchmark, say):
+    benchmark.pedantic(lambda: None, rounds=1)
+    if not SECONDS["lomtree"] or not SECONDS["oaa"]:
+        pytest.skip("nothing was measured")
+    for column, what in enumerate(("training", "prediction")):
+        times = {name: {k: t[column] for k, t in SECONDS[name].items()} for name in SECONDS}
+        for name, series in times.items():
+            ks = np.array(sorted(series))
+            us = 1e6 * np.array([series[k] for k in ks])
+            say(
+                f"{name} {what}, us at K = "
+                + ", ".join(f"{k}: {t:.2f}" for k, t in zip(ks, us, strict=True))
+            )
+            power = np.polyfit(np.log(ks), np.log(us), 1)[0]
+            per_bit, base = np.polyfit(np.log2(ks), us, 1)
+            fit = f"{base:.2f} + {per_bit:.3f} log2 K us, " if name == "lomtree" else ""
+            say(f"{name} {what}: {fit}fitted power of K {power:.2f}")
+        say(f"LOMtree is faster in {what} from K = {crossover(times['lomtree'], times['oaa'])} on")
