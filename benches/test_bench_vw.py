@@ -25,7 +25,7 @@ SET = "omniglot"
 #: was aimed at, in training and in prediction)
 LEARNERS = {
     "oaa": ("--oaa {k} --loss_function logistic", 1, (25, 60), (12, 25)),
-    "lomtree": ("--log_multi {k}", 3, (3, 8), (5, 10)),
+    "lomtree": ("--log_multi {k}", 5, (3, 8), (5, 10)),
 }
 
 
@@ -82,8 +82,8 @@ def task(real, tmp_path_factory):
     }.items():
         write_vw(task.folder / f"{name}.txt", X, y)
         cache = task.folder / f"{name}.cache"
-        # A pass that learns nothing of use but leaves the examples in binary form.
-        vw("-d", task.folder / f"{name}.txt", "--oaa", 2, "--cache_file", cache, "-k", "--noop")
+        # A pass of the quick learner leaves the examples in binary form for both.
+        vw("-d", task.folder / f"{name}.txt", *options(task, "lomtree"), "--cache_file", cache)
     return task
 
 
