@@ -101,6 +101,23 @@ fn laned(
 }
 
 dispatched! {
+    /// Sum of squares.
+    pub(crate) fn sum_of_squares(x: &[f32]) -> f32 {
+        let mut lanes = [0.0f32; LANES];
+        let (x, rest) = x.as_chunks::<LANES>();
+        for x in x {
+            for lane in 0..LANES {
+                lanes[lane] += x[lane] * x[lane];
+            }
+        }
+        for (x, lane) in rest.iter().zip(&mut lanes) {
+            *lane += x * x;
+        }
+        fold(lanes)
+    }
+}
+
+dispatched! {
     /// Replaces each sum of squares by x over its square root, 0 where it is 0.
     /// Returns the sums of result * x and of x^2 / square.
     pub(crate) fn over_root(x: &[f32], squares: &mut [f32]) -> (f32, f32) {
@@ -226,6 +243,8 @@ mod tests {
         // Whole numbers: every order of summation is exact.
         let plain: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
         assert_eq!(dot(&a, &b).to_bits(), plain.to_bits());
+        let plain: f32 = a[..37].iter().map(|a| a * a).sum();
+        assert_eq!(sum_of_squares(&a[..37]).to_bits(), plain.to_bits());
         let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| b + 3.0 * a).collect();
         axpy(3.0, &a, &mut b);
         assert_eq!(b, expected);

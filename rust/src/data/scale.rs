@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RowBuffer, Rows};
 use crate::error::{Error, Result};
+use crate::simd::sum_of_squares;
 
 /// How examples are scaled, as the user asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -143,7 +144,7 @@ impl Preparation {
         match (&self.moments, self.scaling) {
             (Some(moments), _) => moments.standardise(example),
             (None, Scaling::Row) => {
-                let square: f32 = example.values.iter().map(|v| v * v).sum();
+                let square = sum_of_squares(&example.values);
                 // An empty row, or one whose squares vanish, stays as it is.
                 if square > f32::MIN_POSITIVE && square.is_finite() {
                     let scale = square.sqrt().recip();

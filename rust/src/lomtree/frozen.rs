@@ -19,6 +19,7 @@ const AHEAD: usize = 2;
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     rows: Vec<u32>,
+    spare: Vec<u32>,
     level: Vec<(u32, usize, usize)>,
     below: Vec<(u32, usize, usize)>,
 }
@@ -177,7 +178,12 @@ impl FrozenTree {
     /// Sends all rows of `block` down together and writes the number of the
     /// leaf that each ends in.
     pub fn route(&self, block: &Block, scratch: &mut Groups, leaves: &mut [u32]) {
-        let Groups { rows, level, below } = scratch;
+        let Groups {
+            rows,
+            spare,
+            level,
+            below,
+        } = scratch;
         rows.clear();
         rows.extend(0..block.len() as u32);
         level.clear();
@@ -198,11 +204,11 @@ impl FrozenTree {
                     }
                     Place::Row(at) => {
                         let weights = &self.rows[at..at + self.width];
-                        self.divide(&mut rows[from..to], |i| block.dot_row(i, weights))
+                        self.divide(&mut rows[from..to], spare, |i| block.dot_row(i, weights))
                     }
                     Place::Table { from: at, capacity } => {
                         let slots = &self.slots[at..at + capacity as usize];
-                        self.divide(&mut rows[from..to], |i| block.dot_slots(i, slots))
+                        self.divide(&mut rows[from..to], spare, |i| block.dot_slots(i, slots))
                     }
                 };
                 let middle = from + middle;
@@ -217,16 +223,27 @@ impl FrozenTree {
     }
 
     /// Brings the rows that go left to the front and returns how many they are.
-    fn divide(&self, rows: &mut [u32], score: impl Fn(usize) -> f32) -> usize {
-        let (mut left, mut right) = (0, rows.len());
-        while left < right {
-            if self.span.clamp(score(rows[left] as usize)) < 0.0 {
-                left += 1;
-            } else {
-                right -= 1;
-                rows.swap(left, right);
-            }
+    ///
+    /// Each row is written to both sides and one of them moves on: no branch
+    /// hangs on a score, so that the next row's product is under way before
+    /// this one's is known.
+    fn divide(
+        &self,
+        rows: &mut [u32],
+        spare: &mut Vec<u32>,
+        score: impl Fn(usize) -> f32,
+    ) -> usize {
+        spare.resize(rows.len(), 0);
+        let (mut left, mut right) = (0, 0);
+        for at in 0..rows.len() {
+            let row = rows[at];
+            let goes_left = self.span.clamp(score(row as usize)) < 0.0;
+            rows[left] = row;
+            spare[right] = row;
+            left += usize::from(goes_left);
+            right += usize::from(!goes_left);
         }
+        rows[left..].copy_from_slice(&spare[..right]);
         left
     }
 

@@ -51,7 +51,10 @@ impl Block {
         for i in which {
             preparation.read(rows, i, &mut self.row);
             let RowBuffer { columns, values } = &self.row;
-            assert!(columns.iter().all(|&column| (column as usize) < width));
+            let highest = columns
+                .iter()
+                .fold(0, |highest, &column| column.max(highest));
+            assert!((highest as usize) < width);
             if columns.len() * DENSE_SHARE >= width {
                 let from = self.full.len();
                 self.full_at.push(from);

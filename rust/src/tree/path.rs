@@ -43,11 +43,9 @@ impl PathExample {
 
     /// Checks the columns and decides on the form.
     fn settle(&mut self, width: usize) {
-        assert!(self
-            .row
-            .columns
-            .iter()
-            .all(|&column| (column as usize) < width));
+        let columns = self.row.columns.iter();
+        let highest = columns.fold(0, |highest, &column| column.max(highest));
+        assert!((highest as usize) < width);
         self.width = width;
         self.is_spread = self.row.columns.len() * DENSE_SHARE >= width;
         if self.is_spread {
