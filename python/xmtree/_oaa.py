@@ -32,9 +32,11 @@ class OAAClassifier(OnlineLearner):
 
     Each class has a regressor that is trained towards +1 on examples of the
     class and towards -1 on all others; the highest score wins. Training and
-    prediction take time proportional to the number of classes. Accurate and
-    hard to beat up to some thousands of classes; beyond, see
-    :class:`LOMTreeClassifier`.
+    prediction take time and memory proportional to the number of classes.
+    Accurate, and fast enough up to some thousands of classes; beyond, and
+    wherever time counts more than error, see :class:`LOMTreeClassifier`. A
+    class of which no example was learned is never predicted (except with the
+    optimizer "nag").
 
     Learns one label per row or sets of labels.
 
@@ -44,32 +46,41 @@ class OAAClassifier(OnlineLearner):
 default="squared_hinge"
         What is minimised. The first five treat every class for itself; "softmax"
         is the cross-entropy over all classes, which then learn jointly: better
-        on dense data of few features (letter: 24 instead of 29 % error), slower.
+        on dense data of few features (letter: 24 instead of 29 % error), slower,
+        and learned on one thread. Of label sets it predicts one label at most.
         The squared hinge was best or near-best on all text.
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
         Direction and length of a step. "pn" is a preconditioned, normalised
-        gradient that needs one float per weight and no square root per step;
-        "nag" is Vowpal Wabbit's default (normalised, adaptive, importance
-        aware), "adagrad" and "sgd" are what they are everywhere. "nag" and
-        "adagrad" do not go with "softmax".
+        gradient that needs one float per weight (two while averaging) and no
+        square root per weight; "nag" is Vowpal Wabbit's default (normalised,
+        adaptive, importance aware), "adagrad" and "sgd" are what they are
+        everywhere. "nag" and "adagrad" do not go with "softmax".
     scaling : {"auto", "none", "row", "standard"}, default="auto"
         What is done to the features first. "standard" gives each column mean 0
         and deviation 1, "row" each row length 1; "auto" takes "standard" where
-        more than half of the values are not 0, else "row".
+        more than half of the values are not 0, else "row" (and "row" with
+        ``n_bits``). It looks at the rows of ``fit`` or of the first
+        ``partial_fit``; in ``partial_fit`` means and deviations follow the stream.
     n_bits : int, optional
         Hash features into 2^n_bits columns, for streams whose feature space is
         not known or too large. From 1 to 31; by default features keep their own.
+        Not with the scaling "standard".
     learning_rate : float, optional
         Step size. By default 0.5 for "nag" and "adagrad"; for "pn" (where it has
         no unit) and "sgd" 5 with the losses "softmax" and "logistic", which
-        are never satisfied, and 1 with the others.
+        are never satisfied, and 1 with the others. With these two it falls in
+        ``fit`` with the square root of 1 + the passes done, and stays in
+        ``partial_fit``.
     average : bool or "auto", default="auto"
-        Predict with the average of the weights over the last pass. "auto": yes,
-        but for "nag", which follows Vowpal Wabbit.
+        Predict with an average of the weights in which those after example t
+        count for about t^4 [4]_: close to the average over the last of five
+        passes, and good for streams too. "auto": yes, but for "nag", which
+        follows Vowpal Wabbit.
     l1, l2 : float, default=0.0
         With every example each weight moves towards 0 by l1 times, and shrinks
-        by the share of l2 times, the step size. 0 because averaging, several
-        passes and the normalised step leave little to regularise.
+        by the share of l2 times, the step size; the constant's weight is left
+        alone. 0 because averaging, several passes and the normalised step leave
+        little to regularise.
     n_negatives : int, optional
         Learn only this many classes that an example does not belong to, chosen
         at random, each with the weight K / n_negatives. By default all of them.
@@ -100,7 +111,9 @@ default="squared_hinge"
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where X was a data frame.
     progressive_loss_ : float
-        Share of the examples predicted wrongly just before they were learned.
+        Share of the examples predicted wrongly just before they were learned, by
+        importance, over all passes. Of label sets 1 - P@1. These predictions use
+        the weights as they stand, not their average, so ``predict`` does better.
     n_examples_seen_ : int
         Examples learned, each pass counted.
 
@@ -116,6 +129,8 @@ default="squared_hinge"
        Updates", UAI 2011: steps that cannot overshoot.
     .. [3] S. Ross, P. Mineiro, J. Langford, "Normalized Online Learning",
        UAI 2013: the optimizer "nag".
+    .. [4] O. Shamir, T. Zhang, "Stochastic Gradient Descent for Non-smooth
+       Optimization", ICML 2013, Section 4: the average.
 
     Examples
     --------
