@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from xmtree import LOMTreeClassifier, OAAClassifier
 
-pytest.importorskip("vowpalwabbit", reason="needs vowpalwabbit from PyPI")
+pytest.importorskip("vowpalwabbit", reason="needs vowpalwabbit from PyPI", exc_type=ImportError)
 
 SET = "omniglot"
 #: learner -> (options of Vowpal Wabbit, passes, what must be reached and what
