@@ -19,7 +19,7 @@ import pytest
 import scipy.sparse
 from xmtree import LOMTreeClassifier, OAAClassifier
 
-pytest.importorskip("vowpalwabbit", reason="needs vowpalwabbit from PyPI")
+pytest.importorskip("vowpalwabbit", reason="needs vowpalwabbit from PyPI", exc_type=ImportError)
 
 SET = "omniglot"
 #: So often is the test set repeated where prediction is timed.
