@@ -1,6 +1,16 @@
-"""What the benchmarks share: real data, single thread, and a table at the end."""
+"""What the benchmarks share: real data, single thread, and the figures at the end.
 
+    pytest benches --benchmark-only --figures benches/figures.txt
+
+writes the figures to a file too, with the date, the machine and the versions.
+"""
+
+import datetime
 import os
+import platform
+import re
+import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -11,6 +21,10 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 ROOT = Path(os.environ.get("XMTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 LINES = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--figures", metavar="PATH", help="write the figures to this file, too")
 
 
 def pytest_configure(config):
@@ -40,9 +54,58 @@ def real():
     return load
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter, config):
     lines = config.stash[LINES]
-    if lines:
-        terminalreporter.section("figures")
-        for line in lines:
-            terminalreporter.write_line(line)
+    if not lines:
+        return
+    terminalreporter.section("figures")
+    for line in lines:
+        terminalreporter.write_line(line)
+    path = config.getoption("--figures")
+    if path:
+        lines = [*circumstances(), outcome(terminalreporter), "", *lines]
+        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def circumstances():
+    """When, on what machine, and of what versions the figures are."""
+    names = ("xmtree", "numpy", "scipy", "scikit-learn", "vowpalwabbit")
+    versions = [f"{name} {version(name)}" for name in names]
+    yield "Written by the benchmarks (pytest benches --figures), not by hand."
+    yield f"date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+    yield f"machine: {processor()}, {os.cpu_count()} cores, {platform.system()}"
+    yield f"commit: {commit()}"
+    yield "versions: " + ", ".join([f"Python {platform.python_version()}", *versions])
+
+
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def processor():
+    """The model as the kernel knows it, where it says so."""
+    try:
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def commit():
+    """The commit of the sources, marked where they have been changed since."""
+    command = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def outcome(terminalreporter):
+    """How many benchmarks ran, and which did not reach what is required."""
+    stats = terminalreporter.stats
+    counts = [f"{len(stats.get(kind, []))} {kind}" for kind in ("passed", "failed", "skipped")]
+    return "benchmarks: " + ", ".join(counts)

@@ -181,6 +181,35 @@ dispatched! {
     }
 }
 
+dispatched! {
+    /// Sums over the entries of a sparse row of value times weight of its
+    /// column, in every lane. Four sums each, side by side.
+    pub(crate) fn dot_lanes(columns: &[u32], values: &[f32], weights: &[[f32; LANES]]) -> [f32; LANES] {
+        let mut sums = [[0.0f32; LANES]; 4];
+        let (columns, last_columns) = columns.as_chunks::<4>();
+        let (values, last_values) = values.as_chunks::<4>();
+        for (columns, values) in columns.iter().zip(values) {
+            for (part, sum) in sums.iter_mut().enumerate() {
+                let (weights, x) = (&weights[columns[part] as usize], values[part]);
+                for lane in 0..LANES {
+                    sum[lane] += weights[lane] * x;
+                }
+            }
+        }
+        for ((&column, &x), sum) in last_columns.iter().zip(last_values).zip(&mut sums) {
+            let weights = &weights[column as usize];
+            for lane in 0..LANES {
+                sum[lane] += weights[lane] * x;
+            }
+        }
+        let [mut lanes, second, third, fourth] = sums;
+        for lane in 0..LANES {
+            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
+        }
+        lanes
+    }
+}
+
 /// Sum over the entries of a sparse row of value times weight of its column.
 /// In four sums side by side, and kept out of line, where they stay in registers.
 ///

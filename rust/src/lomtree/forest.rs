@@ -175,9 +175,7 @@ impl Forest {
                 for (i, (labels, scores)) in
                     labels.chunks_mut(k).zip(scores.chunks_mut(k)).enumerate()
                 {
-                    top.clear();
-                    walker.distribution(i, |label, share| top.push(label, share));
-                    top.write(labels, scores);
+                    walker.best(i, &mut top, labels, scores);
                 }
             },
         )?;
@@ -345,6 +343,22 @@ impl<'a> Walker<'a> {
             leaves.resize(which.len(), 0);
             tree.route(&self.block, &mut self.groups, leaves);
         }
+    }
+
+    /// Writes the best labels of row `i` of the block and their mean shares.
+    fn best(&mut self, i: usize, top: &mut TopK, labels: &mut [i32], scores: &mut [f32]) {
+        if let [tree] = self.trees {
+            // A leaf's labels are in order already.
+            let (best, shares) = tree.shares(self.leaves[0][i]);
+            for (at, (&label, &share)) in best.iter().zip(shares).take(labels.len()).enumerate() {
+                labels[at] = label as i32;
+                scores[at] = share;
+            }
+            return;
+        }
+        top.clear();
+        self.distribution(i, |label, share| top.push(label, share));
+        top.write(labels, scores);
     }
 
     /// Calls `visit` with each label that has a share at row `i` of the block

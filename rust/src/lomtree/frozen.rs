@@ -3,8 +3,8 @@
 
 use super::{Arena, Tree};
 use crate::linear::Span;
-use crate::simd::prefetch;
-use crate::tree::{Block, Slot, Weights};
+use crate::simd::{prefetch, LANES};
+use crate::tree::{Block, Crown, Slot, Weights};
 
 /// At most so many labels are kept per leaf: a leaf that the budget kept from
 /// splitting may have seen any number of them, and an answer must not cost
@@ -13,6 +13,9 @@ const MOST_LABELS: usize = 64;
 
 /// How many groups ahead a node's weights are asked for.
 const AHEAD: usize = 2;
+
+/// Groups of more rows than this are work enough without.
+const FEW: usize = 8;
 
 /// What [`FrozenTree::route`] works in: rows ordered by the node they are at,
 /// and for each node of a level which of them.
@@ -29,6 +32,8 @@ pub struct Groups {
 pub struct FrozenTree {
     width: usize,
     span: Span,
+    /// The first nodes, once more.
+    crown: Crown,
     steps: Vec<Step>,
     rows: Vec<f32>,
     slots: Vec<Slot<f32>>,
@@ -61,6 +66,7 @@ impl Tree {
         let mut frozen = FrozenTree {
             width: self.regressors.width(),
             span: self.regressors.span(),
+            crown: Crown::new(self.regressors.width()),
             starts: vec![0],
             ..FrozenTree::default()
         };
@@ -75,7 +81,9 @@ impl Tree {
             if node.is_leaf() {
                 frozen.push_leaf(own);
             } else {
-                frozen.push_router(next_pair, self.regressors.plain(node.regressor));
+                let weights = self.regressors.plain(node.regressor);
+                frozen.crown.set(at, &weights);
+                frozen.push_router(next_pair, weights);
                 shares[at] = own;
                 parent_of[next_pair as usize] = at;
                 parent_of[next_pair as usize + 1] = at;
@@ -184,15 +192,14 @@ impl FrozenTree {
             level,
             below,
         } = scratch;
-        rows.clear();
-        rows.extend(0..block.len() as u32);
-        level.clear();
-        level.push((0, 0, block.len()));
+        self.start(block, rows, spare, level);
         while !level.is_empty() {
             below.clear();
             for (at, &(node, from, to)) in level.iter().enumerate() {
-                if let Some(&(ahead, ..)) = level.get(at + AHEAD) {
-                    self.prefetch(ahead);
+                if let Some(&(ahead, from, to)) = level.get(at + AHEAD) {
+                    if to - from <= FEW {
+                        self.prefetch(ahead);
+                    }
                 }
                 let step = self.steps[node as usize];
                 let middle = match step.weights {
@@ -219,6 +226,47 @@ impl FrozenTree {
                 }
             }
             std::mem::swap(level, below);
+        }
+    }
+
+    /// Takes all rows through the crown and groups them by the node below it,
+    /// where each of them goes on.
+    fn start(
+        &self,
+        block: &Block,
+        rows: &mut Vec<u32>,
+        spare: &mut Vec<u32>,
+        level: &mut Vec<(u32, usize, usize)>,
+    ) {
+        /// Children of the crown's last node come last.
+        const BELOW: usize = 2 * LANES + 1;
+        let mut ends = [0; BELOW];
+        spare.clear();
+        for i in 0..block.len() {
+            let mut at = 0;
+            if let Some(scores) = self.crown.scores(block, i) {
+                while at < LANES && !matches!(self.steps[at].weights, Place::Leaf) {
+                    let goes_right = self.span.clamp(scores[at]) >= 0.0;
+                    at = self.steps[at].next as usize + usize::from(goes_right);
+                }
+            }
+            spare.push(at as u32);
+            ends[at] += 1;
+        }
+        level.clear();
+        let mut from = 0;
+        for (node, end) in ends.iter_mut().enumerate() {
+            let n = std::mem::replace(end, from);
+            if n > 0 {
+                level.push((node as u32, from, from + n));
+            }
+            from += n;
+        }
+        rows.resize(block.len(), 0);
+        for (row, &node) in spare.iter().enumerate() {
+            let place = &mut ends[node as usize];
+            rows[*place] = row as u32;
+            *place += 1;
         }
     }
 
@@ -274,6 +322,7 @@ impl FrozenTree {
     /// Bytes of all arrays.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.steps[..])
+            + self.crown.bytes()
             + size_of_val(&self.rows[..])
             + size_of_val(&self.slots[..])
             + size_of_val(&self.starts[..])

@@ -6,7 +6,7 @@
 
 use super::{lookup, Slot};
 use crate::data::{Preparation, RowBuffer, Rows};
-use crate::simd::{dot, sparse_dot};
+use crate::simd::{dot, dot_lanes, sparse_dot, LANES};
 
 /// An example of which at least one column in so many is filled is kept as a
 /// full row as well: then whole registers are cheaper than single values.
@@ -99,6 +99,17 @@ impl Block {
             }
             from => dot(&self.full[from..from + self.width], weights),
         }
+    }
+
+    /// Products of row `i` with the weights in each lane.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many weights as the block is wide.
+    #[inline]
+    pub fn dot_lanes(&self, i: usize, lanes: &[[f32; LANES]]) -> [f32; LANES] {
+        let span = self.starts[i]..self.starts[i + 1];
+        dot_lanes(&self.columns[span.clone()], &self.values[span], lanes)
     }
 
     /// Product of row `i` with weights in the slots of a table.

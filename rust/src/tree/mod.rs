@@ -2,12 +2,14 @@
 //! labels or weights, and the regressors along a path.
 
 mod block;
+mod crown;
 mod path;
 mod persist;
 mod table;
 mod weights;
 
 pub use block::Block;
+pub use crown::Crown;
 pub use path::{padded, PathExample, Regressors, Scores};
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;

@@ -1,0 +1,48 @@
+"""Serialised models taken apart and put together again, as another program would."""
+
+import json
+import zlib
+
+import numpy as np
+
+_HEADER = 24
+_TYPES = {
+    "U8": np.uint8,
+    "U32": np.uint32,
+    "I32": np.int32,
+    "U64": np.uint64,
+    "I64": np.int64,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+
+
+def unpack(data):
+    """``(head, arrays)`` of a model: kind and metadata, and the named arrays."""
+    size = int.from_bytes(data[_HEADER : _HEADER + 8], "little")
+    index = json.loads(data[_HEADER + 8 : _HEADER + 8 + size])
+    head = json.loads(index.pop("__metadata__")["xmtree"])
+    body = data[_HEADER + 8 + size :]
+    arrays = {}
+    for name, entry in index.items():
+        start, end = entry["data_offsets"]
+        arrays[name] = np.frombuffer(body[start:end], _TYPES[entry["dtype"]]).copy()
+    return head, arrays
+
+
+def pack(head, arrays):
+    """The model of ``head`` and ``arrays``, its checksum right."""
+    names = {dtype: name for name, dtype in _TYPES.items()}
+    index, parts, start = {"__metadata__": {"xmtree": json.dumps(head)}}, [], 0
+    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
+        parts.append(array.tobytes())
+        end = start + len(parts[-1])
+        dtype = names[array.dtype.type]
+        index[name] = {"dtype": dtype, "shape": [len(array)], "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(index).encode()
+    text += b" " * (-len(text) % 8)
+    body = len(text).to_bytes(8, "little") + text + b"".join(parts)
+    data = b"\x89XMTREE\n" + (1).to_bytes(4, "little") + bytes(4)
+    data += len(body).to_bytes(8, "little") + body
+    return data + zlib.crc32(data).to_bytes(4, "little")
