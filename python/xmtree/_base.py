@@ -186,9 +186,9 @@ class Learner(ClassifierMixin, BaseEstimator):
         X = self._rows(X)
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
-        found, found_scores = self._call(
-            self._model.predict_topk, X, min(int(k), len(self.classes_))
-        )
+        k = int(k)
+        _validation.check_dense_size(X.shape[0], k, 8, "use a smaller k", what="labels")
+        found, found_scores = self._call(self._model.predict_topk, X, min(k, len(self.classes_)))
         codes = np.full((X.shape[0], k), -1, np.int32)
         scores = np.full((X.shape[0], k), -np.inf, np.float32)
         codes[:, : found.shape[1]] = found

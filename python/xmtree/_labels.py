@@ -152,6 +152,8 @@ def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _from_labels(y: NDArray[Any], classes: NDArray[Any] | None) -> Target:
+    if len(y) == 0:
+        raise ValueError("y holds no label at all")
     y = _one_type(y, "y")
     _check_discrete(y)
     found, codes = np.unique(y, return_inverse=True)

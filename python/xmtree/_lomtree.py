@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from xmtree import _core
+from xmtree import _core, _validation
 from xmtree._base import Learner
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
@@ -172,22 +172,22 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         "optimizer": [StrOptions({"nag", "pn", "adagrad", "sgd"})],
         "scaling": [StrOptions({"auto", "none", "row", "standard"})],
         "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "decay": [Interval(Real, 0, None, closed="left")],
-        "nodes_per_class": [Interval(Real, 0, None, closed="neither")],
-        "max_internal": [None, Interval(Integral, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
+        "decay": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+        "nodes_per_class": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
+        "max_internal": [None, Interval(Integral, 0, _validation.MAX_COUNT, closed="both")],
         "swap_resistance": [Interval(Real, 1, None, closed="left")],
         "split_threshold": [Interval(Real, 1, None, closed="left")],
-        "soft_depth": [None, Interval(Real, 0, None, closed="left")],
+        "soft_depth": [None, Interval(Real, 0, _validation.MAX_REAL, closed="both")],
         "reset_recycled": ["boolean"],
-        "score_clamp": [None, Interval(Real, 0, None, closed="neither")],
+        "score_clamp": [None, Interval(Real, 0, _validation.MAX_REAL, closed="right")],
         "weighted_counts": ["boolean"],
-        "leaf_smoothing": [Interval(Real, 0, None, closed="left")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "n_passes": [Interval(Integral, 1, None, closed="left")],
+        "leaf_smoothing": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+        "n_estimators": [Interval(Integral, 1, 10_000, closed="both")],
+        "n_passes": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
     }
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.

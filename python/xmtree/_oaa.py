@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from xmtree import _core
+from xmtree import _core, _validation
 from xmtree._base import Learner
 from xmtree._labels import Target
 from xmtree._online import OnlineLearner
@@ -164,15 +164,15 @@ default="squared_hinge"
         "optimizer": [StrOptions({"pn", "nag", "adagrad", "sgd"})],
         "scaling": [StrOptions({"auto", "none", "row", "standard"})],
         "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "learning_rate": [None, Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [None, Interval(Real, 0, _validation.MAX_REAL, closed="right")],
         "average": ["boolean", StrOptions({"auto"})],
         "l1": [Interval(Real, 0, 1, closed="left")],
         "l2": [Interval(Real, 0, 1, closed="left")],
-        "n_negatives": [None, Interval(Integral, 1, None, closed="left")],
-        "n_passes": [Interval(Integral, 1, None, closed="left")],
+        "n_negatives": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
+        "n_passes": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
     }
 
     def __init__(

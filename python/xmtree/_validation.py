@@ -25,6 +25,11 @@ T = TypeVar("T")
 #: machine if that is less.
 MAX_DENSE_BYTES = 8 << 30
 
+#: The largest integer that the core's counts hold.
+MAX_COUNT = 2**32 - 1
+#: About the largest number that is finite in single precision.
+MAX_REAL = 3e38
+
 
 def rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """``X`` as a C-contiguous array or CSR matrix of float32 or float64.
@@ -46,11 +51,13 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float32] | None:
     """``sample_weight`` as float32, or None."""
     if sample_weight is None:
         return None
-    checked: NDArray[np.float32] = np.ascontiguousarray(
-        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True),
-        dtype=np.float32,
-    )
-    return checked
+    checked = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if len(checked) and checked.max() > MAX_REAL:
+        row = int(np.argmax(checked))
+        raise ValueError(
+            f"row {row}: sample_weight is {checked[row]}; it must be at most {MAX_REAL}"
+        )
+    return np.ascontiguousarray(checked, dtype=np.float32)
 
 
 def canonical(X: Any, call: Callable[[Any], T]) -> T:
@@ -74,13 +81,15 @@ def seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(0, np.iinfo(np.int32).max))
 
 
-def check_dense_size(n_rows: int, n_classes: int, item_size: int, instead: str) -> None:
-    """Refuses an answer of ``n_rows`` x ``n_classes`` that would not fit in memory."""
-    size = n_rows * n_classes * item_size
+def check_dense_size(
+    n_rows: int, width: int, item_size: int, instead: str, what: str = "classes"
+) -> None:
+    """Refuses an answer of ``n_rows`` x ``width`` that would not fit in memory."""
+    size = n_rows * width * item_size
     limit = min(MAX_DENSE_BYTES, _half_of_memory())
     if size > limit:
         raise ValueError(
-            f"{n_rows} rows x {n_classes} classes would take {size / 2**30:.1f} GiB, "
+            f"{n_rows} rows x {width} {what} would take {size / 2**30:.1f} GiB, "
             f"more than the {limit / 2**30:.1f} GiB allowed; {instead}"
         )
 

@@ -190,6 +190,14 @@ impl<'a> Rows<'a> {
         self.n_cols
     }
 
+    /// Number of values held, zeros among them: the cheapest measure of the work
+    /// that the rows are.
+    pub fn n_values(&self) -> usize {
+        match self.form {
+            Form::Csr { values, .. } | Form::Dense(values) => values.len(),
+        }
+    }
+
     /// Number of non-zero values (explicit zeros do not count).
     pub fn non_zeros(&self) -> usize {
         match self.form {

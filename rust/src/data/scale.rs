@@ -8,7 +8,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{RowBuffer, Rows};
+use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::room::is_there_room;
 use crate::simd::sum_of_squares;
 
 /// How examples are scaled, as the user asks for it.
@@ -67,11 +69,23 @@ impl Preparation {
             }
             asked => asked,
         };
+        let standard = scaling == Scaling::Standard;
+        if !is_there_room(bytes_needed(rows.n_cols(), n_bits, standard)) {
+            return Err(match n_bits {
+                Some(bits) => {
+                    Error::parameter("n_bits", bits, "smaller: there is no memory for it")
+                }
+                None => Error::data(format!(
+                    "X has {} features: there is no memory for as many; hash them (n_bits)",
+                    rows.n_cols()
+                )),
+            });
+        }
         Ok(Self {
             n_features: rows.n_cols(),
             n_bits,
             scaling,
-            moments: (scaling == Scaling::Standard).then(|| Moments::new(rows.n_cols())),
+            moments: standard.then(|| Moments::new(rows.n_cols())),
         })
     }
 
@@ -95,6 +109,7 @@ impl Preparation {
                 } = moments;
                 [mean, square, rate].iter().all(|part| part.len() == n)
             })
+            && is_there_room(bytes_needed(n, self.n_bits, standard))
     }
 
     /// Number of columns of the rows it was made for.
@@ -112,16 +127,21 @@ impl Preparation {
         self.scaling
     }
 
-    /// Learns means and deviations from all `rows` at once, if they are used.
-    pub fn observe_all(&mut self, rows: &Rows<'_>) {
+    /// Learns means and deviations from the rows `which` at once, if they are
+    /// used. Stopped half way they are of no use.
+    pub fn observe_all(&mut self, rows: &Rows<'_>, which: &[u32], control: &Control) -> Result<()> {
         if let Some(moments) = &mut self.moments {
             let mut row = RowBuffer::default();
-            for i in 0..rows.n_rows() {
-                rows.read(i, &mut row);
-                moments.add(&row);
+            for chunk in which.chunks(Control::CHUNK) {
+                control.check()?;
+                for &i in chunk {
+                    rows.read(i as usize, &mut row);
+                    moments.add(&row);
+                }
             }
             moments.refresh();
         }
+        Ok(())
     }
 
     /// Takes one row of a stream into the running means and deviations.
@@ -156,6 +176,17 @@ impl Preparation {
         example.columns.push(self.width() as u32 - 1);
         example.values.push(1.0);
     }
+}
+
+/// What a learner at least needs for its columns: a few numbers for each.
+fn bytes_needed(n_features: usize, n_bits: Option<u32>, standard: bool) -> Option<usize> {
+    let columns = n_bits.map_or(n_features, |bits| 1 << bits);
+    let each = if standard {
+        3 * size_of::<f64>()
+    } else {
+        2 * size_of::<f32>()
+    };
+    columns.checked_mul(each)
 }
 
 /// Multiplicative hashing: the upper bits of a product with 2^32 / golden ratio.

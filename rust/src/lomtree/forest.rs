@@ -12,13 +12,21 @@ use rayon::prelude::*;
 
 use super::{FrozenTree, Groups, Params, Report, Tree};
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::{Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::passes::{Batch, Online};
 use crate::progressive::Mistakes;
+use crate::room::room;
 use crate::threads::with_threads;
 use crate::topk::TopK;
-use crate::tree::Block;
+use crate::tree::{Block, Table};
+
+/// Class numbers are `i32` where they go out.
+pub(super) const MOST_CLASSES: usize = i32::MAX as usize;
+
+/// Values of a block of rows to be predicted, about, so that wide rows do not
+/// fill the memory.
+const MOST_VALUES: usize = 1 << 22;
 
 /// `LOMtree` as it is used: one tree or several.
 #[derive(Debug, Clone)]
@@ -35,12 +43,9 @@ pub struct Forest {
 impl Forest {
     /// Checks the parameters; learns nothing yet.
     pub fn new(params: Params, n_classes: usize) -> Result<Self> {
-        if n_classes == 0 || n_classes >= u32::MAX as usize / 2 {
-            return Err(Error::parameter(
-                "n_classes",
-                n_classes,
-                "from 1 to 2^31 - 1",
-            ));
+        if n_classes == 0 || n_classes > MOST_CLASSES {
+            let allowed = format!("from 1 to {MOST_CLASSES}");
+            return Err(Error::parameter("n_classes", n_classes, allowed));
         }
         Ok(Self::from_parts(params.check()?, n_classes, 0, Vec::new()))
     }
@@ -60,25 +65,29 @@ impl Forest {
         }
     }
 
-    /// Forgets everything and learns `batch` in several passes. Stopped half
-    /// way, the trees are as far as they have come.
+    /// Forgets everything and learns `batch` in several passes. On an error it
+    /// stays as it was; stopped half way, the trees are as far as they have
+    /// come, and those that have hardly begun are left out for good.
     pub fn fit(&mut self, batch: &Batch<'_>, n_threads: usize, control: &Control) -> Result<()> {
-        let mut trees = self.plant(batch)?;
-        if let Some(first) = trees.first_mut() {
-            first.observe_all(&batch.rows);
-            let preparation = first.preparation.clone();
-            trees
-                .iter_mut()
-                .for_each(|tree| tree.preparation = preparation.clone());
-        }
+        let mut preparation = self.prepare(batch)?;
+        preparation.observe_all(&batch.rows, &batch.present(), control)?;
+        let mut trees = self.plant(&preparation);
         let params = &self.params;
         let passes = u64::from(params.schedule.n_passes) * u64::from(params.n_estimators);
         control.set_total(passes * batch.rows.n_rows() as u64);
-        let done = each(&mut trees, n_threads, |number, tree| {
+        let results = each(&mut trees, n_threads, |number, tree| {
             let mut schedule = params.schedule.clone();
             schedule.seed = seed_of(schedule.seed, number);
             schedule.fit(tree, batch, control)
         })?;
+        let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
+        let done: Result<()> = results.into_iter().collect();
+        if !matches!(done, Ok(()) | Err(Error::Stopped)) {
+            return done;
+        }
+        if done.is_err() {
+            leave_out_stragglers(&mut trees, &finished);
+        }
         self.n_features = batch.rows.n_cols();
         self.trees = trees;
         self.frozen = OnceLock::new();
@@ -94,14 +103,15 @@ impl Forest {
         control: &Control,
     ) -> Result<()> {
         if self.trees.is_empty() {
-            self.trees = self.plant(batch)?;
+            self.trees = self.plant(&self.prepare(batch)?);
             self.n_features = batch.rows.n_cols();
         }
+        self.check_labels(batch)?;
         self.check_columns(&batch.rows)?;
         self.frozen = OnceLock::new();
         let seed = self.params.schedule.seed;
-        control.set_total(u64::from(self.params.n_estimators) * batch.rows.n_rows() as u64);
-        each(&mut self.trees, n_threads, |number, tree| {
+        control.set_total(self.trees.len() as u64 * batch.rows.n_rows() as u64);
+        let results = each(&mut self.trees, n_threads, |number, tree| {
             let mut order = if tree.params.weighted_counts {
                 batch.present()
             } else {
@@ -113,17 +123,32 @@ impl Forest {
             }
             tree.stream();
             tree.learn(batch, &order, 0.0, control)
-        })?
+        })?;
+        results.into_iter().collect()
     }
 
-    fn plant(&self, batch: &Batch<'_>) -> Result<Vec<Tree>> {
-        batch.one_label_each("LOMtree")?;
-        let Params {
-            scaling, n_bits, ..
-        } = self.params;
-        let preparation = Preparation::new(scaling, n_bits, &batch.rows)?;
-        let tree = Tree::new(&self.params, preparation, self.n_classes);
-        Ok(vec![tree; self.params.n_estimators as usize])
+    fn prepare(&self, batch: &Batch<'_>) -> Result<Preparation> {
+        self.check_labels(batch)?;
+        Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)
+    }
+
+    fn plant(&self, preparation: &Preparation) -> Vec<Tree> {
+        // Not copies of one: memory that is still zero costs nothing.
+        (0..self.params.n_estimators)
+            .map(|_| Tree::new(&self.params, preparation.clone(), self.n_classes))
+            .collect()
+    }
+
+    /// An error where y holds sets, or has not the classes of the model.
+    fn check_labels(&self, batch: &Batch<'_>) -> Result<()> {
+        let n_classes = batch.one_label_each("LOMtree")?.n_classes();
+        if n_classes != self.n_classes {
+            return Err(Error::data(format!(
+                "y has {n_classes} classes, the model {}",
+                self.n_classes
+            )));
+        }
+        Ok(())
     }
 
     /// An error where X has not the columns learned from. Hashed, any will do.
@@ -141,9 +166,56 @@ impl Forest {
         Ok(())
     }
 
-    fn frozen(&self) -> &[FrozenTree] {
-        self.frozen
-            .get_or_init(|| self.trees.iter().map(Tree::freeze).collect())
+    /// The trees as prediction walks them: made by the first prediction after
+    /// learning, at a cost of the whole trees' size.
+    fn frozen(&self, control: &Control) -> Result<&[FrozenTree]> {
+        if let Some(frozen) = self.frozen.get() {
+            return Ok(frozen);
+        }
+        let trees = self.trees.iter().map(|tree| tree.freeze(control));
+        let frozen = trees.collect::<Result<Vec<FrozenTree>>>()?;
+        Ok(self.frozen.get_or_init(|| frozen))
+    }
+
+    /// How many products a prediction of `rows` is about, the making of the
+    /// trees that prediction walks included.
+    pub fn effort(&self, rows: &Rows<'_>) -> usize {
+        /// What a node costs there.
+        const NODE: usize = 256;
+        let nodes = self.trees.iter().map(|tree| tree.arena().nodes.len());
+        let fresh = match self.frozen.get() {
+            Some(_) => 0,
+            None => nodes.sum::<usize>().saturating_mul(NODE),
+        };
+        self.walk_effort(rows).saturating_add(fresh)
+    }
+
+    /// How many products it is about to send `rows` down all trees.
+    pub fn walk_effort(&self, rows: &Rows<'_>) -> usize {
+        /// Nodes on a path.
+        const DEPTH: usize = 32;
+        let n_trees = self.params.n_estimators as usize;
+        self.row_values(rows)
+            .saturating_mul(rows.n_rows())
+            .saturating_mul(DEPTH * n_trees)
+    }
+
+    /// Values of a prepared row, on average.
+    fn row_values(&self, rows: &Rows<'_>) -> usize {
+        let standard = self
+            .trees
+            .first()
+            .is_some_and(|tree| tree.preparation.scaling() == Scaling::Standard);
+        if standard {
+            rows.n_cols() + 1
+        } else {
+            rows.n_values() / rows.n_rows().max(1) + 1
+        }
+    }
+
+    /// Rows to be predicted together.
+    fn block_rows(&self, rows: &Rows<'_>) -> usize {
+        (MOST_VALUES / self.row_values(rows)).clamp(16, FrozenTree::BLOCK)
     }
 
     /// The `k` labels of highest probability for each row, best first, into
@@ -157,21 +229,20 @@ impl Forest {
         control: &Control,
     ) -> Result<(Vec<i32>, Vec<f32>)> {
         self.check_columns(rows)?;
-        let mut labels = vec![TopK::NO_LABEL; rows.n_rows() * k];
-        let mut scores = vec![f32::NEG_INFINITY; rows.n_rows() * k];
         if k == 0 {
-            return Ok((labels, scores));
+            return Err(Error::parameter("k", k, "at least 1"));
         }
-        let blocks = labels
-            .chunks_mut(FrozenTree::BLOCK * k)
-            .zip(scores.chunks_mut(FrozenTree::BLOCK * k));
+        let mut labels = room(rows.n_rows(), k, TopK::NO_LABEL)?;
+        let mut scores = room(rows.n_rows(), k, f32::NEG_INFINITY)?;
+        let block = self.block_rows(rows) * k;
+        let blocks = labels.chunks_mut(block).zip(scores.chunks_mut(block));
         self.in_blocks(
             rows,
             n_threads,
             control,
             blocks,
             |walker, (labels, scores)| {
-                let mut top = TopK::new(k);
+                let mut top = TopK::new(k.min(self.n_classes));
                 for (i, (labels, scores)) in
                     labels.chunks_mut(k).zip(scores.chunks_mut(k)).enumerate()
                 {
@@ -192,8 +263,8 @@ impl Forest {
         control: &Control,
     ) -> Result<Vec<f32>> {
         self.check_columns(rows)?;
-        let mut shares = vec![0.0f32; rows.n_rows() * self.n_classes];
-        let blocks = shares.chunks_mut(FrozenTree::BLOCK * self.n_classes);
+        let mut shares = room(rows.n_rows(), self.n_classes, 0.0f32)?;
+        let blocks = shares.chunks_mut(self.block_rows(rows) * self.n_classes);
         self.in_blocks(rows, n_threads, control, blocks, |walker, block| {
             for (i, row) in block.chunks_mut(self.n_classes).enumerate() {
                 let mut sum = 0.0;
@@ -218,13 +289,15 @@ impl Forest {
         fill: impl Fn(&mut Walker<'_>, B) + Sync,
     ) -> Result<()> {
         control.set_total(rows.n_rows() as u64);
-        let new_walker = || Walker::new(self);
+        let frozen = self.frozen(control)?;
+        let new_walker = || Walker::new(&self.trees, frozen);
+        let step = self.block_rows(rows);
         let one = |walker: &mut Walker<'_>, (number, block): (usize, B)| {
-            control.check()?;
-            let from = number * FrozenTree::BLOCK;
-            walker.walk(rows, from..rows.n_rows().min(from + FrozenTree::BLOCK));
+            let from = number * step;
+            let to = rows.n_rows().min(from + step);
+            walker.walk(rows, from..to, control)?;
             fill(walker, block);
-            control.tick(FrozenTree::BLOCK)
+            control.tick(to - from)
         };
         let blocks: Vec<(usize, B)> = blocks.enumerate().collect();
         with_threads(n_threads, |parallel| {
@@ -281,13 +354,22 @@ fn seed_of(seed: u64, tree: usize) -> u64 {
     seed.wrapping_add((tree as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
+/// Leaves out trees that were stopped before they had seen half as much as the
+/// one that has seen most: they would only vote for the few labels they know.
+fn leave_out_stragglers(trees: &mut Vec<Tree>, finished: &[bool]) {
+    let seen = |tree: &Tree| tree.progress().examples;
+    let most = trees.iter().map(seen).max().unwrap_or(0);
+    let mut finished = finished.iter();
+    trees.retain(|tree| *finished.next().unwrap_or(&true) || 2 * seen(tree) >= most);
+}
+
 /// Runs `work` over the trees; each is finished or stopped when this returns.
 fn each(
     trees: &mut [Tree],
     n_threads: usize,
     work: impl Fn(usize, &mut Tree) -> Result<()> + Sync,
-) -> Result<Result<()>> {
-    let results: Vec<Result<()>> = with_threads(n_threads.min(trees.len()), |parallel| {
+) -> Result<Vec<Result<()>>> {
+    with_threads(n_threads.min(trees.len()), |parallel| {
         if parallel {
             let trees = trees.par_iter_mut().enumerate();
             trees.map(|(number, tree)| work(number, tree)).collect()
@@ -295,8 +377,7 @@ fn each(
             let trees = trees.iter_mut().enumerate();
             trees.map(|(number, tree)| work(number, tree)).collect()
         }
-    })?;
-    Ok(results.into_iter().collect())
+    })
 }
 
 /// One thread's way through the trees.
@@ -309,17 +390,16 @@ struct Walker<'a> {
     groups: Groups,
     /// Per tree, the leaf of each row of the block.
     leaves: Vec<Vec<u32>>,
-    /// Sum of shares per class, zero but for `touched`.
-    sums: Vec<f32>,
-    touched: Vec<u32>,
+    /// Sum of shares per label that some tree named.
+    sums: Table<f32>,
+    /// These labels in the order in which they were named first.
+    named: Vec<u32>,
 }
 
 impl<'a> Walker<'a> {
-    fn new(forest: &'a Forest) -> Self {
-        let learners = &forest.trees;
-        let many = learners.len() > 1;
+    fn new(learners: &'a [Tree], trees: &'a [FrozenTree]) -> Self {
         Self {
-            trees: forest.frozen(),
+            trees,
             learners,
             alike: learners
                 .windows(2)
@@ -327,14 +407,15 @@ impl<'a> Walker<'a> {
             block: Block::default(),
             groups: Groups::default(),
             leaves: vec![Vec::new(); learners.len()],
-            sums: vec![0.0; if many { forest.n_classes } else { 0 }],
-            touched: Vec::new(),
+            sums: Table::new(),
+            named: Vec::new(),
         }
     }
 
     /// Finds the leaves of some rows in all trees.
-    fn walk(&mut self, rows: &Rows<'_>, which: Range<usize>) {
+    fn walk(&mut self, rows: &Rows<'_>, which: Range<usize>, control: &Control) -> Result<()> {
         for (number, (tree, leaves)) in self.trees.iter().zip(&mut self.leaves).enumerate() {
+            control.check()?;
             if number == 0 || !self.alike {
                 let preparation = &self.learners[number].preparation;
                 self.block
@@ -343,6 +424,7 @@ impl<'a> Walker<'a> {
             leaves.resize(which.len(), 0);
             tree.route(&self.block, &mut self.groups, leaves);
         }
+        Ok(())
     }
 
     /// Writes the best labels of row `i` of the block and their mean shares.
@@ -372,22 +454,21 @@ impl<'a> Walker<'a> {
                 .for_each(|(&label, &share)| visit(label, share));
             return;
         }
+        self.sums.clear();
+        self.named.clear();
         for (tree, leaves) in self.trees.iter().zip(&self.leaves) {
             let (labels, shares) = tree.shares(leaves[i]);
             for (&label, &share) in labels.iter().zip(shares) {
-                let sum = &mut self.sums[label as usize];
-                if *sum == 0.0 {
-                    self.touched.push(label);
-                }
+                let sum = self.sums.entry(label);
                 *sum += share;
+                if self.sums.len() > self.named.len() {
+                    self.named.push(label);
+                }
             }
         }
         let scale = (self.trees.len() as f32).recip();
-        for label in self.touched.drain(..) {
-            visit(
-                label,
-                std::mem::take(&mut self.sums[label as usize]) * scale,
-            );
+        for &label in &self.named {
+            visit(label, *self.sums.entry(label) * scale);
         }
     }
 }

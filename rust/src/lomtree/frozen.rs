@@ -2,6 +2,8 @@
 //! of it in a few contiguous arrays, children side by side.
 
 use super::{Arena, Tree};
+use crate::control::Control;
+use crate::error::Result;
 use crate::linear::Span;
 use crate::simd::{prefetch, LANES};
 use crate::tree::{Block, Crown, Slot, Weights};
@@ -59,8 +61,8 @@ enum Place {
 }
 
 impl Tree {
-    /// Makes the tree that prediction walks.
-    pub fn freeze(&self) -> FrozenTree {
+    /// Makes the tree that prediction walks. Costs as much as the tree is large.
+    pub fn freeze(&self, control: &Control) -> Result<FrozenTree> {
         let arena = &self.arena;
         let order = arena.breadth_first();
         let mut frozen = FrozenTree {
@@ -75,6 +77,9 @@ impl Tree {
         let mut shares = vec![Vec::new(); order.len()];
         let mut parent_of = vec![0; order.len()];
         for (at, &(id, _)) in order.iter().enumerate() {
+            if at % Control::CHUNK == 0 {
+                control.check()?;
+            }
             let node = arena.node(id);
             let parent: &[(u32, f32)] = if at == 0 { &[] } else { &shares[parent_of[at]] };
             let own = smoothed(arena, id.at(), parent, self.params.leaf_smoothing);
@@ -90,13 +95,14 @@ impl Tree {
                 next_pair += 2;
             }
         }
-        frozen
+        Ok(frozen)
     }
 }
 
 /// Share of each label at a node: its own arrivals and, counting for `weight`
 /// examples, its parent's shares. Best first; of equals the first to get
-/// there is put ahead by one unit in the last place, then the lower label.
+/// there, which the others are put behind by one unit in the last place, then
+/// the lower label.
 fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> {
     let node = &arena.nodes[at];
     let arrivals = node.arrivals();
@@ -122,18 +128,16 @@ fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec
     }
     let mut shares: Vec<(u32, f32)> = counts
         .into_iter()
-        .map(|(label, count)| {
-            let share = (count / all) as f32;
-            (
-                label,
-                if label == node.top {
-                    share.next_up()
-                } else {
-                    share
-                },
-            )
-        })
+        .map(|(label, count)| (label, (count / all) as f32))
         .collect();
+    let first = shares.iter().find(|&&(label, _)| label == node.top);
+    if let Some(&(top, highest)) = first {
+        for (label, share) in &mut shares {
+            if *label != top && share.to_bits() == highest.to_bits() {
+                *share = share.next_down().max(0.0);
+            }
+        }
+    }
     shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     shares.truncate(MOST_LABELS);
     shares
@@ -246,8 +250,9 @@ impl FrozenTree {
             let mut at = 0;
             if let Some(scores) = self.crown.scores(block, i) {
                 while at < LANES && !matches!(self.steps[at].weights, Place::Leaf) {
-                    let goes_right = self.span.clamp(scores[at]) >= 0.0;
-                    at = self.steps[at].next as usize + usize::from(goes_right);
+                    // As everywhere, what is no number goes right.
+                    let goes_left = self.span.clamp(scores[at]) < 0.0;
+                    at = self.steps[at].next as usize + usize::from(!goes_left);
                 }
             }
             spare.push(at as u32);

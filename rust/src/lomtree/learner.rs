@@ -2,7 +2,7 @@
 
 use super::{Arena, FrozenTree, Groups, Params};
 use crate::control::Control;
-use crate::data::{Preparation, RowBuffer, Rows};
+use crate::data::{Preparation, RowBuffer};
 use crate::error::Result;
 use crate::linear::Span;
 use crate::passes::{Batch, Online};
@@ -153,11 +153,6 @@ impl Tree {
         }
     }
 
-    /// Learns means and deviations from all `rows` at once, before learning.
-    pub fn observe_all(&mut self, rows: &Rows<'_>) {
-        self.preparation.observe_all(rows);
-    }
-
     /// From now on examples come as a stream: means and deviations follow it.
     pub fn stream(&mut self) {
         self.streaming = true;
@@ -219,7 +214,7 @@ impl Online for Tree {
 
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
         let labels = batch.one_label_each("LOMtree")?.as_slice();
-        let frozen = self.freeze();
+        let frozen = self.freeze(control)?;
         let (mut block, mut groups) = (Block::default(), Groups::default());
         let mut leaves = Vec::new();
         let (mut all, mut wrong) = (0.0, 0.0);

@@ -7,6 +7,9 @@ use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
 use crate::passes::Schedule;
 
+/// Trees beyond any use, which a slip of the pen would ask for.
+const MOST_TREES: u32 = 10_000;
+
 /// Every option; [`Params::check`] refuses what cannot be. The Python class
 /// documents them for users and says where the defaults come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,18 +63,23 @@ impl Params {
     /// Refuses what cannot be.
     pub fn check(self) -> Result<Self> {
         self.schedule.check()?;
+        // Steps are single precision, where larger numbers are infinite.
         let positive = |name, value: f64| {
-            if value > 0.0 && value.is_finite() {
+            if value > 0.0 && (value as f32).is_finite() {
                 Ok(())
             } else {
-                Err(Error::parameter(name, value, "a number above 0"))
+                Err(Error::parameter(
+                    name,
+                    value,
+                    "a number above 0, below 3e38",
+                ))
             }
         };
         let not_negative = |name, value: f64| {
-            if value >= 0.0 && value.is_finite() {
+            if value >= 0.0 && (value as f32).is_finite() {
                 Ok(())
             } else {
-                Err(Error::parameter(name, value, "a number of 0 or more"))
+                Err(Error::parameter(name, value, "from 0 to 3e38"))
             }
         };
         positive("learning_rate", self.learning_rate)?;
@@ -92,8 +100,9 @@ impl Params {
                 return Err(Error::parameter(name, value, "a number of 1 or more"));
             }
         }
-        if self.n_estimators == 0 {
-            return Err(Error::parameter("n_estimators", 0, "at least 1"));
+        if !(1..=MOST_TREES).contains(&self.n_estimators) {
+            let allowed = format!("from 1 to {MOST_TREES}");
+            return Err(Error::parameter("n_estimators", self.n_estimators, allowed));
         }
         Ok(self)
     }

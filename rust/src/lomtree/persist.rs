@@ -1,6 +1,7 @@
 //! A forest as named arrays, with everything needed to go on learning.
 
 use super::arena::{Arena, LabelStat, Node};
+use super::forest::MOST_CLASSES;
 use super::{Forest, Params, Tree};
 use crate::data::Preparation;
 use crate::error::Result;
@@ -28,8 +29,12 @@ impl Persist for Forest {
         let n_classes: usize = bundle.take_meta("n_classes")?;
         let n_features: usize = bundle.take_meta("n_features")?;
         let n_trees: usize = bundle.take_meta("n_trees")?;
-        if n_trees != 0 && n_trees != params.n_estimators as usize {
-            return Err(bundle.damaged("the number of trees is not what the parameters say"));
+        // There are fewer after a fit that was stopped half way.
+        if n_trees > params.n_estimators as usize {
+            return Err(bundle.damaged("there are more trees than the parameters say"));
+        }
+        if n_classes == 0 || n_classes > MOST_CLASSES {
+            return Err(bundle.damaged(format_args!("{n_classes} classes")));
         }
         let mut trees = Vec::new();
         for number in 0..n_trees {
@@ -124,6 +129,14 @@ fn take_arena(bundle: &mut Bundle, n_classes: usize, n_regressors: usize) -> Res
     let label_before: Vec<f32> = bundle.take_exactly("label_before", label.len())?;
     let label_count: Vec<f64> = bundle.take_exactly("label_count", label.len())?;
     let label_score: Vec<f64> = bundle.take_exactly("label_score", label.len())?;
+    // Sizes that are no sizes could make a leaf take itself for its own child.
+    let is_size = |size: &f64| size.is_finite() && *size >= 0.0;
+    let sizes = [&top_arrivals, &count, &size, &label_count];
+    if !sizes.into_iter().flatten().all(is_size)
+        || !label_before.iter().all(|&n| is_size(&f64::from(n)))
+    {
+        return Err(bundle.damaged("a number of examples is negative or not finite"));
+    }
     if n_labels.iter().map(|&n| n as usize).sum::<usize>() != label.len() {
         return Err(bundle.damaged("there are not as many label entries as promised"));
     }

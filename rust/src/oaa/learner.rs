@@ -10,7 +10,7 @@ use super::kernels::{Best, Rule};
 use super::tile::Tile;
 use super::{softmax, OaaLoss, Params};
 use crate::control::Control;
-use crate::data::{RowBuffer, Rows};
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::linear::Loss;
 use crate::passes::{Batch, Online, Targets};
@@ -85,12 +85,9 @@ impl Oaa {
         let mut fresh = Self::new(self.params.clone(), self.n_classes, self.multilabel)?;
         fresh.n_threads = n_threads;
         let mut state = fresh.first_state(&batch.rows)?;
-        // Not `observe_all`: a row of weight 0 is as good as not there.
-        let mut scratch = RowBuffer::default();
-        for i in batch.present() {
-            let preparation = &mut state.feed.preparation;
-            preparation.observe(&batch.rows, i as usize, &mut scratch);
-        }
+        // A row of weight 0 is as good as not there.
+        let preparation = &mut state.feed.preparation;
+        preparation.observe_all(&batch.rows, &batch.present(), control)?;
         fresh.state = Some(state);
         control.set_total(u64::from(self.params.n_passes) * batch.rows.n_rows() as u64);
         let outcome = self.params.schedule().fit(&mut fresh, batch, control);

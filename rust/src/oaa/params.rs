@@ -131,8 +131,8 @@ impl Params {
     pub fn check(&self) -> Result<()> {
         self.schedule().check()?;
         if let Some(rate) = self.learning_rate {
-            if !(rate > 0.0 && rate.is_finite()) {
-                let allowed = "a finite number above 0, or None";
+            if !(rate > 0.0 && (rate as f32).is_finite()) {
+                let allowed = "a number above 0, below 3e38, or None";
                 return Err(Error::parameter("learning_rate", rate, allowed));
             }
         }

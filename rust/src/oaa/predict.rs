@@ -9,8 +9,9 @@ use rayon::prelude::*;
 use super::kernels::score_rows;
 use super::learner::{Oaa, State};
 use crate::control::Control;
-use crate::data::{RowBuffer, Rows};
+use crate::data::{RowBuffer, Rows, Scaling};
 use crate::error::{Error, Result};
+use crate::room::room;
 use crate::simd::LANES;
 use crate::threads::with_threads;
 use crate::topk::TopK;
@@ -42,13 +43,13 @@ impl Oaa {
         n_threads: usize,
         control: &Control,
     ) -> Result<Vec<f32>> {
-        let state = self.ready(rows)?;
+        let state = self.ready(rows, control)?;
         let width = self.n_classes;
         let mut scores = room(rows.n_rows(), width, 0.0f32)?;
         let all: Vec<u32> = (0..rows.n_rows() as u32).collect();
         control.set_total(all.len() as u64);
         let work = |block: &[u32], out: &mut [f32]| {
-            state.each_tile(rows, block, |tile, groups, scores| {
+            state.each_tile(rows, block, control, |tile, groups, scores| {
                 for (row, scores) in scores.chunks_exact(groups * LANES).enumerate() {
                     let out = &mut out[row * width..(row + 1) * width];
                     let absent = &state.tiles[tile].absent;
@@ -57,7 +58,7 @@ impl Oaa {
                         *out = score + absent;
                     }
                 }
-            });
+            })?;
             control.tick(block.len())
         };
         with_threads(n_threads, |parallel| {
@@ -86,18 +87,18 @@ impl Oaa {
         if k == 0 {
             return Err(Error::parameter("k", k, "at least 1"));
         }
-        let state = self.ready(rows)?;
+        let state = self.ready(rows, control)?;
         let mut labels = room(wanted.len(), k, TopK::NO_LABEL)?;
         let mut scores = room(wanted.len(), k, f32::NEG_INFINITY)?;
         control.set_total(wanted.len() as u64);
         let work = |block: &[u32], labels: &mut [i32], scores: &mut [f32]| {
             let mut tops = vec![TopK::new(k.min(self.n_classes)); block.len()];
-            state.each_tile(rows, block, |tile, groups, scores| {
+            state.each_tile(rows, block, control, |tile, groups, scores| {
                 let tile = &state.tiles[tile];
                 for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(groups * LANES)) {
                     select(top, tile.first as u32, scores, &tile.absent);
                 }
-            });
+            })?;
             let out = labels.chunks_exact_mut(k).zip(scores.chunks_exact_mut(k));
             for (top, (labels, scores)) in tops.iter().zip(out) {
                 top.write(labels, scores);
@@ -122,25 +123,41 @@ impl Oaa {
         Ok((labels, scores))
     }
 
-    fn ready(&self, rows: &Rows<'_>) -> Result<&State> {
+    /// How many products a prediction of `rows`, or a pass of learning over
+    /// them, is about; the making of the weights to predict with included.
+    pub fn effort(&self, rows: &Rows<'_>) -> usize {
+        let mut values = rows.n_values() + rows.n_rows();
+        if let Some(state) = &self.state {
+            if state.feed.preparation.scaling() == Scaling::Standard {
+                values = rows.n_rows().saturating_mul(rows.n_cols() + 1);
+            }
+            if state.settled.get().is_none() {
+                values = values.saturating_add(state.feed.slots.len());
+            }
+        }
+        values.saturating_mul(self.n_classes)
+    }
+
+    fn ready(&self, rows: &Rows<'_>, control: &Control) -> Result<&State> {
         self.check_width(rows)?;
         let state = self.state.as_ref();
         let state = state.ok_or_else(|| Error::data("the model has not learned anything yet"))?;
         let feed = &state.feed;
-        if self.params.averages() || feed.gravity > 0.0 || feed.shrink < 1.0 {
-            state.settled.get_or_init(|| {
-                let total = if self.params.averages() {
-                    feed.average.total()
-                } else {
-                    0.0
-                };
-                let (gravity, shrink) = (feed.gravity as f32, feed.shrink as f32);
-                let settled = state
-                    .tiles
-                    .iter()
-                    .map(|t| t.settled(total, gravity, shrink));
-                settled.collect()
+        let pulled = feed.gravity > 0.0 || feed.shrink < 1.0;
+        if (self.params.averages() || pulled) && state.settled.get().is_none() {
+            let total = if self.params.averages() {
+                feed.average.total()
+            } else {
+                0.0
+            };
+            let (gravity, shrink) = (feed.gravity as f32, feed.shrink as f32);
+            let settled = state.tiles.iter().map(|tile| {
+                control.check()?;
+                Ok(tile.settled(total, gravity, shrink))
             });
+            let settled = settled.collect::<Result<Vec<Vec<f32>>>>()?;
+            // Another thread may have been faster, with the same outcome.
+            state.settled.get_or_init(|| settled);
         }
         Ok(state)
     }
@@ -153,8 +170,9 @@ impl State {
         &self,
         rows: &Rows<'_>,
         block: &[u32],
+        control: &Control,
         mut take: impl FnMut(usize, usize, &[f32]),
-    ) {
+    ) -> Result<()> {
         let mut example = RowBuffer::default();
         let mut all = RowBuffer::default();
         let mut ends = Vec::with_capacity(block.len());
@@ -167,6 +185,7 @@ impl State {
         let settled = self.settled.get();
         let mut scores = Vec::new();
         for (number, tile) in self.tiles.iter().enumerate() {
+            control.check()?;
             let weights = settled.map_or(&tile.weights, |settled| &settled[number]);
             scores.resize(block.len() * tile.width(), 0.0);
             score_rows(
@@ -182,6 +201,7 @@ impl State {
             }
             take(number, tile.groups, &scores);
         }
+        Ok(())
     }
 }
 
@@ -204,16 +224,4 @@ fn select(top: &mut TopK, first: u32, scores: &[f32], absent: &[f32]) {
             }
         }
     }
-}
-
-/// A result of `n` rows, if it can be had.
-fn room<T: Clone>(n: usize, width: usize, value: T) -> Result<Vec<T>> {
-    let mut room = Vec::new();
-    n.checked_mul(width)
-        .filter(|&len| room.try_reserve_exact(len).is_ok())
-        .map(|len| {
-            room.resize(len, value);
-            room
-        })
-        .ok_or_else(|| Error::data(format!("no memory for {n} x {width} results")))
 }

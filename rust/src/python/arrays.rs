@@ -90,6 +90,15 @@ impl<'py> RowsArg<'py> {
 
     /// The checked view. Do this once, before anything changes.
     pub fn rows(&self) -> PyResult<Rows<'_>> {
+        // A slice of a Fortran array can be had, too: of the values in another order.
+        let in_rows = match self {
+            Self::Csr(..) => true,
+            Self::DenseF32(x) => x.is_c_contiguous(),
+            Self::DenseF64(x) => x.is_c_contiguous(),
+        };
+        if !in_rows {
+            return Err(PyTypeError::new_err("X must be C-contiguous"));
+        }
         let rows: Result<Rows<'_>> = match self {
             Self::Csr(starts, columns, values, n_cols) => {
                 Rows::csr(starts.view()?, columns.view()?, values.view()?, *n_cols)

@@ -54,8 +54,8 @@ impl LomTree {
         let rows = RowsArg::take(X)?;
         let batch = super::batch(&rows, &y, sample_weight.as_ref(), self.0.n_classes())?;
         let forest = &mut self.0;
-        let n_rows = batch.rows.n_rows();
-        brief_or_watched(py, n_rows, progress, |control| {
+        let effort = forest.walk_effort(&batch.rows);
+        brief_or_watched(py, effort, progress, |control| {
             forest.partial_fit(&batch, n_threads, control)
         })
     }
@@ -70,7 +70,7 @@ impl LomTree {
     ) -> PyResult<TopK<'py>> {
         let arg = RowsArg::take(X)?;
         let rows = arg.rows()?;
-        let (labels, scores) = brief_or_watched(py, rows.n_rows(), None, |control| {
+        let (labels, scores) = brief_or_watched(py, self.0.effort(&rows), None, |control| {
             self.0.predict_topk(&rows, k, n_threads, control)
         })?;
         let shape = [rows.n_rows(), k];
@@ -89,7 +89,9 @@ impl LomTree {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let arg = RowsArg::take(X)?;
         let rows = arg.rows()?;
-        let shares = brief_or_watched(py, rows.n_rows(), None, |control| {
+        let scores = rows.n_rows().saturating_mul(self.0.n_classes());
+        let effort = self.0.effort(&rows).saturating_add(scores);
+        let shares = brief_or_watched(py, effort, None, |control| {
             self.0.predict_proba(&rows, n_threads, control)
         })?;
         shares
@@ -98,7 +100,7 @@ impl LomTree {
     }
 
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let reports = self.0.reports();
+        let reports = py.detach(|| self.0.reports());
         PyList::new(
             py,
             reports
@@ -134,12 +136,12 @@ impl LomTree {
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.to_bytes()?))
+        Ok(PyBytes::new(py, &py.detach(|| self.0.to_bytes())?))
     }
 
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
-        Ok(Self(Forest::from_bytes(bytes)?))
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        Ok(Self(py.detach(|| Forest::from_bytes(bytes))?))
     }
 
     fn __reduce__<'py>(

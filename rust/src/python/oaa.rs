@@ -104,7 +104,7 @@ impl PyOaa {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
         let work = |control: &Control| self.0.predict_topk(&rows, k, n_threads, control);
-        let effort = effort(rows.n_rows(), self.0.n_classes());
+        let effort = self.0.effort(&rows);
         let (labels, scores) = brief_or_watched(py, effort, None, work)?;
         let shape = [rows.n_rows(), k];
         let labels = labels.into_pyarray(py).reshape(shape)?;
@@ -122,7 +122,7 @@ impl PyOaa {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
         let work = |control: &Control| self.0.decision_function(&rows, n_threads, control);
-        let effort = effort(rows.n_rows(), self.0.n_classes());
+        let effort = self.0.effort(&rows);
         let scores = brief_or_watched(py, effort, None, work)?;
         scores
             .into_pyarray(py)
@@ -189,7 +189,7 @@ impl PyOaa {
         let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
         let run = |oaa: &mut Oaa, targets: Targets<'_>| {
             let batch = Batch::new(x.rows()?, targets, weights)?;
-            let effort = effort(batch.rows.n_rows(), n_classes).saturating_mul(passes);
+            let effort = oaa.effort(&batch.rows).saturating_mul(passes);
             brief_or_watched(py, effort, progress, |control| work(oaa, &batch, control))
         };
         if self.0.is_multilabel() {
@@ -203,10 +203,4 @@ impl PyOaa {
         let labels = Labels::new(y.as_slice()?, n_classes)?;
         run(&mut self.0, Targets::One(labels))
     }
-}
-
-/// Rows of an ordinary problem that cost as much as `n_rows` of this one: time
-/// grows with the classes, and Ctrl-C must not wait for them.
-fn effort(n_rows: usize, n_classes: usize) -> usize {
-    n_rows.saturating_mul(1 + n_classes / 1024)
 }

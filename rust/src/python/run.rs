@@ -58,23 +58,24 @@ pub(super) fn watched<T: Send>(
 }
 
 /// Runs short work off the interpreter on this very thread: no progress, no
-/// Ctrl-C until it is done. For work known to take milliseconds.
+/// Ctrl-C until it is done. For work of milliseconds.
 fn brief<T: Send>(py: Python<'_>, work: impl FnOnce(&Control) -> Result<T> + Send) -> PyResult<T> {
     let control = Control::new(0);
     settle(py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&control)))))
 }
 
-/// Rows that are done before a person notices.
-const BRIEF: usize = 512;
+/// Products of values with weights that are done before a person notices.
+const BRIEF: usize = 1 << 24;
 
-/// [`brief`] for few rows, which a thread of their own would only slow down.
+/// [`brief`] for work of about `effort` products if they are few: a thread of
+/// their own would only slow them down.
 pub(super) fn brief_or_watched<T: Send>(
     py: Python<'_>,
-    n_rows: usize,
+    effort: usize,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Control) -> Result<T> + Send,
 ) -> PyResult<T> {
-    if n_rows <= BRIEF {
+    if effort <= BRIEF {
         brief(py, work)
     } else {
         watched(py, progress, work)

@@ -1,6 +1,6 @@
 //! Regressors as named arrays.
 
-use super::path::{AdaSlot, Kind, Regressors};
+use super::path::{padded, AdaSlot, Kind, Regressors};
 use super::{Table, Weights};
 use crate::error::Result;
 use crate::linear::{Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
@@ -165,6 +165,9 @@ impl Persist for Regressors {
         let loss: Loss = bundle.take_meta("loss")?;
         let width: usize = bundle.take_meta("width")?;
         let optimizer: String = bundle.take_meta("optimizer")?;
+        if width > u32::MAX as usize || width != padded(width) {
+            return Err(bundle.damaged(format_args!("regressors are {width} columns wide")));
+        }
         let kind = match &optimizer[..] {
             "pn" => {
                 let power: Power = bundle.take_meta("power")?;

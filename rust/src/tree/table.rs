@@ -44,6 +44,14 @@ impl<V: Copy + Default> Table<V> {
         table
     }
 
+    /// Forgets all keys and keeps the memory.
+    pub fn clear(&mut self) {
+        if self.len > 0 {
+            self.slots.iter_mut().for_each(|slot| slot.key = FREE);
+            self.len = 0;
+        }
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.len as usize
@@ -92,7 +100,8 @@ impl<V: Copy + Default> Table<V> {
                     return at;
                 }
                 if (self.len as usize + 1) * 4 <= self.slots.len() * 3 {
-                    self.slots[at].key = key;
+                    let value = V::default();
+                    self.slots[at] = Slot { key, value };
                     self.len += 1;
                     return at;
                 }

@@ -1,0 +1,298 @@
+//! What users rely on: weights of examples, memory, averages, refusals, stopping.
+
+use super::*;
+
+#[test]
+fn a_weight_of_two_is_twice_a_weight_of_one() {
+    let rows = Rows::dense(Values::F32(&[1.0, -0.5, 1.0, -0.5]), 2, 2).unwrap();
+    let once = Rows::dense(Values::F32(&[1.0, -0.5]), 1, 2).unwrap();
+    for loss in [
+        OaaLoss::Squared,
+        OaaLoss::SquaredHinge,
+        OaaLoss::Hinge,
+        OaaLoss::Logistic,
+    ] {
+        let params = Params {
+            average: Average::Chosen(false),
+            ..params(loss, Optimizer::Sgd)
+        };
+        let mut twice = Oaa::new(params.clone(), 3, false).unwrap();
+        let labels = Targets::One(Labels::new(&[1, 1], 3).unwrap());
+        let batch = Batch::new(rows, labels, None).unwrap();
+        twice.partial_fit(&batch, 1, &control()).unwrap();
+        let mut heavy = Oaa::new(params, 3, false).unwrap();
+        let labels = Targets::One(Labels::new(&[1], 3).unwrap());
+        let batch = Batch::new(once, labels, Some(&[2.0])).unwrap();
+        heavy.partial_fit(&batch, 1, &control()).unwrap();
+        let a = twice.decision_function(&once, 1, &control()).unwrap();
+        let b = heavy.decision_function(&once, 1, &control()).unwrap();
+        assert!((a[1] - b[1]).abs() < 1e-5, "{loss:?}: {a:?} {b:?}");
+    }
+}
+
+#[test]
+fn a_row_of_weight_zero_is_as_good_as_not_there() {
+    let (x, y) = ([1.0, -0.5, 3.0, 9.0, -1.0, 0.5, 0.3, 2.0], [0, 1, 2, 1]);
+    let rows = Rows::dense(Values::F32(&x), 4, 2).unwrap();
+    let targets = Targets::One(Labels::new(&y, 3).unwrap());
+    let with = Batch::new(rows, targets, Some(&[1.0, 1.0, 1.0, 0.0])).unwrap();
+    let fewer = Rows::dense(Values::F32(&x[..6]), 3, 2).unwrap();
+    let targets = Targets::One(Labels::new(&y[..3], 3).unwrap());
+    let without = Batch::new(fewer, targets, None).unwrap();
+    for partial in [false, true] {
+        let [a, b] = [&with, &without].map(|batch| {
+            let mut oaa = Oaa::new(Params::default(), 3, false).unwrap();
+            if partial {
+                oaa.partial_fit(batch, 1, &control()).unwrap();
+            } else {
+                oaa.fit(batch, 1, &control()).unwrap();
+            }
+            oaa.to_bytes().unwrap()
+        });
+        assert_eq!(a, b);
+    }
+}
+
+#[test]
+fn memory_grows_with_the_features_seen() {
+    let data = Data::new(40, 24, 70, 5);
+    let columns: Vec<i32> = data.columns.iter().map(|c| c * 100_000).collect();
+    let starts = Indices::I32(&data.starts);
+    let rows = Rows::csr(
+        starts,
+        Indices::I32(&columns),
+        Values::F32(&data.values),
+        2_400_000,
+    );
+    let rows = rows.unwrap();
+    let mut oaa = Oaa::new(Params::default(), 70, false).unwrap();
+    let batch = Batch::new(rows, data.labels(), None).unwrap();
+    oaa.partial_fit(&batch, 1, &control()).unwrap();
+    let state = oaa.state.as_ref().unwrap();
+    // All but column 7, and the constant.
+    assert_eq!(state.feed.slots.len(), 24);
+    assert_eq!(
+        state.tiles.iter().map(|t| t.weights.len()).sum::<usize>(),
+        24 * (64 + 16)
+    );
+    // A column that was not learned is as good as not there.
+    let (starts, columns) = (Indices::I32(&[0, 1, 1]), Indices::I32(&[700_001]));
+    let rows = Rows::csr(starts, columns, Values::F32(&[3.0]), 2_400_000).unwrap();
+    let scores = oaa.decision_function(&rows, 1, &control()).unwrap();
+    assert_eq!(scores[..70], scores[70..]);
+}
+
+#[test]
+fn averages_agree_with_their_definition_however_long_the_stream() {
+    let mut random = Pcg64Mcg::seed_from_u64(6);
+    let (mut counts, mut w, mut u, mut slow) = (Counts::new(), 0.0f32, 0.0f32, 0.0f64);
+    for t in 1..=200_000 {
+        if let Some(factor) = counts.rescale() {
+            u *= factor;
+        }
+        let delta = random.random::<f32>() - 0.5;
+        w += delta;
+        u += counts.total() as f32 * delta;
+        counts.advance();
+        slow += (POWER + 1.0) / (f64::from(t) + POWER) * (f64::from(w) - slow);
+        if t % 1000 == 0 {
+            let fast = f64::from(w) - f64::from(u) / counts.total();
+            assert!(
+                (fast - slow).abs() < 1e-3 * slow.abs().max(1.0),
+                "{t}: {fast} {slow}"
+            );
+        }
+    }
+    assert!(counts.total() < 1e19);
+}
+
+#[test]
+fn classes_never_seen_are_never_predicted() {
+    let data = Data::new(100, 24, 70, 7);
+    let mut oaa = Oaa::new(Params::default(), 70, false).unwrap();
+    oaa.fit(&data.batch(), 1, &control()).unwrap();
+    let rows = data.rows();
+    let (labels, scores) = oaa.predict_topk(&rows, 70, 1, &control()).unwrap();
+    let seen: std::collections::BTreeSet<u32> = data.labels.iter().copied().collect();
+    for (labels, scores) in labels.chunks(70).zip(scores.chunks(70)) {
+        let ranked = &labels[..seen.len()];
+        assert!(ranked.iter().all(|&l| seen.contains(&(l as u32))));
+        assert!(labels[seen.len()..].iter().all(|&l| l == -1));
+        assert!(scores[seen.len()..].iter().all(|&s| s == f32::NEG_INFINITY));
+    }
+    let scores = oaa.decision_function(&rows, 1, &control()).unwrap();
+    assert!(scores[69] == f32::NEG_INFINITY && scores[data.labels[0] as usize].is_finite());
+    for (row, &best) in scores.chunks(70).zip(labels.iter().step_by(70)) {
+        let top = row.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+        assert_eq!(row.iter().position(|&s| s >= top), Some(best as usize));
+    }
+}
+
+#[test]
+fn sampled_negatives_count_for_those_left_out() {
+    let data = Data::new(400, 24, 40, 8);
+    let fitted = |n_negatives| {
+        let params = Params {
+            n_negatives,
+            ..params(OaaLoss::Squared, Optimizer::Pn)
+        };
+        let mut oaa = Oaa::new(params, 40, false).unwrap();
+        oaa.fit(&data.batch(), 1, &control()).unwrap();
+        (
+            oaa.progressive_loss(),
+            oaa.to_bundle().take::<f32>("weights").unwrap(),
+        )
+    };
+    let (all, sampled, more) = (fitted(None), fitted(Some(8)), fitted(Some(40)));
+    assert_eq!(all, more);
+    assert_ne!(all.1, sampled.1);
+    let bias = |weights: &[f32]| weights[..39].iter().sum::<f32>() / 39.0;
+    // Without the weight K/m the constant would not get half as low.
+    assert!((bias(&all.1) - bias(&sampled.1)).abs() < 0.3 * bias(&all.1).abs());
+}
+
+#[test]
+fn l1_makes_zeros_and_l2_makes_small() {
+    let data = Data::new(400, 24, 40, 9);
+    let norm_and_zeros = |l1, l2, average| {
+        let params = Params {
+            l1,
+            l2,
+            average: Average::Chosen(average),
+            ..params(OaaLoss::SquaredHinge, Optimizer::Pn)
+        };
+        let mut oaa = Oaa::new(params, 40, false).unwrap();
+        oaa.fit(&data.batch(), 1, &control()).unwrap();
+        let rows = data.rows();
+        oaa.predict_topk(&rows, 1, 1, &control()).unwrap();
+        let state = oaa.state.as_ref().unwrap();
+        let settled = state
+            .settled
+            .get()
+            .map_or(&state.tiles[0].weights, |s| &s[0]);
+        let weights = &settled[64..];
+        let zeros = weights.iter().filter(|&&w| w == 0.0).count();
+        (weights.iter().map(|w| w.abs()).sum::<f32>(), zeros)
+    };
+    for average in [false, true] {
+        let plain = norm_and_zeros(0.0, 0.0, average);
+        let sparse = norm_and_zeros(3e-4, 0.0, average);
+        let small = norm_and_zeros(0.0, 0.01, average);
+        assert!(sparse.1 > plain.1 + 100, "{plain:?} {sparse:?}");
+        assert!(small.0 < 0.8 * plain.0, "{plain:?} {small:?}");
+    }
+}
+
+#[test]
+fn strong_decay_never_leaves_the_floats() {
+    let data = Data::new(500, 24, 20, 10);
+    let params = Params {
+        l2: 0.5,
+        l1: 1e-6,
+        average: Average::Chosen(true),
+        ..params(OaaLoss::SquaredHinge, Optimizer::Pn)
+    };
+    let mut oaa = Oaa::new(params, 20, false).unwrap();
+    for _ in 0..3 {
+        oaa.partial_fit(&data.batch(), 1, &control()).unwrap();
+    }
+    let scores = oaa.decision_function(&data.rows(), 1, &control()).unwrap();
+    assert!(scores
+        .chunks(20)
+        .all(|row| row[..19].iter().all(|s| s.is_finite())));
+}
+
+#[test]
+fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
+    let data = Data::new(600, 24, 40, 11);
+    let mut oaa = Oaa::new(Params::default(), 40, false).unwrap();
+    let rows = data.rows();
+    assert!(oaa.predict_topk(&rows, 1, 1, &control()).is_err());
+    oaa.fit(&data.batch(), 1, &control()).unwrap();
+    let before = oaa.to_bytes().unwrap();
+    let narrow = Data::new(5, 20, 40, 12);
+    let sets = Batch::new(rows, data.sets(), None).unwrap();
+    for batch in [narrow.batch(), sets] {
+        assert!(matches!(
+            oaa.partial_fit(&batch, 1, &control()),
+            Err(Error::Data(_))
+        ));
+        assert!(matches!(
+            oaa.fit(&batch, 1, &control()),
+            Err(Error::Data(_))
+        ));
+    }
+    let none = vec![0.0; 600];
+    let weightless = Batch::new(rows, data.labels(), Some(&none)).unwrap();
+    assert!(oaa.fit(&weightless, 1, &control()).is_err());
+    assert!(oaa.predict_topk(&rows, 0, 1, &control()).is_err());
+    let message = oaa
+        .predict_topk(&narrow.rows(), 1, 1, &control())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(message, "X has 20 features, the model was started with 24");
+    assert_eq!(before, oaa.to_bytes().unwrap());
+
+    let stopped = control();
+    stopped.stop();
+    assert!(matches!(
+        oaa.fit(&data.batch(), 1, &stopped),
+        Err(Error::Stopped)
+    ));
+    assert_eq!(oaa.n_examples_seen(), 512);
+    assert!(oaa.predict_topk(&rows, 1, 1, &control()).is_ok());
+    oaa.partial_fit(&data.batch(), 1, &control()).unwrap();
+}
+
+#[test]
+fn parameters_are_checked_and_stored() {
+    for json in [
+        "{\"loss\": \"cubic\"}",
+        "{\"lost\": \"hinge\"}",
+        "{\"n_passes\": 0}",
+        "{\"learning_rate\": 0}",
+        "{\"learning_rate\": 1e999}",
+        "{\"l1\": -1}",
+        "{\"l2\": 1}",
+        "{\"n_negatives\": 0}",
+        "{\"average\": \"often\"}",
+        "{\"loss\": \"softmax\", \"optimizer\": \"nag\"}",
+        "{\"loss\": \"softmax\", \"n_negatives\": 3}",
+        "{\"n_bits\": 32}",
+        "{\"n_bits\": 8, \"scaling\": \"standard\"}",
+        "{\"patience\": 0}",
+        "{\"validation_fraction\": 1}",
+    ] {
+        assert!(Params::from_json(json).is_err(), "{json}");
+    }
+    let params = Params::from_json("{\"average\": true, \"n_bits\": 9, \"l1\": 0.25}").unwrap();
+    assert_eq!(Params::from_json(&params.to_json()).unwrap(), params);
+    assert!(params.averages() && Params::default().averages());
+    assert!(!Params::from_json("{\"optimizer\": \"nag\"}")
+        .unwrap()
+        .averages());
+    assert!(Oaa::new(params, 0, false).is_err());
+}
+
+#[test]
+fn early_stopping_goes_back_to_the_best_pass() {
+    let data = Data::new(400, 24, 30, 13);
+    for multilabel in [false, true] {
+        let params = Params {
+            early_stopping: true,
+            n_passes: 50,
+            patience: 1,
+            ..Params::default()
+        };
+        let targets = if multilabel {
+            data.sets()
+        } else {
+            data.labels()
+        };
+        let batch = Batch::new(data.rows(), targets, None).unwrap();
+        let mut oaa = Oaa::new(params, 30, multilabel).unwrap();
+        oaa.fit(&batch, 1, &control()).unwrap();
+        assert!(oaa.n_examples_seen() < 49 * 360);
+        assert_eq!(oaa.n_examples_seen() % 360, 0);
+    }
+}
