@@ -21,6 +21,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 ROOT = Path(os.environ.get("XMTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 LINES = pytest.StashKey[list[str]]()
+LOAD = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser):
@@ -29,6 +30,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.stash[LINES] = []
+    config.stash[LOAD] = load()
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +66,8 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(line)
     path = config.getoption("--figures")
     if path:
-        lines = [*circumstances(), outcome(terminalreporter), "", *lines]
+        busy = f"load average: {config.stash[LOAD]} before, {load()} after (1 is this run itself)"
+        lines = [*circumstances(), busy, outcome(terminalreporter), "", *lines]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -77,6 +80,11 @@ def circumstances():
     yield f"machine: {processor()}, {os.cpu_count()} cores, {platform.system()}"
     yield f"commit: {commit()}"
     yield "versions: " + ", ".join([f"Python {platform.python_version()}", *versions])
+
+
+def load():
+    """Of the last minute; where others compete for the cores, times are distorted."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def version(name):
