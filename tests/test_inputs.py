@@ -134,6 +134,7 @@ def test_bad_x_is_refused_and_changes_nothing(name, X, message):
         (np.ones(3), "sample_weight"),
         (np.full(240, -1.0), "sample_weight|[Nn]egative"),
         (np.full(240, np.nan), "sample_weight|NaN"),
+        (np.full(240, 1e300), "row 0: sample_weight"),
         (np.zeros(240), "weight"),
         (np.ones((240, 2)), "[Ss]ample weights|sample_weight"),
     ],
@@ -164,6 +165,15 @@ BAD_PARAMETERS = [
     ("lomtree", "leaf_smoothing", -1.0),
     ("lomtree", "n_estimators", 0),
     ("lomtree", "decay", -1.0),
+    # Beyond the number types of the core.
+    ("oaa", "learning_rate", 1e308),
+    ("oaa", "n_negatives", 2**32),
+    ("oaa", "n_passes", 2**32),
+    ("lomtree", "learning_rate", 1e308),
+    ("lomtree", "decay", 1e308),
+    ("lomtree", "max_internal", 2**32),
+    ("lomtree", "n_estimators", 10**9),
+    ("lomtree", "patience", 2**40),
 ]
 
 
@@ -266,3 +276,61 @@ def test_several_trees():
     assert len(model.trees_) == 3
     with pytest.raises(AttributeError, match="trees_"):
         _ = model.tree_
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_a_prediction_depends_neither_on_other_rows_nor_on_threads(name):
+    # Rows of any density side by side: they are stored and multiplied in several ways.
+    random = np.random.default_rng(0)
+    X = np.vstack([X_SPARSE.toarray(), random.random((300, X_SPARSE.shape[1])) ** 2])
+    X[300:][random.random(X[300:].shape) < random.random((300, 1))] = 0
+    y = np.concatenate([Y_SPARSE, random.integers(0, 12, 300)])
+    model = estimators.ALL[name](scaling="row").fit(X, y)
+    labels, scores = model.predict_topk(X, 4)
+    for parts in (range(0, 600, 1), range(0, 600, 7)):
+        step = parts.step
+        answers = [model.predict_topk(X[at : at + step], 4) for at in parts]
+        np.testing.assert_array_equal(np.vstack([a for a, _ in answers]), labels)
+        np.testing.assert_array_equal(np.vstack([b for _, b in answers]), scores)
+    many = X[np.arange(6000) % 600]
+    threads = model.set_params(n_jobs=2).predict_topk(many, 4)
+    np.testing.assert_array_equal(threads[0], labels[np.arange(6000) % 600])
+    np.testing.assert_array_equal(threads[1], scores[np.arange(6000) % 600])
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_rows_of_weight_zero_are_as_good_as_not_there(name):
+    more = np.vstack([X_DENSE, X_DENSE[:60] * 100])
+    weights = np.concatenate([np.ones(240), np.zeros(60)])
+    model = estimators.ALL[name](scaling="standard")
+    model.fit(more, np.concatenate([Y_DENSE, Y_DENSE[:60]]), sample_weight=weights)
+    same = estimators.ALL[name](scaling="standard").fit(X_DENSE, Y_DENSE)
+    estimators.same_predictions(model, same, X_DENSE)
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_no_labels_are_refused(name):
+    with pytest.raises(ValueError, match="y holds no label"):
+        estimators.ALL[name]().fit(X_DENSE, [])
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_more_columns_than_there_is_memory_for_are_refused(name):
+    few = np.arange(4, dtype=np.int64)
+    starts = np.arange(5, dtype=np.int64)
+    X = sp.csr_matrix((np.ones(4, np.float32), few, starts), shape=(4, 2**32 - 2))
+    with pytest.raises(ValueError, match="features: there is no memory"):
+        estimators.ALL[name](scaling="standard").fit(X, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_the_core_does_not_read_columns_for_rows(name):
+    model = estimators.ALL[name]().fit(X_DENSE, Y_DENSE)
+    with pytest.raises(TypeError, match="C-contiguous"):
+        model._model.predict_topk(np.asfortranarray(X_DENSE), 1)
+
+
+@pytest.mark.parametrize("name", estimators.TREES)
+def test_shares_are_at_most_one(name):
+    model = estimators.ALL[name]().fit(X_DENSE, np.zeros(240, int))
+    assert model.predict_topk(X_DENSE, 1)[1].max() <= 1

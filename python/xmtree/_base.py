@@ -187,10 +187,9 @@ class Learner(ClassifierMixin, BaseEstimator):
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
         k = int(k)
-        _validation.check_dense_size(X.shape[0], k, 8, "use a smaller k", what="labels")
-        found, found_scores = self._call(self._model.predict_topk, X, min(k, len(self.classes_)))
         codes = np.full((X.shape[0], k), -1, np.int32)
         scores = np.full((X.shape[0], k), -np.inf, np.float32)
+        found, found_scores = self._call(self._model.predict_topk, X, min(k, len(self.classes_)))
         codes[:, : found.shape[1]] = found
         scores[:, : found.shape[1]] = found_scores
         return decode(codes, self.classes_), scores

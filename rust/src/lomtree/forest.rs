@@ -356,7 +356,7 @@ fn seed_of(seed: u64, tree: usize) -> u64 {
 
 /// Leaves out trees that were stopped before they had seen half as much as the
 /// one that has seen most: they would only vote for the few labels they know.
-fn leave_out_stragglers(trees: &mut Vec<Tree>, finished: &[bool]) {
+pub(super) fn leave_out_stragglers(trees: &mut Vec<Tree>, finished: &[bool]) {
     let seen = |tree: &Tree| tree.progress().examples;
     let most = trees.iter().map(seen).max().unwrap_or(0);
     let mut finished = finished.iter();

@@ -6,7 +6,7 @@ use super::*;
 use crate::control::Control;
 use crate::data::{Labels, Preparation, Rows, Scaling, Values};
 use crate::linear::{Loss, Optimizer};
-use crate::model::Persist;
+use crate::model::{Bundle, Persist};
 use crate::passes::{Batch, Online, Schedule, Targets};
 use crate::tree::NodeId;
 
@@ -254,4 +254,131 @@ fn the_smallest_of_equal_leaves_is_the_rightmost() {
     arena.swap(NodeId(3));
     assert_eq!(arena.node(NodeId(3)).left, NodeId(6));
     assert_eq!(arena.check(3), Ok(()));
+}
+
+fn few_rows() -> (Vec<f32>, Vec<u32>) {
+    let values = (0..400).map(|i| ((i * 37) % 23) as f32 - 11.0).collect();
+    (values, (0..100).map(|i| (i * i) % 7).collect())
+}
+
+#[test]
+fn a_fit_that_is_refused_changes_nothing() {
+    let (values, labels) = few_rows();
+    let rows = Rows::dense(Values::F32(&values), 100, WIDTH).unwrap();
+    let learned = Batch::new(rows, Targets::One(Labels::new(&labels, 7).unwrap()), None).unwrap();
+    let control = Control::new(0);
+    let mut forest = Forest::new(params(), 7).unwrap();
+    forest.fit(&learned, 1, &control).unwrap();
+    let before = forest.to_bytes().unwrap();
+    let nothing = [0.0; 100];
+    let (other, weightless) = (Labels::new(&labels, 8).unwrap(), learned.targets);
+    for batch in [
+        Batch::new(rows, Targets::One(other), None).unwrap(),
+        Batch::new(rows, weightless, Some(&nothing)).unwrap(),
+    ] {
+        assert!(forest.fit(&batch, 1, &control).is_err());
+        assert_eq!(forest.to_bytes().unwrap(), before);
+    }
+}
+
+#[test]
+fn trees_that_had_hardly_begun_are_left_out() {
+    let (values, labels) = few_rows();
+    let rows = Rows::dense(Values::F32(&values), 100, WIDTH).unwrap();
+    let batch = Batch::new(rows, Targets::One(Labels::new(&labels, 7).unwrap()), None).unwrap();
+    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+    let tree = |n: u32| {
+        let mut tree = Tree::new(&params(), preparation.clone(), 7);
+        let order: Vec<u32> = (0..n).collect();
+        tree.learn(&batch, &order, 0.0, &Control::new(0)).unwrap();
+        tree
+    };
+    let mut trees = vec![tree(100), tree(20), tree(70), tree(20)];
+    super::forest::leave_out_stragglers(&mut trees, &[false, false, false, true]);
+    let seen: Vec<u64> = trees.iter().map(|tree| tree.progress().examples).collect();
+    assert_eq!(seen, [100, 70, 20]);
+}
+
+#[test]
+fn made_up_files_are_refused() {
+    let (values, labels) = few_rows();
+    let rows = Rows::dense(Values::F32(&values), 100, WIDTH).unwrap();
+    let batch = Batch::new(rows, Targets::One(Labels::new(&labels, 7).unwrap()), None).unwrap();
+    let mut forest = Forest::new(params(), 7).unwrap();
+    forest.fit(&batch, 1, &Control::new(0)).unwrap();
+    let refused = |change: &dyn Fn(&mut Bundle)| {
+        let mut bundle = forest.to_bundle();
+        let mut tree = bundle.unnest("tree0").unwrap();
+        change(&mut tree);
+        bundle.nest("tree0", tree);
+        assert!(Forest::from_bundle(bundle).is_err());
+    };
+    for name in ["size", "count", "top_arrivals", "label_count"] {
+        for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+            refused(&|tree| {
+                let mut values: Vec<f64> = tree.take(name).unwrap();
+                values.fill(wrong);
+                tree.put(name, values);
+            });
+        }
+    }
+    for name in ["label", "top", "left", "parent", "regressor"] {
+        refused(&|tree| {
+            let mut values: Vec<u32> = tree.take(name).unwrap();
+            values[0] = 1 << 30;
+            tree.put(name, values);
+        });
+    }
+    refused(&|tree| {
+        let mut regressors = tree.unnest("regressors").unwrap();
+        let width: usize = regressors.take_meta("width").unwrap();
+        regressors.put_meta("width", &(width - 1));
+        let squares: Vec<f32> = regressors.take("squares").unwrap();
+        regressors.put("squares", squares[1..].to_vec());
+        tree.nest("regressors", regressors);
+    });
+}
+
+#[test]
+fn parameters_beyond_the_floats_are_refused_by_name() {
+    type Change = fn(&mut Params);
+    let cases: [(&str, Change); 4] = [
+        ("learning_rate", |p| p.learning_rate = 1e308),
+        ("decay", |p| p.decay = 1e39),
+        ("leaf_smoothing", |p| p.leaf_smoothing = f64::INFINITY),
+        ("n_estimators", |p| p.n_estimators = 1_000_000_000),
+    ];
+    for (name, change) in cases {
+        let mut params = params();
+        change(&mut params);
+        let message = Forest::new(params, 3).unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+}
+
+/// Shares so small that they vanish neither name a label twice nor exceed 1.
+#[test]
+fn shares_are_at_most_one_and_labels_come_once() {
+    let values = vec![1.0f32; 40 * WIDTH];
+    let labels: Vec<u32> = (0..40).map(|i| i % 4).collect();
+    let weights: Vec<f32> = (0..40).map(|i| [1e30, 1e-30, 1e-30, 1.0][i % 4]).collect();
+    let rows = Rows::dense(Values::F32(&values), 40, WIDTH).unwrap();
+    let targets = Targets::One(Labels::new(&labels, 4).unwrap());
+    let batch = Batch::new(rows, targets, Some(&weights)).unwrap();
+    for n_estimators in [1, 3] {
+        let params = Params {
+            n_estimators,
+            max_internal: Some(0),
+            ..params()
+        };
+        let mut forest = Forest::new(params, 4).unwrap();
+        forest.fit(&batch, 1, &Control::new(0)).unwrap();
+        let (best, shares) = forest.predict_topk(&rows, 4, 1, &Control::new(0)).unwrap();
+        for (best, shares) in best.chunks(4).zip(shares.chunks(4)) {
+            let mut once = best.to_vec();
+            once.sort_unstable();
+            assert_eq!(once, [0, 1, 2, 3]);
+            assert!(best[0] == 0 && shares[0] <= 1.0, "{shares:?}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::linear::Loss;
 use crate::passes::{Batch, Online, Targets};
 use crate::progressive::Mistakes;
+use crate::room::is_there_room;
 use crate::threads::with_threads;
 
 /// A one-against-all classifier that learns online.
@@ -140,6 +141,12 @@ impl Oaa {
     }
 
     fn first_state(&self, rows: &Rows<'_>) -> Result<State> {
+        /// What a class takes before anything was learned of it, at least.
+        const CLASS: usize = 16;
+        if !is_there_room(self.n_classes.checked_mul(CLASS)) {
+            let what = format!("no memory for {} classes", self.n_classes);
+            return Err(Error::data(what));
+        }
         Ok(State {
             feed: Feed::new(&self.params, self.n_classes, rows)?,
             tiles: Tile::cover(self.n_classes, self.rule(), self.params.first_bias()),

@@ -126,7 +126,9 @@ impl Oaa {
     /// How many products a prediction of `rows`, or a pass of learning over
     /// them, is about; the making of the weights to predict with included.
     pub fn effort(&self, rows: &Rows<'_>) -> usize {
-        let mut values = rows.n_values() + rows.n_rows();
+        /// What a row costs beside its values, and a value beside the classes.
+        const AT_LEAST: usize = 16;
+        let mut values = rows.n_values() + AT_LEAST * rows.n_rows();
         if let Some(state) = &self.state {
             if state.feed.preparation.scaling() == Scaling::Standard {
                 values = rows.n_rows().saturating_mul(rows.n_cols() + 1);
@@ -135,7 +137,7 @@ impl Oaa {
                 values = values.saturating_add(state.feed.slots.len());
             }
         }
-        values.saturating_mul(self.n_classes)
+        values.saturating_mul(self.n_classes + AT_LEAST)
     }
 
     fn ready(&self, rows: &Rows<'_>, control: &Control) -> Result<&State> {
