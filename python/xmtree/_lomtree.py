@@ -136,6 +136,12 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
 
     Notes
     -----
+    The first prediction after learning lays the tree out anew, which takes time
+    proportional to its size (10 ms per thousand classes, say): in a stream, learn
+    and predict in batches. ``progressive_loss_`` costs nothing, it is taken on the
+    way. A ``fit`` of several trees that was stopped by Ctrl-C keeps those that had
+    come at least half as far as the first.
+
     The settings of [1]_, as its authors' program has them, are in
     ``LOMTreeClassifier.PAPER``: ``LOMTreeClassifier(**LOMTreeClassifier.PAPER)``
     predicts what Vowpal Wabbit's ``--log_multi`` predicts on the same stream
