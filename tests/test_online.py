@@ -90,6 +90,18 @@ def test_early_stopping_takes_fewer_passes(name):
     assert model.score(X, Y) > 0.8
 
 
+@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+def test_early_stopping_goes_back_to_the_best_pass(name):
+    random = np.random.default_rng(0)
+    noisy = np.where(random.random(len(Y)) < 0.3, random.integers(0, 12, len(Y)), Y)
+    settings = {"early_stopping": True, "validation_fraction": 0.1}
+    model = estimators.ALL[name](n_passes=40, patience=2, **settings).fit(X, noisy)
+    best = model.n_examples_seen_ // 270
+    assert best < 38
+    there = estimators.ALL[name](n_passes=best, patience=40, **settings).fit(X, noisy)
+    estimators.same_predictions(model, there, X)
+
+
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3"])
 def test_progress_is_silent_without_a_terminal(name, capfd):
     estimators.ALL[name](verbose=1).fit(X, Y)

@@ -163,14 +163,7 @@ impl Preparation {
         }
         match (&self.moments, self.scaling) {
             (Some(moments), _) => moments.standardise(example),
-            (None, Scaling::Row) => {
-                let square = sum_of_squares(&example.values);
-                // An empty row, or one whose squares vanish, stays as it is.
-                if square > f32::MIN_POSITIVE && square.is_finite() {
-                    let scale = square.sqrt().recip();
-                    example.values.iter_mut().for_each(|v| *v *= scale);
-                }
-            }
+            (None, Scaling::Row) => to_length_one(&mut example.values),
             (None, _) => {}
         }
         example.columns.push(self.width() as u32 - 1);
@@ -187,6 +180,24 @@ fn bytes_needed(n_features: usize, n_bits: Option<u32>, standard: bool) -> Optio
         2 * size_of::<f32>()
     };
     columns.checked_mul(each)
+}
+
+/// Divides a row by its length; one without values stays as it is.
+fn to_length_one(values: &mut [f32]) {
+    let is_usable = |square: f32| square > f32::MIN_POSITIVE && square.is_finite();
+    let mut square = sum_of_squares(values);
+    if !is_usable(square) {
+        // Squares that vanish or are infinite: the largest value becomes 1 first.
+        let largest = values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        if largest > 0.0 {
+            values.iter_mut().for_each(|v| *v /= largest);
+            square = sum_of_squares(values);
+        }
+    }
+    if is_usable(square) {
+        let scale = square.sqrt().recip();
+        values.iter_mut().for_each(|v| *v *= scale);
+    }
 }
 
 /// Multiplicative hashing: the upper bits of a product with 2^32 / golden ratio.
@@ -264,5 +275,25 @@ impl Moments {
         example.columns.clear();
         example.columns.extend(0..scaled.len() as u32);
         example.values = scaled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_any_size_get_length_one() {
+        for size in [1e-44f32, 1e-30, 1.0, 1e30, 1e38] {
+            let mut values = [3.0 * size, 0.0, -3.0 * size];
+            to_length_one(&mut values);
+            let expected = 0.5f32.sqrt();
+            assert!(
+                (values[0] - expected).abs() < 1e-6 && values[1] == 0.0,
+                "{size}"
+            );
+            assert_eq!(values[0].to_bits(), (-values[2]).to_bits());
+        }
+        to_length_one(&mut []);
     }
 }
