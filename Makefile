@@ -39,7 +39,7 @@ fmt:
 	@tools/check-rust fmt clippy
 	$(PHASE) "cargo fmt" cargo fmt --check
 
-clippy:
+clippy: $(VENV)/.python
 	@tools/check-rust fmt clippy
 	$(PHASE) "clippy" cargo clippy --quiet --locked --all-targets -- -D warnings
 	$(PHASE) "clippy, python" cargo clippy --quiet --locked --all-targets --features python -- -D warnings
