@@ -10,6 +10,7 @@ mod optimizer;
 mod precondition;
 
 pub use loss::Loss;
+pub(crate) use nag::TINIEST;
 pub use nag::{NagSlot, NagTotals, Span};
 pub use optimizer::Optimizer;
 pub use precondition::{Power, Preconditioner};

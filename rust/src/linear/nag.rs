@@ -42,7 +42,7 @@ impl NagSlot {
 }
 
 /// Sizes below this are taken for it, so that their squares do not vanish.
-const TINIEST: f32 = 1.084_202e-19;
+pub(crate) const TINIEST: f32 = 1.084_202e-19;
 
 /// What one regressor carries beside its weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -5,11 +5,8 @@
 use super::chunk::{Chunk, Example};
 use super::kernels::{best, place, row_mut, scores, Best, Lanes, Rule};
 use super::tile::Tile;
-use crate::linear::{Loss, Optimizer};
+use crate::linear::{Loss, Optimizer, TINIEST};
 use crate::simd::{dispatched, LANES};
-
-/// Sizes below this are taken for it, so that their squares do not vanish.
-const TINIEST: f32 = 1.084_202e-19;
 
 dispatched! {
     /// Takes the chunk's examples one after the other.
