@@ -323,15 +323,4 @@ impl FrozenTree {
     pub fn answer(&self, leaf: u32) -> u32 {
         self.labels[self.starts[leaf as usize]]
     }
-
-    /// Bytes of all arrays.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&self.steps[..])
-            + self.crown.bytes()
-            + size_of_val(&self.rows[..])
-            + size_of_val(&self.slots[..])
-            + size_of_val(&self.starts[..])
-            + size_of_val(&self.labels[..])
-            + size_of_val(&self.shares[..])
-    }
 }

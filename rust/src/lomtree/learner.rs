@@ -167,17 +167,6 @@ impl Tree {
     pub fn progress(&self) -> Mistakes {
         self.progress
     }
-
-    /// Bytes of weights and label tables.
-    pub fn bytes(&self) -> usize {
-        let labels: usize = self
-            .arena
-            .nodes
-            .iter()
-            .map(|node| node.labels.bytes())
-            .sum();
-        self.regressors.bytes() + labels
-    }
 }
 
 impl Online for Tree {

@@ -49,9 +49,4 @@ impl Crown {
     pub fn scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
         (!self.lanes.is_empty()).then(|| block.dot_lanes(i, &self.lanes))
     }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&self.lanes[..])
-    }
 }

@@ -378,15 +378,6 @@ impl Regressors {
             },
         }
     }
-
-    /// Bytes of all weights.
-    pub fn bytes(&self) -> usize {
-        match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => rows.iter().map(Weights::bytes).sum(),
-            Kind::Adagrad(rows) => rows.iter().map(Weights::bytes).sum(),
-            Kind::Nag(_, rows) => rows.iter().map(|(_, weights)| weights.bytes()).sum(),
-        }
-    }
 }
 
 #[inline]

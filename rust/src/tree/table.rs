@@ -67,11 +67,6 @@ impl<V: Copy + Default> Table<V> {
         self.slots.len()
     }
 
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<Slot<V>>()
-    }
-
     /// The value of `key`, if it was ever written.
     #[inline]
     pub fn get(&self, key: u32) -> Option<&V> {

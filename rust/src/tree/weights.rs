@@ -108,12 +108,4 @@ impl<S: Copy + Default> Weights<S> {
             }
         }
     }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Table(table) => table.bytes(),
-            Self::Row(row) => row.len() * size_of::<S>(),
-        }
-    }
 }
