@@ -1,6 +1,6 @@
 """Reading svmlight, against scikit-learn on the same file in one run.
 
-    pytest benches/test_bench_datasets.py -s
+    pytest benches/test_bench_datasets.py
 
 prints the ratio of medians. The file has about 50 MB; XMTREE_BENCH_ROWS
 changes the number of its rows.
@@ -22,7 +22,7 @@ MEDIANS: dict[str, float] = {}
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
+def files(tmp_path_factory, say):
     """The same examples in scikit-learn's 16 digits, rounded to 4, and packed."""
     root = tmp_path_factory.mktemp("bench")
     X, y = make_xmc(ROWS, 200_000, 10_000, random_state=0)
@@ -40,21 +40,17 @@ def files(tmp_path_factory):
         paths["zst"] = root / "a.zst"
         subprocess.run(["zstd", "-q", "-3", long, "-o", paths["zst"]], check=True)
     yield paths
-    report(paths)
+    report(paths, say)
 
 
-def report(paths):
+def report(paths, say):
     """The figures against scikit-learn's, as far as both were measured."""
     for name, median in MEDIANS.items():
         text = "short" if "short" in name else "plain"
         if f"sklearn {text}" in MEDIANS:
             speed = paths[text].stat().st_size / 1e6 / median
             ratio = MEDIANS[f"sklearn {text}"] / median
-            print(
-                f"\n{name:15} {median:6.3f} s {speed:6.0f} MB/s of text {ratio:5.1f} x sklearn",
-                end="",
-            )
-    print()
+            say(f"{name:15} {median:6.3f} s {speed:6.0f} MB/s of text {ratio:5.1f} x sklearn")
 
 
 def run(benchmark, name, function, rounds=5):
