@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xmtree
 from xmtree.cli import main
-from xmtree.datasets import save_xmc
+from xmtree.datasets import load_xmc, save_xmc
 
 X, Y = estimators.sparse(n=600)
 SETS_X, SETS_Y = estimators.label_sets(n=600)
@@ -81,6 +81,25 @@ def test_streaming_learns_what_partial_fit_does(files):
     expected.partial_fit(X, Y, classes=np.arange(12))
     estimators.same_predictions(streamed, expected, X)
     assert streamed.n_examples_seen_ == 600
+
+
+def test_propensity_scored_precision(files, capsys):
+    path = files / "model"
+    assert run("fit", files / "sets.txt", "--model", "oaa", "-o", path) == 0
+    capsys.readouterr()
+    assert run("evaluate", path, files / "sets.txt", "--json") == 0
+    assert not any("PSP" in name for name in json.loads(capsys.readouterr().out))
+    command = ["evaluate", path, files / "sets.txt", "--train", files / "sets.txt", "--json"]
+    assert run(*command, "--batch-size", 77) == 0
+    figures = json.loads(capsys.readouterr().out)
+    rows, true = load_xmc(files / "sets.txt", multilabel=True)
+    true = true.toarray()
+    best, _ = xmtree.load(path).predict_topk(rows, 3)
+    weight = 1 + (np.log(600) - 1) * 2.5**0.55 * (true.sum(axis=0) + 1.5) ** -0.55
+    for k in (1, 3):
+        won = sum(weight[c] * true[i, c] for i in range(600) for c in best[i, :k] if c >= 0)
+        most = sum(np.sort(weight * true[i])[-k:].sum() for i in range(600))
+        assert figures[f"PSP@{k}"] == pytest.approx(won / most)
 
 
 @pytest.mark.parametrize("passes", [1, 3])

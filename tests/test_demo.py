@@ -5,9 +5,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from xmtree.cli import main
 from xmtree.demo import charts
-from xmtree.metrics import gains
+from xmtree.metrics import gains, propensity_gains
 
 
 def test_the_demo_end_to_end(tmp_path, capsys):
@@ -60,3 +61,12 @@ def test_gains_by_hand():
     first = (1 + 1 / np.log2(4)) / (1 + 1 / np.log2(3))
     np.testing.assert_allclose(three["nDCG@3"], [first, 1 / np.log2(3), 0])
     np.testing.assert_allclose(gains(true, best, 1)["P@1"], [1, 0, 0])
+
+
+def test_propensity_gains_by_hand():
+    true = sp.csr_matrix(np.array([[1, 1, 0], [0, 0, 1]]))
+    best = np.array([[1, 2], [2, -1]], np.int32)
+    inverse = np.array([4.0, 2.0, 1.0])
+    # Row 0 wins label 1 of 4 + 2; row 1 wins label 2 and misses one that nobody knows.
+    assert propensity_gains(true, best, 2, inverse, (np.array([0, 1]), 5.0)) == (3.0, 12.0)
+    assert propensity_gains(true, best, 1, inverse, (np.array([0, 1]), 5.0)) == (3.0, 9.0)
