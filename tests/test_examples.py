@@ -39,6 +39,17 @@ def test_readme_command_lines(tmp_path, monkeypatch):
         assert main(line.split()) == 0
 
 
+def test_readme_figures_are_those_of_the_benchmarks():
+    text = README.read_text(encoding="utf-8")
+    table = re.search(r"<!-- figures -->.*?<!-- /figures -->", text, flags=re.S)[0]
+    measured = (README.parent / "benches" / "figures.txt").read_text(encoding="utf-8")
+    cells = [cell for row in table.splitlines() for cell in row.split("|")[2:] if row[0:1] == "|"]
+    figures = re.findall(r"\d[\d,.]*", " ".join(cells))
+    assert len(figures) == 14
+    known = re.findall(r"\d[\d,.]*", measured)
+    assert set(figures) <= set(known)
+
+
 @pytest.mark.parametrize(
     "module",
     [m.name for m in pkgutil.walk_packages(xmtree.__path__, "xmtree.") if "__main__" not in m.name],

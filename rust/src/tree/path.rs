@@ -150,6 +150,16 @@ pub struct Scores {
     pub raw: f32,
 }
 
+impl Scores {
+    fn unclamped(before: f32, after: f32) -> Self {
+        Self {
+            before,
+            after,
+            raw: after,
+        }
+    }
+}
+
 /// Weight and sum of squared gradients.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AdaSlot {
@@ -314,19 +324,10 @@ impl Regressors {
                 }
                 let weights = &mut rows[number];
                 if step == 0.0 {
-                    return Scores {
-                        before,
-                        after: before,
-                        raw: before,
-                    };
+                    return Scores::unclamped(before, before);
                 }
                 example.add(step, weights, self.width);
-                let after = before + step * example.ppu;
-                Scores {
-                    before,
-                    after,
-                    raw: after,
-                }
+                Scores::unclamped(before, before + step * example.ppu)
             }
             Kind::Adagrad(rows) => learn_adagrad(
                 &mut rows[number],
@@ -400,11 +401,7 @@ fn learn_adagrad(
 ) -> Scores {
     let before = own_dot(weights, row, |slot| slot.w);
     if loss.is_satisfied(y, before) {
-        return Scores {
-            before,
-            after: before,
-            raw: before,
-        };
+        return Scores::unclamped(before, before);
     }
     weights.make_room(row.columns.len(), width);
     let slope = importance * loss.slope_squared(y, before);
@@ -419,12 +416,7 @@ fn learn_adagrad(
     weights.change(&row.columns, |entry, slot| {
         slot.w += step * row.values[entry] / (1.0 + slot.g).sqrt();
     });
-    let after = before + step * ppu;
-    Scores {
-        before,
-        after,
-        raw: after,
-    }
+    Scores::unclamped(before, before + step * ppu)
 }
 
 #[allow(clippy::too_many_arguments)]
