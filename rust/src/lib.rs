@@ -12,6 +12,7 @@ pub mod model;
 pub mod oaa;
 pub mod passes;
 pub mod progressive;
+pub mod recall_tree;
 mod room;
 mod simd;
 pub mod text;

@@ -8,6 +8,7 @@ mod loss;
 mod nag;
 mod optimizer;
 mod precondition;
+pub(crate) mod softmax;
 
 pub use loss::Loss;
 pub(crate) use nag::TINIEST;

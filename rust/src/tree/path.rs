@@ -8,10 +8,6 @@ use crate::data::{Preparation, RowBuffer, Rows};
 use crate::linear::{Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
 use crate::simd::{axpy, dot, sparse_dot, LANES};
 
-/// An example of which at least one column in so many is filled is cheaper as a
-/// full row: whole registers against one value at a time.
-const DENSE_SHARE: usize = 16;
-
 /// One example on its way down a tree.
 ///
 /// Beside the non-zeros it has them spread over a full row where so many
@@ -35,6 +31,19 @@ pub struct PathExample {
 }
 
 impl PathExample {
+    /// An example of which at least one column in so many is filled is cheaper as
+    /// a full row: whole registers against one value at a time.
+    pub const DENSE_SHARE: usize = 16;
+
+    /// Replaces the example by `other` with an indicator for each of `columns`.
+    pub fn widened(&mut self, other: &Self, columns: impl IntoIterator<Item = u32>) {
+        self.width = 0;
+        self.is_spread = false;
+        self.row.clone_from(&other.row);
+        self.row.columns.extend(columns);
+        self.row.values.resize(self.row.columns.len(), 1.0);
+    }
+
     /// Replaces the example by row `i`, prepared.
     pub fn read(&mut self, preparation: &Preparation, rows: &Rows<'_>, i: usize) {
         self.width = 0;
@@ -47,7 +56,7 @@ impl PathExample {
         let highest = columns.fold(0, |highest, &column| column.max(highest));
         assert!((highest as usize) < width);
         self.width = width;
-        self.is_spread = self.row.columns.len() * DENSE_SHARE >= width;
+        self.is_spread = self.row.columns.len() * Self::DENSE_SHARE >= width;
         if self.is_spread {
             spread(&self.row.columns, &self.row.values, width, &mut self.spread);
         }
@@ -56,6 +65,21 @@ impl PathExample {
     /// Effective number of dimensions, at least 1.
     pub fn dimension(&self) -> f32 {
         self.dimension.max(1.0)
+    }
+
+    /// The non-zeros, the constant last.
+    pub fn row(&self) -> &RowBuffer {
+        &self.row
+    }
+
+    /// Step direction per non-zero, where the optimiser has one for all nodes.
+    pub fn direction(&self) -> &[f32] {
+        &self.direction
+    }
+
+    /// Product of example and direction.
+    pub fn ppu(&self) -> f32 {
+        self.ppu
     }
 
     fn settle_direction(&mut self, width: usize) {
@@ -108,8 +132,10 @@ impl PathExample {
         sum
     }
 
+    /// Adds `step` times the direction to the weights of one regressor of `width`
+    /// columns.
     #[inline]
-    fn add(&self, step: f32, weights: &mut Weights<f32>, width: usize) {
+    pub fn add(&self, step: f32, weights: &mut Weights<f32>, width: usize) {
         if self.is_spread {
             weights.spread(width);
         } else {
@@ -366,6 +392,14 @@ impl Regressors {
             Kind::Pn(_, rows) | Kind::Sgd(rows) => rows[number].clone(),
             Kind::Adagrad(rows) => strip(&rows[number], |slot| slot.w),
             Kind::Nag(_, rows) => strip(&rows[number].1, |slot| slot.w),
+        }
+    }
+
+    /// Clamps no narrower than `other`.
+    pub fn widen(&mut self, other: Span) {
+        if let Kind::Nag(span, _) = &mut self.kind {
+            span.widen(other.low);
+            span.widen(other.high);
         }
     }
 

@@ -1,0 +1,34 @@
+//! Recall Tree: an online tree that finds a small set of candidates which holds
+//! the label, and scorers that choose among them.
+//!
+//! Daumé, Karampatziakis, Langford & Mineiro, "Logarithmic Time
+//! One-Against-Some" (ICML 2017). Routers send an example where its label
+//! raises the entropy of labels least; each node's F most frequent labels are
+//! its candidates; descent ends where a lower bound on their recall would fall.
+//! Cost per example: O(depth * (non-zeros + log F)) for the way and
+//! O(F * non-zeros) for the scores, whatever the number of classes.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `params` | the options and what they may be |
+//! | `bound` | entropy and recall bound of a histogram |
+//! | `counts` | a node's labels, the most frequent known at any time |
+//! | `arena` | the nodes, which grow on demand |
+//! | `routing` | the way down: routers, entropies, the stop rule |
+//! | `scorers/` | one-against-some |
+//! | `learner` | routing and scoring together, on one thread or several |
+
+mod arena;
+mod bound;
+mod counts;
+mod learner;
+mod params;
+mod routing;
+mod scorers;
+
+pub use arena::{Arena, Node};
+pub use counts::Counts;
+pub use learner::Learner;
+pub use params::{Params, PathFeatures, RouterImportance, ScorerLoss};
+pub use routing::{Tree, Visit};
+pub use scorers::{Scorers, Work};

@@ -1,0 +1,233 @@
+//! Options of Recall Tree.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::Scaling;
+use crate::error::{Error, Result};
+use crate::linear::{Loss, Optimizer};
+use crate::passes::Schedule;
+
+/// How the scorers of the candidates learn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScorerLoss {
+    /// Cross-entropy of the softmax over the candidates: these learn jointly.
+    Softmax,
+    /// The label and its best rival move apart until 1 lies between them.
+    Margin,
+    /// (y - p)^2, for each candidate by itself, as all that follow.
+    Squared,
+    /// ln(1 + exp(-y p))
+    Logistic,
+    /// |y - p| / 2
+    Quantile,
+    /// max(0, 1 - y p)
+    Hinge,
+    /// max(0, 1 - y p)^2 / 2
+    SquaredHinge,
+}
+
+impl ScorerLoss {
+    /// The loss of a single candidate, where they learn one by one.
+    pub fn single(self) -> Option<Loss> {
+        match self {
+            Self::Softmax | Self::Margin => None,
+            Self::Squared => Some(Loss::Squared),
+            Self::Logistic => Some(Loss::Logistic),
+            Self::Quantile => Some(Loss::Quantile),
+            Self::Hinge => Some(Loss::Hinge),
+            Self::SquaredHinge => Some(Loss::SquaredHinge),
+        }
+    }
+}
+
+/// What the scorers see of the way through the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathFeatures {
+    /// Nothing.
+    None,
+    /// One indicator for each node, the root excluded.
+    All,
+    /// An indicator of the final node alone.
+    NodeOnly,
+    /// The final node, crossed with the example: at each final node scorers of
+    /// its own stand beside the shared ones.
+    Crossed,
+}
+
+/// How much an example counts for a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouterImportance {
+    /// As much as it counts anyway; what the authors' program does.
+    None,
+    /// By how much the entropies of the sides differ; what the paper says.
+    Entropy,
+}
+
+/// Every option; [`Params::check`] refuses what cannot be. The Python class
+/// documents them for users and says where the defaults come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// F: candidates of a node. None: 8 ceil(log2 K), at most K.
+    pub max_candidates: Option<u32>,
+    /// D. None: ceil(log2 K) levels of two.
+    pub max_depth: Option<u32>,
+    /// Multiplier of the recall bound; 0: descend to the full depth.
+    pub bern_hyper: f64,
+    /// Children of a node.
+    pub arity: u32,
+    /// Loss of the scorers.
+    pub loss: ScorerLoss,
+    /// Loss of the routers. None: that of the scorers where it is one of a
+    /// single regressor, else hinge.
+    pub router_loss: Option<Loss>,
+    /// Step direction of routers and scorers.
+    pub optimizer: Optimizer,
+    /// Scaling of the examples.
+    pub scaling: Scaling,
+    /// Columns are hashed into 2^`n_bits`, if given.
+    pub n_bits: Option<u32>,
+    /// Step size of the scorers. None: by optimiser and loss.
+    pub learning_rate: Option<f64>,
+    /// Step size of the routers. None: by optimiser.
+    pub router_rate: Option<f64>,
+    /// How fast steps shrink; 0: they do not.
+    pub decay: f64,
+    /// How much an example counts for a router.
+    pub router_importance: RouterImportance,
+    /// Whether training examples are routed at random near a router's border.
+    pub randomized_routing: bool,
+    /// What the scorers see of the way through the tree.
+    pub path_features: PathFeatures,
+    /// Final nodes whose candidates compete in a prediction.
+    pub beam_size: u32,
+    /// Weight of the path's log-probability in the score, with a beam.
+    pub path_weight: f64,
+    /// Examples after which the scorers take their steps.
+    pub batch_size: u32,
+    /// Passes of `fit`.
+    #[serde(flatten)]
+    pub schedule: Schedule,
+}
+
+/// Candidates per level of a binary tree over the classes, by default.
+const PER_LEVEL: f64 = 8.0;
+
+impl Params {
+    /// Refuses what cannot be.
+    pub fn check(self) -> Result<Self> {
+        self.schedule.check()?;
+        let positive = |name, value: Option<f64>| match value {
+            Some(value) if !(value > 0.0 && (value as f32).is_finite()) => {
+                let allowed = "a number above 0, below 3e38, or None";
+                Err(Error::parameter(name, value, allowed))
+            }
+            _ => Ok(()),
+        };
+        let not_negative = |name, value: f64| {
+            if value >= 0.0 && (value as f32).is_finite() {
+                Ok(())
+            } else {
+                Err(Error::parameter(name, value, "from 0 to 3e38"))
+            }
+        };
+        positive("learning_rate", self.learning_rate)?;
+        positive("router_rate", self.router_rate)?;
+        not_negative("decay", self.decay)?;
+        not_negative("bern_hyper", self.bern_hyper)?;
+        not_negative("path_weight", self.path_weight)?;
+        for (name, value, from, to) in [
+            ("max_candidates", self.max_candidates.unwrap_or(1), 1, u32::MAX),
+            ("max_depth", self.max_depth.unwrap_or(1), 0, MOST_LEVELS),
+            ("arity", self.arity, 2, MOST_CHILDREN),
+            ("beam_size", self.beam_size, 1, MOST_PATHS),
+            ("batch_size", self.batch_size, 1, MOST_EXAMPLES),
+        ] {
+            if !(from..=to).contains(&value) {
+                return Err(Error::parameter(name, value, format!("from {from} to {to}")));
+            }
+        }
+        if self.is_adaptive() {
+            let needs = |name, value: String, what| {
+                Err(Error::parameter(
+                    name,
+                    value,
+                    format!("{what} where optimizer is \"nag\" or \"adagrad\""),
+                ))
+            };
+            if self.loss.single().is_none() {
+                let loss = format!("{:?}", self.loss).to_lowercase();
+                return needs("loss", loss, "the loss of a single regressor");
+            }
+            if self.batch_size > 1 {
+                return needs("batch_size", self.batch_size.to_string(), "1");
+            }
+            if self.path_features == PathFeatures::Crossed {
+                return needs("path_features", "crossed".into(), "another value");
+            }
+        }
+        Ok(self)
+    }
+
+    /// F for `n_classes`.
+    pub fn candidates(&self, n_classes: usize) -> usize {
+        let default = PER_LEVEL * (n_classes as f64).log2().ceil();
+        let most = self.max_candidates.map_or(default as usize, |f| f as usize);
+        most.clamp(1, n_classes)
+    }
+
+    /// D for `n_classes`.
+    pub fn depth(&self, n_classes: usize) -> u32 {
+        let levels = (n_classes as f64).log2() / f64::from(self.arity).log2();
+        self.max_depth.unwrap_or(levels.ceil() as u32)
+    }
+
+    /// Loss of the routers.
+    pub fn router_loss(&self) -> Loss {
+        let scorers = self.loss.single();
+        self.router_loss.or(scorers).unwrap_or(Loss::Hinge)
+    }
+
+    /// Whether a weight carries sums of its own; the rate then falls by itself.
+    pub fn is_adaptive(&self) -> bool {
+        matches!(self.optimizer, Optimizer::Nag | Optimizer::Adagrad)
+    }
+
+    /// Step size of the routers.
+    pub fn router_rate(&self) -> f64 {
+        let default = if self.is_adaptive() { 0.5 } else { 1.0 };
+        self.router_rate.unwrap_or(default)
+    }
+
+    /// Step size of the scorers. Losses that are never satisfied need larger steps.
+    pub fn scorer_rate(&self) -> f64 {
+        let default = match (self.is_adaptive(), self.loss) {
+            (true, _) => 0.5,
+            (_, ScorerLoss::Softmax | ScorerLoss::Logistic) => 5.0,
+            _ => 1.0,
+        };
+        self.learning_rate.unwrap_or(default)
+    }
+
+    /// How fast the steps of routers and scorers shrink; those of the adaptive
+    /// optimisers do by themselves.
+    pub fn decay(&self) -> f64 {
+        if self.is_adaptive() {
+            0.0
+        } else {
+            self.decay
+        }
+    }
+}
+
+/// Beyond any use: 2^60 nodes.
+const MOST_LEVELS: u32 = 60;
+/// Routers are compared one by one.
+const MOST_CHILDREN: u32 = 16;
+/// Beyond it scoring all classes is cheaper.
+const MOST_PATHS: u32 = 1024;
+/// Beyond it there is nothing to gain.
+const MOST_EXAMPLES: u32 = 4096;

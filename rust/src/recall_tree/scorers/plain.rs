@@ -1,0 +1,117 @@
+//! Scorers whose weights carry nothing else: the direction of a step is the
+//! example's own, and only how far to go differs between the candidates.
+
+use super::steps::steps;
+use super::{AtNode, Columns, OfPath, Work};
+use crate::recall_tree::{Params, ScorerLoss};
+use crate::tree::{padded, PathExample, Weights};
+
+/// A scorer's step has fallen to 1/sqrt(2) after its label came so often, and so
+/// many times more per effective dimension of the example; as for the routers.
+const ALWAYS: f32 = 4.0;
+/// See [`ALWAYS`].
+const PER_DIMENSION: f32 = 0.03;
+
+/// All classes' weights.
+#[derive(Debug, Clone)]
+pub struct Plain {
+    loss: ScorerLoss,
+    rate: f32,
+    decay: f32,
+    /// Padded number of columns.
+    pub(in crate::recall_tree) width: usize,
+    /// How often each label was learned, by importance.
+    pub(in crate::recall_tree) trained: Vec<f32>,
+    pub(in crate::recall_tree) store: Store,
+    pub(in crate::recall_tree) of_path: OfPath,
+}
+
+/// How the weights lie.
+#[derive(Debug, Clone)]
+pub enum Store {
+    /// A class's together: where rows fill a good part of the columns.
+    ByClass(Vec<Weights<f32>>),
+    /// A column's together: where they do not.
+    ByColumn(Columns),
+}
+
+impl Plain {
+    /// Nothing learned yet.
+    pub fn new(params: &Params, n_classes: usize, width: usize, filled: usize) -> Self {
+        let width = padded(width);
+        Self {
+            loss: params.loss,
+            rate: params.scorer_rate() as f32,
+            decay: params.decay() as f32,
+            width,
+            trained: vec![0.0; n_classes],
+            store: if filled * PathExample::DENSE_SHARE >= width {
+                Store::ByClass(vec![Weights::default(); n_classes])
+            } else {
+                Store::ByColumn(Columns::new(width, n_classes))
+            },
+            of_path: OfPath::new(params.path_features, n_classes),
+        }
+    }
+
+    /// Scores of the candidates, into `work.scores`.
+    pub fn score(&self, at: &AtNode<'_>, work: &mut Work) {
+        let AtNode {
+            example,
+            candidates,
+            path,
+        } = *at;
+        work.scores.clear();
+        match &self.store {
+            Store::ByClass(weights) => work.scores.extend(
+                candidates
+                    .iter()
+                    .map(|&label| example.dot(&weights[label as usize])),
+            ),
+            Store::ByColumn(columns) => {
+                work.scores.resize(candidates.len(), 0.0);
+                work.places.set(candidates, self.trained.len());
+                let row = example.row();
+                columns.score(&row.columns, &row.values, &work.places, &mut work.scores);
+            }
+        }
+        self.of_path.score(example, candidates, path, work);
+    }
+
+    /// How far each candidate is to go: from `work.scores` to `work.steps`.
+    pub fn decide(&self, at: &AtNode<'_>, label: u32, importance: f32, work: &mut Work) {
+        let age = self.trained[label as usize] / (ALWAYS + PER_DIMENSION * at.example.dimension());
+        let a = importance * self.rate / (1.0 + self.decay * age).sqrt();
+        let ppu = at.example.ppu() * (1.0 + self.of_path.share(at.path));
+        let Work {
+            scores,
+            steps: far,
+            flow,
+            ..
+        } = work;
+        far.clear();
+        far.resize(at.candidates.len(), 0.0);
+        if let Some(which) = at.candidates.iter().position(|&other| other == label) {
+            steps(self.loss, which, a, ppu, scores, far, flow);
+        }
+    }
+
+    /// Takes the steps that were decided on.
+    pub fn apply(&mut self, at: &AtNode<'_>, label: u32, importance: f32, work: &mut Work) {
+        self.trained[label as usize] += importance;
+        match &mut self.store {
+            Store::ByClass(weights) => {
+                for (&label, &step) in at.candidates.iter().zip(&work.steps) {
+                    if step != 0.0 {
+                        at.example.add(step, &mut weights[label as usize], self.width);
+                    }
+                }
+            }
+            Store::ByColumn(columns) => {
+                let (row, direction) = (at.example.row(), at.example.direction());
+                columns.add(&row.columns, direction, at.candidates, &work.steps);
+            }
+        }
+        self.of_path.add(at.example, at.candidates, at.path, self.width, work);
+    }
+}
