@@ -9,6 +9,7 @@ mod errors;
 mod lomtree;
 mod model_io;
 mod oaa;
+mod recall_tree;
 mod run;
 mod text;
 
@@ -39,6 +40,9 @@ mod core {
 
     #[pymodule_export]
     use super::oaa::PyOaa;
+
+    #[pymodule_export]
+    use super::recall_tree::RecallTree;
 
     use pyo3::prelude::*;
 

@@ -1,7 +1,5 @@
 //! The algorithm of the paper (Figures 1 and 2), example by example.
 
-use rayon::prelude::*;
-
 use super::scorers::{AtNode, Work};
 use super::{Params, Scorers, Tree, Visit};
 use crate::control::Control;
@@ -35,6 +33,8 @@ struct Routed {
     visit: Visit,
     label: u32,
     importance: f32,
+    /// Number of the example.
+    clock: u64,
 }
 
 impl Learner {
@@ -70,6 +70,7 @@ impl Learner {
         routed.example.read(preparation, &batch.rows, i);
         routed.label = label;
         routed.importance = batch.weight(i);
+        routed.clock = clock;
         tree.routers.prepare(&mut routed.example, routed.importance);
         let Routed {
             example,
@@ -88,6 +89,7 @@ impl Learner {
             visit,
             label,
             importance,
+            clock,
         } = routed;
         self.answer(routed, work);
         if visit.candidates.contains(label) {
@@ -95,6 +97,7 @@ impl Learner {
                 example,
                 candidates: &visit.candidates,
                 path: &visit.path,
+                clock: *clock,
             };
             if visit.diverged || visit.entered.is_some() {
                 self.scorers.score(&at, work);
@@ -114,6 +117,7 @@ impl Learner {
             } else {
                 &visit.path
             },
+            clock: routed.clock,
         };
         self.scorers.score(&at, work);
         let best = best(&work.scores).map(|place| visit.answer[place]);
@@ -121,6 +125,16 @@ impl Learner {
         self.progress
             .count(best != Some(routed.label), routed.importance);
         self.missed.count(!recalled, routed.importance);
+    }
+}
+
+impl Learner {
+    /// The authors' program clamps all its regressors alike, routers and scorers.
+    fn share_span(&mut self) {
+        if let Scorers::Adaptive(scorers) = &mut self.scorers {
+            scorers.meet(self.tree.routers.span());
+            self.tree.routers.widen(scorers.span());
+        }
     }
 }
 
@@ -143,7 +157,7 @@ impl Online for Learner {
         _clock: f64,
         control: &Control,
     ) -> Result<()> {
-        let labels = batch.one_label_each("RecallTree")?.as_slice();
+        let labels = batch.one_label_each(super::NAME)?.as_slice();
         let (mut routed, mut work) = (Routed::default(), Work::default());
         let mut scratch = RowBuffer::default();
         for chunk in order.chunks(Control::CHUNK) {
@@ -171,6 +185,6 @@ impl Online for Learner {
     }
 
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
-        todo!()
+        self.error_on(batch, held_out, control)
     }
 }

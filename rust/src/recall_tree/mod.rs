@@ -17,18 +17,28 @@
 //! | `routing` | the way down: routers, entropies, the stop rule |
 //! | `scorers/` | one-against-some |
 //! | `learner` | routing and scoring together, on one thread or several |
+//! | `frozen` | the tree as prediction walks it |
+//! | `predict` | rows together, with or without a beam |
+//! | `model` | what the outside sees |
 
 mod arena;
 mod bound;
 mod counts;
+mod frozen;
 mod learner;
+mod model;
 mod params;
+mod predict;
 mod routing;
 mod scorers;
 
 pub use arena::{Arena, Node};
 pub use counts::Counts;
 pub use learner::Learner;
+pub use model::RecallTree;
 pub use params::{Params, PathFeatures, RouterImportance, ScorerLoss};
 pub use routing::{Tree, Visit};
 pub use scorers::{Scorers, Work};
+
+/// The learner's name in messages.
+const NAME: &str = "Recall Tree";

@@ -81,6 +81,9 @@ pub struct Params {
     pub arity: u32,
     /// Loss of the scorers.
     pub loss: ScorerLoss,
+    /// By how much the label's score must be ahead: taken off it in the softmax,
+    /// the gap that the margin loss wants.
+    pub margin: f64,
     /// Loss of the routers. None: that of the scorers where it is one of a
     /// single regressor, else hinge.
     pub router_loss: Option<Loss>,
@@ -139,6 +142,7 @@ impl Params {
         not_negative("decay", self.decay)?;
         not_negative("bern_hyper", self.bern_hyper)?;
         not_negative("path_weight", self.path_weight)?;
+        not_negative("margin", self.margin)?;
         for (name, value, from, to) in [
             ("max_candidates", self.max_candidates.unwrap_or(1), 1, u32::MAX),
             ("max_depth", self.max_depth.unwrap_or(1), 0, MOST_LEVELS),

@@ -27,10 +27,8 @@ pub struct Tree {
     importance: RouterImportance,
     randomized: bool,
     seed: u64,
-    /// Growth of each side, for the example at hand.
-    growths: Vec<f64>,
-    /// What randomised routing draws from.
-    chances: Vec<f32>,
+    /// What each child would cost, for the node and example at hand.
+    prices: Vec<f64>,
 }
 
 /// What an example met on its way.
@@ -66,8 +64,7 @@ impl Tree {
             importance: params.router_importance,
             randomized: params.randomized_routing,
             seed: params.schedule.seed,
-            growths: vec![0.0; arity as usize],
-            chances: vec![0.0; arity as usize],
+            prices: vec![0.0; arity as usize],
         }
     }
 
@@ -123,92 +120,72 @@ impl Tree {
         self.end(at, visit);
     }
 
-    /// Trains the routers of `at`. Returns the child that the example would have
-    /// gone to before, and the one it goes to now.
+    /// Trains the routers of `at` that decide between the children. Returns the
+    /// child that the example would have gone to before, and the one it goes to.
+    ///
+    /// With more than two children the routers are a balanced tree of their own:
+    /// each learns on which half the child lies that is best of all it decides on.
     fn train(
         &mut self,
         at: NodeId,
         example: &PathExample,
         label: u32,
         importance: f32,
-        random: Option<&mut Pcg64Mcg>,
+        mut random: Option<&mut Pcg64Mcg>,
     ) -> (u32, u32) {
         if !self.arena.node(at).has_children() {
             let first = self.routers.len() as u32;
-            for _ in 0..self.n_routers() {
+            for _ in 1..self.arena.arity() {
                 self.routers.push();
             }
             self.arena.grow(at, first);
         }
-        let (target, gap) = self.target(at, label, f64::from(importance));
+        self.price(at, label, f64::from(importance));
         let node = self.arena.node_mut(at);
         let age = node.trained as f32 / (ALWAYS + PER_DIMENSION * example.dimension());
+        let rate = self.rate / (1.0 + self.decay * age).sqrt();
         node.trained += f64::from(importance);
-        let h = match self.importance {
-            RouterImportance::None => importance,
-            RouterImportance::Entropy => gap as f32,
-        };
-        let a = h * self.rate / (1.0 + self.decay * age).sqrt();
-        let first = node.first_router;
-        if self.arena.arity() == 2 {
-            let y = if target == 0 { -1.0 } else { 1.0 };
-            let scores = self.routers.learn(first, example, y, a, h, |_| None);
-            let before = scores.before;
-            let right = match random {
+        let mut choice = Choice::of(node.first_router, self.arena.arity());
+        let mut before = None;
+        while let Some((left, right)) = choice.halves() {
+            let (l, r) = (self.least(&left), self.least(&right));
+            // Ties go right.
+            let y = if l < r { -1.0 } else { 1.0 };
+            let h = match self.importance {
+                RouterImportance::None => importance,
+                RouterImportance::Entropy => (l - r).abs() as f32,
+            };
+            let scores = self
+                .routers
+                .learn(choice.router, example, y, h * rate, h, |_| None);
+            let goes_right = match random.as_deref_mut() {
                 // P(right) = 1/2 + score, cut to [0, 1].
                 Some(random) => random.random_range(-0.5..0.5) < scores.after,
-                None => side(scores.after),
+                None => is_right(scores.after),
             };
-            return (u32::from(side(before)), u32::from(right));
-        }
-        let (mut before, mut after) = (Most::new(), Most::new());
-        for child in 0..self.arena.arity() {
-            let y = if target == child { 1.0 } else { -1.0 };
-            let scores = self.routers.learn(first + child, example, y, a, h, |_| None);
-            before.see(child, scores.before);
-            after.see(child, scores.after);
-            self.chances[child as usize] = (0.5 + scores.after).clamp(0.0, 1.0);
-        }
-        let after = match random {
-            Some(random) => self.draw(random),
-            None => after.which,
-        };
-        (before.which, after)
-    }
-
-    /// A side by the chances of the routers just trained: as with two sides, those
-    /// far beyond the border have none.
-    fn draw(&self, random: &mut Pcg64Mcg) -> u32 {
-        let all: f32 = self.chances.iter().sum();
-        let mut left = random.random_range(0.0..1.0) * all;
-        for (side, &chance) in (0..).zip(&self.chances) {
-            left -= chance;
-            if left < 0.0 {
-                return side;
+            let was_right = is_right(scores.before);
+            if before.is_none() && was_right != goes_right {
+                before = Some(self.choose(choice.side(was_right), example));
             }
+            choice = choice.side(goes_right);
         }
-        self.arena.arity() - 1
+        let after = choice.from;
+        (before.unwrap_or(after), after)
     }
 
-    /// The side at which the label raises the entropy least (ties to the last),
-    /// and by how much the next best would raise it more.
-    fn target(&mut self, at: NodeId, label: u32, weight: f64) -> (u32, f64) {
+    /// By how much the label would raise the entropy of each child.
+    fn price(&mut self, at: NodeId, label: u32, weight: f64) {
         let node = self.arena.node(at);
-        for side in 0..self.arena.arity() {
+        for (side, price) in (0..).zip(&mut self.prices) {
             let child = self.arena.node(node.child(side));
             let counts = &child.counts;
-            self.growths[side as usize] =
-                growth(child.entropy, counts.total(), counts.get(label), weight);
+            *price = growth(child.entropy, counts.total(), counts.get(label), weight);
         }
-        let (mut best, mut least, mut second) = (0, f64::INFINITY, f64::INFINITY);
-        for (side, &growth) in self.growths.iter().enumerate() {
-            if growth <= least {
-                (best, second, least) = (side as u32, least, growth);
-            } else {
-                second = second.min(growth);
-            }
-        }
-        (best, second - least)
+    }
+
+    fn least(&self, choice: &Choice) -> f64 {
+        let prices = &self.prices[choice.from as usize..choice.to as usize];
+        prices.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
     /// Where an example ends that leaves `parent` for `child`, by the routers as
@@ -221,33 +198,25 @@ impl Tree {
         path: &mut Vec<NodeId>,
     ) -> NodeId {
         loop {
-            // An unseen child has no candidates, whatever the multiplier.
-            if self.arena.stops(parent, child) || self.arena.node(child).counts.n_labels() == 0 {
+            if self.is_end(parent, child) {
                 return parent;
             }
             parent = child;
             path.push(parent);
-            if self.arena.node(parent).depth >= self.max_depth
-                || !self.arena.node(parent).has_children()
-            {
+            if !self.is_internal(parent) {
                 return parent;
             }
-            child = self.arena.node(parent).child(self.choose(parent, example));
+            child = self.arena.node(parent).child(self.choose(self.choice(parent), example));
         }
     }
 
-    /// The side that the routers of a node with children send an example to.
-    fn choose(&self, at: NodeId, example: &PathExample) -> u32 {
-        let first = self.arena.node(at).first_router;
-        let score = |number| self.routers.score(number, example);
-        if self.arena.arity() == 2 {
-            return u32::from(side(score(first)));
+    /// The child among those of `choice` that the routers send an example to.
+    fn choose(&self, mut choice: Choice, example: &PathExample) -> u32 {
+        while choice.to - choice.from > 1 {
+            let score = self.routers.score(choice.router, example);
+            choice = choice.side(is_right(score));
         }
-        let mut most = Most::new();
-        for child in 0..self.arena.arity() {
-            most.see(child, score(first + child));
-        }
-        most.which
+        choice.from
     }
 
     /// Notes the candidates at the final node before and after the example.
@@ -275,44 +244,72 @@ impl Tree {
         }
     }
 
-    /// Routers of a node.
-    pub(super) fn n_routers(&self) -> u32 {
-        match self.arena.arity() {
-            2 => 1,
-            arity => arity,
+    /// Whether a prediction that wants to go from `parent` to `child` stays. An
+    /// unseen child has no candidates, whatever the multiplier.
+    pub(super) fn is_end(&self, parent: NodeId, child: NodeId) -> bool {
+        self.arena.stops(parent, child) || self.arena.node(child).counts.candidates().is_empty()
+    }
+
+    /// Whether examples have gone on from a node.
+    pub(super) fn is_internal(&self, id: NodeId) -> bool {
+        self.arena.node(id).has_children()
+    }
+
+    /// The choice between all children of a node that has any.
+    pub(super) fn choice(&self, at: NodeId) -> Choice {
+        Choice::of(self.arena.node(at).first_router, self.arena.arity())
+    }
+}
+
+/// What is still to be decided at a node: between the children `from..to`, by
+/// `router` and those after it, in preorder.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    pub from: u32,
+    pub to: u32,
+    pub router: u32,
+}
+
+impl Choice {
+    fn of(router: u32, arity: u32) -> Self {
+        Self {
+            from: 0,
+            to: arity,
+            router,
+        }
+    }
+
+    /// Both halves, or none where there is but one child.
+    pub fn halves(&self) -> Option<(Self, Self)> {
+        (self.to - self.from > 1).then(|| (self.side(false), self.side(true)))
+    }
+
+    /// The half that `router` decided on.
+    fn side(&self, right: bool) -> Self {
+        let middle = self.from.midpoint(self.to);
+        if right {
+            Self {
+                from: middle,
+                to: self.to,
+                router: self.router + middle - self.from,
+            }
+        } else {
+            Self {
+                from: self.from,
+                to: middle,
+                router: self.router + 1,
+            }
         }
     }
 }
 
-/// As everywhere, 0 goes right.
+/// As everywhere, 0 goes right, and so does what is no number.
 #[inline]
-fn side(score: f32) -> bool {
-    // What is no number goes right, too.
+fn is_right(score: f32) -> bool {
     !(score < 0.0)
 }
 
 fn copy(from: &[u32], to: &mut Vec<u32>) {
     to.clear();
     to.extend_from_slice(from);
-}
-
-/// The first of the highest scores.
-struct Most {
-    which: u32,
-    score: f32,
-}
-
-impl Most {
-    fn new() -> Self {
-        Self {
-            which: 0,
-            score: f32::NEG_INFINITY,
-        }
-    }
-
-    fn see(&mut self, which: u32, score: f32) {
-        if score > self.score {
-            *self = Self { which, score };
-        }
-    }
 }

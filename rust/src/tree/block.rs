@@ -72,6 +72,17 @@ impl Block {
         }
     }
 
+    /// Columns that there are weights for.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Columns and values of row `i`.
+    pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
+        let span = self.starts[i]..self.starts[i + 1];
+        (&self.columns[span.clone()], &self.values[span])
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.full_at.len()

@@ -3,7 +3,7 @@
 //! Each regressor's weights lie together, so that a node costs a stretch of
 //! memory and not a cache miss per feature.
 
-use super::{lookup, Slot, Weights};
+use super::{lookup, Block, Slot, Weights};
 use crate::data::{Preparation, RowBuffer, Rows};
 use crate::linear::{Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
 use crate::simd::{axpy, dot, sparse_dot, LANES};
@@ -48,6 +48,17 @@ impl PathExample {
     pub fn read(&mut self, preparation: &Preparation, rows: &Rows<'_>, i: usize) {
         self.width = 0;
         preparation.read(rows, i, &mut self.row);
+    }
+
+    /// Replaces the example by row `i` of a block, to be scored.
+    pub fn take(&mut self, block: &Block, i: usize) {
+        let (columns, values) = block.row(i);
+        self.width = 0;
+        self.row.columns.clear();
+        self.row.columns.extend_from_slice(columns);
+        self.row.values.clear();
+        self.row.values.extend_from_slice(values);
+        self.settle(block.width());
     }
 
     /// Checks the columns and decides on the form.

@@ -55,6 +55,8 @@ pub struct AtNode<'a> {
     pub candidates: &'a [u32],
     /// From the root to the final node.
     pub path: &'a [NodeId],
+    /// Number of the example, from which chance is drawn in learning.
+    pub clock: u64,
 }
 
 impl Scorers {

@@ -1,7 +1,7 @@
 //! Scorers whose weights carry nothing else: the direction of a step is the
 //! example's own, and only how far to go differs between the candidates.
 
-use super::steps::steps;
+use super::steps::{steps, Task};
 use super::{AtNode, Columns, OfPath, Work};
 use crate::recall_tree::{Params, ScorerLoss};
 use crate::tree::{padded, PathExample, Weights};
@@ -10,12 +10,13 @@ use crate::tree::{padded, PathExample, Weights};
 /// many times more per effective dimension of the example; as for the routers.
 const ALWAYS: f32 = 4.0;
 /// See [`ALWAYS`].
-const PER_DIMENSION: f32 = 0.03;
+const PER_DIMENSION: f32 = 0.01;
 
 /// All classes' weights.
 #[derive(Debug, Clone)]
 pub struct Plain {
     loss: ScorerLoss,
+    margin: f32,
     rate: f32,
     decay: f32,
     /// Padded number of columns.
@@ -41,6 +42,7 @@ impl Plain {
         let width = padded(width);
         Self {
             loss: params.loss,
+            margin: params.margin as f32,
             rate: params.scorer_rate() as f32,
             decay: params.decay() as f32,
             width,
@@ -60,6 +62,7 @@ impl Plain {
             example,
             candidates,
             path,
+            ..
         } = *at;
         work.scores.clear();
         match &self.store {
@@ -92,7 +95,15 @@ impl Plain {
         far.clear();
         far.resize(at.candidates.len(), 0.0);
         if let Some(which) = at.candidates.iter().position(|&other| other == label) {
-            steps(self.loss, which, a, ppu, scores, far, flow);
+            let task = Task {
+                loss: self.loss,
+                margin: self.margin,
+                which,
+                a,
+                ppu,
+                clock: at.clock,
+            };
+            steps(&task, scores, far, flow);
         }
     }
 

@@ -1,0 +1,186 @@
+//! Prediction: rows go down together, and those at one end are scored together.
+
+use super::frozen::{Beam, FrozenTree};
+use super::scorers::{AtNode, Work};
+use super::Learner;
+use crate::control::Control;
+use crate::data::Rows;
+use crate::error::Result;
+use crate::topk::TopK;
+use crate::tree::{Block, Groups, NodeId, PathExample};
+
+/// One thread's way through the tree.
+pub(super) struct Walker<'a> {
+    learner: &'a Learner,
+    frozen: &'a FrozenTree,
+    block: Block,
+    groups: Groups,
+    beam: Beam,
+    /// Of each row of the block, the end of its way.
+    ends: Vec<u32>,
+    /// The rows, by end.
+    order: Vec<u32>,
+    work: Work,
+    example: PathExample,
+    path: Vec<NodeId>,
+    /// Best score so far of a row's labels, where several ends name them.
+    found: Vec<(u32, f32)>,
+}
+
+impl<'a> Walker<'a> {
+    pub(super) fn new(learner: &'a Learner, frozen: &'a FrozenTree) -> Self {
+        Self {
+            learner,
+            frozen,
+            block: Block::default(),
+            groups: Groups::default(),
+            beam: Beam::default(),
+            ends: Vec::new(),
+            order: Vec::new(),
+            work: Work::default(),
+            example: PathExample::default(),
+            path: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Takes in some rows.
+    pub(super) fn read(&mut self, rows: &Rows<'_>, which: impl Iterator<Item = usize>) {
+        let (preparation, routers) = (&self.learner.preparation, &self.frozen.routers);
+        self.block.fill(preparation, rows, which, routers.width());
+    }
+
+    /// Finds the end of each row.
+    fn route(&mut self) {
+        self.ends.resize(self.block.len(), 0);
+        self.frozen
+            .routers
+            .route(&self.block, &mut self.groups, &mut self.ends);
+    }
+
+    /// Calls `visit(row, candidates, scores)` for each row taken in, in any order.
+    pub(super) fn scores(&mut self, mut visit: impl FnMut(usize, &[u32], &[f32])) {
+        self.route();
+        self.order.clear();
+        self.order.extend(0..self.block.len() as u32);
+        let ends = &self.ends;
+        self.order.sort_unstable_by_key(|&row| (ends[row as usize], row));
+        let mut last = u32::MAX;
+        for &row in &self.order {
+            let row = row as usize;
+            let end = self.ends[row];
+            let candidates = self.frozen.ends.candidates(end);
+            if end != last {
+                path_to(self.learner, self.frozen.ends.node(end), &mut self.path);
+                last = end;
+            }
+            self.example.take(&self.block, row);
+            let at = AtNode {
+                example: &self.example,
+                candidates,
+                path: &self.path,
+                clock: 0,
+            };
+            self.learner.scorers.score(&at, &mut self.work);
+            visit(row, candidates, &self.work.scores);
+        }
+    }
+
+    /// As [`Self::scores`], with the candidates of the most probable ends, the
+    /// ways' log-probabilities added to their scores.
+    pub(super) fn beam_scores(&mut self, mut visit: impl FnMut(usize, &[(u32, f32)])) {
+        let params = &self.learner.params;
+        let weight = params.path_weight as f32;
+        for row in 0..self.block.len() {
+            let n = params.beam_size as usize;
+            self.frozen.beam(&self.block, row, n, &mut self.beam);
+            self.example.take(&self.block, row);
+            self.found.clear();
+            for &(log_p, end) in &self.beam.ends {
+                let candidates = self.frozen.ends.candidates(end);
+                path_to(self.learner, self.frozen.ends.node(end), &mut self.path);
+                let at = AtNode {
+                    example: &self.example,
+                    candidates,
+                    path: &self.path,
+                    clock: 0,
+                };
+                self.learner.scorers.score(&at, &mut self.work);
+                let scores = self.work.scores.iter().map(|score| score + weight * log_p);
+                self.found.extend(candidates.iter().copied().zip(scores));
+            }
+            // Of a label that several ends name, the best.
+            self.found
+                .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+            self.found.dedup_by_key(|&mut (label, _)| label);
+            visit(row, &self.found);
+        }
+    }
+
+    /// Writes the best labels and scores of each row taken in.
+    pub(super) fn best(&mut self, top: &mut TopK, k: usize, labels: &mut [i32], scores: &mut [f32]) {
+        let mut write = |row: usize, top: &TopK| {
+            let span = row * k..(row + 1) * k;
+            top.write(&mut labels[span.clone()], &mut scores[span]);
+        };
+        if self.learner.params.beam_size == 1 {
+            self.scores(|row, candidates, scores| {
+                top.clear();
+                for (&label, &score) in candidates.iter().zip(scores) {
+                    top.push(label, score);
+                }
+                write(row, top);
+            });
+        } else {
+            self.beam_scores(|row, found| {
+                top.clear();
+                for &(label, score) in found {
+                    top.push(label, score);
+                }
+                write(row, top);
+            });
+        }
+    }
+}
+
+/// The nodes from the root to `node`.
+fn path_to(learner: &Learner, mut node: NodeId, path: &mut Vec<NodeId>) {
+    path.clear();
+    while node.is_some() {
+        path.push(node);
+        node = learner.tree.arena.node(node).parent;
+    }
+    path.reverse();
+}
+
+impl Learner {
+    /// Weighted share of the rows of `which` that are answered wrongly.
+    pub(super) fn error_on(
+        &self,
+        batch: &crate::passes::Batch<'_>,
+        which: &[u32],
+        control: &Control,
+    ) -> Result<f64> {
+        let labels = batch.one_label_each(super::NAME)?.as_slice();
+        let frozen = self.tree.freeze(control)?;
+        let mut walker = Walker::new(self, &frozen);
+        let mut top = TopK::new(1);
+        let (mut all, mut wrong) = (0.0, 0.0);
+        let mut answers = Vec::new();
+        for rows in which.chunks(crate::tree::FrozenRouters::BLOCK) {
+            walker.read(&batch.rows, rows.iter().map(|&i| i as usize));
+            answers.resize(rows.len(), 0);
+            let mut scores = vec![0.0; rows.len()];
+            walker.best(&mut top, 1, &mut answers, &mut scores);
+            for (&i, &answer) in rows.iter().zip(&answers) {
+                let weight = f64::from(batch.weight(i as usize));
+                all += weight;
+                if answer != labels[i as usize] as i32 {
+                    wrong += weight;
+                }
+            }
+            control.check()?;
+        }
+        Ok(wrong / all)
+    }
+}
