@@ -5,7 +5,8 @@
 
 Deterministic; each ``vw_<stream>.npz`` holds (no pickles; see
 ``tests/reference/README.md`` for the keys) the stream, the test rows, and for each
-configuration VW's predictions and, for ``--log_multi``, its final tree.
+configuration VW's predictions and, for ``--log_multi``, its final tree.  The files
+``vw_recall_<name>.npz`` hold the same for ``--recall_tree`` without the stream.
 
 Details that make the comparison exact:
 
@@ -13,7 +14,8 @@ Details that make the comparison exact:
   no text parser rounds them, in increasing order; VW adds its constant as the last
   one.  ``vw -d`` on text gives the same predictions.
 * Integer indices are not hashed, and ``-b 18`` leaves room for every (feature,
-  predictor) pair, the constant's included: ``check_room`` asserts it.
+  predictor) pair, the constant's included: ``check_room`` asserts it.  For recall
+  trees ``-b 20``, and indices start from 1: the root's indicator has index 0.
 * "Two passes" is the stream fed twice in the same order; VW's ``--passes 2`` with a
   cache and ``--holdout_off`` does the same.
 """
@@ -28,6 +30,7 @@ import vowpalwabbit
 
 HERE = Path(__file__).parent
 BITS, CONSTANT = 18, 11650396  # the hash VW gives its constant feature
+RECALL_BITS, NODE = 20, 868771  # node j's indicator has index 868771 j
 HEAD = 60  # progressive scores are kept for this many rows
 
 LOSSES = {
@@ -123,11 +126,73 @@ STREAMS = {  # name: (function, seed, test rows, configurations)
 }
 
 
+def recall(stream, *configurations):
+    """A file of --recall_tree runs; a run's name is its options, shortened."""
+    letters = {
+        "max_candidates": "F", "max_depth": "D", "bern_hyper": "h", "learning_rate": "rate",
+        "quantile_tau": "tau",
+    }  # fmt: skip
+    runs = {}
+    for text in configurations:
+        name = "recall"
+        for option in filter(None, text.split("--")):
+            key, _, value = option.strip().partition(" ")
+            name += "_" + {"loss_function": ""}.get(key, letters.get(key, key)) + value
+        runs[name] = f"--recall_tree {{k}} {text}".strip()
+    return stream, runs
+
+
+RECALL = {  # vw_recall_<name>.npz: (stream, runs)
+    "drift": recall(
+        "drift",
+        "",
+        "--max_candidates 4 --bern_hyper 0.01 --loss_function logistic --learning_rate 1",
+        "--max_candidates 2 --bern_hyper 0 --loss_function quantile",
+    ),
+    "many": recall(
+        "many",
+        "--max_candidates 4 --node_only",
+        "--max_candidates 2 --bern_hyper 10 --loss_function hinge",
+    ),
+    "scales": recall(
+        "scales",
+        "--max_candidates 2 --loss_function logistic",
+        "--max_candidates 2 --bern_hyper 0.01 --loss_function quantile --quantile_tau 0.3",
+        "--max_candidates 2 --max_depth 3 --bern_hyper 0 --node_only --loss_function hinge",
+    ),
+    "sparse": recall(
+        "sparse",
+        "--max_candidates 2",
+        "--max_candidates 2 --loss_function logistic --learning_rate 1",
+        "--max_candidates 4 --max_depth 1 --node_only --loss_function logistic",
+        "--max_candidates 3 --max_depth 6 --bern_hyper 0.01 --loss_function hinge",
+    ),
+    "takeover": recall(
+        "takeover",
+        "--max_candidates 4 --bern_hyper 0.01 --node_only --loss_function hinge",
+        "--max_candidates 2 --max_depth 3 --loss_function quantile",
+    ),
+    "uneven": recall(
+        "weighted",
+        "--max_candidates 2 --loss_function logistic",
+        "--max_candidates 4 --max_depth 3 --bern_hyper 0.1",
+        "--max_candidates 2 --max_depth 5 --bern_hyper 10 --node_only --loss_function hinge",
+    ),
+    "weighted": recall("weighted", "--max_candidates 2 --loss_function hinge"),
+}
+
+
+def uneven_weights(n):
+    """Weights that are not 0, of which the sums are not float32 numbers; VW reads them."""
+    return np.random.default_rng(7).choice([0.1, 0.3, 0.7, 1.1, 2.3, 5.6], size=n)
+
+
 # -- running VW -----------------------------------------------------------------------
 
 
 def workspace(options):
-    return vowpalwabbit.Workspace(arg_list=[*options.split(), "-b", str(BITS), "--quiet"])
+    bits = str(RECALL_BITS if "--recall_tree" in options else BITS)
+    return vowpalwabbit.Workspace(arg_list=[*options.split(), "-b", bits, "--quiet"])
 
 
 def check_room(n_features, n_predictors):
@@ -138,15 +203,19 @@ def check_room(n_features, n_predictors):
     assert np.diff(np.sort(slots)).min() >= width
 
 
-def each_row(vw, csr, labels=None, weight=None):
-    """The rows as VW examples, labelled where labels are given, released afterwards."""
+def each_row(vw, csr, labels=None, weight=None, first=0):
+    """The rows as VW examples, labelled where labels are given, released afterwards.
+
+    ``first`` is the index that feature 0 gets.
+    """
     indptr, indices, data = csr
     for i in range(len(indptr) - 1):
         row = slice(indptr[i], indptr[i + 1])
-        pairs = [(int(j), float(v)) for j, v in zip(indices[row], data[row], strict=True)]
+        pairs = [(int(j) + first, float(v)) for j, v in zip(indices[row], data[row], strict=True)]
         example = vowpalwabbit.Example(vw, {"x": pairs})
         if labels is not None:
-            example.set_label_string(f"{labels[i] + 1} {weight[i]}")
+            example.set_label_string(f"{labels[i] + 1} {weight[i]!s}")
+            assert example.get_multiclass_weight() == weight[i]
         yield example
         vw.finish_example(example)
 
@@ -197,6 +266,72 @@ def parse_tree(text):
     return out | {"table_indptr": np.array([*starts, len(table)], dtype=np.int32)}
 
 
+def run_recall(options, n_features, train, y, weight, test):
+    """Everything recorded for one --recall_tree run, by the last part of its key."""
+
+    def answer(vw, example):
+        """The prediction, and the unclamped score VW computed last for it."""
+        vw.predict(example)
+        return example.get_multiclass_prediction() - 1, example.get_partial_prediction()
+
+    seen = {"pass1": [], "pass2": [], "test": []}
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "model.txt")
+        vw = workspace(f"{options} --readable_model {model}")
+        for part in ("pass1", "pass2"):
+            for example in each_row(vw, train, y, weight, first=1):
+                seen[part].append(answer(vw, example))
+                vw.learn(example)
+                assert example.get_multiclass_prediction() - 1 == seen[part][-1][0]
+        seen["test"] = [answer(vw, example) for example in each_row(vw, test, first=1)]
+        vw.finish()
+        text = model.read_text()
+    out = {part: np.array([label for label, _ in pairs]) for part, pairs in seen.items()}
+    for key, pairs in (("score_head", seen["pass1"][:HEAD]), ("score_test", seen["test"])):
+        out[key] = np.array([score for _, score in pairs], dtype=np.float32)
+    out |= parse_recall_tree(text)
+    used = [int(line.split(":")[0]) for line in re.findall(r"^\d+:\S+ ", text, re.M)]
+    check_recall_room(n_features, int(options.split()[1]), out["node_links"][:, 3], used)
+    return out
+
+
+def check_recall_room(n_features, k, routers, used):
+    """Assert that no two (feature, predictor) pairs share a weight, and none is elsewhere."""
+    n_routers, n_nodes = int(routers.max()) + 1, len(routers)
+    width = 1 << (n_routers + k - 1).bit_length()  # VW rounds up to a power of two
+    starts = [*np.arange(1, n_features + 1), CONSTANT]
+    slots = [j * width + i for j in starts for i in range(n_routers + k)]
+    slots += [NODE * j + n_routers + i for j in range(n_nodes) for i in range(k)]
+    slots = {int(slot) % (1 << RECALL_BITS) for slot in slots}
+    assert len(slots) == (n_features + 1) * (n_routers + k) + n_nodes * k
+    assert slots >= set(used)
+
+
+def parse_recall_tree(text):
+    """Nodes and counts of ``--readable_model``, which gives all digits."""
+    nodes, table, starts = [], [], []
+    for name, value in re.findall(r"^(\w+) = (\S+)$", text, re.M):
+        if name == "parent":
+            nodes.append({})
+            starts.append(len(table))
+        if name == "label":
+            table.append([int(value) - 1])
+        elif name == "label_count":
+            table[-1].append(float(value))
+        elif nodes and name != "internal":
+            nodes[-1][name] = float(value)
+    links = [[v[f] for f in ("parent", "left", "right", "base_router", "depth")] for v in nodes]
+    return {
+        "node_links": np.array(links).astype(np.int16),
+        "node_n": np.array([v["n"] for v in nodes]),
+        "node_entropy": np.array([v["entropy"] for v in nodes]),
+        "node_bound": np.array([v["recall_lbest"] for v in nodes], dtype=np.float32),
+        "table_indptr": np.array([*starts, len(table)], dtype=np.int16),
+        "table_label": np.array([label for label, _ in table], dtype=np.int16),
+        "table_count": np.array([count for _, count in table]),
+    }
+
+
 def golden(options, *data):
     """Everything recorded for one configuration, by the last part of its key."""
     names = ("pass1", "pass2", "test")
@@ -232,8 +367,39 @@ def main():
             for key, array in golden(options, train, y, weight, test).items():
                 kind = np.int16 if key in ("pass1", "pass2", "test") else array.dtype
                 out[f"{name}.{key}"] = array.astype(kind)
-        np.savez_compressed(HERE / f"vw_{stream}.npz", **out)
-        print(stream, (HERE / f"vw_{stream}.npz").stat().st_size, "bytes")
+        save(stream, out)
+    recall_files()
+
+
+def recall_files():
+    """The files of --recall_tree runs, which refer to the streams' files."""
+    for name, (stream, configurations) in RECALL.items():
+        with np.load(HERE / f"vw_{stream}.npz") as file:
+            meta = json.loads(str(file["meta"]))
+            data = {key: file[key] for key in file.files if key.startswith(("train_", "test_"))}
+        train, test = (
+            [data[f"{part}_{key}"] for key in ("indptr", "indices", "data")]
+            for part in ("train", "test")
+        )
+        weight, out = data["train_weight"], {}
+        if name == "uneven":
+            weight = uneven_weights(len(weight)).astype(np.float32)
+            out["train_weight"] = weight
+        used = {run: text.format(k=meta["n_classes"]) for run, text in configurations.items()}
+        meta |= {"vw_version": vowpalwabbit.__version__, "stream": stream, "options": used}
+        out["meta"] = np.array(json.dumps(meta))
+        for run, options in used.items():
+            answers = run_recall(options, meta["n_features"], train, data["train_y"], weight, test)
+            for key, array in answers.items():
+                kind = np.int16 if key in ("pass1", "pass2", "test") else array.dtype
+                out[f"{run}.{key}"] = array.astype(kind)
+        save(f"recall_{name}", out)
+
+
+def save(name, arrays):
+    path = HERE / f"vw_{name}.npz"
+    np.savez_compressed(path, **arrays)
+    print(name, path.stat().st_size, "bytes")
 
 
 if __name__ == "__main__":

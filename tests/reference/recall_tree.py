@@ -1,0 +1,263 @@
+"""Slow reference of Recall Tree as Vowpal Wabbit's ``--recall_tree K`` runs it.
+
+Source: Daume, Karampatziakis, Langford and Mineiro, "Logarithmic Time
+One-Against-Some", ICML 2017 (arXiv 1606.04988), and what VW 9.11.9 answers and
+writes into its model; ``README.md`` lists what had to be found out.
+
+Predictors: one router per internal node, then one scorer per label, all of one
+:class:`VWLinear` (own weights, G, s, t, N each; a common clamp).  Columns: x, an
+indicator per node, the constant.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .vw_linear import F, VWLinear
+
+
+class WholeRows(VWLinear):
+    """:class:`VWLinear` on rows which hold the constant (index -1) already."""
+
+    @staticmethod
+    def with_constant(idx, x):
+        return idx, x
+
+
+@dataclass
+class Node:
+    """State of one node; n, counts and entropy are float64, the bound float32."""
+
+    parent: int
+    depth: int
+    left: int | None = None
+    right: int | None = None
+    router: int | None = None  # its row in ``RecallTree.base``
+    n: float = 0.0  # weight inserted here
+    entropy: float = 0.0  # of the labels inserted here, natural logarithm
+    bound: np.float32 = F(0)  # noqa: RUF009  (immutable)
+    counts: list = field(default_factory=list)  # [label, weight], most frequent first
+
+    @property
+    def is_leaf(self):
+        return self.left is None
+
+    def count(self, label):
+        """The weight of ``label`` inserted here."""
+        return next((c for y, c in self.counts if y == label), 0.0)
+
+
+class RecallTree:
+    """``vw --recall_tree n_classes``; labels from 0, an answer of -1 is VW's 0: none."""
+
+    def __init__(
+        self,
+        n_classes,
+        n_features,
+        max_candidates=None,
+        max_depth=None,
+        bern_hyper=1.0,
+        node_only=False,
+        loss="squared",
+        learning_rate=0.5,
+        tau=0.5,
+    ):
+        log2 = math.ceil(math.log(n_classes) / math.log(2.0))
+        self.F = min(n_classes, 4 * log2) if max_candidates is None else max_candidates
+        self.D = log2 if max_depth is None else max_depth
+        self.h, self.node_only, self.n_features = F(bern_hyper), node_only, n_features
+        self.nodes, self.n_routers = [Node(0, 0)], 0
+        self.grow(0)
+        n_columns = n_features + len(self.nodes)
+        self.base = WholeRows(self.n_routers + n_classes, n_columns, loss, learning_rate, tau)
+        self.last_score = F(0)  # of the last predictor asked; VW shows this one only
+
+    def grow(self, j):
+        """Children down to depth D: both get their number, then the left one grows."""
+        v = self.nodes[j]
+        if v.depth >= self.D:
+            return
+        v.left, v.right = len(self.nodes), len(self.nodes) + 1
+        v.router = self.n_routers
+        self.n_routers += 1
+        self.nodes += [Node(j, v.depth + 1), Node(j, v.depth + 1)]
+        self.grow(v.left)
+        self.grow(v.right)
+
+    # -- features -----------------------------------------------------------------
+
+    @staticmethod
+    def router_row(idx, x):
+        """What routers see: x and the constant as the last feature."""
+        return np.append(idx, -1), np.append(x, 1).astype(F)
+
+    def scorer_row(self, j, idx, x):
+        """What scorers see at node j: x, the constant, then indicators of value 1.
+
+        They are those of j, its parent, and so on upward, without the root's; with
+        ``node_only`` that of j alone, the root's included.
+        """
+        path = [j] if self.node_only else self.path(j)
+        at = [self.n_features + v for v in path]
+        return np.concatenate([idx, [-1], at]).astype(int), np.append(
+            x, [1] * (1 + len(at))
+        ).astype(F)
+
+    def path(self, j):
+        """j and its ancestors below the root, deepest first."""
+        path = []
+        while j != 0:
+            path.append(j)
+            j = self.nodes[j].parent
+        return path
+
+    # -- prediction ---------------------------------------------------------------
+
+    def score(self, rows, row):
+        """Unclamped scores of the predictors ``rows``."""
+        scores = self.base.score(rows, *row)
+        self.last_score = scores[-1]
+        return scores
+
+    def child(self, j, score):
+        """The child for a score: negative left, otherwise right, 0 included."""
+        return self.nodes[j].left if score < 0 else self.nodes[j].right
+
+    def stops(self, j, child):
+        """Whether j's bound is so good that ``child`` is not entered; a tie stops."""
+        return self.h > 0 and self.nodes[j].bound >= self.nodes[child].bound
+
+    def final(self, idx, x):
+        """The node where a prediction is made; routed by *unclamped* scores."""
+        j, row = 0, self.router_row(idx, x)
+        while not self.nodes[j].is_leaf:
+            child = self.child(j, self.score([self.nodes[j].router], row)[0])
+            if self.stops(j, child):
+                break
+            j = child
+        return j
+
+    def candidates(self, j):
+        """The labels scored at node j, in the order of its counts."""
+        return [y for y, _ in self.nodes[j].counts[: self.F]]
+
+    def predict(self, idx, x):
+        """The candidate with the best *unclamped* score; the first of equals."""
+        j = self.final(idx, x)
+        labels = self.candidates(j)
+        if not labels:
+            return -1
+        rows = self.n_routers + np.array(labels)
+        return labels[int(np.argmax(self.score(rows, self.scorer_row(j, idx, x))))]
+
+    # -- learning -----------------------------------------------------------------
+
+    def learn(self, idx, x, label, h=1.0):
+        """One example of weight h; returns the progressive prediction."""
+        prediction = self.predict(idx, x)
+        h, j = float(F(h)), 0
+        while not self.nodes[j].is_leaf:
+            child = self.child(j, self.train_router(j, idx, x, label, h))
+            stop = self.stops(j, child)  # bounds do not know this example yet
+            self.insert(j, label, h)
+            if stop:
+                self.insert(child, label, h)
+                break
+            j = child
+        if self.nodes[j].is_leaf:
+            self.insert(j, label, h)
+        if label in self.candidates(j):  # j as it is with this example in it
+            self.train_scorers(j, idx, x, label, h)
+        return prediction
+
+    def train_router(self, j, idx, x, label, h):
+        """Learn towards the smaller growth of entropy; the *clamped* score after it."""
+        v = self.nodes[j]
+        target = -1.0 if self.growth(v.left, label, h) < self.growth(v.right, label, h) else 1.0
+        row = self.router_row(idx, x)
+        self.base.learn(v.router, *row, target, h)
+        return self.base.clamp(self.base.score([v.router], *row)[0])
+
+    def train_scorers(self, j, idx, x, label, h):
+        """+1 for the label first, then -1 for the other candidates."""
+        row = self.scorer_row(j, idx, x)
+        self.base.learn(self.n_routers + label, *row, 1.0, h)
+        others = [self.n_routers + y for y in self.candidates(j) if y != label]
+        if others:
+            self.base.widen(-1)
+            p = self.base.clamp(self.base.score(others, *row))
+            self.base.update(others, *row, np.full(len(others), -1.0), h, p)
+
+    def growth(self, j, label, h):
+        """By how much n times the entropy of node j grows if the label goes there."""
+        v, new = self.nodes[j], self.entropy_with(j, label, h)
+        return v.n * (new - v.entropy) + h * new
+
+    def entropy_with(self, j, label, h):
+        """Entropy of node j after adding weight h of the label, in float64.
+
+        NaN if nothing but weight 0 has come to the node; it then stays NaN.
+        """
+        v = self.nodes[j]
+        n, c = v.n, v.count(label)
+        if n + h == 0:
+            return math.nan
+        shrink = n / (h + n)
+        log_shrink = 0.0 if shrink == 0 else math.log(shrink)
+        H = (v.entropy + plogp(c, n)) * shrink
+        return H - log_shrink * ((n - c) / (n + h)) - plogp(c + h, n + h)
+
+    def insert(self, j, label, h):
+        """Add weight h of the label to node j."""
+        v = self.nodes[j]
+        v.entropy = self.entropy_with(j, label, h)
+        at = next((i for i, (y, _) in enumerate(v.counts) if y == label), None)
+        if at is None:
+            at = len(v.counts)
+            v.counts.append([label, 0.0])
+        v.counts[at][1] += h
+        while at > 0 and v.counts[at - 1][1] < v.counts[at][1]:
+            v.counts[at - 1 : at + 1] = v.counts[at], v.counts[at - 1]
+            at -= 1
+        v.n += h
+        if v.n > 0:
+            v.bound = self.recall_bound(v)
+
+    def recall_bound(self, v):
+        """Lower bound on the recall of v's candidates: float32 but for the sum."""
+        n = F(v.n)
+        f = F(sum(c for _, c in v.counts[: self.F])) / n
+        # With weights f may round to more than 1: the root is NaN, the bound then 0.
+        with np.errstate(invalid="ignore"):
+            deviation = np.sqrt(f * (F(1) - f) / n)
+        worst = F(15) / (np.sqrt(F(18)) * n)
+        bound = f - np.sqrt(self.h) * deviation - self.h * worst
+        return bound if bound > 0 else F(0)
+
+    # -- inspection ---------------------------------------------------------------
+
+    def table(self):
+        """Per node: its state as a dict; for comparisons."""
+        fields = ("parent", "depth", "left", "right", "router", "n", "entropy", "bound")
+        return [
+            {f: getattr(v, f) for f in fields} | {"counts": [tuple(c) for c in v.counts]}
+            for v in self.nodes
+        ]
+
+    def check(self):
+        """Assert what follows from the definition, but for rounding."""
+        assert len(self.nodes) == 2 ** (self.D + 1) - 1
+        assert self.n_routers == 2**self.D - 1
+        for v in self.nodes:
+            counts = [c for _, c in v.counts]
+            assert counts == sorted(counts, reverse=True)
+            assert math.isclose(v.n, sum(counts))
+            if v.n > 0 and not math.isnan(v.entropy):
+                direct = -sum(plogp(c, v.n) for c in counts)
+                assert math.isclose(v.entropy, direct, abs_tol=1e-9)
+
+
+def plogp(c, n):
+    """(c/n) ln(c/n), 0 for c = 0."""
+    return 0.0 if c == 0 else (c / n) * math.log(c / n)
