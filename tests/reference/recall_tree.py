@@ -30,7 +30,7 @@ One-Against-Some", ICML 2017 (arXiv 1606.04988), and how VW 9.11.9 runs it:
 * n, counts, entropy and deltas are float64, the bound float32.
 * Weight 0 changes no regressor, but it widens the clamp and lists its label with
   count 0.  At a node of n = 0 it makes the entropy NaN for good; the router above
-  then sends everything right, so that such rows at the start cost VW its tree.
+  then sends everything right, so that such rows early on can cost VW its tree.
 
 Columns of the predictors: x, an indicator per node, the constant.
 """
