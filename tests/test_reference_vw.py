@@ -5,12 +5,14 @@
 
 import json
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from reference.lomtree import LOMTree
+from reference.recall_tree import RecallTree
 from reference.vw_oaa import VWOneAgainstAll
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -34,8 +36,7 @@ def cases(kind):
     found = []
     for stream, meta in META.items():
         for run, text in meta["options"].items():
-            words = text.split()
-            options = dict(zip((w[2:] for w in words[::2]), words[1::2], strict=True))
+            options = dict(re.findall(r"--(\w+)(?: ([^-\s]\S*))?", text))
             if run.startswith(kind):
                 found.append(pytest.param(stream, run, options, id=f"{stream}-{run}"))
     return found
@@ -127,6 +128,73 @@ def assert_same_tree(model, vw):
         close = {"rtol": 1e-5, "atol": 1e-5}
         np.testing.assert_allclose(vw["table_Ehk"][cut], [v.m[y] for y in labels], **close)
         np.testing.assert_allclose(vw["table_norm_Ehk"][cut], [v.e[y] for y in labels], **close)
+
+
+@pytest.mark.parametrize(("stream", "run", "options"), cases("recall"))
+def test_recall_tree(stream, run, options):
+    """Predictions, the scores they rest on, and the final tree node for node."""
+    file, meta = FILES[stream], META[stream]
+    vw = {k.removeprefix(f"{run}."): file[k] for k in file.files if k.startswith(f"{run}.")}
+    base = FILES[meta["stream"]]
+    train, test = examples(base), rows(base, "test")
+    if "train_weight" in file:
+        weights = file["train_weight"].tolist()
+        train = [(*e[:3], h) for e, h in zip(train, weights, strict=True)]
+    model = recall_tree(meta, options)
+    # As for OAA: VW's exp is not ours everywhere.
+    exact = options.get("loss_function") in ("hinge", "quantile")
+    close = {"rtol": 0} if exact else {"rtol": 1e-5, "atol": 1e-5}
+    depths = []
+    for part in ("pass1", "pass2"):
+        answers = []
+        for i, example in enumerate(train):
+            answers.append(model.predict(*example[:2]))
+            depths.append(model.nodes[model.last_node].depth)
+            if part == "pass1" and i < len(vw["score_head"]):
+                np.testing.assert_allclose(model.last_score, vw["score_head"][i], **close)
+            assert model.learn(*example) == answers[-1]
+        np.testing.assert_array_equal(answers, vw[part], err_msg=part)
+    for (answer, score), row in zip(
+        zip(vw["test"], vw["score_test"], strict=True), test, strict=True
+    ):
+        assert model.predict(*row) == answer
+        np.testing.assert_allclose(model.last_score, score, **close)
+    model.check()
+    assert_same_recall_tree(model, vw)
+    if stream != "recall_weighted":  # whose tree is lost, see reference/README.md
+        assert len(set(depths)) > 1 or model.h == 0, "the stopping rule was to be exercised"
+        assert len(set(vw["test"].tolist())) >= 3
+
+
+def recall_tree(meta, options):
+    """The reference for the options of a run."""
+    kinds = {
+        "max_candidates": int, "max_depth": int, "bern_hyper": float, "learning_rate": float,
+    }  # fmt: skip
+    return RecallTree(
+        int(options["recall_tree"]),
+        meta["n_features"],
+        node_only="node_only" in options,
+        loss=options.get("loss_function", "squared"),
+        tau=float(options.get("quantile_tau", 0.5)),
+        **{name: kind(options[name]) for name, kind in kinds.items() if name in options},
+    )
+
+
+def assert_same_recall_tree(model, vw):
+    """Node for node, in VW's numbers; VW writes 0 where a leaf has no child or router."""
+    links = [(v.parent, v.left or 0, v.right or 0, v.router or 0, v.depth) for v in model.nodes]
+    np.testing.assert_array_equal(vw["node_links"], links)
+    np.testing.assert_array_equal(vw["node_n"], [v.n for v in model.nodes])
+    np.testing.assert_array_equal(vw["node_bound"], [v.bound for v in model.nodes])
+    # log is not rounded alike everywhere.
+    entropy = [v.entropy for v in model.nodes]
+    np.testing.assert_allclose(vw["node_entropy"], entropy, rtol=1e-11, atol=1e-12)
+    counts = [pair for v in model.nodes for pair in v.counts]
+    sizes = [len(v.counts) for v in model.nodes]
+    np.testing.assert_array_equal(np.diff(vw["table_indptr"]), sizes)
+    np.testing.assert_array_equal(vw["table_label"], [label for label, _ in counts])
+    np.testing.assert_array_equal(vw["table_count"], [count for _, count in counts])
 
 
 def drifting(seed, n, k, d=6):

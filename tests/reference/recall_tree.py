@@ -1,12 +1,38 @@
 """Slow reference of Recall Tree as Vowpal Wabbit's ``--recall_tree K`` runs it.
 
 Source: Daume, Karampatziakis, Langford and Mineiro, "Logarithmic Time
-One-Against-Some", ICML 2017 (arXiv 1606.04988), and what VW 9.11.9 answers and
-writes into its model; ``README.md`` lists what had to be found out.
+One-Against-Some", ICML 2017 (arXiv 1606.04988), and how VW 9.11.9 runs it:
 
-Predictors: one router per internal node, then one scorer per label, all of one
-:class:`VWLinear` (own weights, G, s, t, N each; a common clamp).  Columns: x, an
-indicator per node, the constant.
+* The tree is complete to depth D from the start; a node's two children are numbered
+  together, then the left one's descendants, then the right one's; routers in
+  preorder.  F = min(K, 4 L) and D = L by default, L = ceil(ln K / ln 2) in float64
+  (one too many at K = 2^29).  K = 1 has F = 0: no answer ever.
+* Predictors: a router per internal node and a scorer per label, each with its own
+  w, G, s, t and N; one clamp [lo, hi] for all of them together, so the first -1
+  learned by any of them counts for all.
+* Learning walks down from the root.  At an internal node: (1) target -1 if delta
+  left < delta right, else +1 (ties and NaN too); (2) the router learns it; (3) its
+  score is computed again and clamped: < 0 is left; (4) the stopping rule compares
+  this node's bound with the child's, both without this example; (5) the example is
+  inserted here, and if the walk stops in the child as well.  At a leaf: inserted.
+* If the label is then among the first F of the node where the walk ended (the
+  parent, not the child, if it stopped), the scorers learn: +1 for the label first,
+  then -1 for each other one of the F.  Nothing is learned otherwise.
+* Prediction walks by the unclamped scores with the same rule, and answers the
+  candidate with the best unclamped score, ties to the one that comes first.  A node
+  with no label (before anything is learned; unseen leaves if h = 0) has no answer.
+* The weight of an example goes into t, N and the step of its router and scorers, as
+  for any linear learner, and into n and the counts.  The size of the difference of
+  the deltas is no weight: routers are *not* importance weighted.
+* Labels are ordered by falling count.  One whose count grows stops behind those it
+  equals and pushes those it passes back by one: equal counts stay in the order in
+  which they were reached.  New labels come last, those of weight 0 stay there.
+* n, counts, entropy and deltas are float64, the bound float32.
+* Weight 0 changes no regressor, but it widens the clamp and lists its label with
+  count 0.  At a node of n = 0 it makes the entropy NaN for good; the router above
+  then sends everything right, so that such rows early on can cost VW its tree.
+
+Columns of the predictors: x, an indicator per node, the constant.
 """
 
 import math
@@ -71,7 +97,8 @@ class RecallTree:
         self.grow(0)
         n_columns = n_features + len(self.nodes)
         self.base = WholeRows(self.n_routers + n_classes, n_columns, loss, learning_rate, tau)
-        self.last_score = F(0)  # of the last predictor asked; VW shows this one only
+        self.last_node = 0  # where the last prediction was made
+        self.last_score = F(0)  # of the last predictor asked for it; VW shows no other
 
     def grow(self, j):
         """Children down to depth D: both get their number, then the left one grows."""
@@ -144,7 +171,7 @@ class RecallTree:
 
     def predict(self, idx, x):
         """The candidate with the best *unclamped* score; the first of equals."""
-        j = self.final(idx, x)
+        j = self.last_node = self.final(idx, x)
         labels = self.candidates(j)
         if not labels:
             return -1
