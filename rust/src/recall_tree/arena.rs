@@ -28,7 +28,7 @@ pub struct Node {
 }
 
 impl Node {
-    fn new(parent: NodeId, depth: u32) -> Self {
+    pub(super) fn new(parent: NodeId, depth: u32) -> Self {
         Self {
             first_child: NodeId::NONE,
             first_router: u32::MAX,
@@ -115,11 +115,26 @@ impl Arena {
         node.bound = recall_bound(counts.mass(), counts.total(), hyper);
     }
 
+    /// The bound on the recall of the candidates of `counts`.
+    pub(super) fn bound_of(&self, counts: &Counts) -> f32 {
+        recall_bound(counts.mass(), counts.total(), self.bern_hyper)
+    }
+
     /// Whether an example that wants to go from `parent` to `child` stays: the
     /// bound tells of no gain there. A tie is no gain.
     #[inline]
     pub fn stops(&self, parent: NodeId, child: NodeId) -> bool {
         self.bern_hyper > 0.0 && self.node(parent).bound >= self.node(child).bound
+    }
+
+    /// Replaces `path` by the nodes from the root to `id`.
+    pub fn path_to(&self, mut id: NodeId, path: &mut Vec<NodeId>) {
+        path.clear();
+        while id.is_some() {
+            path.push(id);
+            id = self.node(id).parent;
+        }
+        path.reverse();
     }
 
     /// Children of a node that has any.

@@ -120,8 +120,11 @@ impl Counts {
 
     /// From labels with their counts and the candidates among them, as saved.
     /// None where that is no histogram.
-    pub fn from_parts(seen: &[(u32, f64)], top: Vec<u32>, total: f64) -> Option<Self> {
-        let seen: Table<Seen> = seen.iter().map(|&(label, count)| (label, Seen(count))).collect();
+    pub fn from_parts(seen: &[(u32, f64)], top: Vec<u32>, total: f64, mass: f64) -> Option<Self> {
+        let seen: Table<Seen> = seen
+            .iter()
+            .map(|&(label, count)| (label, Seen(count)))
+            .collect();
         let mut top_counts = Vec::with_capacity(top.len());
         for &label in &top {
             top_counts.push(seen.get(label)?.0);
@@ -131,7 +134,7 @@ impl Counts {
         labels.sort_unstable();
         labels.dedup();
         (is_ordered && labels.len() == top.len()).then(|| Self {
-            mass: top_counts.iter().sum(),
+            mass,
             seen,
             top,
             top_counts,
@@ -182,7 +185,7 @@ mod tests {
                 prop_assert_eq!(counts.get(label), list.iter().find(|l| l.0 == label).unwrap().1);
             }
             let seen: Vec<(u32, f64)> = counts.iter().collect();
-            let again = Counts::from_parts(&seen, counts.candidates().to_vec(), counts.total()).unwrap();
+            let again = Counts::from_parts(&seen, counts.candidates().to_vec(), counts.total(), counts.mass()).unwrap();
             prop_assert_eq!(again.candidate_counts(), counts.candidate_counts());
         }
     }

@@ -70,7 +70,8 @@ impl Tree {
         };
         let mut number_of = vec![u32::MAX; self.arena.nodes.len()];
         let mut queue = std::collections::VecDeque::from([self.place(Arena::ROOT)]);
-        let mut n = 0;
+        let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
+        let mut marks = self.marks.clone();
         while let Some(place) = queue.pop_front() {
             if n % Control::CHUNK == 0 {
                 control.check()?;
@@ -80,9 +81,9 @@ impl Tree {
                 Place::End(id) => {
                     let number = &mut number_of[id.at()];
                     if *number == u32::MAX {
-                        *number = frozen
-                            .ends
-                            .push(id, self.arena.node(id).counts.candidates());
+                        self.arena.path_to(id, &mut path);
+                        self.gather(&path, &mut marks, &mut candidates);
+                        *number = frozen.ends.push(id, &candidates);
                     }
                     frozen.routers.push_terminal(*number);
                 }

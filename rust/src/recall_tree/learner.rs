@@ -1,5 +1,6 @@
 //! The algorithm of the paper (Figures 1 and 2), example by example.
 
+use super::routing::Change;
 use super::scorers::{AtNode, Work};
 use super::{Params, Scorers, Tree, Visit};
 use crate::control::Control;
@@ -91,40 +92,35 @@ impl Learner {
             importance,
             clock,
         } = routed;
-        self.answer(routed, work);
-        if visit.candidates.contains(label) {
-            let at = AtNode {
-                example,
-                candidates: &visit.candidates,
-                path: &visit.path,
-                clock: *clock,
-            };
-            if visit.diverged || visit.entered.is_some() {
-                self.scorers.score(&at, work);
-            }
-            self.scorers.learn(&at, *label, *importance, work);
-        }
-    }
-
-    /// Answers as the tree stood before, and counts the mistake.
-    fn answer(&mut self, routed: &Routed, work: &mut Work) {
-        let visit = &routed.visit;
-        let at = AtNode {
-            example: &routed.example,
+        let clock = *clock;
+        let asked = AtNode {
+            example,
             candidates: &visit.answer,
-            path: if visit.diverged {
-                &visit.old_path
-            } else {
-                &visit.path
-            },
-            clock: routed.clock,
+            path: &visit.old.path,
+            clock,
         };
-        self.scorers.score(&at, work);
+        self.scorers.score(&asked, work);
         let best = best(&work.scores).map(|place| visit.answer[place]);
-        let recalled = visit.answer.contains(&routed.label);
-        self.progress
-            .count(best != Some(routed.label), routed.importance);
-        self.missed.count(!recalled, routed.importance);
+        self.progress.count(best != Some(*label), *importance);
+        let missed = !visit.answer.contains(label);
+        self.missed.count(missed, *importance);
+        let kept = if visit.change == Change::All {
+            &visit.new
+        } else {
+            &visit.old
+        };
+        let learning = AtNode {
+            example,
+            candidates: &visit.candidates,
+            path: &kept.path,
+            clock,
+        };
+        if learning.candidates.contains(label) {
+            if visit.change != Change::None {
+                self.scorers.score(&learning, work);
+            }
+            self.scorers.learn(&learning, *label, *importance, work);
+        }
     }
 }
 

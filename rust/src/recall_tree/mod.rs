@@ -20,6 +20,8 @@
 //! | `frozen` | the tree as prediction walks it |
 //! | `predict` | rows together, with or without a beam |
 //! | `model` | what the outside sees |
+//! | `report` | what there is to know of each node |
+//! | `persist` | to and from named arrays |
 
 mod arena;
 mod bound;
@@ -28,7 +30,9 @@ mod frozen;
 mod learner;
 mod model;
 mod params;
+mod persist;
 mod predict;
+mod report;
 mod routing;
 mod scorers;
 
@@ -37,6 +41,8 @@ pub use counts::Counts;
 pub use learner::Learner;
 pub use model::RecallTree;
 pub use params::{Params, PathFeatures, RouterImportance, ScorerLoss};
+pub use predict::BeamOptions;
+pub use report::Report;
 pub use routing::{Tree, Visit};
 pub use scorers::{Scorers, Work};
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::frozen::FrozenTree;
-use super::predict::Walker;
+use super::predict::{BeamOptions, Walker};
 use super::{Learner, Params, NAME};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
@@ -174,6 +174,7 @@ impl RecallTree {
         &self,
         rows: &Rows<'_>,
         k: usize,
+        beam: BeamOptions,
         n_threads: usize,
         control: &Control,
     ) -> Result<(Vec<i32>, Vec<f32>)> {
@@ -189,7 +190,7 @@ impl RecallTree {
             FrozenRouters::BLOCK,
         );
         let parts = labels.chunks_mut(step * k).zip(scores.chunks_mut(step * k));
-        let new_walker = || Walker::new(learner, frozen);
+        let new_walker = || Walker::new(learner, frozen, beam);
         in_blocks(
             rows.n_rows(),
             step,

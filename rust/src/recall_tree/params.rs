@@ -71,8 +71,10 @@ pub enum RouterImportance {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// F: candidates of a node. None: 8 ceil(log2 K), at most K.
+    /// F: candidates of a node, at most K; overrules `candidates_per_level`.
     pub max_candidates: Option<u32>,
+    /// F as a multiple of ceil(log2 K).
+    pub candidates_per_level: f64,
     /// D. None: ceil(log2 K) levels of two.
     pub max_depth: Option<u32>,
     /// Multiplier of the recall bound; 0: descend to the full depth.
@@ -103,6 +105,13 @@ pub struct Params {
     pub router_importance: RouterImportance,
     /// Whether training examples are routed at random near a router's border.
     pub randomized_routing: bool,
+    /// Whether a node's histogram is of the examples that the routers sent there
+    /// before they learned from them, as they will those to be predicted. False:
+    /// afterwards, as in the paper.
+    pub honest: bool,
+    /// Whether a node that has seen fewer labels than it may have candidates
+    /// takes further ones from the nodes above.
+    pub back_off: bool,
     /// What the scorers see of the way through the tree.
     pub path_features: PathFeatures,
     /// Final nodes whose candidates compete in a prediction.
@@ -115,9 +124,6 @@ pub struct Params {
     #[serde(flatten)]
     pub schedule: Schedule,
 }
-
-/// Candidates per level of a binary tree over the classes, by default.
-const PER_LEVEL: f64 = 8.0;
 
 impl Params {
     /// Refuses what cannot be.
@@ -137,6 +143,7 @@ impl Params {
                 Err(Error::parameter(name, value, "from 0 to 3e38"))
             }
         };
+        positive("candidates_per_level", Some(self.candidates_per_level))?;
         positive("learning_rate", self.learning_rate)?;
         positive("router_rate", self.router_rate)?;
         not_negative("decay", self.decay)?;
@@ -144,14 +151,23 @@ impl Params {
         not_negative("path_weight", self.path_weight)?;
         not_negative("margin", self.margin)?;
         for (name, value, from, to) in [
-            ("max_candidates", self.max_candidates.unwrap_or(1), 1, u32::MAX),
+            (
+                "max_candidates",
+                self.max_candidates.unwrap_or(1),
+                1,
+                u32::MAX,
+            ),
             ("max_depth", self.max_depth.unwrap_or(1), 0, MOST_LEVELS),
             ("arity", self.arity, 2, MOST_CHILDREN),
             ("beam_size", self.beam_size, 1, MOST_PATHS),
             ("batch_size", self.batch_size, 1, MOST_EXAMPLES),
         ] {
             if !(from..=to).contains(&value) {
-                return Err(Error::parameter(name, value, format!("from {from} to {to}")));
+                return Err(Error::parameter(
+                    name,
+                    value,
+                    format!("from {from} to {to}"),
+                ));
             }
         }
         if self.is_adaptive() {
@@ -178,7 +194,7 @@ impl Params {
 
     /// F for `n_classes`.
     pub fn candidates(&self, n_classes: usize) -> usize {
-        let default = PER_LEVEL * (n_classes as f64).log2().ceil();
+        let default = self.candidates_per_level * (n_classes as f64).log2().ceil();
         let most = self.max_candidates.map_or(default as usize, |f| f as usize);
         most.clamp(1, n_classes)
     }

@@ -2,17 +2,37 @@
 
 use super::frozen::{Beam, FrozenTree};
 use super::scorers::{AtNode, Work};
-use super::Learner;
+use super::{Learner, Params};
 use crate::control::Control;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::topk::TopK;
 use crate::tree::{Block, Groups, NodeId, PathExample};
 
+/// How far a prediction looks around.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BeamOptions {
+    /// Ends whose candidates compete; 1: those of the greedy way.
+    pub size: u32,
+    /// What the logarithm of a way's probability counts in a score.
+    pub path_weight: f32,
+}
+
+impl BeamOptions {
+    /// Those of the model.
+    pub fn of(params: &Params) -> Self {
+        Self {
+            size: params.beam_size,
+            path_weight: params.path_weight as f32,
+        }
+    }
+}
+
 /// One thread's way through the tree.
 pub(super) struct Walker<'a> {
     learner: &'a Learner,
     frozen: &'a FrozenTree,
+    options: BeamOptions,
     block: Block,
     groups: Groups,
     beam: Beam,
@@ -28,10 +48,11 @@ pub(super) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn new(learner: &'a Learner, frozen: &'a FrozenTree) -> Self {
+    pub(super) fn new(learner: &'a Learner, frozen: &'a FrozenTree, options: BeamOptions) -> Self {
         Self {
             learner,
             frozen,
+            options,
             block: Block::default(),
             groups: Groups::default(),
             beam: Beam::default(),
@@ -61,17 +82,19 @@ impl<'a> Walker<'a> {
     /// Calls `visit(row, candidates, scores)` for each row taken in, in any order.
     pub(super) fn scores(&mut self, mut visit: impl FnMut(usize, &[u32], &[f32])) {
         self.route();
+        let arena = &self.learner.tree.arena;
         self.order.clear();
         self.order.extend(0..self.block.len() as u32);
         let ends = &self.ends;
-        self.order.sort_unstable_by_key(|&row| (ends[row as usize], row));
+        self.order
+            .sort_unstable_by_key(|&row| (ends[row as usize], row));
         let mut last = u32::MAX;
         for &row in &self.order {
             let row = row as usize;
             let end = self.ends[row];
             let candidates = self.frozen.ends.candidates(end);
             if end != last {
-                path_to(self.learner, self.frozen.ends.node(end), &mut self.path);
+                arena.path_to(self.frozen.ends.node(end), &mut self.path);
                 last = end;
             }
             self.example.take(&self.block, row);
@@ -89,16 +112,16 @@ impl<'a> Walker<'a> {
     /// As [`Self::scores`], with the candidates of the most probable ends, the
     /// ways' log-probabilities added to their scores.
     pub(super) fn beam_scores(&mut self, mut visit: impl FnMut(usize, &[(u32, f32)])) {
-        let params = &self.learner.params;
-        let weight = params.path_weight as f32;
+        let arena = &self.learner.tree.arena;
+        let weight = self.options.path_weight;
         for row in 0..self.block.len() {
-            let n = params.beam_size as usize;
+            let n = self.options.size as usize;
             self.frozen.beam(&self.block, row, n, &mut self.beam);
             self.example.take(&self.block, row);
             self.found.clear();
             for &(log_p, end) in &self.beam.ends {
                 let candidates = self.frozen.ends.candidates(end);
-                path_to(self.learner, self.frozen.ends.node(end), &mut self.path);
+                arena.path_to(self.frozen.ends.node(end), &mut self.path);
                 let at = AtNode {
                     example: &self.example,
                     candidates,
@@ -118,12 +141,18 @@ impl<'a> Walker<'a> {
     }
 
     /// Writes the best labels and scores of each row taken in.
-    pub(super) fn best(&mut self, top: &mut TopK, k: usize, labels: &mut [i32], scores: &mut [f32]) {
+    pub(super) fn best(
+        &mut self,
+        top: &mut TopK,
+        k: usize,
+        labels: &mut [i32],
+        scores: &mut [f32],
+    ) {
         let mut write = |row: usize, top: &TopK| {
             let span = row * k..(row + 1) * k;
             top.write(&mut labels[span.clone()], &mut scores[span]);
         };
-        if self.learner.params.beam_size == 1 {
+        if self.options.size == 1 {
             self.scores(|row, candidates, scores| {
                 top.clear();
                 for (&label, &score) in candidates.iter().zip(scores) {
@@ -143,16 +172,6 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The nodes from the root to `node`.
-fn path_to(learner: &Learner, mut node: NodeId, path: &mut Vec<NodeId>) {
-    path.clear();
-    while node.is_some() {
-        path.push(node);
-        node = learner.tree.arena.node(node).parent;
-    }
-    path.reverse();
-}
-
 impl Learner {
     /// Weighted share of the rows of `which` that are answered wrongly.
     pub(super) fn error_on(
@@ -163,7 +182,7 @@ impl Learner {
     ) -> Result<f64> {
         let labels = batch.one_label_each(super::NAME)?.as_slice();
         let frozen = self.tree.freeze(control)?;
-        let mut walker = Walker::new(self, &frozen);
+        let mut walker = Walker::new(self, &frozen, BeamOptions::of(&self.params));
         let mut top = TopK::new(1);
         let (mut all, mut wrong) = (0.0, 0.0);
         let mut answers = Vec::new();

@@ -29,26 +29,55 @@ pub struct Tree {
     seed: u64,
     /// What each child would cost, for the node and example at hand.
     prices: Vec<f64>,
+    /// Whether histograms are those of the ways before the routers learned.
+    honest: bool,
+    /// Whether nodes of few labels take candidates of those above.
+    backs_off: bool,
+    pub(super) marks: Marks,
+}
+
+/// A way down.
+#[derive(Debug, Clone, Default)]
+pub struct Way {
+    /// The nodes, the root first, the one where it ends last.
+    pub path: Vec<NodeId>,
+    /// The child that it would have gone on to, had the bound not held it.
+    beyond: Option<NodeId>,
+}
+
+impl Way {
+    /// Where it ends.
+    pub fn end(&self) -> NodeId {
+        self.path.last().copied().unwrap_or(Arena::ROOT)
+    }
 }
 
 /// What an example met on its way.
 #[derive(Debug, Clone, Default)]
 pub struct Visit {
-    /// The candidates that the tree as it was would have answered from, the
-    /// most frequent first.
+    /// The way that the tree as it was sends the example.
+    pub old: Way,
+    /// The way it goes once the routers have learned from it.
+    pub new: Way,
+    /// The candidates that the tree as it was answers from, best first.
     pub answer: Vec<u32>,
-    /// The candidates of the final node, this example counted; where the
-    /// example went the old way, in the order of `answer`.
+    /// The candidates that learn. In the order of `answer`, where they are the
+    /// same but for the label.
     pub candidates: Vec<u32>,
-    /// Whether it went another way than the tree as it was would have sent it.
-    pub diverged: bool,
-    /// Where `candidates` differs from `answer` though it went the old way: the
-    /// label came in at this place.
-    pub entered: Option<usize>,
-    /// The nodes it went through, the root first, the final node last.
-    pub path: Vec<NodeId>,
-    /// The nodes that the tree as it was would have sent it through.
-    pub old_path: Vec<NodeId>,
+    /// How the two compare.
+    pub change: Change,
+}
+
+/// How the candidates that learn compare with those answered from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Change {
+    /// They are the same.
+    #[default]
+    None,
+    /// The last is new: the example's own label.
+    Last,
+    /// They are those of another node.
+    All,
 }
 
 impl Tree {
@@ -65,6 +94,9 @@ impl Tree {
             randomized: params.randomized_routing,
             seed: params.schedule.seed,
             prices: vec![0.0; arity as usize],
+            honest: params.honest,
+            backs_off: params.back_off,
+            marks: Marks::new(n_classes),
         }
     }
 
@@ -78,46 +110,65 @@ impl Tree {
         clock: u64,
         visit: &mut Visit,
     ) {
-        let weight = f64::from(importance);
-        let mut random = self
-            .randomized
-            .then(|| Pcg64Mcg::seed_from_u64(self.seed ^ clock.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
-        visit.path.clear();
-        visit.path.push(Arena::ROOT);
-        visit.old_path.clear();
-        visit.diverged = false;
-        visit.entered = None;
+        self.train_way(example, label, importance, clock, visit);
+        let mut marks = std::mem::take(&mut self.marks);
+        self.gather(&visit.old.path, &mut marks, &mut visit.answer);
+        let kept = if self.honest { &visit.old } else { &visit.new };
+        for &node in kept.path.iter().chain(&kept.beyond) {
+            // Beyond, too: this is how children earn their statistics.
+            self.arena.insert(node, label, f64::from(importance));
+        }
+        visit.change = if kept.end() != visit.old.end() {
+            self.gather(&kept.path, &mut marks, &mut visit.candidates);
+            Change::All
+        } else {
+            copy(&visit.answer, &mut visit.candidates);
+            self.enter(kept.end(), label, &mut visit.candidates)
+        };
+        self.marks = marks;
+    }
+
+    /// Trains the routers on the way and notes that way, and the one before.
+    fn train_way(
+        &mut self,
+        example: &PathExample,
+        label: u32,
+        importance: f32,
+        clock: u64,
+        visit: &mut Visit,
+    ) {
+        let mut random = self.randomized.then(|| {
+            Pcg64Mcg::seed_from_u64(self.seed ^ clock.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        });
+        let Visit { old, new, .. } = visit;
+        new.path.clear();
+        new.path.push(Arena::ROOT);
+        new.beyond = None;
+        let mut diverged = false;
         let mut at = Arena::ROOT;
         while self.arena.node(at).depth < self.max_depth {
             let (before, after) = self.train(at, example, label, importance, random.as_mut());
             let node = self.arena.node(at);
-            let (old, new) = (node.child(before), node.child(after));
-            if !visit.diverged && old != new {
-                visit.old_path.extend_from_slice(&visit.path);
-                let end = self.follow(at, old, example, &mut visit.old_path);
-                copy(self.arena.node(end).counts.candidates(), &mut visit.answer);
-                visit.diverged = true;
+            let (before, after) = (node.child(before), node.child(after));
+            if before != after && !diverged {
+                copy_way(new, old);
+                self.follow(at, before, example, old);
+                diverged = true;
             }
-            let stops = self.arena.stops(at, new);
-            if stops && !visit.diverged {
-                self.arrive(at, label, weight, visit);
-            } else {
-                self.arena.insert(at, label, weight);
+            if self.arena.stops(at, after) {
+                new.beyond = Some(after);
+                break;
             }
-            if stops {
-                // This is how children earn their statistics.
-                self.arena.insert(new, label, weight);
-                return self.end(at, visit);
-            }
-            visit.path.push(new);
-            at = new;
+            new.path.push(after);
+            at = after;
         }
-        if visit.diverged {
-            self.arena.insert(at, label, weight);
-        } else {
-            self.arrive(at, label, weight, visit);
+        if !diverged {
+            copy_way(new, old);
+            // What an example is the first to reach answers nothing yet.
+            while old.path.len() > 1 && self.arena.node(old.end()).counts.candidates().is_empty() {
+                old.beyond = old.path.pop();
+            }
         }
-        self.end(at, visit);
     }
 
     /// Trains the routers of `at` that decide between the children. Returns the
@@ -188,25 +239,24 @@ impl Tree {
         prices.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// Where an example ends that leaves `parent` for `child`, by the routers as
-    /// they are; adds the nodes on the way to `path`.
-    fn follow(
-        &self,
-        mut parent: NodeId,
-        mut child: NodeId,
-        example: &PathExample,
-        path: &mut Vec<NodeId>,
-    ) -> NodeId {
+    /// Goes on from `parent`, which the way has reached, to `child` and to the
+    /// end, by the routers as they are.
+    fn follow(&self, mut parent: NodeId, mut child: NodeId, example: &PathExample, way: &mut Way) {
+        way.beyond = None;
         loop {
             if self.is_end(parent, child) {
-                return parent;
+                way.beyond = Some(child);
+                return;
             }
             parent = child;
-            path.push(parent);
+            way.path.push(parent);
             if !self.is_internal(parent) {
-                return parent;
+                return;
             }
-            child = self.arena.node(parent).child(self.choose(self.choice(parent), example));
+            child = self
+                .arena
+                .node(parent)
+                .child(self.choose(self.choice(parent), example));
         }
     }
 
@@ -219,29 +269,41 @@ impl Tree {
         choice.from
     }
 
-    /// Notes the candidates at the final node before and after the example.
-    fn arrive(&mut self, at: NodeId, label: u32, weight: f64, visit: &mut Visit) {
-        copy(self.arena.node(at).counts.candidates(), &mut visit.answer);
-        self.arena.insert(at, label, weight);
-        copy(&visit.answer, &mut visit.candidates);
-        if !visit.answer.contains(&label) {
-            let counts = &self.arena.node(at).counts;
-            if counts.candidates().len() > visit.answer.len() {
-                visit.candidates.push(label);
-            } else if counts.candidates().contains(&label) {
-                visit.candidates.pop();
-                visit.candidates.push(label);
-            } else {
-                return;
+    /// The candidates where a way ends: the most frequent labels there and, while
+    /// there is room, those of the nodes above.
+    pub(super) fn gather(&self, path: &[NodeId], marks: &mut Marks, candidates: &mut Vec<u32>) {
+        candidates.clear();
+        let Some((&end, above)) = path.split_last() else {
+            return;
+        };
+        candidates.extend_from_slice(self.arena.node(end).counts.candidates());
+        if !self.backs_off || candidates.len() == self.arena.max_candidates() {
+            return;
+        }
+        marks.start(candidates);
+        for &node in above.iter().rev() {
+            for &label in self.arena.node(node).counts.candidates() {
+                if candidates.len() == self.arena.max_candidates() {
+                    return;
+                }
+                if marks.is_new(label) {
+                    candidates.push(label);
+                }
             }
-            visit.entered = Some(visit.candidates.len() - 1);
         }
     }
 
-    fn end(&self, at: NodeId, visit: &mut Visit) {
-        if visit.diverged {
-            copy(self.arena.node(at).counts.candidates(), &mut visit.candidates);
+    /// Lets the label in where it has just become a candidate.
+    fn enter(&self, end: NodeId, label: u32, candidates: &mut Vec<u32>) -> Change {
+        if candidates.contains(&label) || !self.arena.node(end).counts.candidates().contains(&label)
+        {
+            return Change::None;
         }
+        if candidates.len() == self.arena.max_candidates() {
+            candidates.pop();
+        }
+        candidates.push(label);
+        Change::Last
     }
 
     /// Whether a prediction that wants to go from `parent` to `child` stays. An
@@ -312,4 +374,42 @@ fn is_right(score: f32) -> bool {
 fn copy(from: &[u32], to: &mut Vec<u32>) {
     to.clear();
     to.extend_from_slice(from);
+}
+
+fn copy_way(from: &Way, to: &mut Way) {
+    to.path.clear();
+    to.path.extend_from_slice(&from.path);
+    to.beyond = from.beyond;
+}
+
+/// Labels met so far, of a set that begins anew all the time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Marks {
+    met: Vec<u32>,
+    round: u32,
+}
+
+impl Marks {
+    pub fn new(n_labels: usize) -> Self {
+        Self {
+            met: vec![0; n_labels],
+            round: 0,
+        }
+    }
+
+    /// Forgets all but `labels`.
+    fn start(&mut self, labels: &[u32]) {
+        self.round = self.round.wrapping_add(1);
+        if self.round == 0 {
+            self.met.fill(0);
+            self.round = 1;
+        }
+        for &label in labels {
+            self.met[label as usize] = self.round;
+        }
+    }
+
+    fn is_new(&mut self, label: u32) -> bool {
+        std::mem::replace(&mut self.met[label as usize], self.round) != self.round
+    }
 }

@@ -15,6 +15,7 @@ pub use block::Block;
 pub(crate) use blocks::{block_rows, in_blocks, row_values};
 pub use crown::Crown;
 pub use path::{padded, PathExample, Regressors, Scores};
+pub(crate) use persist::{put_weights, take_weights};
 pub use routing::{FrozenRouters, Groups, Sign, Walk};
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;

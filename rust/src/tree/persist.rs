@@ -7,7 +7,7 @@ use crate::linear::{Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
 use crate::model::{Bundle, Persist};
 
 /// A weight and its companions as plain floats.
-trait Floats: Copy + Default {
+pub(crate) trait Floats: Copy + Default {
     const N: usize;
     fn push(self, into: &mut Vec<f32>);
     fn pull(from: &[f32]) -> Self;
@@ -51,7 +51,10 @@ impl Floats for NagSlot {
 }
 
 /// Rows end to end; tables as columns, in order, and values, end to end.
-fn put_weights<'a, S: Floats + 'a>(bundle: &mut Bundle, all: impl Iterator<Item = &'a Weights<S>>) {
+pub(crate) fn put_weights<'a, S: Floats + 'a>(
+    bundle: &mut Bundle,
+    all: impl Iterator<Item = &'a Weights<S>>,
+) {
     let (mut is_row, mut lengths) = (Vec::<u8>::new(), Vec::<u32>::new());
     let (mut columns, mut values) = (Vec::<u32>::new(), Vec::<f32>::new());
     for weights in all {
@@ -79,7 +82,10 @@ fn put_weights<'a, S: Floats + 'a>(bundle: &mut Bundle, all: impl Iterator<Item 
     bundle.put("values", values);
 }
 
-fn take_weights<S: Floats>(bundle: &mut Bundle, width: usize) -> Result<Vec<Weights<S>>> {
+pub(crate) fn take_weights<S: Floats>(
+    bundle: &mut Bundle,
+    width: usize,
+) -> Result<Vec<Weights<S>>> {
     let is_row: Vec<u8> = bundle.take("is_row")?;
     let lengths: Vec<u32> = bundle.take_exactly("lengths", is_row.len())?;
     let columns: Vec<u32> = bundle.take("columns")?;

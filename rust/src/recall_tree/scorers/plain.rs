@@ -10,7 +10,7 @@ use crate::tree::{padded, PathExample, Weights};
 /// many times more per effective dimension of the example; as for the routers.
 const ALWAYS: f32 = 4.0;
 /// See [`ALWAYS`].
-const PER_DIMENSION: f32 = 0.01;
+const PER_DIMENSION: f32 = 0.003;
 
 /// All classes' weights.
 #[derive(Debug, Clone)]
@@ -114,7 +114,8 @@ impl Plain {
             Store::ByClass(weights) => {
                 for (&label, &step) in at.candidates.iter().zip(&work.steps) {
                     if step != 0.0 {
-                        at.example.add(step, &mut weights[label as usize], self.width);
+                        at.example
+                            .add(step, &mut weights[label as usize], self.width);
                     }
                 }
             }
@@ -123,6 +124,7 @@ impl Plain {
                 columns.add(&row.columns, direction, at.candidates, &work.steps);
             }
         }
-        self.of_path.add(at.example, at.candidates, at.path, self.width, work);
+        self.of_path
+            .add(at.example, at.candidates, at.path, self.width, work);
     }
 }

@@ -1,0 +1,337 @@
+//! Recall Tree as named arrays, with everything needed to go on learning.
+
+use super::arena::{Arena, Node};
+use super::model::MOST_CLASSES;
+use super::scorers::{Adaptive, Columns, OfPath, Plain, Scorers, Store};
+use super::{Counts, Learner, Params, RecallTree, Tree};
+use crate::data::Preparation;
+use crate::error::Result;
+use crate::model::{Bundle, Persist};
+use crate::tree::{put_weights, take_weights, NodeId, Regressors, Table};
+
+impl Persist for RecallTree {
+    const KIND: &'static str = "recall-tree";
+
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(Self::KIND);
+        bundle.put_meta("params", &self.params);
+        bundle.put_meta("n_classes", &self.n_classes);
+        bundle.put_meta("n_features", &self.n_features);
+        bundle.put_meta("has_learned", &self.learner.is_some());
+        if let Some(learner) = &self.learner {
+            bundle.nest("learner", learner.to_bundle());
+        }
+        bundle
+    }
+
+    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
+        let params: Params = bundle.take_meta("params")?;
+        let params = params.check().map_err(|error| bundle.damaged(error))?;
+        let n_classes: usize = bundle.take_meta("n_classes")?;
+        let n_features: usize = bundle.take_meta("n_features")?;
+        if n_classes == 0 || n_classes > MOST_CLASSES {
+            return Err(bundle.damaged(format_args!("{n_classes} classes")));
+        }
+        let learner = if bundle.take_meta("has_learned")? {
+            let inner = bundle.unnest("learner")?;
+            inner.expect_kind(LEARNER)?;
+            Some(Learner::from_bundle(inner, &params, n_classes)?)
+        } else {
+            None
+        };
+        Ok(Self::from_parts(params, n_classes, n_features, learner))
+    }
+}
+
+/// Kind of the learner inside.
+const LEARNER: &str = "recall-tree.learner";
+
+impl Learner {
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(LEARNER);
+        bundle.put_meta("preparation", &self.preparation);
+        bundle.put_meta("streaming", &self.streaming);
+        bundle.put_meta("progress", &self.progress);
+        bundle.put_meta("missed", &self.missed);
+        bundle.nest("tree", self.tree.to_bundle());
+        bundle.nest("scorers", self.scorers.to_bundle());
+        bundle
+    }
+
+    fn from_bundle(mut bundle: Bundle, params: &Params, n_classes: usize) -> Result<Self> {
+        let preparation: Preparation = bundle.take_meta("preparation")?;
+        if !preparation.is_sound() {
+            return Err(bundle.damaged("the preparation of examples is inconsistent"));
+        }
+        let mut learner = Self::new(params, preparation, n_classes, 0);
+        learner.streaming = bundle.take_meta("streaming")?;
+        learner.progress = bundle.take_meta("progress")?;
+        learner.missed = bundle.take_meta("missed")?;
+        learner.tree.fill(bundle.unnest("tree")?, n_classes)?;
+        learner.scorers.fill(bundle.unnest("scorers")?)?;
+        Ok(learner)
+    }
+}
+
+impl Tree {
+    fn to_bundle(&self) -> Bundle {
+        let nodes = &self.arena.nodes;
+        let mut bundle = Bundle::new("recall-tree.tree");
+        bundle.nest("routers", self.routers.to_bundle());
+        let ids = |of: fn(&Node) -> u32| nodes.iter().map(of).collect::<Vec<u32>>();
+        let sums = |of: fn(&Node) -> f64| nodes.iter().map(of).collect::<Vec<f64>>();
+        bundle.put("first_child", ids(|n| n.first_child.0));
+        bundle.put("first_router", ids(|n| n.first_router));
+        bundle.put("n_labels", ids(|n| n.counts.n_labels() as u32));
+        bundle.put("n_candidates", ids(|n| n.counts.candidates().len() as u32));
+        bundle.put("entropy", sums(|n| n.entropy));
+        bundle.put("trained", sums(|n| n.trained));
+        bundle.put("total", sums(|n| n.counts.total()));
+        bundle.put("mass", sums(|n| n.counts.mass()));
+        let (mut labels, mut counts) = (Vec::new(), Vec::new());
+        let mut candidates = Vec::new();
+        for node in nodes {
+            let mut seen: Vec<(u32, f64)> = node.counts.iter().collect();
+            seen.sort_unstable_by_key(|&(label, _)| label);
+            labels.extend(seen.iter().map(|&(label, _)| label));
+            counts.extend(seen.iter().map(|&(_, count)| count));
+            candidates.extend_from_slice(node.counts.candidates());
+        }
+        bundle.put("label", labels);
+        bundle.put("label_count", counts);
+        bundle.put("candidate", candidates);
+        bundle
+    }
+
+    /// Takes in what was saved; the options are there already.
+    fn fill(&mut self, mut bundle: Bundle, n_classes: usize) -> Result<()> {
+        let routers = Regressors::unpack(bundle.unnest("routers")?)?;
+        if !routers.same_kind(&self.routers) {
+            return Err(bundle.damaged("the routers do not fit the parameters"));
+        }
+        self.routers = routers;
+        let first_child: Vec<u32> = bundle.take("first_child")?;
+        let n = first_child.len();
+        let first_router: Vec<u32> = bundle.take_exactly("first_router", n)?;
+        let n_labels: Vec<u32> = bundle.take_exactly("n_labels", n)?;
+        let n_candidates: Vec<u32> = bundle.take_exactly("n_candidates", n)?;
+        let entropy: Vec<f64> = bundle.take_exactly("entropy", n)?;
+        let trained: Vec<f64> = bundle.take_exactly("trained", n)?;
+        let total: Vec<f64> = bundle.take_exactly("total", n)?;
+        let mass: Vec<f64> = bundle.take_exactly("mass", n)?;
+        let label: Vec<u32> = bundle.take("label")?;
+        let label_count: Vec<f64> = bundle.take_exactly("label_count", label.len())?;
+        let candidate: Vec<u32> = bundle.take("candidate")?;
+        let is_sum = |x: &f64| x.is_finite() && *x >= 0.0;
+        if ![&trained, &total, &mass, &label_count]
+            .into_iter()
+            .flatten()
+            .all(is_sum)
+            || !entropy.iter().all(|h| h.is_finite())
+        {
+            return Err(bundle.damaged("a sum is negative or not finite"));
+        }
+        let out_of_range = |labels: &[u32]| labels.iter().any(|&l| l as usize >= n_classes);
+        if out_of_range(&label) || out_of_range(&candidate) {
+            return Err(bundle.damaged("a label is out of range"));
+        }
+        let (mut labels, mut counts) = (&label[..], &label_count[..]);
+        let mut candidates = &candidate[..];
+        let mut histograms = Vec::with_capacity(n);
+        for i in 0..n {
+            let short = || bundle.damaged("there are fewer label entries than promised");
+            let (mine, rest) = labels
+                .split_at_checked(n_labels[i] as usize)
+                .ok_or_else(short)?;
+            let (mine_counts, rest_counts) = counts.split_at(mine.len());
+            let (top, rest_top) = candidates
+                .split_at_checked(n_candidates[i] as usize)
+                .ok_or_else(short)?;
+            (labels, counts, candidates) = (rest, rest_counts, rest_top);
+            let seen: Vec<(u32, f64)> = mine
+                .iter()
+                .copied()
+                .zip(mine_counts.iter().copied())
+                .collect();
+            let histogram = Counts::from_parts(&seen, top.to_vec(), total[i], mass[i])
+                .filter(|counts| counts.candidates().len() <= self.arena.max_candidates())
+                .ok_or_else(|| bundle.damaged(format_args!("the labels of node {i}")))?;
+            histograms.push((histogram, entropy[i], trained[i]));
+        }
+        let children = first_child.into_iter().zip(first_router);
+        let n_routers = self.routers.len();
+        self.arena
+            .rebuild(children, histograms, n_routers)
+            .ok_or_else(|| bundle.damaged("the nodes are no tree"))
+    }
+}
+
+impl Scorers {
+    fn to_bundle(&self) -> Bundle {
+        match self {
+            Self::Plain(scorers) => scorers.to_bundle(),
+            Self::Adaptive(scorers) => {
+                let mut bundle = Bundle::new("recall-tree.scorers.adaptive");
+                bundle.nest("regressors", scorers.regressors.to_bundle());
+                bundle
+            }
+        }
+    }
+
+    fn fill(&mut self, mut bundle: Bundle) -> Result<()> {
+        match self {
+            Self::Plain(scorers) => scorers.fill(bundle),
+            Self::Adaptive(Adaptive { regressors, .. }) => {
+                let saved = Regressors::unpack(bundle.unnest("regressors")?)?;
+                if !saved.same_kind(regressors) || saved.len() != regressors.len() {
+                    return Err(bundle.damaged("the scorers do not fit the parameters"));
+                }
+                *regressors = saved;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Plain {
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new("recall-tree.scorers.plain");
+        bundle.put("trained", &self.trained[..]);
+        let (layout, weights) = match &self.store {
+            Store::ByClass(weights) => ("class", &weights[..]),
+            Store::ByColumn(columns) => ("column", columns.columns()),
+        };
+        bundle.put_meta("layout", &layout);
+        put_weights(&mut bundle, weights.iter());
+        let mut of_path = Bundle::new("recall-tree.scorers.path");
+        match &self.of_path {
+            OfPath::None => {}
+            OfPath::All(columns) | OfPath::NodeOnly(columns) => {
+                put_weights(&mut of_path, columns.columns().iter());
+            }
+            OfPath::Crossed(crossed) => {
+                let numbers = &crossed.numbers;
+                let lengths: Vec<u32> = numbers.iter().map(|table| table.len() as u32).collect();
+                let mut entries = Vec::new();
+                for table in numbers {
+                    let from = entries.len();
+                    entries.extend(table.iter().map(|(label, &number)| (label, number)));
+                    entries[from..].sort_unstable_by_key(|&(label, _)| label);
+                }
+                let (labels, numbers): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+                of_path.put("crossed_lengths", lengths);
+                of_path.put("crossed_labels", labels);
+                of_path.put("crossed_numbers", numbers);
+                put_weights(&mut of_path, crossed.weights.iter());
+            }
+        }
+        bundle.nest("path", of_path);
+        bundle
+    }
+
+    fn fill(&mut self, mut bundle: Bundle) -> Result<()> {
+        let n_classes = self.trained.len();
+        self.trained = bundle.take_exactly("trained", n_classes)?;
+        if !self.trained.iter().all(|n| n.is_finite() && *n >= 0.0) {
+            return Err(bundle.damaged("a number of trainings is negative or not finite"));
+        }
+        let layout: String = bundle.take_meta("layout")?;
+        let (store, n) = match &layout[..] {
+            "class" => {
+                let weights = take_weights(&mut bundle, self.width)?;
+                let n = weights.len();
+                (Store::ByClass(weights), n == n_classes)
+            }
+            "column" => {
+                let weights = take_weights(&mut bundle, n_classes)?;
+                let n = weights.len();
+                let columns = Columns::from_parts(weights, n_classes);
+                (Store::ByColumn(columns), n == self.width)
+            }
+            other => return Err(bundle.damaged(format_args!("unknown layout {other:?}"))),
+        };
+        if !n {
+            return Err(bundle.damaged("the scorers do not fit the parameters"));
+        }
+        self.store = store;
+        let mut inner = bundle.unnest("path")?;
+        match &mut self.of_path {
+            OfPath::None => {}
+            OfPath::All(columns) | OfPath::NodeOnly(columns) => {
+                *columns = Columns::from_parts(take_weights(&mut inner, n_classes)?, n_classes);
+            }
+            OfPath::Crossed(crossed) => {
+                let lengths: Vec<u32> = inner.take("crossed_lengths")?;
+                let labels: Vec<u32> = inner.take("crossed_labels")?;
+                let numbers: Vec<u32> = inner.take_exactly("crossed_numbers", labels.len())?;
+                let weights = take_weights(&mut inner, self.width)?;
+                if numbers
+                    .iter()
+                    .any(|&number| number == 0 || number as usize > weights.len())
+                    || lengths.iter().map(|&n| n as usize).sum::<usize>() != labels.len()
+                {
+                    return Err(bundle.damaged("the nodes' own scorers are inconsistent"));
+                }
+                let mut entries = labels.into_iter().zip(numbers);
+                crossed.numbers = lengths
+                    .iter()
+                    .map(|&n| {
+                        let mine: Vec<(u32, u32)> = entries.by_ref().take(n as usize).collect();
+                        mine.into_iter().collect::<Table<u32>>()
+                    })
+                    .collect();
+                crossed.weights = weights;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Arena {
+    /// The nodes of a saved tree, or none where they are no tree.
+    fn rebuild(
+        &mut self,
+        children: impl Iterator<Item = (u32, u32)>,
+        histograms: Vec<(Counts, f64, f64)>,
+        n_routers: usize,
+    ) -> Option<()> {
+        let n = histograms.len();
+        let routers_each = self.arity() as usize - 1;
+        let mut nodes: Vec<Node> = Vec::with_capacity(n);
+        nodes.push(Node::new(NodeId::NONE, 0));
+        let mut links: Vec<(usize, u32, u32)> = Vec::new();
+        for (i, (first_child, first_router)) in children.enumerate() {
+            if first_child == NodeId::NONE.0 {
+                continue;
+            }
+            links.push((i, first_child, first_router));
+        }
+        // Children are made in the order in which their parents were passed.
+        links.sort_unstable_by_key(|&(_, first_child, _)| first_child);
+        for &(i, first_child, first_router) in &links {
+            if first_child as usize != nodes.len()
+                || i >= nodes.len()
+                || first_router as usize + routers_each > n_routers
+            {
+                return None;
+            }
+            let depth = nodes[i].depth + 1;
+            nodes[i].first_child = NodeId(first_child);
+            nodes[i].first_router = first_router;
+            for _ in 0..self.arity() {
+                nodes.push(Node::new(NodeId(i as u32), depth));
+            }
+        }
+        if nodes.len() != n {
+            return None;
+        }
+        for (node, (counts, entropy, trained)) in nodes.iter_mut().zip(histograms) {
+            node.bound = self.bound_of(&counts);
+            node.counts = counts;
+            node.entropy = entropy;
+            node.trained = trained;
+        }
+        self.nodes = nodes;
+        Some(())
+    }
+}
