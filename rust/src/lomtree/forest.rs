@@ -10,23 +10,19 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
-use super::{FrozenTree, Groups, Params, Report, Tree};
+use super::{FrozenTree, Params, Report, Tree};
 use crate::control::Control;
-use crate::data::{Preparation, Rows, Scaling};
+use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::passes::{Batch, Online};
 use crate::progressive::Mistakes;
 use crate::room::room;
 use crate::threads::with_threads;
 use crate::topk::TopK;
-use crate::tree::{Block, Table};
+use crate::tree::{block_rows, in_blocks, row_values, Block, FrozenRouters, Groups, Table};
 
 /// Class numbers are `i32` where they go out.
 pub(super) const MOST_CLASSES: usize = i32::MAX as usize;
-
-/// Values of a block of rows to be predicted, about, so that wide rows do not
-/// fill the memory.
-const MOST_VALUES: usize = 1 << 22;
 
 /// `LOMtree` as it is used: one tree or several.
 #[derive(Debug, Clone)]
@@ -202,20 +198,12 @@ impl Forest {
 
     /// Values of a prepared row, on average.
     fn row_values(&self, rows: &Rows<'_>) -> usize {
-        let standard = self
-            .trees
-            .first()
-            .is_some_and(|tree| tree.preparation.scaling() == Scaling::Standard);
-        if standard {
-            rows.n_cols() + 1
-        } else {
-            rows.n_values() / rows.n_rows().max(1) + 1
-        }
+        row_values(self.trees.first().map(|tree| &tree.preparation), rows)
     }
 
     /// Rows to be predicted together.
     fn block_rows(&self, rows: &Rows<'_>) -> usize {
-        (MOST_VALUES / self.row_values(rows)).clamp(16, FrozenTree::BLOCK)
+        block_rows(self.row_values(rows), FrozenRouters::BLOCK)
     }
 
     /// The `k` labels of highest probability for each row, best first, into
@@ -286,30 +274,22 @@ impl Forest {
         n_threads: usize,
         control: &Control,
         blocks: impl Iterator<Item = B>,
-        fill: impl Fn(&mut Walker<'_>, B) + Sync,
+        fill: impl Fn(&mut Walker<'_>, B) + Sync + Send,
     ) -> Result<()> {
-        control.set_total(rows.n_rows() as u64);
         let frozen = self.frozen(control)?;
-        let new_walker = || Walker::new(&self.trees, frozen);
-        let step = self.block_rows(rows);
-        let one = |walker: &mut Walker<'_>, (number, block): (usize, B)| {
-            let from = number * step;
-            let to = rows.n_rows().min(from + step);
-            walker.walk(rows, from..to, control)?;
-            fill(walker, block);
-            control.tick(to - from)
-        };
-        let blocks: Vec<(usize, B)> = blocks.enumerate().collect();
-        with_threads(n_threads, |parallel| {
-            if parallel {
-                blocks.into_par_iter().try_for_each_init(new_walker, one)
-            } else {
-                let mut walker = new_walker();
-                blocks
-                    .into_iter()
-                    .try_for_each(|block| one(&mut walker, block))
-            }
-        })?
+        in_blocks(
+            rows.n_rows(),
+            self.block_rows(rows),
+            blocks,
+            n_threads,
+            control,
+            || Walker::new(&self.trees, frozen),
+            |walker, which, block| {
+                walker.walk(rows, which, control)?;
+                fill(walker, block);
+                Ok(())
+            },
+        )
     }
 
     /// The options.
@@ -418,11 +398,11 @@ impl<'a> Walker<'a> {
             control.check()?;
             if number == 0 || !self.alike {
                 let preparation = &self.learners[number].preparation;
-                self.block
-                    .fill(preparation, rows, which.clone(), tree.width());
+                let width = tree.routers().width();
+                self.block.fill(preparation, rows, which.clone(), width);
             }
             leaves.resize(which.len(), 0);
-            tree.route(&self.block, &mut self.groups, leaves);
+            tree.routers().route(&self.block, &mut self.groups, leaves);
         }
         Ok(())
     }

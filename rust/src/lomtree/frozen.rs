@@ -1,63 +1,24 @@
 //! The tree as prediction walks it: no label tables, no optimiser state, all
-//! of it in a few contiguous arrays, children side by side.
+//! of it in a few contiguous arrays. [`FrozenRouters`] lead to the leaves.
 
 use super::{Arena, Tree};
 use crate::control::Control;
 use crate::error::Result;
-use crate::linear::Span;
-use crate::simd::{prefetch, LANES};
-use crate::tree::{Block, Crown, Slot, Weights};
+use crate::tree::FrozenRouters;
 
 /// At most so many labels are kept per leaf: a leaf that the budget kept from
 /// splitting may have seen any number of them, and an answer must not cost
 /// O(K).
 const MOST_LABELS: usize = 64;
 
-/// How many groups ahead a node's weights are asked for.
-const AHEAD: usize = 2;
-
-/// Groups of more rows than this are work enough without.
-const FEW: usize = 8;
-
-/// What [`FrozenTree::route`] works in: rows ordered by the node they are at,
-/// and for each node of a level which of them.
-#[derive(Debug, Clone, Default)]
-pub struct Groups {
-    rows: Vec<u32>,
-    spare: Vec<u32>,
-    level: Vec<(u32, usize, usize)>,
-    below: Vec<(u32, usize, usize)>,
-}
-
-/// A tree that no longer learns.
-#[derive(Debug, Clone, Default)]
+/// A tree that no longer learns: routers whose terminals are numbers of leaves.
+#[derive(Debug, Clone)]
 pub struct FrozenTree {
-    width: usize,
-    span: Span,
-    /// The first nodes, once more.
-    crown: Crown,
-    steps: Vec<Step>,
-    rows: Vec<f32>,
-    slots: Vec<Slot<f32>>,
+    routers: FrozenRouters,
     /// Where each leaf's labels start, and the end of the last.
     starts: Vec<usize>,
     labels: Vec<u32>,
     shares: Vec<f32>,
-}
-
-/// One node. `weights` says where they lie; a leaf has none.
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    /// Left child, the right one follows it; of a leaf, its number.
-    next: u32,
-    weights: Place,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Leaf,
-    Row(usize),
-    Table { from: usize, capacity: u32 },
 }
 
 impl Tree {
@@ -66,14 +27,11 @@ impl Tree {
         let arena = &self.arena;
         let order = arena.breadth_first();
         let mut frozen = FrozenTree {
-            width: self.regressors.width(),
-            span: self.regressors.span(),
-            crown: Crown::new(self.regressors.width()),
+            routers: FrozenRouters::new(&self.regressors),
             starts: vec![0],
-            ..FrozenTree::default()
+            labels: Vec::new(),
+            shares: Vec::new(),
         };
-        // Breadth first, children come in pairs, in the order of their parents.
-        let mut next_pair = 1;
         let mut shares = vec![Vec::new(); order.len()];
         let mut parent_of = vec![0; order.len()];
         for (at, &(id, _)) in order.iter().enumerate() {
@@ -87,12 +45,10 @@ impl Tree {
                 frozen.push_leaf(own);
             } else {
                 let weights = self.regressors.plain(node.regressor);
-                frozen.crown.set(at, &weights);
-                frozen.push_router(next_pair, weights);
+                let left = frozen.routers.push_router(weights) as usize;
                 shares[at] = own;
-                parent_of[next_pair as usize] = at;
-                parent_of[next_pair as usize + 1] = at;
-                next_pair += 2;
+                parent_of[left] = at;
+                parent_of[left + 1] = at;
             }
         }
         Ok(frozen)
@@ -144,15 +100,8 @@ fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec
 }
 
 impl FrozenTree {
-    /// Rows to send down at once: enough that the upper nodes are shared by
-    /// many, few enough to stay in the cache.
-    pub const BLOCK: usize = 2048;
-
     fn push_leaf(&mut self, shares: Vec<(u32, f32)>) {
-        self.steps.push(Step {
-            next: self.starts.len() as u32 - 1,
-            weights: Place::Leaf,
-        });
+        self.routers.push_terminal(self.starts.len() as u32 - 1);
         for (label, share) in shares {
             self.labels.push(label);
             self.shares.push(share);
@@ -160,155 +109,9 @@ impl FrozenTree {
         self.starts.push(self.labels.len());
     }
 
-    fn push_router(&mut self, left: u32, weights: Weights<f32>) {
-        let weights = match weights {
-            Weights::Row(row) => {
-                let from = self.rows.len();
-                self.rows.extend(row);
-                Place::Row(from)
-            }
-            Weights::Table(table) => {
-                let from = self.slots.len();
-                self.slots.extend(table.slots());
-                Place::Table {
-                    from,
-                    capacity: table.capacity() as u32,
-                }
-            }
-        };
-        self.steps.push(Step {
-            next: left,
-            weights,
-        });
-    }
-
-    /// Padded number of columns, for [`Block::fill`].
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Sends all rows of `block` down together and writes the number of the
-    /// leaf that each ends in.
-    pub fn route(&self, block: &Block, scratch: &mut Groups, leaves: &mut [u32]) {
-        let Groups {
-            rows,
-            spare,
-            level,
-            below,
-        } = scratch;
-        self.start(block, rows, spare, level);
-        while !level.is_empty() {
-            below.clear();
-            for (at, &(node, from, to)) in level.iter().enumerate() {
-                if let Some(&(ahead, from, to)) = level.get(at + AHEAD) {
-                    if to - from <= FEW {
-                        self.prefetch(ahead);
-                    }
-                }
-                let step = self.steps[node as usize];
-                let middle = match step.weights {
-                    Place::Leaf => {
-                        for &row in &rows[from..to] {
-                            leaves[row as usize] = step.next;
-                        }
-                        continue;
-                    }
-                    Place::Row(at) => {
-                        let weights = &self.rows[at..at + self.width];
-                        self.divide(&mut rows[from..to], spare, |i| block.dot_row(i, weights))
-                    }
-                    Place::Table { from: at, capacity } => {
-                        let slots = &self.slots[at..at + capacity as usize];
-                        self.divide(&mut rows[from..to], spare, |i| block.dot_slots(i, slots))
-                    }
-                };
-                let middle = from + middle;
-                for (node, from, to) in [(step.next, from, middle), (step.next + 1, middle, to)] {
-                    if from < to {
-                        below.push((node, from, to));
-                    }
-                }
-            }
-            std::mem::swap(level, below);
-        }
-    }
-
-    /// Takes all rows through the crown and groups them by the node below it,
-    /// where each of them goes on.
-    fn start(
-        &self,
-        block: &Block,
-        rows: &mut Vec<u32>,
-        spare: &mut Vec<u32>,
-        level: &mut Vec<(u32, usize, usize)>,
-    ) {
-        /// Children of the crown's last node come last.
-        const BELOW: usize = 2 * LANES + 1;
-        let mut ends = [0; BELOW];
-        spare.clear();
-        for i in 0..block.len() {
-            let mut at = 0;
-            if let Some(scores) = self.crown.scores(block, i) {
-                while at < LANES && !matches!(self.steps[at].weights, Place::Leaf) {
-                    // As everywhere, what is no number goes right.
-                    let goes_left = self.span.clamp(scores[at]) < 0.0;
-                    at = self.steps[at].next as usize + usize::from(!goes_left);
-                }
-            }
-            spare.push(at as u32);
-            ends[at] += 1;
-        }
-        level.clear();
-        let mut from = 0;
-        for (node, end) in ends.iter_mut().enumerate() {
-            let n = std::mem::replace(end, from);
-            if n > 0 {
-                level.push((node as u32, from, from + n));
-            }
-            from += n;
-        }
-        rows.resize(block.len(), 0);
-        for (row, &node) in spare.iter().enumerate() {
-            let place = &mut ends[node as usize];
-            rows[*place] = row as u32;
-            *place += 1;
-        }
-    }
-
-    /// Brings the rows that go left to the front and returns how many they are.
-    ///
-    /// Each row is written to both sides and one of them moves on: no branch
-    /// hangs on a score, so that the next row's product is under way before
-    /// this one's is known.
-    fn divide(
-        &self,
-        rows: &mut [u32],
-        spare: &mut Vec<u32>,
-        score: impl Fn(usize) -> f32,
-    ) -> usize {
-        spare.resize(rows.len(), 0);
-        let (mut left, mut right) = (0, 0);
-        for at in 0..rows.len() {
-            let row = rows[at];
-            let goes_left = self.span.clamp(score(row as usize)) < 0.0;
-            rows[left] = row;
-            spare[right] = row;
-            left += usize::from(goes_left);
-            right += usize::from(!goes_left);
-        }
-        rows[left..].copy_from_slice(&spare[..right]);
-        left
-    }
-
-    fn prefetch(&self, node: u32) {
-        /// Floats in a cache line.
-        const LINE: usize = 16;
-        if let Place::Row(at) = self.steps[node as usize].weights {
-            self.rows[at..at + self.width]
-                .iter()
-                .step_by(LINE)
-                .for_each(prefetch);
-        }
+    /// The way to the leaves.
+    pub fn routers(&self) -> &FrozenRouters {
+        &self.routers
     }
 
     /// Labels and shares at a leaf, best first.

@@ -1,13 +1,13 @@
 //! Algorithm 1 of the paper: one tree learns, example by example.
 
-use super::{Arena, FrozenTree, Groups, Params};
+use super::{Arena, Params};
 use crate::control::Control;
 use crate::data::{Preparation, RowBuffer};
 use crate::error::Result;
 use crate::linear::Span;
 use crate::passes::{Batch, Online};
 use crate::progressive::Mistakes;
-use crate::tree::{Block, NodeId, PathExample, Regressors};
+use crate::tree::{Block, FrozenRouters, Groups, NodeId, PathExample, Regressors};
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
@@ -204,14 +204,15 @@ impl Online for Tree {
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
         let labels = batch.one_label_each("LOMtree")?.as_slice();
         let frozen = self.freeze(control)?;
+        let routers = frozen.routers();
         let (mut block, mut groups) = (Block::default(), Groups::default());
         let mut leaves = Vec::new();
         let (mut all, mut wrong) = (0.0, 0.0);
-        for rows in held_out.chunks(FrozenTree::BLOCK) {
+        for rows in held_out.chunks(FrozenRouters::BLOCK) {
             let which = rows.iter().map(|&i| i as usize);
-            block.fill(&self.preparation, &batch.rows, which, frozen.width());
+            block.fill(&self.preparation, &batch.rows, which, routers.width());
             leaves.resize(rows.len(), 0);
-            frozen.route(&block, &mut groups, &mut leaves);
+            routers.route(&block, &mut groups, &mut leaves);
             for (&i, &leaf) in rows.iter().zip(&leaves) {
                 let weight = f64::from(batch.weight(i as usize));
                 all += weight;

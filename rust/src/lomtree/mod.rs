@@ -30,7 +30,7 @@ mod tests;
 
 pub use arena::{Arena, Node};
 pub use forest::Forest;
-pub use frozen::{FrozenTree, Groups};
+pub use frozen::FrozenTree;
 pub use learner::Tree;
 pub use params::Params;
 pub use report::Report;

@@ -1,16 +1,21 @@
 //! What the online trees share: node numbers, hash tables of a node's own
-//! labels or weights, and the regressors along a path.
+//! labels or weights, the regressors along a path, and the way down in
+//! prediction.
 
 mod block;
+mod blocks;
 mod crown;
 mod path;
 mod persist;
+mod routing;
 mod table;
 mod weights;
 
 pub use block::Block;
+pub(crate) use blocks::{block_rows, in_blocks, row_values};
 pub use crown::Crown;
 pub use path::{padded, PathExample, Regressors, Scores};
+pub use routing::{FrozenRouters, Groups, Sign, Walk};
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;
 
