@@ -5,6 +5,8 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from xmtree import _core, _validation
@@ -42,7 +44,7 @@ class _LabelTree(TreeMixin, OnlineLearner):
         scaling: str = "auto",
         n_bits: int | None = None,
         learning_rate: float = 1.0,
-        decay: float = 1.0,
+        decay: float = 0.3,
         label_order: str = "random",
         n_passes: int = 5,
         early_stopping: bool = False,
@@ -66,6 +68,9 @@ class _LabelTree(TreeMixin, OnlineLearner):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _best(self, X: Any) -> NDArray[np.int32]:
+        return self._call(self._model.predict, X)
 
     def _core_params(self) -> dict[str, Any]:
         return {**super()._core_params(), "policy": self._policy}

@@ -34,8 +34,7 @@ const CLASS: usize = 256;
 /// let mut tree = LabelTree::new(params, 2)?;
 /// let control = Control::new(0);
 /// tree.fit(&Batch::new(rows, Targets::One(labels), None)?, &control)?;
-/// let (labels, _scores) = tree.predict_topk(&rows, 1, 1, &control)?;
-/// assert_eq!(labels, [0, 1, 0, 1]);
+/// assert_eq!(tree.predict(&rows, 1, &control)?, [0, 1, 0, 1]);
 /// # Ok::<(), xmtree::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -168,8 +167,7 @@ impl LabelTree {
         Ok(self.frozen.get_or_init(|| frozen))
     }
 
-    /// How many products a prediction of the `k` best labels of `rows` is about,
-    /// the making of the routers that prediction walks included.
+    /// How many products a search of the `k` best labels of `rows` is about, the making of the routers that prediction walks included.
     pub fn effort(&self, rows: &Rows<'_>, k: usize) -> usize {
         /// What a node costs there.
         const NODE: usize = 256;
@@ -185,14 +183,38 @@ impl LabelTree {
     /// How many products it is about to send `rows` through the tree.
     pub fn walk_effort(&self, rows: &Rows<'_>) -> usize {
         let depth = self.n_classes.ilog2() as usize + 1;
-        let values = row_values(self.tree.as_ref().map(|tree| &tree.preparation), rows);
-        values.saturating_mul(rows.n_rows()).saturating_mul(depth)
+        self.row_values(rows)
+            .saturating_mul(rows.n_rows())
+            .saturating_mul(depth)
     }
 
-    /// The `k` best labels of each row, best first, into arrays of rows x k;
-    /// [`TopK::NO_LABEL`] and minus infinity where there are fewer. The first is
-    /// the one that the routers lead to, with a score of 0; see `search` for
-    /// the others.
+    /// The label that the routers lead each row to.
+    pub fn predict(
+        &self,
+        rows: &Rows<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Vec<i32>> {
+        let mut labels = room(rows.n_rows(), 1, TopK::NO_LABEL)?;
+        let step = self.block_rows(rows);
+        let parts = labels.chunks_mut(step);
+        self.in_blocks(
+            rows,
+            n_threads,
+            control,
+            parts,
+            |worker, routers, labels| {
+                worker.predict(routers, labels);
+                Ok(())
+            },
+        )?;
+        Ok(labels)
+    }
+
+    /// The `k` best labels of each row, best first, into arrays of rows x k, with
+    /// their log-probabilities; [`TopK::NO_LABEL`] and minus infinity where there
+    /// are fewer. The first is that of [`predict`](Self::predict), whatever the
+    /// probabilities; its score is then just above the second's.
     pub fn predict_topk(
         &self,
         rows: &Rows<'_>,
@@ -200,37 +222,76 @@ impl LabelTree {
         n_threads: usize,
         control: &Control,
     ) -> Result<(Vec<i32>, Vec<f32>)> {
-        let tree = self.check_columns(rows)?;
+        self.check_columns(rows)?;
         if k == 0 {
             return Err(Error::parameter("k", k, "at least 1"));
         }
         let mut labels = room(rows.n_rows(), k, TopK::NO_LABEL)?;
         let mut scores = room(rows.n_rows(), k, f32::NEG_INFINITY)?;
+        let step = self.block_rows(rows) * k;
+        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
+        self.in_blocks(
+            rows,
+            n_threads,
+            control,
+            parts,
+            |worker, routers, (labels, scores)| {
+                let parts = labels.chunks_mut(k).zip(scores.chunks_mut(k));
+                for (i, (labels, scores)) in parts.enumerate() {
+                    if i % Control::CHUNK == 0 {
+                        control.check()?;
+                    }
+                    let walk = routers.walk(&worker.block, i);
+                    let best = worker
+                        .search
+                        .best(&walk, k.min(self.n_classes), self.n_classes);
+                    for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
+                        *l = label as i32;
+                        // Not -0.
+                        *s = 0.0 - cost;
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        Ok((labels, scores))
+    }
+
+    /// Rows to be predicted together.
+    fn block_rows(&self, rows: &Rows<'_>) -> usize {
+        block_rows(self.row_values(rows), FrozenRouters::BLOCK)
+    }
+
+    /// Values of a prepared row, on average.
+    fn row_values(&self, rows: &Rows<'_>) -> usize {
+        row_values(self.tree.as_ref().map(|tree| &tree.preparation), rows)
+    }
+
+    /// Hands each part of the output to `fill`, with a worker that has read the
+    /// rows it is for.
+    fn in_blocks<P: Send>(
+        &self,
+        rows: &Rows<'_>,
+        n_threads: usize,
+        control: &Control,
+        parts: impl Iterator<Item = P>,
+        fill: impl Fn(&mut Worker, &FrozenRouters, P) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        let tree = self.check_columns(rows)?;
         let routers = self.frozen(tree, control)?;
-        let step = block_rows(
-            row_values(Some(&tree.preparation), rows),
-            FrozenRouters::BLOCK,
-        );
-        let parts = labels.chunks_mut(step * k).zip(scores.chunks_mut(step * k));
         in_blocks(
             rows.n_rows(),
-            step,
+            self.block_rows(rows),
             parts,
             n_threads,
             control,
             Worker::default,
-            |worker, which, (labels, scores)| {
+            |worker, which, part| {
                 let width = routers.width();
                 worker.block.fill(&tree.preparation, rows, which, width);
-                if k == 1 {
-                    worker.predict(routers, labels);
-                    scores.fill(0.0);
-                    return Ok(());
-                }
-                worker.search(routers, k, labels, scores, control)
+                fill(worker, routers, part)
             },
-        )?;
-        Ok((labels, scores))
+        )
     }
 
     /// The options.
@@ -281,28 +342,5 @@ impl Worker {
         for (label, &answer) in labels.iter_mut().zip(&self.answers) {
             *label = answer as i32;
         }
-    }
-
-    /// Looks for the `k` best labels of each row of the block.
-    fn search(
-        &mut self,
-        routers: &FrozenRouters,
-        k: usize,
-        labels: &mut [i32],
-        scores: &mut [f32],
-        control: &Control,
-    ) -> Result<()> {
-        let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        for (i, (labels, scores)) in rows.enumerate() {
-            control.check()?;
-            let walk = routers.walk(&self.block, i);
-            let best = self.search.best(&walk, k);
-            for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
-                *l = label as i32;
-                // Not -0.
-                *s = 0.0 - cost;
-            }
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `_core.LabelTree`.
 
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -60,6 +60,22 @@ impl PyLabelTree {
         brief_or_watched(py, effort, progress, |control| {
             tree.partial_fit(&batch, control)
         })
+    }
+
+    #[pyo3(signature = (X, n_threads=1))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        X: &Bound<'py, PyAny>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let arg = RowsArg::take(X)?;
+        let rows = arg.rows()?;
+        let effort = self.0.effort(&rows, 1);
+        let labels = brief_or_watched(py, effort, None, |control| {
+            self.0.predict(&rows, n_threads, control)
+        })?;
+        Ok(labels.into_pyarray(py))
     }
 
     #[pyo3(signature = (X, k, n_threads=1))]
