@@ -91,6 +91,12 @@ impl Search {
         &self.found
     }
 
+    /// Nodes that were reached and not opened, in the last search.
+    #[cfg(test)]
+    pub fn n_branches(&self) -> usize {
+        self.branches.len()
+    }
+
     /// Puts the children of a router among the branches, or returns the label of a leaf.
     fn open(&mut self, walk: &Walk<'_>, branch: Branch) -> Option<(f32, u32)> {
         match walk.look(branch.node) {
