@@ -296,7 +296,8 @@ class Learner(ClassifierMixin, BaseEstimator):
     def _best(self, X: Any) -> NDArray[np.int32]:
         """The best class of each of the validated rows ``X``."""
         best, _ = self._call(self._model.predict_topk, X, 1)
-        return best[:, 0]
+        first: NDArray[np.int32] = best[:, 0]
+        return first
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -1,8 +1,8 @@
 """Slow reference of the filter tree and the random tree.
 
-Source: Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009,
-Section 3 (the filter tree; the random tree trains every node on the way, too, but
-plays no matches). Written to be obvious: a tree of tuples, labels looked up in sets,
+Source: Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009
+(the filter tree; the random tree trains every node on the way, too, but plays no
+matches). Written to be obvious: a tree of tuples, labels looked up in sets,
 every way walked from the root by name. One predictor of :mod:`vw_linear` per
 internal node, so that with the optimizer "nag" all scores are equal bit for bit.
 
