@@ -17,7 +17,9 @@ use std::collections::BinaryHeap;
 
 use crate::tree::{Sign, Walk};
 
-/// Nodes to open, per label and level, before going straight down.
+/// Nodes to open, per label and level, before going straight down. Held out, the right
+/// label is among the first 5 as often as without a bound on omniglot (16.1 %), on naics
+/// 82.4 % for 82.7; with 2 these are 12.3 and 75.8.
 const PATIENCE: usize = 8;
 
 /// A node yet to be opened; its cost is minus the logarithm of its probability.
