@@ -23,10 +23,15 @@ ALL = {
     "lomtree-swapping": lambda **more: xmtree.LOMTreeClassifier(
         **{"max_internal": 3, "split_threshold": 1.0, "random_state": 0, **more}
     ),
+    "filter-tree": lambda **more: xmtree.FilterTreeClassifier(**{"random_state": 0, **more}),
+    "random-tree": lambda **more: xmtree.RandomTreeClassifier(**{"random_state": 0, **more}),
+    "filter-tree-nag": lambda **more: xmtree.FilterTreeClassifier(
+        **{"optimizer": "nag", "label_order": "random", "random_state": 0, **more}
+    ),
 }
 ONLINE = list(ALL)
 MULTILABEL = ["oaa", "oaa-logistic-nag"]
-TREES = ["lomtree", "lomtree-swapping"]
+TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree"]
 
 
 def dense(n=240, n_classes=6, seed=0):

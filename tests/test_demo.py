@@ -15,7 +15,15 @@ def test_the_demo_end_to_end(tmp_path, capsys):
     page = tmp_path / "demo.html"
     assert main(["demo", "--rows", "400", "-o", str(page)]) == 0
     out = capsys.readouterr().out
-    for name in ("naics", "letter", "onet-titles", "OAA, softmax", "LOMtree x 10", str(page)):
+    for name in (
+        "naics",
+        "letter",
+        "onet-titles",
+        "OAA, softmax",
+        "LOMtree x 10",
+        "Filter tree",
+        str(page),
+    ):
         assert name in out
     text = page.read_text(encoding="utf-8")
     assert not re.search(r'(src|href)="?http', text)

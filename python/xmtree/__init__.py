@@ -2,14 +2,17 @@
 
 from xmtree import datasets
 from xmtree._core import ModelFileError, __version__
+from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
 
 __all__ = [
+    "FilterTreeClassifier",
     "LOMTreeClassifier",
     "ModelFileError",
     "OAAClassifier",
+    "RandomTreeClassifier",
     "__version__",
     "datasets",
     "load",

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from xmtree import LOMTreeClassifier, OAAClassifier
+from xmtree import (
+    FilterTreeClassifier,
+    LOMTreeClassifier,
+    OAAClassifier,
+    RandomTreeClassifier,
+)
 from xmtree._base import Learner
 
 
@@ -69,4 +74,6 @@ CONTENDERS = (
     Contender("OAA, softmax", "oaa", 2, _oaa(loss="softmax")),
     Contender("LOMtree", "tree", 3, _lomtree()),
     Contender("LOMtree x 10", "tree", 4, _lomtree(n_estimators=10)),
+    Contender("Filter tree", "tree", 5, FilterTreeClassifier),
+    Contender("Random tree", "tree", 6, RandomTreeClassifier),
 )

@@ -8,21 +8,14 @@ use rand_pcg::Pcg64Mcg;
 
 use super::bound::growth;
 use super::{Arena, Params, RouterImportance};
-use crate::tree::{NodeId, PathExample, Regressors};
-
-/// A router's step has fallen to 1/sqrt(2) after so many trainings, and so many
-/// more per effective dimension of the example; as for `LOMtree`.
-const ALWAYS: f32 = 4.0;
-/// See [`ALWAYS`].
-const PER_DIMENSION: f32 = 0.03;
+use crate::tree::{NodeId, PathExample, Rate, Regressors};
 
 /// Nodes and routers.
 #[derive(Debug, Clone)]
 pub struct Tree {
     pub(super) arena: Arena,
     pub(super) routers: Regressors,
-    rate: f32,
-    decay: f32,
+    rate: Rate,
     max_depth: u32,
     importance: RouterImportance,
     randomized: bool,
@@ -94,8 +87,7 @@ impl Tree {
                 params.honest,
             ),
             routers: Regressors::new(params.optimizer, params.router_loss(), width),
-            rate: params.router_rate() as f32,
-            decay: params.decay() as f32,
+            rate: Rate::new(params.router_rate(), params.decay()),
             max_depth: params.depth(n_classes),
             importance: params.router_importance,
             randomized: params.randomized_routing,
@@ -202,8 +194,7 @@ impl Tree {
         }
         self.price(at, label, f64::from(importance));
         let node = self.arena.node_mut(at);
-        let age = node.trained / (ALWAYS + PER_DIMENSION * example.dimension());
-        let rate = self.rate / (1.0 + self.decay * age).sqrt();
+        let rate = self.rate.step(1.0, f64::from(node.trained), example);
         node.trained += importance;
         let mut choice = Choice::of(node.first_router, self.arena.arity());
         let mut before = None;
