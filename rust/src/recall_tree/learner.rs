@@ -1,5 +1,6 @@
 //! The algorithm of the paper (Figures 1 and 2), example by example.
 
+use super::numbering::Numbering;
 use super::routing::Change;
 use super::scorers::{AtNode, Work};
 use super::{Params, Scorers, Tree, Visit};
@@ -17,6 +18,8 @@ pub struct Learner {
     pub(super) preparation: Preparation,
     /// Whether means and deviations follow the stream.
     pub(super) streaming: bool,
+    /// Labels by number: tree and scorers know but numbers.
+    pub(super) numbering: Numbering,
     pub(super) tree: Tree,
     pub(super) scorers: Scorers,
     /// Wrong answers.
@@ -45,6 +48,7 @@ impl Learner {
         let width = preparation.width();
         Self {
             tree: Tree::new(params, n_classes, width),
+            numbering: Numbering::new(n_classes),
             scorers: Scorers::new(params, n_classes, width, filled),
             preparation,
             streaming: false,
@@ -159,7 +163,8 @@ impl Online for Learner {
         for chunk in order.chunks(Control::CHUNK) {
             for &i in chunk {
                 let i = i as usize;
-                let which = (i, labels[i], self.progress.examples);
+                let label = self.numbering.take(labels[i]);
+                let which = (i, label, self.progress.examples);
                 Self::route(
                     &mut self.tree,
                     &mut self.preparation,

@@ -13,6 +13,7 @@
 //! | `params` | the options and what they may be |
 //! | `bound` | entropy and recall bound of a histogram |
 //! | `counts` | a node's labels, the most frequent known at any time |
+//! | `numbering` | labels by numbers, the frequent ones first |
 //! | `arena` | the nodes, which grow on demand |
 //! | `routing` | the way down: routers, entropies, the stop rule |
 //! | `scorers/` | one-against-some |
@@ -29,6 +30,7 @@ mod counts;
 mod frozen;
 mod learner;
 mod model;
+mod numbering;
 mod params;
 mod persist;
 mod predict;

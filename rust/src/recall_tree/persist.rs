@@ -2,7 +2,8 @@
 
 use super::arena::{Arena, Node};
 use super::model::MOST_CLASSES;
-use super::scorers::{Adaptive, Columns, OfPath, Plain, Scorers, Store};
+use super::numbering::Numbering;
+use super::scorers::{Adaptive, Column, Columns, OfPath, Plain, Scorers, Store};
 use super::{Counts, Learner, Params, RecallTree, Tree};
 use crate::data::Preparation;
 use crate::error::Result;
@@ -53,6 +54,7 @@ impl Learner {
         bundle.put_meta("streaming", &self.streaming);
         bundle.put_meta("progress", &self.progress);
         bundle.put_meta("missed", &self.missed);
+        bundle.put("label_of", self.numbering.labels());
         bundle.nest("tree", self.tree.to_bundle());
         bundle.nest("scorers", self.scorers.to_bundle());
         bundle
@@ -67,7 +69,12 @@ impl Learner {
         learner.streaming = bundle.take_meta("streaming")?;
         learner.progress = bundle.take_meta("progress")?;
         learner.missed = bundle.take_meta("missed")?;
-        learner.tree.fill(bundle.unnest("tree")?, n_classes)?;
+        let label_of: Vec<u32> = bundle.take("label_of")?;
+        learner.numbering = Numbering::from_labels(&label_of, n_classes)
+            .ok_or_else(|| bundle.damaged("the labels' numbers"))?;
+        // What the tree and the scorers call labels are numbers of these.
+        let n_labels = label_of.len();
+        learner.tree.fill(bundle.unnest("tree")?, n_labels)?;
         learner.scorers.fill(bundle.unnest("scorers")?)?;
         Ok(learner)
     }
@@ -204,17 +211,23 @@ impl Plain {
     fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new("recall-tree.scorers.plain");
         bundle.put("trained", &self.trained[..]);
-        let (layout, weights) = match &self.store {
-            Store::ByClass(weights) => ("class", &weights[..]),
-            Store::ByColumn(columns) => ("column", columns.columns()),
+        bundle.put_meta("passes", &self.passes);
+        let layout = match &self.store {
+            Store::ByClass(weights) => {
+                put_weights(&mut bundle, weights.iter());
+                "class"
+            }
+            Store::ByColumn(columns) => {
+                put_columns(&mut bundle, columns);
+                "column"
+            }
         };
         bundle.put_meta("layout", &layout);
-        put_weights(&mut bundle, weights.iter());
         let mut of_path = Bundle::new("recall-tree.scorers.path");
         match &self.of_path {
             OfPath::None => {}
             OfPath::All(columns) | OfPath::NodeOnly(columns) => {
-                put_weights(&mut of_path, columns.columns().iter());
+                put_columns(&mut of_path, columns);
             }
             OfPath::Crossed(crossed) => {
                 let numbers = &crossed.numbers;
@@ -242,6 +255,7 @@ impl Plain {
         if !self.trained.iter().all(|n| n.is_finite() && *n >= 0.0) {
             return Err(bundle.damaged("a number of trainings is negative or not finite"));
         }
+        self.passes = bundle.take_meta("passes")?;
         let layout: String = bundle.take_meta("layout")?;
         let (store, n) = match &layout[..] {
             "class" => {
@@ -250,9 +264,8 @@ impl Plain {
                 (Store::ByClass(weights), n == n_classes)
             }
             "column" => {
-                let weights = take_weights(&mut bundle, n_classes)?;
-                let n = weights.len();
-                let columns = Columns::from_parts(weights, n_classes);
+                let columns = take_columns(&mut bundle, n_classes)?;
+                let n = columns.columns().len();
                 (Store::ByColumn(columns), n == self.width)
             }
             other => return Err(bundle.damaged(format_args!("unknown layout {other:?}"))),
@@ -265,7 +278,7 @@ impl Plain {
         match &mut self.of_path {
             OfPath::None => {}
             OfPath::All(columns) | OfPath::NodeOnly(columns) => {
-                *columns = Columns::from_parts(take_weights(&mut inner, n_classes)?, n_classes);
+                *columns = take_columns(&mut inner, n_classes)?;
             }
             OfPath::Crossed(crossed) => {
                 let lengths: Vec<u32> = inner.take("crossed_lengths")?;
@@ -292,6 +305,53 @@ impl Plain {
         }
         Ok(())
     }
+}
+
+/// Heads end to end, then tables as labels, in order, and values, end to end.
+fn put_columns(bundle: &mut Bundle, columns: &Columns) {
+    let (mut head_lengths, mut tail_lengths) = (Vec::<u32>::new(), Vec::<u32>::new());
+    let (mut heads, mut labels) = (Vec::<f32>::new(), Vec::<u32>::new());
+    let mut tails = Vec::<f32>::new();
+    for column in columns.columns() {
+        head_lengths.push(column.head().len() as u32);
+        heads.extend(column.head());
+        tail_lengths.push(column.tail().len() as u32);
+        let mut tail: Vec<(u32, f32)> = column.tail().iter().map(|(l, &w)| (l, w)).collect();
+        tail.sort_unstable_by_key(|&(label, _)| label);
+        labels.extend(tail.iter().map(|&(label, _)| label));
+        tails.extend(tail.iter().map(|&(_, w)| w));
+    }
+    bundle.put("head_lengths", head_lengths);
+    bundle.put("heads", heads);
+    bundle.put("tail_lengths", tail_lengths);
+    bundle.put("tail_labels", labels);
+    bundle.put("tails", tails);
+}
+
+fn take_columns(bundle: &mut Bundle, n_labels: usize) -> Result<Columns> {
+    let head_lengths: Vec<u32> = bundle.take("head_lengths")?;
+    let heads: Vec<f32> = bundle.take("heads")?;
+    let tail_lengths: Vec<u32> = bundle.take_exactly("tail_lengths", head_lengths.len())?;
+    let labels: Vec<u32> = bundle.take("tail_labels")?;
+    let tails: Vec<f32> = bundle.take_exactly("tails", labels.len())?;
+    if labels.iter().any(|&label| label as usize >= n_labels) {
+        return Err(bundle.damaged("a weight's label is out of range"));
+    }
+    let short = || bundle.damaged("there are fewer weights than promised");
+    let (mut heads, mut labels, mut tails) = (&heads[..], &labels[..], &tails[..]);
+    let mut columns = Vec::with_capacity(head_lengths.len());
+    for (&head_length, &tail_length) in head_lengths.iter().zip(&tail_lengths) {
+        let split = |from| <[f32]>::split_at_checked(from, head_length as usize);
+        let (head, more_heads) = split(heads).ok_or_else(short)?;
+        let tail_length = tail_length as usize;
+        let (mine, more_labels) = labels.split_at_checked(tail_length).ok_or_else(short)?;
+        let (values, more_tails) = tails.split_at(tail_length);
+        (heads, labels, tails) = (more_heads, more_labels, more_tails);
+        let tail: Vec<(u32, f32)> = mine.iter().copied().zip(values.iter().copied()).collect();
+        let column = Column::from_parts(head.to_vec(), tail.into_iter().collect());
+        columns.push(column.ok_or_else(|| bundle.damaged("a column is out of shape"))?);
+    }
+    Ok(Columns::from_parts(columns))
 }
 
 impl Arena {

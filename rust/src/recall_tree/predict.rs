@@ -148,6 +148,7 @@ impl<'a> Walker<'a> {
         labels: &mut [i32],
         scores: &mut [f32],
     ) {
+        let numbering = &self.learner.numbering;
         let mut write = |row: usize, top: &TopK| {
             let span = row * k..(row + 1) * k;
             top.write(&mut labels[span.clone()], &mut scores[span]);
@@ -155,16 +156,16 @@ impl<'a> Walker<'a> {
         if self.options.size == 1 {
             self.scores(|row, candidates, scores| {
                 top.clear();
-                for (&label, &score) in candidates.iter().zip(scores) {
-                    top.push(label, score);
+                for (&number, &score) in candidates.iter().zip(scores) {
+                    top.push(numbering.label(number), score);
                 }
                 write(row, top);
             });
         } else {
             self.beam_scores(|row, found| {
                 top.clear();
-                for &(label, score) in found {
-                    top.push(label, score);
+                for &(number, score) in found {
+                    top.push(numbering.label(number), score);
                 }
                 write(row, top);
             });

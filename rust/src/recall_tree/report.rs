@@ -92,6 +92,12 @@ impl Tree {
 impl RecallTree {
     /// What there is to know of the tree, if anything was learned.
     pub fn report(&self) -> Option<Report> {
-        self.learner.as_ref().map(|learner| learner.tree.report())
+        let learner = self.learner.as_ref()?;
+        let mut report = learner.tree.report();
+        let (labels, candidates) = (&mut report.label, &mut report.candidates);
+        for label in labels.iter_mut().chain(candidates) {
+            *label = learner.numbering.label(*label);
+        }
+        Some(report)
     }
 }

@@ -8,7 +8,7 @@ use super::{Block, Weights};
 use crate::simd::LANES;
 
 /// Bytes that the weights may take; beyond it there is no crown.
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 128 << 20;
 
 /// Weights of the first [`LANES`] nodes in breadth-first order.
 #[derive(Debug, Clone, Default)]

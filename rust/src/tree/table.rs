@@ -67,6 +67,12 @@ impl<V: Copy + Default> Table<V> {
         self.slots.len()
     }
 
+    /// Whether one more key would make it grow.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        (self.len as usize + 1) * 4 > self.slots.len() * 3
+    }
+
     /// The value of `key`, if it was ever written.
     #[inline]
     pub fn get(&self, key: u32) -> Option<&V> {
@@ -94,7 +100,7 @@ impl<V: Copy + Default> Table<V> {
                 if self.slots[at].key == key {
                     return at;
                 }
-                if (self.len as usize + 1) * 4 <= self.slots.len() * 3 {
+                if !self.is_full() {
                     let value = V::default();
                     self.slots[at] = Slot { key, value };
                     self.len += 1;

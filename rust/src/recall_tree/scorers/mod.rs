@@ -15,7 +15,7 @@ mod plain;
 mod steps;
 
 pub use adaptive::Adaptive;
-pub use columns::{Columns, Places};
+pub use columns::{Column, Columns, Places};
 pub use of_path::OfPath;
 pub use plain::{Plain, Store};
 

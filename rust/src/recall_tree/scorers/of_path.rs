@@ -33,11 +33,11 @@ pub struct Crossed {
 
 impl OfPath {
     /// Nothing learned yet.
-    pub fn new(features: PathFeatures, n_classes: usize) -> Self {
+    pub fn new(features: PathFeatures) -> Self {
         match features {
             PathFeatures::None => Self::None,
-            PathFeatures::All => Self::All(Columns::new(0, n_classes)),
-            PathFeatures::NodeOnly => Self::NodeOnly(Columns::new(0, n_classes)),
+            PathFeatures::All => Self::All(Columns::new(0)),
+            PathFeatures::NodeOnly => Self::NodeOnly(Columns::new(0)),
             PathFeatures::Crossed => Self::Crossed(Crossed::default()),
         }
     }
@@ -64,7 +64,7 @@ impl OfPath {
             Self::None => {}
             Self::All(columns) | Self::NodeOnly(columns) => {
                 self.note(path, 1.0, work);
-                work.places.set(candidates, columns.n_labels());
+                work.places.set(candidates);
                 columns.score(&work.nodes, &work.ones, &work.places, &mut work.scores);
             }
             Self::Crossed(crossed) => {

@@ -53,9 +53,9 @@ impl Plain {
             store: if filled * PathExample::DENSE_SHARE >= width {
                 Store::ByClass(vec![Weights::default(); n_classes])
             } else {
-                Store::ByColumn(Columns::new(width, n_classes))
+                Store::ByColumn(Columns::new(width))
             },
-            of_path: OfPath::new(params.path_features, n_classes),
+            of_path: OfPath::new(params.path_features),
         }
     }
 
@@ -76,7 +76,7 @@ impl Plain {
             ),
             Store::ByColumn(columns) => {
                 work.scores.resize(candidates.len(), 0.0);
-                work.places.set(candidates, self.trained.len());
+                work.places.set(candidates);
                 let row = example.row();
                 columns.score(&row.columns, &row.values, &work.places, &mut work.scores);
             }
