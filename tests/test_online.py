@@ -152,7 +152,7 @@ def interrupting(monkeypatch):
 
     @contextmanager
     def progress(verbose, what):
-        def report(done, total, loss):
+        def report(done, total, loss, recall):
             if done > 0:
                 raise KeyboardInterrupt
 

@@ -5,11 +5,13 @@ from xmtree._core import ModelFileError, __version__
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
+from xmtree._recall_tree import RecallTreeClassifier
 
 __all__ = [
     "LOMTreeClassifier",
     "ModelFileError",
     "OAAClassifier",
+    "RecallTreeClassifier",
     "__version__",
     "datasets",
     "load",

@@ -152,7 +152,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         """
         X = self._rows(X)
         if self._y_form == "labels":
-            best, _ = self._call(self._model.predict_topk, X, 1)
+            best, _ = self._topk(X, 1)
             return self.classes_[np.maximum(best[:, 0], 0)]
         if self._y_form == "indicator":
             _validation.check_dense_size(
@@ -189,7 +189,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         k = int(k)
         codes = np.full((X.shape[0], k), -1, np.int32)
         scores = np.full((X.shape[0], k), -np.inf, np.float32)
-        found, found_scores = self._call(self._model.predict_topk, X, min(k, len(self.classes_)))
+        found, found_scores = self._topk(X, min(k, len(self.classes_)))
         codes[:, : found.shape[1]] = found
         scores[:, : found.shape[1]] = found_scores
         return decode(codes, self.classes_), scores
@@ -303,6 +303,10 @@ class Learner(ClassifierMixin, BaseEstimator):
         return _validation.canonical(
             X, lambda X: method(X, *arguments, n_threads=self._n_threads())
         )
+
+    def _topk(self, X: Any, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Class numbers and scores for the validated rows ``X``."""
+        return self._call(self._model.predict_topk, X, k)
 
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)

@@ -123,7 +123,8 @@ def _stream(learner: OnlineLearner, source: data.Source, options: argparse.Names
                 learner.partial_fit(X, y, classes=classes)
                 done += X.shape[0]
                 if report:
-                    report(done, 0, learner.progressive_loss_)
+                    recall = getattr(learner, "progressive_recall_", None)
+                    report(done, 0, learner.progressive_loss_, recall)
     finally:
         learner.verbose = verbose
     if not learner.__sklearn_is_fitted__():

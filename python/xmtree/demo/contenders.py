@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from xmtree import LOMTreeClassifier, OAAClassifier
+from xmtree import LOMTreeClassifier, OAAClassifier, RecallTreeClassifier
 from xmtree._base import Learner
 
 
@@ -64,9 +64,14 @@ def _lomtree(**settings: Any) -> Callable[..., Learner]:
     return lambda **more: LOMTreeClassifier(**settings, **more)
 
 
+def _recall_tree(**settings: Any) -> Callable[..., Learner]:
+    return lambda **more: RecallTreeClassifier(**settings, **more)
+
+
 CONTENDERS = (
     Contender("OAA", "oaa", 1, _oaa(), multilabel=True),
     Contender("OAA, softmax", "oaa", 2, _oaa(loss="softmax")),
     Contender("LOMtree", "tree", 3, _lomtree()),
     Contender("LOMtree x 10", "tree", 4, _lomtree(n_estimators=10)),
+    Contender("Recall Tree", "tree", 5, _recall_tree()),
 )

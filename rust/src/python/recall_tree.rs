@@ -92,6 +92,18 @@ impl RecallTree {
         self.0.n_classes()
     }
 
+    /// F.
+    #[getter]
+    fn max_candidates(&self) -> usize {
+        self.0.params().candidates(self.0.n_classes())
+    }
+
+    /// D.
+    #[getter]
+    fn max_depth(&self) -> u32 {
+        self.0.params().depth(self.0.n_classes())
+    }
+
     #[getter]
     fn n_features(&self) -> usize {
         self.0.n_features()
