@@ -23,6 +23,8 @@ pub struct Node {
     pub entropy: f64,
     /// How often its routers learned, by importance.
     pub trained: f64,
+    /// Arrivals whose label was a candidate of the node above at the time.
+    pub stay: f64,
     /// The labels that came by.
     pub counts: Counts,
 }
@@ -37,6 +39,7 @@ impl Node {
             bound: 0.0,
             entropy: 0.0,
             trained: 0.0,
+            stay: 0.0,
             counts: Counts::default(),
         }
     }
@@ -64,16 +67,20 @@ pub struct Arena {
     max_candidates: usize,
     /// Multiplier of the recall bound.
     bern_hyper: f64,
+    /// Whether the parent's candidates are judged by the examples that go to the
+    /// child, too.
+    like_with_like: bool,
 }
 
 impl Arena {
     /// A root that has seen nothing.
-    pub fn new(arity: u32, max_candidates: usize, bern_hyper: f64) -> Self {
+    pub fn new(arity: u32, max_candidates: usize, bern_hyper: f64, like_with_like: bool) -> Self {
         Self {
             nodes: vec![Node::new(NodeId::NONE, 0)],
             arity,
             max_candidates,
             bern_hyper,
+            like_with_like,
         }
     }
 
@@ -104,15 +111,21 @@ impl Arena {
         node.first_router = first_router;
     }
 
-    /// Takes `weight` of `label` into the histogram of `id`.
-    #[inline]
-    pub fn insert(&mut self, id: NodeId, label: u32, weight: f64) {
+    /// Takes `weight` of `label` into the histograms of `nodes`, each the parent
+    /// of the next.
+    pub fn insert(&mut self, nodes: impl Iterator<Item = NodeId>, label: u32, weight: f64) {
         let (capacity, hyper) = (self.max_candidates, self.bern_hyper);
-        let node = self.node_mut(id);
-        let counts = &mut node.counts;
-        node.entropy = entropy_after(node.entropy, counts.total(), counts.get(label), weight);
-        counts.add(label, weight, capacity);
-        node.bound = recall_bound(counts.mass(), counts.total(), hyper);
+        let mut known_above = false;
+        for id in nodes {
+            let node = self.node_mut(id);
+            let counts = &mut node.counts;
+            node.entropy = entropy_after(node.entropy, counts.total(), counts.get(label), weight);
+            if known_above {
+                node.stay += weight;
+            }
+            known_above = counts.add(label, weight, capacity);
+            node.bound = recall_bound(counts.mass(), counts.total(), hyper);
+        }
     }
 
     /// The bound on the recall of the candidates of `counts`.
@@ -124,7 +137,17 @@ impl Arena {
     /// bound tells of no gain there. A tie is no gain.
     #[inline]
     pub fn stops(&self, parent: NodeId, child: NodeId) -> bool {
-        self.bern_hyper > 0.0 && self.node(parent).bound >= self.node(child).bound
+        if self.bern_hyper == 0.0 {
+            return false;
+        }
+        let child = self.node(child);
+        let here = if self.like_with_like {
+            (child.stay / child.counts.total()) as f32
+        } else {
+            self.node(parent).bound
+        };
+        // Nothing seen, nothing gained.
+        !(here < child.bound)
     }
 
     /// Replaces `path` by the nodes from the root to `id`.

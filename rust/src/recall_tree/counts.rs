@@ -35,14 +35,16 @@ impl Counts {
         self.seen.get(label).map_or(0.0, |seen| seen.0)
     }
 
-    /// Takes in `weight` of `label`, with room for `capacity` candidates.
-    pub fn add(&mut self, label: u32, weight: f64, capacity: usize) {
+    /// Takes in `weight` of `label`, with room for `capacity` candidates. Returns
+    /// whether it was one of them before.
+    pub fn add(&mut self, label: u32, weight: f64, capacity: usize) -> bool {
         let seen = self.seen.entry(label);
         let before = seen.0;
         let count = before + weight;
         seen.0 = count;
         self.total += weight;
-        let at = match self.place_of(label, before) {
+        let known = self.place_of(label, before);
+        let at = match known {
             Some(at) => {
                 self.mass += weight;
                 at
@@ -56,7 +58,7 @@ impl Counts {
             None => {
                 let last = self.top.len() - 1;
                 if count <= self.top_counts[last] {
-                    return;
+                    return false;
                 }
                 self.mass += count - self.top_counts[last];
                 self.top[last] = label;
@@ -68,6 +70,7 @@ impl Counts {
         self.top_counts[to..=at].rotate_right(1);
         self.top[to] = label;
         self.top_counts[to] = count;
+        known.is_some()
     }
 
     /// Where `label`, of which `count` was seen, stands among the candidates.

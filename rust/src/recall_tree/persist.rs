@@ -86,6 +86,7 @@ impl Tree {
         bundle.put("n_candidates", ids(|n| n.counts.candidates().len() as u32));
         bundle.put("entropy", sums(|n| n.entropy));
         bundle.put("trained", sums(|n| n.trained));
+        bundle.put("stay", sums(|n| n.stay));
         bundle.put("total", sums(|n| n.counts.total()));
         bundle.put("mass", sums(|n| n.counts.mass()));
         let (mut labels, mut counts) = (Vec::new(), Vec::new());
@@ -117,13 +118,14 @@ impl Tree {
         let n_candidates: Vec<u32> = bundle.take_exactly("n_candidates", n)?;
         let entropy: Vec<f64> = bundle.take_exactly("entropy", n)?;
         let trained: Vec<f64> = bundle.take_exactly("trained", n)?;
+        let stay: Vec<f64> = bundle.take_exactly("stay", n)?;
         let total: Vec<f64> = bundle.take_exactly("total", n)?;
         let mass: Vec<f64> = bundle.take_exactly("mass", n)?;
         let label: Vec<u32> = bundle.take("label")?;
         let label_count: Vec<f64> = bundle.take_exactly("label_count", label.len())?;
         let candidate: Vec<u32> = bundle.take("candidate")?;
         let is_sum = |x: &f64| x.is_finite() && *x >= 0.0;
-        if ![&trained, &total, &mass, &label_count]
+        if ![&trained, &stay, &total, &mass, &label_count]
             .into_iter()
             .flatten()
             .all(is_sum)
@@ -156,7 +158,7 @@ impl Tree {
             let histogram = Counts::from_parts(&seen, top.to_vec(), total[i], mass[i])
                 .filter(|counts| counts.candidates().len() <= self.arena.max_candidates())
                 .ok_or_else(|| bundle.damaged(format_args!("the labels of node {i}")))?;
-            histograms.push((histogram, entropy[i], trained[i]));
+            histograms.push((histogram, entropy[i], trained[i], stay[i]));
         }
         let children = first_child.into_iter().zip(first_router);
         let n_routers = self.routers.len();
@@ -292,7 +294,7 @@ impl Arena {
     fn rebuild(
         &mut self,
         children: impl Iterator<Item = (u32, u32)>,
-        histograms: Vec<(Counts, f64, f64)>,
+        histograms: Vec<(Counts, f64, f64, f64)>,
         n_routers: usize,
     ) -> Option<()> {
         let n = histograms.len();
@@ -325,11 +327,12 @@ impl Arena {
         if nodes.len() != n {
             return None;
         }
-        for (node, (counts, entropy, trained)) in nodes.iter_mut().zip(histograms) {
+        for (node, (counts, entropy, trained, stay)) in nodes.iter_mut().zip(histograms) {
             node.bound = self.bound_of(&counts);
             node.counts = counts;
             node.entropy = entropy;
             node.trained = trained;
+            node.stay = stay;
         }
         self.nodes = nodes;
         Some(())

@@ -85,7 +85,12 @@ impl Tree {
     pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
         let arity = params.arity;
         Self {
-            arena: Arena::new(arity, params.candidates(n_classes), params.bern_hyper),
+            arena: Arena::new(
+                arity,
+                params.candidates(n_classes),
+                params.bern_hyper,
+                params.honest,
+            ),
             routers: Regressors::new(params.optimizer, params.router_loss(), width),
             rate: params.router_rate() as f32,
             decay: params.decay() as f32,
@@ -114,10 +119,9 @@ impl Tree {
         let mut marks = std::mem::take(&mut self.marks);
         self.gather(&visit.old.path, &mut marks, &mut visit.answer);
         let kept = if self.honest { &visit.old } else { &visit.new };
-        for &node in kept.path.iter().chain(&kept.beyond) {
-            // Beyond, too: this is how children earn their statistics.
-            self.arena.insert(node, label, f64::from(importance));
-        }
+        // Beyond the end, too: this is how children earn their statistics.
+        let nodes = kept.path.iter().chain(&kept.beyond).copied();
+        self.arena.insert(nodes, label, f64::from(importance));
         visit.change = if kept.end() != visit.old.end() {
             self.gather(&kept.path, &mut marks, &mut visit.candidates);
             Change::All
