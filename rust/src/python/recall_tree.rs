@@ -166,6 +166,7 @@ fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("label_entropy", report.label_entropy.into_pyarray(py))?;
     dict.set_item("recall", report.recall.into_pyarray(py))?;
     dict.set_item("recall_bound", report.recall_bound.into_pyarray(py))?;
+    dict.set_item("held", report.held.into_pyarray(py))?;
     dict.set_item("n_trained", report.n_trained.into_pyarray(py))?;
     let starts = report.candidate_starts.into_pyarray(py);
     dict.set_item("candidate_starts", starts)?;
