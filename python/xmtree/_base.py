@@ -20,6 +20,7 @@ from xmtree._labels import Form, Target, decode, encode
 from xmtree._progress import Report, progress
 
 T = TypeVar("T")
+TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 #: Bytes of scores held at a time while label sets are predicted.
 _CHUNK_BYTES = 64 << 20
@@ -42,9 +43,7 @@ class Model(Protocol):
     ) -> None:
         """Learns from all rows."""
 
-    def predict_topk(
-        self, X: Any, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def predict_topk(self, X: Any, k: int, *, n_threads: int = 1) -> TopK:
         """The ``k`` best classes of each row and their scores."""
 
     def to_bytes(self) -> bytes:
@@ -304,9 +303,10 @@ class Learner(ClassifierMixin, BaseEstimator):
             X, lambda X: method(X, *arguments, n_threads=self._n_threads())
         )
 
-    def _topk(self, X: Any, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def _topk(self, X: Any, k: int) -> TopK:
         """Class numbers and scores for the validated rows ``X``."""
-        return self._call(self._model.predict_topk, X, k)
+        found: TopK = self._call(self._model.predict_topk, X, k)
+        return found
 
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)

@@ -108,7 +108,8 @@ def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
         at = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
         known = classes[at] == found
         places[known] = at[known]
-    return places[target.codes]
+    of_rows: NDArray[np.int64] = places[target.codes]
+    return of_rows
 
 
 def _as_array(values: Any, name: str) -> NDArray[Any]:

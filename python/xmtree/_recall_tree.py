@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from xmtree import _core, _validation
-from xmtree._base import Learner
+from xmtree._base import Learner, TopK
 from xmtree._labels import place
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
@@ -52,9 +52,9 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         D of [1]_, the depth of the tree at most. By default so many levels that
         they could part the classes: ceil(log(n_classes) / log(arity)).
     bern_hyper : float, default=0.1
-        Multiplier of the recall bound (Eq. 1 of [1]_): how many examples a node
-        must have seen before it is trusted more than the one above. 0: no
-        bound, every way goes to the full depth.
+        Multiplier of the recall bound (Eq. 1 of [1]_): the larger, the more
+        examples a node must have seen before it is trusted more than the one
+        above. 0: no bound, every way goes to the full depth.
     arity : int, default=2
         Children of a node, 2 to 16; the routers of a node are then a small
         balanced tree themselves. The paper has binary trees and names wider ones
@@ -94,8 +94,9 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         at random.
     honest : bool, default=True
         Whether a node counts the examples that the routers sent there before they
-        learned from them, as they will those to be predicted. False: afterwards,
-        as in the paper.
+        learned from them, as they will those to be predicted, and is compared with
+        its parent on the examples that came to both. False: afterwards, and by
+        their bounds alone, as in the paper.
     back_off : bool, default=True
         Whether a node that has seen fewer labels than it may have candidates
         takes further ones from the nodes above. Not in the paper.
@@ -148,14 +149,15 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         - ``parent``: the node above, -1 at the root.
         - ``children``, of shape (n_nodes, arity): -1 where no example has come.
         - ``depth``: steps from the root.
-        - ``n_examples``: arrivals, by importance. What comes to a node whose bound
-          is no better than its parent's is counted there too, so that the
-          node can earn its statistics, although the way ends at the parent.
+        - ``n_examples``: arrivals, by importance; ``held`` ones too.
         - ``n_labels``: different labels that arrived.
         - ``label``: the most frequent of them, as a place in ``classes_``.
         - ``label_entropy``: of the labels that arrived, in nats.
         - ``recall``: share of the arrivals whose label is a candidate.
-        - ``recall_bound``: the lower bound on it that the way goes by.
+        - ``recall_bound``: the lower bound on it that the stop rule goes by.
+        - ``held``: whether the stop rule lets no way get here: those that would
+          end at the parent. The examples are counted here all the same, so that
+          the node can earn its statistics.
         - ``n_trained``: how often the node's routers learned, by importance.
         - ``candidates``: of all nodes one after the other, each node's most frequent
           label first, as places in ``classes_``.
@@ -364,7 +366,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         for start in range(0, len(codes), step):
             part = slice(start, start + step)
             candidates, _ = self._topk(X[part], k)
-            wanted = codes[part, None]
+            wanted = codes[part, np.newaxis]
             found[part] = np.any((candidates == wanted) & (wanted >= 0), axis=1)
         total = weights.sum(dtype=np.float64)
         return float(weights[found].sum(dtype=np.float64) / total) if total else float("nan")
@@ -385,23 +387,20 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         """D: depth of the tree, at most."""
         return int(self._fitted().max_depth)
 
-    def _topk(self, X: Any, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def _topk(self, X: Any, k: int) -> TopK:
         self._validate_params()
         beam_size, path_weight = int(self.beam_size), float(self.path_weight)
-        return self._call(self._model.predict_topk, X, k, beam_size, path_weight)
+        found: TopK = self._call(self._model.predict_topk, X, k, beam_size, path_weight)
+        return found
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
-        # A way ends at the parent of a node whose bound is no better.
-        parent, bound = tree.parent[1:], tree.recall_bound
-        held = np.zeros(len(tree.parent), bool)
-        if self._started_with["bern_hyper"] > 0:
-            held[1:] = bound[parent] >= bound[1:]
-        reached = np.ones(len(held), bool)
-        ended = np.zeros(len(held))
-        for node in range(len(held)):
-            above = tree.parent[node]
-            reached[node] = above < 0 or (reached[above] and not held[node])
-            if above >= 0 and reached[above] and held[node]:
+        # What comes to a node that is held is counted there, but ends above.
+        reached = np.zeros(len(tree.parent), bool)
+        ended = np.zeros(len(reached))
+        for node, above in enumerate(tree.parent.tolist()):
+            from_above = above < 0 or reached[above]
+            reached[node] = from_above and not tree.held[node]
+            if from_above and tree.held[node]:
                 ended[above] += tree.n_examples[node]
         leaves = reached & np.all(tree.children < 0, axis=1)
         ended[leaves] = tree.n_examples[leaves]

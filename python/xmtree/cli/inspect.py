@@ -130,7 +130,7 @@ def _plot(learner: Any, tree: Any, levels: int, path: Path) -> None:
     if "recall_bound" in tree:
         shown, what = tree.recall_bound, "lower bound on the recall of the candidates, %"
     place: dict[int, int] = {-1: -1}
-    branches = []
+    branches: list[charts.Branch] = []
     for node, _, goes_on in _upper(tree, levels):
         place[node] = len(branches)
         branches.append(

@@ -263,11 +263,9 @@ def _apart(
 
 
 def _svg(title: str, height: float, parts: list[str], width: float = _WIDTH) -> str:
-    return (
-        f'<svg viewBox="0 0 {width:g} {height}" role="img" aria-label="{escape(title, quote=True)}">'
-        + "".join(parts)
-        + "</svg>"
-    )
+    name = escape(title, quote=True)
+    box = f'<svg viewBox="0 0 {width:g} {height}" role="img" aria-label="{name}">'
+    return f"{box}{''.join(parts)}</svg>"
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
