@@ -32,7 +32,7 @@ EQUIVALENT = {
 
 
 @pytest.mark.filterwarnings("ignore:.*feature names")
-@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree"])
 @pytest.mark.parametrize("convert", EQUIVALENT.values(), ids=EQUIVALENT)
 def test_every_form_of_x_gives_the_same_model(name, convert):
     reference = estimators.ALL[name](scaling="row").fit(X_SPARSE, Y_SPARSE)
@@ -41,7 +41,7 @@ def test_every_form_of_x_gives_the_same_model(name, convert):
     estimators.same_predictions(reference, reference, convert(X_SPARSE))
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree"])
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_and_their_names(name, frame):
     columns = [f"f{at}" for at in range(6)]
@@ -69,7 +69,7 @@ def unsorted_and_repeated():
     return sp.csr_matrix((np.array(data, np.float32), indices, starts), shape=X.shape)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree"])
 def test_unsorted_and_repeated_indices_are_mended_on_a_copy(name):
     X = unsorted_and_repeated()
     before = X.indices.copy()

@@ -89,7 +89,9 @@ def test_every_option_acts(options, few):
         reference = RecallTreeClassifier(**FEW | options | {"back_off": True}).fit(X, Y)
     model = RecallTreeClassifier(**FEW | options).fit(X, Y)
     assert not np.array_equal(scores(model), scores(reference))
-    assert model.score(X, Y) > (0.2 if options.get("n_bits") else 0.5)
+    # All but a tree that is held back, or a hash of five bits, learn something.
+    crippled = {"max_depth", "n_bits"} & set(options) or options.get("bern_hyper") == 10
+    assert model.score(X, Y) > (0.2 if crippled else 0.5)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_the_tree_keeps_to_its_limits(options):
     assert tree.candidate_starts[-1] == len(tree.candidates) == len(tree.candidate_counts)
     assert tree.n_examples[0] == model.n_examples_seen_
     assert (tree.recall_bound <= tree.recall + 1e-6).all()
-    assert tree.n_trained[np.all(tree.children < 0, axis=1)].sum() == 0
+    assert tree.n_trained[tree.depth == model.max_depth_].sum() == 0
     for node in range(n):
         part = slice(*tree.candidate_starts[node : node + 2])
         labels, counts = tree.candidates[part], tree.candidate_counts[part]
@@ -138,22 +140,24 @@ def test_the_tree_keeps_to_its_limits(options):
 
 
 def test_predictions_are_candidates():
-    model = RecallTreeClassifier(**FEW | {"beam_size": 1}).fit(X, Y)
-    labels, values = model.predict_topk(X_NEW, 10)
+    settings = FEW | {"beam_size": 1}
+    labels, values = RecallTreeClassifier(**settings).fit(X, Y).predict_topk(X_NEW, 10)
     assert (labels[:, :4] >= 0).all()
     assert (labels[:, 4:] == -1).all()
     assert np.isneginf(values[:, 4:]).all()
+    model = RecallTreeClassifier(**settings, back_off=False).fit(X, Y)
+    labels, _ = model.predict_topk(X_NEW, 10)
     tree = model.tree_
     sets = [
         set(tree.candidates[start:end])
         for start, end in zip(tree.candidate_starts, tree.candidate_starts[1:], strict=False)
     ]
-    assert all(set(row[:4]) in sets for row in labels[:100])
+    assert all(set(row[row >= 0]) in sets for row in labels)
     model.set_params(beam_size=3)
     labels, values = model.predict_topk(X_NEW, 13)
     found = labels >= 0
-    assert 4 < found.sum(axis=1).mean() <= 12
-    assert (found.sum(axis=1) <= 12).all()
+    assert found.sum(axis=1).mean() > 4
+    assert found.sum(axis=1).max() <= 12
     np.testing.assert_array_equal(np.isneginf(values), ~found)
 
 
@@ -199,7 +203,6 @@ def test_the_recall_of_the_candidates(few, monkeypatch):
     assert few.candidate_recall(X_NEW, Y_NEW, weights) == pytest.approx(expected)
     monkeypatch.setattr("xmtree._recall_tree._CHUNK_BYTES", 1000)
     assert few.candidate_recall(X_NEW, Y_NEW) == pytest.approx(found.mean())
-    assert np.isnan(few.candidate_recall(X_NEW, Y_NEW, np.zeros(len(Y_NEW))))
     assert few.candidate_recall(X_NEW, Y_NEW + 1000) == 0
     assert few.candidate_recall(X_NEW, Y_NEW.astype(str)) == 0
     with pytest.raises(ValueError, match="1200 rows, y has 5"):

@@ -351,15 +351,12 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         Returns
         -------
         float
-            NaN where there is no weight at all.
         """
         X = self._rows(X)
         codes = place(y, self.classes_)
         if len(codes) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, y has {len(codes)}")
         weights = _validation.weights(sample_weight, X)
-        if weights is None:
-            weights = np.ones(len(codes), np.float32)
         k = min(len(self.classes_), self.max_candidates_ * int(self.beam_size))
         step = max(1, _CHUNK_BYTES // (8 * k))
         found = np.zeros(len(codes), bool)
@@ -368,8 +365,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
             candidates, _ = self._topk(X[part], k)
             wanted = codes[part, np.newaxis]
             found[part] = np.any((candidates == wanted) & (wanted >= 0), axis=1)
-        total = weights.sum(dtype=np.float64)
-        return float(weights[found].sum(dtype=np.float64) / total) if total else float("nan")
+        return float(np.average(found, weights=weights))
 
     @property
     def progressive_recall_(self) -> float:
@@ -395,13 +391,12 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
         # What comes to a node that is held is counted there, but ends above.
-        reached = np.zeros(len(tree.parent), bool)
-        ended = np.zeros(len(reached))
-        for node, above in enumerate(tree.parent.tolist()):
-            from_above = above < 0 or reached[above]
-            reached[node] = from_above and not tree.held[node]
-            if from_above and tree.held[node]:
-                ended[above] += tree.n_examples[node]
-        leaves = reached & np.all(tree.children < 0, axis=1)
-        ended[leaves] = tree.n_examples[leaves]
+        reached = ~tree.held
+        for level in range(1, int(tree.depth.max()) + 1):
+            nodes = np.flatnonzero(tree.depth == level)
+            reached[nodes] &= reached[tree.parent[nodes]]
+        gone_on = np.zeros(len(reached))
+        nodes = np.flatnonzero(reached)[1:]
+        np.add.at(gone_on, tree.parent[nodes], tree.n_examples[nodes])
+        ended: NDArray[np.float64] = np.where(reached, tree.n_examples - gone_on, 0.0)
         return ended

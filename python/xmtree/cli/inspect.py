@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"  candidates  at most {learner.max_candidates_} per node")
     print("parameters")
     for name, value in sorted(learner.get_params(deep=False).items()):
-        print(f"  {name:<20}{value!r}")
+        print(f"  {name:<22}{value!r}")
     for number, tree in enumerate(trees):
         title = "tree" if len(trees) == 1 else f"tree {number}"
         print(f"{title}: {_summary(tree, learner._ended(tree))}")
