@@ -126,9 +126,9 @@ def _plot(learner: Any, tree: Any, levels: int, path: Path) -> None:
     from xmtree.demo.report import page, standalone
 
     shares = tree.n_examples / max(float(tree.n_examples[0]), 1e-300)
-    shown, what = shares, "share of the examples, %"
+    shown, what = shares, "share of examples, %"
     if "recall_bound" in tree:
-        shown, what = tree.recall_bound, "lower bound on the recall of the candidates, %"
+        shown, what = tree.recall_bound, "recall bound, %; grey: held"
     place: dict[int, int] = {-1: -1}
     branches: list[charts.Branch] = []
     for node, _, goes_on in _upper(tree, levels):
@@ -140,10 +140,11 @@ def _plot(learner: Any, tree: Any, levels: int, path: Path) -> None:
                 text=f"{100 * shown[node]:.3g}",
                 facts=f"node {node}: {_facts(tree, learner.classes_, node)}",
                 goes_on=goes_on,
+                slot=8 if "held" in tree and tree.held[node] else 1,
             )
         )
     name = type(learner).__name__
-    plot = charts.tree(f"{name}: {what}", branches)
+    plot = charts.tree(f"{learner._short_name}: {what}", branches)
     if path.suffix == ".svg":
         path.write_text(standalone(plot), encoding="utf-8")
     else:

@@ -42,13 +42,14 @@ class Point:
 @dataclass(frozen=True)
 class Branch:
     """A node of a tree: the one above by its place in the list (-1: the root), its
-    share of all examples, what stands under it, and what a pointer over it shows."""
+    share of all examples, what stands beside it, and what a pointer over it shows."""
 
     above: int
     share: float
     text: str
     facts: str
     goes_on: bool = False
+    slot: int = 1
 
 
 def bars(title: str, items: Sequence[Bar]) -> str:
@@ -201,7 +202,7 @@ def tree(title: str, nodes: Sequence[Branch]) -> str:
         if node.above >= 0:
             below[node.above].append(at)
             level[at] = level[node.above] + 1
-    column, row, top = 68, 84, 58
+    column, row, top = 68, 76, 58
     n_columns = 0
     across = [0.0] * len(nodes)
     # From the right and from below, so that a node's children have their places.
@@ -211,7 +212,7 @@ def tree(title: str, nodes: Sequence[Branch]) -> str:
         else:
             across[at] = n_columns
             n_columns += 1
-    width = max(_WIDTH, n_columns * column)
+    width = max(_WIDTH, n_columns * column + 24)
     left = (width - n_columns * column) / 2 + column / 2
     places = [
         (left + (n_columns - 1 - across[at]) * column, top + level[at] * row)
@@ -223,15 +224,15 @@ def tree(title: str, nodes: Sequence[Branch]) -> str:
             parts.append(_line(*places[node.above], *places[at], "axis"))
         if node.goes_on:
             x, y = places[at]
-            parts.append(_line(x, y, x, y + 44, "mark"))
+            parts.append(_line(x, y, x, y + 40, "mark"))
     for (x, y), node in zip(places, nodes, strict=True):
-        facts = f"<title>{escape(node.facts)}</title>"
         radius = 4 + 14 * math.sqrt(min(1.0, max(0.0, node.share)))
         parts.append(
-            f'<circle class="s1" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{facts}</circle>'
+            f'<circle class="s{node.slot}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">'
+            f"<title>{escape(node.facts)}</title></circle>"
         )
-        parts.append(_text(x, y + 32, node.text, "tick halo", "middle"))
-    return _svg(title, top + max(level, default=0) * row + 54, parts, width)
+        parts.append(_text(x + radius + 4, y + 4, node.text, "tick"))
+    return _svg(title, top + max(level, default=0) * row + 48, parts, width)
 
 
 def _last_first(below: list[list[int]]) -> list[int]:

@@ -43,7 +43,9 @@ def standalone(plot: str) -> str:
     """A plot as an SVG file of its own, in light colours: few viewers know variables."""
     sheet = style()
     colours = dict(re.findall(r"(--\w+): (#\w+);", sheet.partition("}")[0]))
-    rules = [line for line in sheet.splitlines() if line.startswith(("svg ", ".s", ".l"))]
+    rules = [
+        line for line in sheet.splitlines() if line.startswith(("svg .", "svg text", ".s", ".l"))
+    ]
     rules.append("svg { background: var(--card); font-family: system-ui, sans-serif; }")
     plain = re.sub(r"var\((--\w+)\)", lambda name: colours[name[1]], "\n".join(rules))
     return plot.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
