@@ -19,7 +19,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
-from xmtree import LOMTreeClassifier, OAAClassifier
+from xmtree import (
+    FilterTreeClassifier,
+    LOMTreeClassifier,
+    OAAClassifier,
+    RandomTreeClassifier,
+)
 
 SEEDS = (0, 1, 2)
 #: Error in % of a batch linear SVM; one-against-all must come within a point of it.
@@ -74,6 +79,15 @@ CONTENDERS = {
             "naics2017-index": 34.5,
             "omniglot": 84.0,
         },
+    ),
+    "Filter tree": Contender(
+        lambda seed: FilterTreeClassifier(label_order="given", n_passes=5, random_state=seed),
+        # What Vowpal Wabbit's --ect has.
+        {"naics2017-index": 34.6},
+    ),
+    "Random tree": Contender(
+        lambda seed: RandomTreeClassifier(n_passes=5, random_state=seed),
+        {},
     ),
 }
 

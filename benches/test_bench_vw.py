@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from scipy.sparse import vstack
-from xmtree import LOMTreeClassifier, OAAClassifier
+from xmtree import FilterTreeClassifier, LOMTreeClassifier, OAAClassifier
 
 pytest.importorskip("vowpalwabbit", reason="needs vowpalwabbit from PyPI", exc_type=ImportError)
 
@@ -29,10 +29,11 @@ SET = "omniglot"
 LEARNERS = {
     "oaa": ("--oaa {k} --loss_function logistic", 1, (25, 60), (12, 25)),
     "lomtree": ("--log_multi {k}", 5, (3, 8), (5, 10)),
+    "filter-tree": ("--ect {k}", 5, (1, 3), (1, 3)),
 }
 #: How often the test examples are predicted in one run of Vowpal Wabbit, so that
 #: it takes much longer than starting.
-REPEATS = {"oaa": 2, "lomtree": 20}
+REPEATS = {"oaa": 2, "lomtree": 20, "filter-tree": 20}
 
 
 @dataclass
@@ -127,7 +128,8 @@ def estimator(learner):
     passes = LEARNERS[learner][1]
     if learner == "oaa":
         return OAAClassifier(n_passes=passes, random_state=0)
-    return LOMTreeClassifier(n_passes=passes, random_state=0)
+    trees = {"lomtree": LOMTreeClassifier, "filter-tree": FilterTreeClassifier}
+    return trees[learner](n_passes=passes, random_state=0)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -36,12 +36,16 @@ ALL = {
     "recall-tree-paths": lambda **more: xmtree.RecallTreeClassifier(
         **{"path_features": "crossed", "randomized_routing": True, "random_state": 0, **more}
     ),
+    "filter-tree": lambda **more: xmtree.FilterTreeClassifier(**{"random_state": 0, **more}),
+    "random-tree": lambda **more: xmtree.RandomTreeClassifier(**{"random_state": 0, **more}),
+    "filter-tree-nag": lambda **more: xmtree.FilterTreeClassifier(
+        **{"optimizer": "nag", "label_order": "random", "random_state": 0, **more}
+    ),
 }
 ONLINE = list(ALL)
 MULTILABEL = ["oaa", "oaa-logistic-nag"]
-LOMTREES = ["lomtree", "lomtree-swapping"]
 RECALL_TREES = [name for name in ALL if name.startswith("recall-tree")]
-TREES = LOMTREES + RECALL_TREES
+TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TREES]
 
 
 def dense(n=240, n_classes=6, seed=0):

@@ -43,7 +43,7 @@ def piped(*arguments, stdin=None):
     )
 
 
-@pytest.mark.parametrize("model", ["oaa", "lomtree", "recall-tree"])
+@pytest.mark.parametrize("model", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 @pytest.mark.parametrize("data", ["one.txt", "one.txt.xz", "one.svm"])
 @pytest.mark.parametrize("passes", ["1", "4"])
 def test_fit_predict_evaluate(model, data, passes, files, capsys):

@@ -22,6 +22,7 @@ def test_the_demo_end_to_end(tmp_path, capsys):
         "OAA, softmax",
         "LOMtree x 10",
         "Recall Tree",
+        "Filter tree",
         str(page),
     ):
         assert name in out

@@ -82,7 +82,7 @@ def test_parameters_cannot_change_under_a_model():
     model.fit(X, Y).partial_fit(X, Y)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_early_stopping_takes_fewer_passes(name):
     settings = {"early_stopping": True, "n_passes": 50, "patience": 1}
     model = estimators.ALL[name](**settings).fit(X, Y)
@@ -90,7 +90,7 @@ def test_early_stopping_takes_fewer_passes(name):
     assert model.score(X, Y) > 0.8
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_early_stopping_goes_back_to_the_best_pass(name):
     random = np.random.default_rng(0)
     noisy = np.where(random.random(len(Y)) < 0.3, random.integers(0, 12, len(Y)), Y)
@@ -102,7 +102,7 @@ def test_early_stopping_goes_back_to_the_best_pass(name):
     estimators.same_predictions(model, there, X)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "recall-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "recall-tree", "random-tree"])
 def test_progress_is_silent_without_a_terminal(name, capfd):
     estimators.ALL[name](verbose=1).fit(X, Y)
     assert capfd.readouterr() == ("", "")
@@ -162,7 +162,7 @@ def interrupting(monkeypatch):
     monkeypatch.setattr(_base, "progress", progress)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "recall-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "recall-tree", "random-tree"])
 def test_an_interrupted_fit_leaves_a_model(name, interrupting, monkeypatch):
     model = estimators.ALL[name](n_passes=1_000_000)
     with pytest.raises(KeyboardInterrupt):
@@ -193,7 +193,9 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process there")
-@pytest.mark.parametrize("cls", ["OAAClassifier", "LOMTreeClassifier", "RecallTreeClassifier"])
+@pytest.mark.parametrize(
+    "cls", ["OAAClassifier", "LOMTreeClassifier", "RecallTreeClassifier", "FilterTreeClassifier"]
+)
 def test_ctrl_c_stops_within_a_second(cls):
     code = textwrap.dedent(INTERRUPTED).format(cls=cls)
     done = subprocess.run(

@@ -2,15 +2,18 @@
 
 from xmtree import datasets
 from xmtree._core import ModelFileError, __version__
+from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
 from xmtree._recall_tree import RecallTreeClassifier
 
 __all__ = [
+    "FilterTreeClassifier",
     "LOMTreeClassifier",
     "ModelFileError",
     "OAAClassifier",
+    "RandomTreeClassifier",
     "RecallTreeClassifier",
     "__version__",
     "datasets",

@@ -151,8 +151,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         """
         X = self._rows(X)
         if self._y_form == "labels":
-            best, _ = self._topk(X, 1)
-            return self.classes_[np.maximum(best[:, 0], 0)]
+            return self.classes_[np.maximum(self._best(X), 0)]
         if self._y_form == "indicator":
             _validation.check_dense_size(
                 X.shape[0], len(self.classes_), 8, "fit on a sparse y or use predict_topk"
@@ -292,6 +291,12 @@ class Learner(ClassifierMixin, BaseEstimator):
                 adopt()
             raise
         adopt()
+
+    def _best(self, X: Any) -> NDArray[np.int32]:
+        """The best class of each of the validated rows ``X``."""
+        best, _ = self._topk(X, 1)
+        first: NDArray[np.int32] = best[:, 0]
+        return first
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)

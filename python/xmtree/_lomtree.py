@@ -24,7 +24,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     the logarithm of the number of classes. Nodes that are hardly used are
     recycled where labels still mix.
 
-    A single tree is the fastest learner here where classes are many, from some
+    A single tree is much faster than one-against-all where classes are many, from some
     hundred on; with fewer, :class:`OAAClassifier` is about as fast. Several trees
     (``n_estimators``) are the cheapest way to accuracy. Ten take ten times as
     long as one, and so overtake one-against-all only from some thousands of

@@ -6,7 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from xmtree import LOMTreeClassifier, OAAClassifier, RecallTreeClassifier
+from xmtree import (
+    FilterTreeClassifier,
+    LOMTreeClassifier,
+    OAAClassifier,
+    RandomTreeClassifier,
+    RecallTreeClassifier,
+)
 from xmtree._base import Learner
 
 
@@ -74,4 +80,6 @@ CONTENDERS = (
     Contender("LOMtree", "tree", 3, _lomtree()),
     Contender("LOMtree x 10", "tree", 4, _lomtree(n_estimators=10)),
     Contender("Recall Tree", "tree", 5, _recall_tree()),
+    Contender("Filter tree", "tree", 6, FilterTreeClassifier),
+    Contender("Random tree", "tree", 7, RandomTreeClassifier),
 )

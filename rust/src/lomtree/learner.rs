@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::linear::Span;
 use crate::passes::{Batch, Online};
 use crate::progressive::Mistakes;
-use crate::tree::{Block, FrozenRouters, Groups, NodeId, PathExample, Regressors};
+use crate::tree::{Block, FrozenRouters, Groups, NodeId, PathExample, Rate, Regressors};
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
@@ -16,8 +16,7 @@ pub struct Tree {
     /// T: internal nodes it may have.
     pub(super) budget: u32,
     pub(super) preparation: Preparation,
-    rate: f32,
-    decay: f32,
+    rate: Rate,
     soft_depth: f64,
     /// Whether means and deviations follow the stream.
     pub(super) streaming: bool,
@@ -26,14 +25,6 @@ pub struct Tree {
     pub(super) progress: Mistakes,
 }
 
-/// A router's step has fallen to 1/sqrt(2) after so many trainings, and so many
-/// more per effective dimension of the example: rare features are still to be
-/// learned when frequent ones have long settled. Found on held-out parts of the
-/// training data; a factor of 2 either way changes little.
-const ALWAYS: f32 = 4.0;
-/// See [`ALWAYS`].
-const PER_DIMENSION: f32 = 0.03;
-
 impl Tree {
     /// A tree for `n_classes` that has seen nothing.
     pub fn new(params: &Params, preparation: Preparation, n_classes: usize) -> Self {
@@ -41,9 +32,8 @@ impl Tree {
             budget: params.budget(n_classes),
             regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             preparation,
-            rate: params.learning_rate as f32,
+            rate: Rate::new(params.learning_rate, params.decay),
             soft_depth: params.soft_depth(n_classes),
-            decay: params.decay as f32,
             streaming: false,
             arena: Arena::new(),
             progress: Mistakes::default(),
@@ -83,8 +73,7 @@ impl Tree {
             let place = node.labels.place_of(label);
             let lean = node.labels.at_mut(place).mean();
             let target = if node.mean() > lean { -1.0 } else { 1.0 };
-            let age = node.count as f32 / (ALWAYS + PER_DIMENSION * example.dimension());
-            let step = importance * self.rate / (1.0 + self.decay * age).sqrt();
+            let step = self.rate.step(importance, node.count, example);
             let (regressor, left, right) = (node.regressor, node.left, node.right);
             let arena = &self.arena;
             arena.prefetch(left);

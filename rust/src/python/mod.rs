@@ -6,6 +6,7 @@
 
 mod arrays;
 mod errors;
+mod label_tree;
 mod lomtree;
 mod model_io;
 mod oaa;
@@ -28,6 +29,8 @@ use arrays::{LabelsArg, RowsArg, WeightsArg};
 mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
+    #[pymodule_export]
+    use super::label_tree::PyLabelTree;
     #[pymodule_export]
     use super::lomtree::LomTree;
     #[pymodule_export]

@@ -2,58 +2,47 @@
 
 use super::bound::{entropy_after, recall_bound};
 use super::counts::Counts;
+use crate::simd::prefetch;
 use crate::tree::NodeId;
 
-/// A node. Unseen children of an internal node exist, but hold nothing.
-#[derive(Debug, Clone)]
+/// A node, in two cache lines; the first is what deciding between children
+/// reads of each. Unseen children of an internal node exist, but hold nothing.
+#[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub struct Node {
-    /// The first of its children, which lie side by side; none before the
-    /// node was passed for the first time.
-    pub first_child: NodeId,
+    /// The first of its children, which lie side by side; 0, the root, before
+    /// the node was passed for the first time.
+    first_child: u32,
     /// The first of its routers, which lie side by side.
     pub first_router: u32,
-    /// The node above; none at the root.
-    pub parent: NodeId,
-    /// Steps from the root.
-    pub depth: u32,
-    /// Lower bound on the recall of its candidates.
-    pub bound: f32,
     /// Entropy of its labels, in nats.
     pub entropy: f64,
-    /// How often its routers learned, by importance.
-    pub trained: f64,
-    /// Arrivals whose label was a candidate of the node above at the time.
-    pub stay: f64,
     /// The labels that came by.
     pub counts: Counts,
+    /// Arrivals whose label was a candidate of the node above at the time.
+    pub stay: f64,
+    /// Lower bound on the recall of its candidates.
+    pub bound: f32,
+    /// How often its routers learned, by importance.
+    pub trained: f32,
 }
 
 impl Node {
-    pub(super) fn new(parent: NodeId, depth: u32) -> Self {
-        Self {
-            first_child: NodeId::NONE,
-            first_router: u32::MAX,
-            parent,
-            depth,
-            bound: 0.0,
-            entropy: 0.0,
-            trained: 0.0,
-            stay: 0.0,
-            counts: Counts::default(),
-        }
-    }
-
     /// Whether examples have passed it.
     #[inline]
     pub fn has_children(&self) -> bool {
-        self.first_child.is_some()
+        self.first_child != 0
+    }
+
+    /// As saved: 0 where there are none.
+    pub(super) fn first_child(&self) -> u32 {
+        self.first_child
     }
 
     /// Child number `side`.
     #[inline]
     pub fn child(&self, side: u32) -> NodeId {
-        NodeId(self.first_child.0 + side)
+        NodeId(self.first_child + side)
     }
 }
 
@@ -61,6 +50,8 @@ impl Node {
 #[derive(Debug, Clone)]
 pub struct Arena {
     pub(super) nodes: Vec<Node>,
+    /// The node above each; none at the root.
+    parents: Vec<NodeId>,
     /// Children of a node.
     arity: u32,
     /// Most candidates of a node.
@@ -76,7 +67,8 @@ impl Arena {
     /// A root that has seen nothing.
     pub fn new(arity: u32, max_candidates: usize, bern_hyper: f64, like_with_like: bool) -> Self {
         Self {
-            nodes: vec![Node::new(NodeId::NONE, 0)],
+            nodes: vec![Node::default()],
+            parents: vec![NodeId::NONE],
             arity,
             max_candidates,
             bern_hyper,
@@ -101,22 +93,24 @@ impl Arena {
 
     /// Gives `id` children that have seen nothing.
     pub fn grow(&mut self, id: NodeId, first_router: u32) {
-        let first = self.nodes.len() as u32;
-        let depth = self.node(id).depth + 1;
-        for _ in 0..self.arity {
-            self.nodes.push(Node::new(id, depth));
-        }
+        let first = self.nodes.len();
+        let with_children = first + self.arity as usize;
+        self.nodes.resize(with_children, Node::default());
+        self.parents.resize(with_children, id);
         let node = self.node_mut(id);
-        node.first_child = NodeId(first);
+        node.first_child = first as u32;
         node.first_router = first_router;
     }
 
     /// Takes `weight` of `label` into the histograms of `nodes`, each the parent
     /// of the next.
-    pub fn insert(&mut self, nodes: impl Iterator<Item = NodeId>, label: u32, weight: f64) {
+    pub fn insert(&mut self, nodes: &[NodeId], label: u32, weight: f64) {
+        for &id in nodes {
+            self.node(id).counts.prefetch_order();
+        }
         let (capacity, hyper) = (self.max_candidates, self.bern_hyper);
         let mut known_above = false;
-        for id in nodes {
+        for &id in nodes {
             let node = self.node_mut(id);
             let counts = &mut node.counts;
             node.entropy = entropy_after(node.entropy, counts.total(), counts.get(label), weight);
@@ -150,12 +144,22 @@ impl Arena {
         !(here < child.bound)
     }
 
+    /// Asks for the children of a node.
+    #[inline]
+    pub fn prefetch_children(&self, id: NodeId) {
+        let first = self.node(id).first_child as usize;
+        // A line each is enough to decide between them.
+        for child in &self.nodes[first..first + 2] {
+            prefetch(child);
+        }
+    }
+
     /// Replaces `path` by the nodes from the root to `id`.
     pub fn path_to(&self, mut id: NodeId, path: &mut Vec<NodeId>) {
         path.clear();
         while id.is_some() {
             path.push(id);
-            id = self.node(id).parent;
+            id = self.parents[id.at()];
         }
         path.reverse();
     }

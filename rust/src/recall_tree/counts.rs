@@ -16,16 +16,17 @@ struct Seen(f64);
 /// as it has more than the last. So the order outside is never needed. Equal
 /// counts stay in the order in which they were reached.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub struct Counts {
     seen: Table<Seen>,
+    /// Sum of all counts.
+    total: f64,
+    /// Sum of the candidates' counts.
+    mass: f64,
     /// The most frequent labels, best first.
     top: Vec<u32>,
     /// Their counts.
     top_counts: Vec<f64>,
-    /// Sum of those.
-    mass: f64,
-    /// Sum of all counts.
-    total: f64,
 }
 
 impl Counts {
@@ -114,11 +115,19 @@ impl Counts {
         self.seen.iter().map(|(label, seen)| (label, seen.0))
     }
 
-    /// Fetches what `label` will be looked for in, ahead of its use.
+    /// Asks for where the count of `label` will be looked for.
     #[inline]
     pub fn prefetch(&self, label: u32) {
         self.seen.prefetch(label);
-        self.top_counts.first().into_iter().for_each(prefetch);
+    }
+
+    /// Asks for where the order of the candidates will be looked at.
+    #[inline]
+    pub fn prefetch_order(&self) {
+        for places in [self.top_counts.len() / 4, self.top_counts.len() / 2] {
+            self.top_counts.get(places).into_iter().for_each(prefetch);
+        }
+        self.top_counts.last().into_iter().for_each(prefetch);
     }
 
     /// From labels with their counts and the candidates among them, as saved.

@@ -150,7 +150,7 @@ impl Online for Learner {
         &mut self,
         batch: &Batch<'_>,
         order: &[u32],
-        _clock: f64,
+        clock: f64,
         control: &Control,
     ) -> Result<()> {
         let labels = batch.one_label_each(super::NAME)?.as_slice();
@@ -170,6 +170,7 @@ impl Online for Learner {
                     &mut routed,
                 );
                 self.score(&routed, &mut work);
+                self.scorers.pass(clock);
                 self.share_span();
             }
             if let Some(loss) = self.progress.loss() {

@@ -201,7 +201,7 @@ impl Params {
 
     /// D for `n_classes`.
     pub fn depth(&self, n_classes: usize) -> u32 {
-        let levels = (n_classes as f64).log2() / f64::from(self.arity).log2();
+        let levels = SHARE_OF_LEVELS * (n_classes as f64).log2() / f64::from(self.arity).log2();
         self.max_depth.unwrap_or(levels.ceil() as u32)
     }
 
@@ -226,7 +226,7 @@ impl Params {
     pub fn scorer_rate(&self) -> f64 {
         let default = match (self.is_adaptive(), self.loss) {
             (true, _) => 0.5,
-            (_, ScorerLoss::Softmax | ScorerLoss::Logistic) => 5.0,
+            (_, ScorerLoss::Softmax | ScorerLoss::Logistic) => 7.0,
             _ => 1.0,
         };
         self.learning_rate.unwrap_or(default)
@@ -242,6 +242,10 @@ impl Params {
         }
     }
 }
+
+/// A full tree over the classes has log2 K levels. The last quarter of them tells
+/// apart few enough labels for the scorers, and costs time for nothing.
+const SHARE_OF_LEVELS: f64 = 0.75;
 
 /// Beyond any use: 2^60 nodes.
 const MOST_LEVELS: u32 = 60;

@@ -80,12 +80,17 @@ impl Tree {
         bundle.nest("routers", self.routers.to_bundle());
         let ids = |of: fn(&Node) -> u32| nodes.iter().map(of).collect::<Vec<u32>>();
         let sums = |of: fn(&Node) -> f64| nodes.iter().map(of).collect::<Vec<f64>>();
-        bundle.put("first_child", ids(|n| n.first_child.0));
+        bundle.put(
+            "first_child",
+            (0..nodes.len())
+                .map(|i| nodes[i].first_child())
+                .collect::<Vec<u32>>(),
+        );
         bundle.put("first_router", ids(|n| n.first_router));
         bundle.put("n_labels", ids(|n| n.counts.n_labels() as u32));
         bundle.put("n_candidates", ids(|n| n.counts.candidates().len() as u32));
         bundle.put("entropy", sums(|n| n.entropy));
-        bundle.put("trained", sums(|n| n.trained));
+        bundle.put("trained", sums(|n| f64::from(n.trained)));
         bundle.put("stay", sums(|n| n.stay));
         bundle.put("total", sums(|n| n.counts.total()));
         bundle.put("mass", sums(|n| n.counts.mass()));
@@ -298,43 +303,34 @@ impl Arena {
         n_routers: usize,
     ) -> Option<()> {
         let n = histograms.len();
-        let routers_each = self.arity() as usize - 1;
-        let mut nodes: Vec<Node> = Vec::with_capacity(n);
-        nodes.push(Node::new(NodeId::NONE, 0));
-        let mut links: Vec<(usize, u32, u32)> = Vec::new();
-        for (i, (first_child, first_router)) in children.enumerate() {
-            if first_child == NodeId::NONE.0 {
-                continue;
-            }
-            links.push((i, first_child, first_router));
-        }
-        // Children are made in the order in which their parents were passed.
-        links.sort_unstable_by_key(|&(_, first_child, _)| first_child);
-        for &(i, first_child, first_router) in &links {
-            if first_child as usize != nodes.len()
-                || i >= nodes.len()
-                || first_router as usize + routers_each > n_routers
+        let each = self.arity() as usize;
+        let parents = (0..).zip(children).filter(|&(_, (first, _))| first != 0);
+        let mut parents: Vec<(u32, (u32, u32))> = parents.collect();
+        // Children were made in the order in which their parents were passed.
+        parents.sort_unstable_by_key(|&(_, (first, _))| first);
+        for (id, (first_child, first_router)) in parents {
+            let next = self.nodes.len();
+            if first_child as usize != next
+                || id as usize >= next
+                || next + each > n
+                || first_router as usize + each - 1 > n_routers
             {
                 return None;
             }
-            let depth = nodes[i].depth + 1;
-            nodes[i].first_child = NodeId(first_child);
-            nodes[i].first_router = first_router;
-            for _ in 0..self.arity() {
-                nodes.push(Node::new(NodeId(i as u32), depth));
-            }
+            self.grow(NodeId(id), first_router);
         }
-        if nodes.len() != n {
+        if self.nodes.len() != n {
             return None;
         }
-        for (node, (counts, entropy, trained, stay)) in nodes.iter_mut().zip(histograms) {
-            node.bound = self.bound_of(&counts);
+        let bounds: Vec<f32> = histograms.iter().map(|h| self.bound_of(&h.0)).collect();
+        let nodes = self.nodes.iter_mut().zip(bounds);
+        for ((node, bound), (counts, entropy, trained, stay)) in nodes.zip(histograms) {
+            node.bound = bound;
             node.counts = counts;
             node.entropy = entropy;
-            node.trained = trained;
+            node.trained = trained as f32;
             node.stay = stay;
         }
-        self.nodes = nodes;
         Some(())
     }
 }

@@ -48,13 +48,13 @@ impl Tree {
             candidate_starts: vec![0],
             ..Report::default()
         };
-        let mut order = vec![(super::Arena::ROOT, -1)];
+        let mut order = vec![(super::Arena::ROOT, -1, 0)];
         let mut at = 0;
-        while let Some(&(id, parent)) = order.get(at) {
+        while let Some(&(id, parent, depth)) = order.get(at) {
             let node = arena.node(id);
             let counts = &node.counts;
             report.parent.push(parent);
-            report.depth.push(node.depth);
+            report.depth.push(depth);
             report.n_examples.push(counts.total());
             report.n_labels.push(counts.n_labels() as u32);
             let top = counts.candidates().first();
@@ -67,8 +67,10 @@ impl Tree {
             };
             report.recall.push(recall);
             report.recall_bound.push(node.bound);
-            report.held.push(parent >= 0 && self.is_end(node.parent, id));
-            report.n_trained.push(node.trained);
+            let above = usize::try_from(parent).ok();
+            let held = above.is_some_and(|above| self.is_end(order[above].0, id));
+            report.held.push(held);
+            report.n_trained.push(f64::from(node.trained));
             report.candidates.extend(counts.candidates());
             report.candidate_counts.extend(counts.candidate_counts());
             report.candidate_starts.push(report.candidates.len() as i64);
@@ -78,7 +80,7 @@ impl Tree {
                     .children
                     .push(if seen { order.len() as i32 } else { -1 });
                 if seen {
-                    order.push((node.child(side), at as i32));
+                    order.push((node.child(side), at as i32, depth + 1));
                 }
             }
             at += 1;

@@ -8,25 +8,20 @@ use rand_pcg::Pcg64Mcg;
 
 use super::bound::growth;
 use super::{Arena, Params, RouterImportance};
-use crate::tree::{NodeId, PathExample, Regressors};
-
-/// A router's step has fallen to 1/sqrt(2) after so many trainings, and so many
-/// more per effective dimension of the example; as for `LOMtree`.
-const ALWAYS: f32 = 4.0;
-/// See [`ALWAYS`].
-const PER_DIMENSION: f32 = 0.03;
+use crate::tree::{NodeId, PathExample, Rate, Regressors};
 
 /// Nodes and routers.
 #[derive(Debug, Clone)]
 pub struct Tree {
     pub(super) arena: Arena,
     pub(super) routers: Regressors,
-    rate: f32,
-    decay: f32,
+    rate: Rate,
     max_depth: u32,
     importance: RouterImportance,
     randomized: bool,
     seed: u64,
+    /// The nodes at hand.
+    nodes: Vec<NodeId>,
     /// What each child would cost, for the node and example at hand.
     prices: Vec<f64>,
     /// Whether histograms are those of the ways before the routers learned.
@@ -92,12 +87,12 @@ impl Tree {
                 params.honest,
             ),
             routers: Regressors::new(params.optimizer, params.router_loss(), width),
-            rate: params.router_rate() as f32,
-            decay: params.decay() as f32,
+            rate: Rate::new(params.router_rate(), params.decay()),
             max_depth: params.depth(n_classes),
             importance: params.router_importance,
             randomized: params.randomized_routing,
             seed: params.schedule.seed,
+            nodes: Vec::new(),
             prices: vec![0.0; arity as usize],
             honest: params.honest,
             backs_off: params.back_off,
@@ -120,7 +115,9 @@ impl Tree {
         self.gather(&visit.old.path, &mut marks, &mut visit.answer);
         let kept = if self.honest { &visit.old } else { &visit.new };
         // Beyond the end, too: this is how children earn their statistics.
-        let nodes = kept.path.iter().chain(&kept.beyond).copied();
+        let nodes = &mut self.nodes;
+        nodes.clear();
+        nodes.extend(kept.path.iter().chain(&kept.beyond));
         self.arena.insert(nodes, label, f64::from(importance));
         visit.change = if kept.end() != visit.old.end() {
             self.gather(&kept.path, &mut marks, &mut visit.candidates);
@@ -150,7 +147,7 @@ impl Tree {
         new.beyond = None;
         let mut diverged = false;
         let mut at = Arena::ROOT;
-        while self.arena.node(at).depth < self.max_depth {
+        for _ in 0..self.max_depth {
             let (before, after) = self.train(at, example, label, importance, random.as_mut());
             let node = self.arena.node(at);
             let (before, after) = (node.child(before), node.child(after));
@@ -197,9 +194,8 @@ impl Tree {
         }
         self.price(at, label, f64::from(importance));
         let node = self.arena.node_mut(at);
-        let age = node.trained as f32 / (ALWAYS + PER_DIMENSION * example.dimension());
-        let rate = self.rate / (1.0 + self.decay * age).sqrt();
-        node.trained += f64::from(importance);
+        let rate = self.rate.step(1.0, f64::from(node.trained), example);
+        node.trained += importance;
         let mut choice = Choice::of(node.first_router, self.arena.arity());
         let mut before = None;
         while let Some((left, right)) = choice.halves() {
@@ -210,9 +206,11 @@ impl Tree {
                 RouterImportance::None => importance,
                 RouterImportance::Entropy => (l - r).abs() as f32,
             };
+            let (arena, decided) = (&self.arena, choice);
+            let ahead = |after: f32| arena.comes_next(at, decided.side(is_right(after)));
             let scores = self
                 .routers
-                .learn(choice.router, example, y, h * rate, h, |_| None);
+                .learn(choice.router, example, y, h * rate, h, ahead);
             let goes_right = match random.as_deref_mut() {
                 // P(right) = 1/2 + score, cut to [0, 1].
                 Some(random) => random.random_range(-0.5..0.5) < scores.after,
@@ -231,6 +229,9 @@ impl Tree {
     /// By how much the label would raise the entropy of each child.
     fn price(&mut self, at: NodeId, label: u32, weight: f64) {
         let node = self.arena.node(at);
+        for side in 0..self.arena.arity() {
+            self.arena.node(node.child(side)).counts.prefetch(label);
+        }
         for (side, price) in (0..).zip(&mut self.prices) {
             let child = self.arena.node(node.child(side));
             let counts = &child.counts;
@@ -366,6 +367,23 @@ impl Choice {
                 router: self.router + 1,
             }
         }
+    }
+}
+
+impl Arena {
+    /// The router that an example meets after `half` was chosen at `at`; what it
+    /// will have to look at there is on its way.
+    #[inline]
+    fn comes_next(&self, at: NodeId, half: Choice) -> Option<u32> {
+        if half.to - half.from > 1 {
+            return Some(half.router);
+        }
+        let id = self.node(at).child(half.from);
+        let child = self.node(id);
+        child.has_children().then(|| {
+            self.prefetch_children(id);
+            child.first_router
+        })
     }
 }
 

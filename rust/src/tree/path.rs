@@ -281,6 +281,15 @@ impl Regressors {
         self.len() == 0
     }
 
+    /// Takes the memory for `n` more regressors at once.
+    pub fn reserve(&mut self, n: usize) {
+        match &mut self.kind {
+            Kind::Pn(_, rows) | Kind::Sgd(rows) => rows.reserve_exact(n),
+            Kind::Adagrad(rows) => rows.reserve_exact(n),
+            Kind::Nag(_, rows) => rows.reserve_exact(n),
+        }
+    }
+
     /// Adds a regressor of zero weights and returns its number.
     pub fn push(&mut self) -> u32 {
         let number = self.len() as u32;

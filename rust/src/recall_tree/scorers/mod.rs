@@ -90,6 +90,13 @@ impl Scorers {
         }
     }
 
+    /// Another share of a pass is done.
+    pub fn pass(&mut self, share: f64) {
+        if let Self::Plain(scorers) = self {
+            scorers.passes += share;
+        }
+    }
+
     /// What the authors' program clamps predictions to, for routers and scorers
     /// alike.
     pub fn span(&self) -> Option<Span> {

@@ -21,6 +21,8 @@ pub struct Plain {
     decay: f32,
     /// Padded number of columns.
     pub(in crate::recall_tree) width: usize,
+    /// Passes of `fit` done.
+    pub(in crate::recall_tree) passes: f64,
     /// How often each label was learned, by importance.
     pub(in crate::recall_tree) trained: Vec<f32>,
     pub(in crate::recall_tree) store: Store,
@@ -46,6 +48,7 @@ impl Plain {
             rate: params.scorer_rate() as f32,
             decay: params.decay() as f32,
             width,
+            passes: 0.0,
             trained: vec![0.0; n_classes],
             store: if filled * PathExample::DENSE_SHARE >= width {
                 Store::ByClass(vec![Weights::default(); n_classes])
@@ -83,9 +86,6 @@ impl Plain {
 
     /// How far each candidate is to go: from `work.scores` to `work.steps`.
     pub fn decide(&self, at: &AtNode<'_>, label: u32, importance: f32, work: &mut Work) {
-        let age = self.trained[label as usize] / (ALWAYS + PER_DIMENSION * at.example.dimension());
-        let a = importance * self.rate / (1.0 + self.decay * age).sqrt();
-        let ppu = at.example.ppu() * (1.0 + self.of_path.share(at.path));
         let Work {
             scores,
             steps: far,
@@ -99,11 +99,17 @@ impl Plain {
                 loss: self.loss,
                 margin: self.margin,
                 which,
-                a,
-                ppu,
+                importance,
+                ppu: at.example.ppu() * (1.0 + self.of_path.share(at.path)),
                 clock: at.clock,
             };
-            steps(&task, scores, far, flow);
+            let slow = self.decay / (ALWAYS + PER_DIMENSION * at.example.dimension());
+            let fastest = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
+            let rate = |place: usize| {
+                let n = self.trained[at.candidates[place] as usize];
+                fastest / (1.0 + slow * n).sqrt()
+            };
+            steps(&task, scores, rate, far, flow);
         }
     }
 

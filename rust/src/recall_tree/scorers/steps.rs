@@ -3,29 +3,25 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::linear::softmax::{flow, softmax};
+use crate::linear::softmax::softmax;
 use crate::linear::Loss;
 use crate::recall_tree::ScorerLoss;
 use crate::simd::LANES;
 
-/// Steps of the softmax's gradient flow are taken in parts no longer than this,
-/// so that an example of large importance does not overshoot.
-const LONGEST: f32 = 1.0;
+/// Gradients smaller than this are taken for this now and then, else for none: on
+/// average the same. To write down the little that most candidates learn would
+/// cost more than all else; so one in ten or fewer is written to.
+const SMALLEST: f32 = 0.05;
 
-/// More parts than this change nothing: the flow has come to rest.
+/// An example of larger importance is learned in so many parts at most, so that it
+/// does not overshoot.
 const MOST_PARTS: f32 = 32.0;
 
-/// Candidates whose chance is below this learn that they are wrong but now and
-/// then, and then as much as one of this chance: on average the same. To write
-/// down the little that most of them learn costs more than all else.
-const SMALL_CHANCE: f32 = 0.03;
-
-/// What the softmax's flow works in: whole registers.
+/// What the softmax works in: whole registers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flow {
     scores: Vec<f32>,
     chances: Vec<f32>,
-    steps: Vec<f32>,
 }
 
 /// What an example asks of the candidates.
@@ -36,75 +32,83 @@ pub(super) struct Task {
     pub margin: f32,
     /// The right candidate.
     pub which: usize,
-    /// Learning rate times importance.
-    pub a: f32,
+    /// How much the example counts.
+    pub importance: f32,
     /// By how much a score moves per unit of step.
     pub ppu: f32,
     /// Number of the example, from which chance is drawn.
     pub clock: u64,
 }
 
-/// One step per candidate, from their scores.
-pub(super) fn steps(task: &Task, scores: &[f32], steps: &mut [f32], work: &mut Flow) {
-    let Task { which, a, ppu, .. } = *task;
+/// One step per candidate, from their scores; `rate` is each one's learning rate.
+pub(super) fn steps(
+    task: &Task,
+    scores: &[f32],
+    rate: impl Fn(usize) -> f32,
+    steps: &mut [f32],
+    work: &mut Flow,
+) {
     match task.loss {
-        ScorerLoss::Softmax => cross_entropy(task, scores, steps, work),
-        ScorerLoss::Margin => margin(task, scores, steps),
+        ScorerLoss::Softmax => cross_entropy(task, scores, rate, steps, work),
+        ScorerLoss::Margin => margin(task, scores, rate, steps),
         single => {
             let loss = single.single().unwrap_or(Loss::Hinge);
             for (place, (step, &score)) in steps.iter_mut().zip(scores).enumerate() {
-                let y = if place == which { 1.0 } else { -1.0 };
-                *step = loss.step(y, score, a, ppu);
+                let y = if place == task.which { 1.0 } else { -1.0 };
+                *step = loss.step(y, score, task.importance * rate(place), task.ppu);
             }
         }
     }
 }
 
-fn cross_entropy(task: &Task, scores: &[f32], steps: &mut [f32], work: &mut Flow) {
-    let Task { which, a, ppu, .. } = *task;
-    let ppu = ppu.max(f32::MIN_POSITIVE);
-    let time = a * ppu;
-    let parts = (time / LONGEST).ceil().clamp(1.0, MOST_PARTS);
-    let part = (time / parts).min(LONGEST);
-    let n = scores.len();
+fn cross_entropy(
+    task: &Task,
+    scores: &[f32],
+    rate: impl Fn(usize) -> f32,
+    steps: &mut [f32],
+    work: &mut Flow,
+) {
+    let parts = task.importance.ceil().clamp(1.0, MOST_PARTS);
+    let part = task.importance / parts;
+    let mut random = Pcg64Mcg::seed_from_u64(task.clock);
     let Flow {
         scores: moving,
         chances,
-        steps: moved,
     } = work;
     moving.clear();
     moving.extend_from_slice(scores);
-    // Whole registers; what fills them up has no chance.
-    moving.resize(n.next_multiple_of(LANES), f32::NEG_INFINITY);
+    // What fills up the last register has no chance.
+    moving.resize(scores.len().next_multiple_of(LANES), f32::NEG_INFINITY);
     chances.resize(moving.len(), 0.0);
-    moved.clear();
-    moved.resize(moving.len(), 0.0);
-    moving[which] -= task.margin;
-    let mut random = Pcg64Mcg::seed_from_u64(task.clock);
-    for number in 0..parts as usize {
+    moving[task.which] -= task.margin;
+    for _ in 0..parts as usize {
         softmax(moving, chances);
-        if number == 0 {
-            for (step, &chance) in steps.iter_mut().zip(&*chances) {
-                *step = if chance >= SMALL_CHANCE {
-                    1.0
-                } else if random.random_range(0.0..SMALL_CHANCE) < chance {
-                    SMALL_CHANCE / chance
-                } else {
-                    0.0
-                };
+        chances[task.which] -= 1.0;
+        for (place, step) in steps.iter_mut().enumerate() {
+            let slope = rounded(chances[place], &mut random);
+            if slope != 0.0 {
+                let far = -slope * part * rate(place);
+                *step += far;
+                moving[place] += far * task.ppu;
             }
-            steps[which] = 1.0;
         }
-        chances[which] -= 1.0;
-        flow(part, chances, moving, moved);
-    }
-    for (step, moved) in steps.iter_mut().zip(moved) {
-        *step *= *moved / ppu;
     }
 }
 
-fn margin(task: &Task, scores: &[f32], steps: &mut [f32]) {
-    let Task { which, a, ppu, .. } = *task;
+/// At random, with `slope` as its mean, if it is small.
+#[inline]
+fn rounded(slope: f32, random: &mut Pcg64Mcg) -> f32 {
+    if slope.abs() >= SMALLEST {
+        slope
+    } else if random.random_range(0.0..SMALLEST) < slope.abs() {
+        SMALLEST.copysign(slope)
+    } else {
+        0.0
+    }
+}
+
+fn margin(task: &Task, scores: &[f32], rate: impl Fn(usize) -> f32, steps: &mut [f32]) {
+    let which = task.which;
     let mut rival = None;
     for (place, &score) in scores.iter().enumerate() {
         if place != which && rival.is_none_or(|(_, best)| score > best) {
@@ -114,7 +118,8 @@ fn margin(task: &Task, scores: &[f32], steps: &mut [f32]) {
     if let Some((rival, best)) = rival {
         // The hinge loss asks for a gap of 1; both move, so it closes twice as fast.
         let ahead = scores[which] - best + 1.0 - task.margin;
-        let step = Loss::Hinge.step(1.0, ahead, a, 2.0 * ppu);
+        let a = task.importance * rate(which);
+        let step = Loss::Hinge.step(1.0, ahead, a, 2.0 * task.ppu);
         steps[which] = step;
         steps[rival] = -step;
     }

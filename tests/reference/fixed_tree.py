@@ -1,0 +1,83 @@
+"""Slow reference of the filter tree and the random tree.
+
+Source: Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009
+(the filter tree; the random tree trains every node on the way, too, but plays no
+matches). Written to be obvious: a tree of tuples, labels looked up in sets,
+every way walked from the root by name. One predictor of :mod:`vw_linear` per
+internal node, so that with the optimizer "nag" all scores are equal bit for bit.
+
+What the paper leaves open is done as the package does it:
+
+* a node over n labels in order has the first ceil(n/2) of them on its left;
+* the left side is learned as -1; a score below 0 goes left, 0 and above right;
+* whether a label has won a match is judged by the score after the update;
+* the step of a predictor falls with its trainings only if ``decay`` is above 0, which
+  "nag" is not compared with.
+"""
+
+import math
+
+import numpy as np
+
+from .vw_linear import VWLinear
+
+
+class FixedTree:
+    """``order``: the labels from left to right; ``policy``: "filter" or "random"."""
+
+    def __init__(self, order, n_features, policy, loss="quantile", eta=0.5):
+        self.policy = policy
+        self.nodes = []  # labels of each internal node: (left, right)
+        self.root = self.build(list(order))
+        n_nodes = max(len(self.nodes), 1)
+        self.base = VWLinear(n_nodes, n_features, loss, eta)
+        self.trained, self.won = np.zeros(n_nodes), np.zeros(n_nodes)
+
+    def build(self, labels):
+        """A leaf is its label, an internal node (number, labels, left, right)."""
+        if len(labels) == 1:
+            return labels[0]
+        number = len(self.nodes)
+        middle = math.ceil(len(labels) / 2)
+        self.nodes.append((labels[:middle], labels[middle:]))
+        return number, labels, self.build(labels[:middle]), self.build(labels[middle:])
+
+    def score(self, number, idx, x):
+        return self.base.clamp(self.base.score([number], idx, x)[0])
+
+    def predict(self, idx, x):
+        node = self.root
+        while isinstance(node, tuple):
+            number, _, left, right = node
+            node = left if self.score(number, idx, x) < 0 else right
+        return node
+
+    def path(self, label):
+        """Numbers of the internal nodes above a label's leaf, from the leaf up."""
+        above = [n for n, (left, right) in enumerate(self.nodes) if label in {*left, *right}]
+        return sorted(above, key=lambda n: len(self.nodes[n][0]) + len(self.nodes[n][1]))
+
+    def learn(self, idx, x, label, h=1.0):
+        """Plays the label's matches; returns the answer before."""
+        answer = self.predict(idx, x)
+        for number in self.path(label):
+            is_left = label in self.nodes[number][0]
+            self.base.learn(number, idx, x, -1.0 if is_left else 1.0, h)
+            self.trained[number] += h
+            won = (self.score(number, idx, x) < 0) == is_left
+            if won:
+                self.won[number] += h
+            elif self.policy == "filter":
+                break
+        return answer
+
+    def log_probabilities(self, idx, x):
+        """label -> the sum over its way of the logistic model's log-probabilities."""
+        result = {}
+        for label in self.nodes[0][0] + self.nodes[0][1] if self.nodes else [self.root]:
+            total = 0.0
+            for number in self.path(label):
+                score = float(self.score(number, idx, x))
+                total -= np.logaddexp(0.0, score if label in self.nodes[number][0] else -score)
+            result[label] = total
+        return result

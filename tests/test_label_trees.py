@@ -1,0 +1,195 @@
+"""Filter tree and random tree: against the slow reference, and what each promises."""
+
+import json
+import math
+
+import estimators
+import numpy as np
+import pytest
+from reference.fixed_tree import FixedTree
+from xmtree import FilterTreeClassifier, RandomTreeClassifier, _core
+
+BOTH = {"filter": FilterTreeClassifier, "random": RandomTreeClassifier}
+N_FEATURES = 12
+X, Y = estimators.sparse()
+
+
+def stream(seed, n, n_classes):
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(n_classes, N_FEATURES))
+    labels = random.integers(0, n_classes, n)
+    rows = centres[labels] + random.normal(size=(n, N_FEATURES)) * 0.8
+    rows[random.random(rows.shape) < 0.3] = 0
+    return rows.astype(np.float32), labels.astype(np.uint32)
+
+
+def new_tree(policy, loss, n_classes):
+    params = {
+        **{"policy": policy, "loss": loss, "optimizer": "nag", "scaling": "none"},
+        **{"n_bits": None, "learning_rate": 0.5, "decay": 0.0, "label_order": "given"},
+        **{"n_passes": 1, "seed": 0, "early_stopping": False},
+        **{"validation_fraction": 0.1, "patience": 1},
+    }
+    return _core.LabelTree(json.dumps(params), n_classes)
+
+
+@pytest.mark.parametrize("loss", ["quantile", "hinge"])
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 7, 16, 21])
+@pytest.mark.parametrize("policy", BOTH)
+def test_every_answer_and_match_agrees(policy, n_classes, loss):
+    rows, labels = stream(n_classes, 500, n_classes)
+    weights = np.tile(np.float32([1, 1, 2, 0.5, 0]), 100)
+    fast = new_tree(policy, loss, n_classes)
+    slow = FixedTree(range(n_classes), N_FEATURES, policy, loss)
+    for i in range(len(labels)):
+        columns = np.flatnonzero(rows[i])
+        if i:
+            expected = slow.predict(columns, rows[i, columns])
+            assert fast.predict(rows[i : i + 1])[0] == expected, i
+        fast.partial_fit(rows[i : i + 1], labels[i : i + 1], weights[i : i + 1])
+        if weights[i]:
+            slow.learn(columns, rows[i, columns], int(labels[i]), float(weights[i]))
+    (tree,) = fast.trees()
+    routers = tree["children"][:, 0] >= 0
+    below = [{*left, *right} for left, right in slow.nodes]
+    for node in np.flatnonzero(routers):
+        at = below.index(labels_below(tree, node))
+        assert tree["n_trained"][node] == slow.trained[at]
+        assert tree["n_won"][node] == slow.won[at]
+    best, scores = fast.predict_topk(rows[:50], n_classes)
+    for i in range(50):
+        columns = np.flatnonzero(rows[i])
+        expected = slow.log_probabilities(columns, rows[i, columns])
+        assert best[i, 0] == slow.predict(columns, rows[i, columns])
+        own = [expected[label] for label in best[i].tolist()]
+        np.testing.assert_allclose(scores[i, 1:], own[1:], rtol=1e-5, atol=1e-6)
+        assert sorted(best[i].tolist()) == list(range(n_classes))
+        assert own[1:] == pytest.approx(sorted(own[1:], reverse=True), abs=1e-5)
+        assert scores[i, 0] == pytest.approx(max(own), abs=1e-5)
+
+
+def labels_below(tree, node):
+    if tree["label"][node] >= 0:
+        return {int(tree["label"][node])}
+    return set().union(*(labels_below(tree, child) for child in tree["children"][node]))
+
+
+@pytest.mark.parametrize("policy", BOTH)
+def test_progressive_answers_are_those_before(policy):
+    rows, labels = stream(5, 300, 9)
+    whole = new_tree(policy, "hinge", 9)
+    slow = FixedTree(range(9), N_FEATURES, policy, "hinge")
+    columns = [np.flatnonzero(row) for row in rows]
+    answers = [
+        slow.learn(c, row[c], int(y)) for c, row, y in zip(columns, rows, labels, strict=True)
+    ]
+    whole.partial_fit(rows, labels)
+    assert whole.progressive_loss == np.mean(np.array(answers) != labels)
+
+
+@pytest.mark.parametrize("order", ["given", "random", "frequency"])
+@pytest.mark.parametrize("cls", BOTH.values())
+def test_every_label_has_one_leaf_in_a_balanced_tree(cls, order):
+    random = np.random.default_rng(0)
+    for n_classes in (2, 3, 5, 8, 13, 33):
+        y = np.concatenate([np.arange(n_classes), random.integers(0, n_classes, 40)])
+        rows = random.normal(size=(len(y), 3))
+        tree = cls(label_order=order, random_state=0).fit(rows, y).tree_
+        leaves = tree.label[tree.label >= 0]
+        assert sorted(leaves) == list(range(n_classes))
+        assert tree.depth.max() == math.ceil(math.log2(n_classes))
+        assert tree.depth[tree.label >= 0].min() >= math.floor(math.log2(n_classes))
+        inner = np.flatnonzero(tree.label < 0)
+        assert np.all(tree.parent[tree.children[inner]] == inner[:, None])
+        np.testing.assert_array_equal(tree.n_examples[tree.label >= 0], 5 * np.bincount(y)[leaves])
+        np.testing.assert_array_equal(
+            tree.n_examples[inner], tree.n_examples[tree.children[inner]].sum(axis=1)
+        )
+        shares = np.bincount(y) / len(y)
+        np.testing.assert_allclose(tree.label_entropy[0], -np.sum(shares * np.log(shares)))
+        assert not tree.n_trained.flags.writeable
+
+
+def from_left_to_right(tree, node=0):
+    if tree.label[node] >= 0:
+        return [int(tree.label[node])]
+    left, right = tree.children[node]
+    return from_left_to_right(tree, left) + from_left_to_right(tree, right)
+
+
+def test_the_order_of_the_labels():
+    y = np.concatenate([Y, np.full(50, 7), np.full(20, 3), [5]])
+    rows = np.random.default_rng(0).normal(size=(len(y), 4))
+
+    def order(label_order, seed=0, weights=None, **more):
+        model = RandomTreeClassifier(label_order=label_order, random_state=seed, **more)
+        model.fit(rows, y, sample_weight=weights)
+        return from_left_to_right(model.tree_)
+
+    assert order("given") == list(range(12))
+    assert order("frequency") == [7, 3, 5, 0, 1, 2, 4, 6, 8, 9, 10, 11]
+    assert order("frequency", weights=np.where(y == 9, 10.0, 1.0))[:3] == [9, 7, 3]
+    assert order("random") == order("random", n_passes=2)
+    assert order("random") != order("random", seed=1)
+    assert sorted(order("random")) == list(range(12))
+
+
+def test_the_order_of_a_stream_is_that_of_its_first_batch():
+    model = FilterTreeClassifier(label_order="frequency", random_state=0)
+    model.partial_fit(X[:20], np.repeat([4, 2, 2, 9], 5), classes=np.arange(12))
+    before = from_left_to_right(model.tree_)
+    assert before == [2, 4, 9, 0, 1, 3, 5, 6, 7, 8, 10, 11]
+    model.partial_fit(X, Y)
+    assert from_left_to_right(model.tree_) == before
+
+
+def test_a_filter_tree_trains_only_while_the_label_wins():
+    random = np.random.default_rng(1)
+    rows, y = random.normal(size=(2000, 4)), random.integers(0, 13, 2000)
+    settings = {"label_order": "given", "n_passes": 1, "random_state": 0}
+    filtered = FilterTreeClassifier(**settings).fit(rows, y).tree_
+    inner = np.flatnonzero(filtered.label < 0)
+    sent_on = np.where(filtered.label >= 0, filtered.n_examples, filtered.n_won)
+    np.testing.assert_array_equal(
+        filtered.n_trained[inner], sent_on[filtered.children[inner]].sum(axis=1)
+    )
+    assert filtered.n_trained[0] < 0.7 * 2000
+    every = RandomTreeClassifier(**settings).fit(rows, y).tree_
+    np.testing.assert_array_equal(every.n_trained[inner], every.n_examples[inner])
+
+
+def tree_of_a_million():
+    """Few examples, many labels: nearly all routers know nothing."""
+    model = RandomTreeClassifier(random_state=0)
+    return model.partial_fit(X, Y, classes=np.arange(1_000_000))
+
+
+def test_the_cost_of_the_best_labels_does_not_follow_the_number_of_classes():
+    model = tree_of_a_million()
+    labels, scores = model.predict_topk(X, 5)
+    np.testing.assert_array_equal(labels[:, 0], model.predict(X))
+    assert all(len(set(row)) == 5 for row in labels.tolist())
+    assert np.all(np.isfinite(scores))
+    assert np.all(np.diff(scores) <= 0)
+
+
+@pytest.mark.parametrize("name", ["filter-tree", "random-tree"])
+def test_the_first_of_the_best_is_the_prediction(name):
+    model = estimators.ALL[name](n_passes=1).fit(X[:100], Y[:100])
+    first, score = model.predict_topk(X, 1)
+    np.testing.assert_array_equal(first[:, 0], model.predict(X))
+    for k in (2, 3, 12):
+        labels, scores = model.predict_topk(X, k)
+        np.testing.assert_array_equal(labels[:, 0], first[:, 0])
+        np.testing.assert_array_equal(scores[:, 0], score[:, 0])
+        assert np.all(np.diff(scores) <= 0)
+        assert np.all(scores[:, 1] < scores[:, 0])
+    assert np.all(scores <= 0)
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(model, "decision_function")
+
+
+def test_more_classes_than_there_is_memory_for_are_refused():
+    tree = new_tree("filter", "hinge", 2**31 - 1)
+    with pytest.raises(ValueError, match="no memory for 2147483647 classes"):
+        tree.partial_fit(np.ones((1, 2), np.float32), np.zeros(1, np.uint32))
