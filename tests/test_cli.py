@@ -165,7 +165,7 @@ def test_inspect_a_recall_tree(files, capsys):
     assert nodes[1].endswith(" ...")
 
 
-@pytest.mark.parametrize("name", ["lomtree", "lomtree-3", *estimators.RECALL_TREES])
+@pytest.mark.parametrize("name", ["lomtree-3", *estimators.TREES])
 @pytest.mark.parametrize("depth", [0, 3, 20])
 def test_inspect_draws_the_tree(name, depth, files, capsys):
     estimators.ALL[name]().fit(X, Y).save(files / "model")

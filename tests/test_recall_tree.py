@@ -113,7 +113,7 @@ def test_the_tree_keeps_to_its_limits(options):
     n = len(tree.parent)
     assert model.max_candidates_ == options.get("max_candidates", N_CLASSES)
     arity = options.get("arity", 2)
-    levels = next(d for d in range(10) if arity**d >= N_CLASSES)
+    levels = int(np.ceil(0.75 * np.log(N_CLASSES) / np.log(arity)))
     assert model.max_depth_ == options.get("max_depth", levels)
     assert tree.depth.max() <= model.max_depth_
     assert tree.children.shape == (n, arity)

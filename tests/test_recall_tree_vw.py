@@ -27,9 +27,9 @@ def runs():
     return found
 
 
-def settings(text):
+def settings(text, n_classes):
     """Vowpal Wabbit's options as parameters."""
-    given = dict(RecallTreeClassifier.PAPER)
+    given = RecallTreeClassifier.PAPER | {"max_depth": int(np.ceil(np.log2(n_classes)))}
     for option in text.split("--")[2:]:
         name, _, value = option.strip().partition(" ")
         if name == "node_only":
@@ -60,7 +60,7 @@ def test_predictions_agree(path, run, text):
         train, test = (rows(file, part, meta["n_features"]) for part in ("train", "test"))
         labels = file["train_y"]
         weights = file["train_weight"] if weights is None else weights
-    model = RecallTreeClassifier(**settings(text))
+    model = RecallTreeClassifier(**settings(text, meta["n_classes"]))
     classes = np.arange(meta["n_classes"])
     for part in ("pass1", "pass2"):
         for i in range(len(labels)):

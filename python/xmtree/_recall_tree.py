@@ -49,8 +49,9 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         F as a multiple of ceil(log2(n_classes)); Vowpal Wabbit takes 4. What
         matters most, for accuracy and for time.
     max_depth : int, optional
-        D of [1]_, the depth of the tree at most. By default so many levels that
-        they could part the classes: ceil(log(n_classes) / log(arity)).
+        D of [1]_, the depth of the tree at most. By default three quarters of the
+        levels that would part all classes: ceil(0.75 log(n_classes) / log(arity)).
+        Vowpal Wabbit takes ceil(log2(n_classes)).
     bern_hyper : float, default=0.1
         Multiplier of the recall bound (Eq. 1 of [1]_): the larger, the more
         examples a node must have seen before it is trusted more than the one
@@ -79,7 +80,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         Hash features into 2^n_bits columns. From 1 to 31; by default features
         keep their own. Not with the scaling "standard".
     learning_rate : float, optional
-        Step size of the scorers. By default 0.5 with "nag" and "adagrad", 5 with
+        Step size of the scorers. By default 0.5 with "nag" and "adagrad", 7 with
         "softmax" and "logistic", which are never satisfied, else 1.
     router_rate : float, optional
         Step size of the routers. By default 0.5 with "nag" and "adagrad", else 1.
@@ -191,9 +192,10 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     The first prediction after learning lays the tree out anew, which takes time
     proportional to its size: in a stream, learn and predict in batches.
 
-    ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)`` predicts what the authors'
-    program, Vowpal Wabbit's ``--recall_tree``, predicts on the same stream
-    (``partial_fit`` keeps the order of the rows). It differs from the paper in that
+    ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)``, with a ``max_depth`` of
+    ceil(log2(n_classes)), predicts what the authors' program, Vowpal Wabbit's
+    ``--recall_tree``, predicts on the same stream (``partial_fit`` keeps the order of
+    the rows). It differs from the paper in that
     routers are not weighted by the difference of the entropies. The defaults
     here differ from both where the parameters above say so: one for all data, they
     were chosen by experiment.
