@@ -23,6 +23,19 @@ ALL = {
     "lomtree-swapping": lambda **more: xmtree.LOMTreeClassifier(
         **{"max_internal": 3, "split_threshold": 1.0, "random_state": 0, **more}
     ),
+    "recall-tree": lambda **more: xmtree.RecallTreeClassifier(**{"random_state": 0, **more}),
+    "recall-tree-beam": lambda **more: xmtree.RecallTreeClassifier(
+        **{"beam_size": 4, "max_candidates": 3, "random_state": 0, **more}
+    ),
+    "recall-tree-4-way": lambda **more: xmtree.RecallTreeClassifier(
+        **{"arity": 4, "loss": "margin", "beam_size": 1, "random_state": 0, **more}
+    ),
+    "recall-tree-nag": lambda **more: xmtree.RecallTreeClassifier(
+        **xmtree.RecallTreeClassifier.PAPER | {"n_passes": 5, "random_state": 0, **more}
+    ),
+    "recall-tree-paths": lambda **more: xmtree.RecallTreeClassifier(
+        **{"path_features": "crossed", "randomized_routing": True, "random_state": 0, **more}
+    ),
     "filter-tree": lambda **more: xmtree.FilterTreeClassifier(**{"random_state": 0, **more}),
     "random-tree": lambda **more: xmtree.RandomTreeClassifier(**{"random_state": 0, **more}),
     "filter-tree-nag": lambda **more: xmtree.FilterTreeClassifier(
@@ -31,7 +44,8 @@ ALL = {
 }
 ONLINE = list(ALL)
 MULTILABEL = ["oaa", "oaa-logistic-nag"]
-TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree"]
+RECALL_TREES = [name for name in ALL if name.startswith("recall-tree")]
+TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TREES]
 
 
 def dense(n=240, n_classes=6, seed=0):

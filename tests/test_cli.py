@@ -4,6 +4,7 @@ import json
 import lzma
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import estimators
 import numpy as np
@@ -42,7 +43,7 @@ def piped(*arguments, stdin=None):
     )
 
 
-@pytest.mark.parametrize("model", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("model", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 @pytest.mark.parametrize("data", ["one.txt", "one.txt.xz", "one.svm"])
 @pytest.mark.parametrize("passes", ["1", "4"])
 def test_fit_predict_evaluate(model, data, passes, files, capsys):
@@ -148,6 +149,54 @@ def test_inspect(files, capsys):
     assert run("inspect", path) == 0
 
 
+def test_inspect_a_recall_tree(files, capsys):
+    path = files / "model"
+    names = np.array([f"class {at}" for at in range(12)])
+    model = xmtree.RecallTreeClassifier(max_candidates=3, random_state=0).fit(X, names[Y])
+    model.save(path)
+    assert run("inspect", path, "--depth", 1) == 0
+    out = capsys.readouterr().out
+    assert f"progressive recall {model.progressive_recall_:.4f}" in out
+    assert "at most 3 per node" in out
+    nodes = [line for line in out.splitlines() if line.strip().startswith(("node ", "leaf "))]
+    assert len(nodes) == 3
+    for fact in ("label class ", "recall 0.", "recall_bound 0.", "candidates 3"):
+        assert fact in nodes[0]
+    assert nodes[1].endswith(" ...")
+
+
+@pytest.mark.parametrize("name", ["lomtree-3", *estimators.TREES])
+@pytest.mark.parametrize("depth", [0, 3, 20])
+def test_inspect_draws_the_tree(name, depth, files, capsys):
+    estimators.ALL[name]().fit(X, Y).save(files / "model")
+    drawn = {}
+    for suffix in ("svg", "html"):
+        out = files / f"tree.{suffix}"
+        assert run("inspect", files / "model", "--plot", out, "--depth", depth) == 0
+        drawn[suffix] = out.read_text(encoding="utf-8")
+    lines = capsys.readouterr().out.splitlines()
+    told = [line for line in lines if line.strip().startswith(("node ", "leaf "))]
+    root = ElementTree.fromstring(drawn["svg"])
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    circles = root.findall("{*}circle")
+    assert 2 * len(circles) == len(told)
+    first = circles[0].find("{*}title").text
+    assert first.startswith("node 0: n_examples")
+    assert first.removeprefix("node 0: ") in told[0]
+    assert "<style>" in drawn["svg"]
+    assert drawn["html"].startswith("<!doctype html>")
+    assert drawn["html"].count("<circle") == len(circles)
+
+
+def test_words_that_also_mean_nothing(files):
+    path = files / "model"
+    words = ["--set", "path_features=none", "--set", "scaling=none", "--set", "max_depth=none"]
+    assert run("fit", files / "one.txt", "--model", "recall-tree", *words, "-o", path) == 0
+    params = xmtree.load(path).get_params()
+    assert params["path_features"] == params["scaling"] == "none"
+    assert params["max_depth"] is None
+
+
 WRONG_USAGE = [
     ([], "COMMAND"),
     (["dance"], "dance"),
@@ -164,6 +213,9 @@ WRONG_USAGE = [
     (["fit", "-", "--format", "svmlight", "--model", "oaa", "-o", "m"], "--n-labels"),
     (["predict", "model", "one.txt", "-k", "0"], "-k"),
     (["demo", "--rows", "1"], "--rows"),
+    (["inspect", "model", "--plot", "tree.png"], ".svg or .html"),
+    (["inspect", "model", "--plot", "tree.svg"], "no tree"),
+    (["inspect", "model", "--depth", "-1"], "--depth"),
 ]
 
 FAILURES = [

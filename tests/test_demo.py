@@ -21,6 +21,7 @@ def test_the_demo_end_to_end(tmp_path, capsys):
         "onet-titles",
         "OAA, softmax",
         "LOMtree x 10",
+        "Recall Tree",
         "Filter tree",
         str(page),
     ):
@@ -46,6 +47,9 @@ BARS = [charts.Bar("a & <b>", 2.0, "2", 1), charts.Bar("none", 0.0, "0", 2)]
         charts.curves("t", [charts.Curve("c", [(64, 1.0), (128, 20.0)], 1)], "x", "y"),
         charts.curves("t", [charts.Curve("c", [(64, 1.0)], 1)] * 3, "x", "y"),
         charts.scatter("t", [charts.Point("p", 1.0, 0.0, 1)], "x", "y"),
+        charts.tree("t", [charts.Branch(-1, 1.0, "100", "a & <b>", True)]),
+        charts.tree("t", [charts.Branch(at // 4 - (at == 0), 0.1, "1", "x") for at in range(85)]),
+        charts.tree("t", [charts.Branch(at - 1, 0.1, "1", "x") for at in range(9)]),
         charts.scatter("t", [charts.Point("p", 1.0, 5.0, 1)] * 4, "x", "y"),
     ],
 )

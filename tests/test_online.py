@@ -82,7 +82,7 @@ def test_parameters_cannot_change_under_a_model():
     model.fit(X, Y).partial_fit(X, Y)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_early_stopping_takes_fewer_passes(name):
     settings = {"early_stopping": True, "n_passes": 50, "patience": 1}
     model = estimators.ALL[name](**settings).fit(X, Y)
@@ -90,7 +90,7 @@ def test_early_stopping_takes_fewer_passes(name):
     assert model.score(X, Y) > 0.8
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_early_stopping_goes_back_to_the_best_pass(name):
     random = np.random.default_rng(0)
     noisy = np.where(random.random(len(Y)) < 0.3, random.integers(0, 12, len(Y)), Y)
@@ -102,7 +102,7 @@ def test_early_stopping_goes_back_to_the_best_pass(name):
     estimators.same_predictions(model, there, X)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "random-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "recall-tree", "random-tree"])
 def test_progress_is_silent_without_a_terminal(name, capfd):
     estimators.ALL[name](verbose=1).fit(X, Y)
     assert capfd.readouterr() == ("", "")
@@ -116,7 +116,7 @@ estimators.ALL["{name}"](verbose=1, n_passes=300).fit(X, y)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals there")
-@pytest.mark.parametrize("name", ["oaa", "lomtree-3"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree"])
 def test_progress_on_a_terminal(name):
     import fcntl
     import os
@@ -141,6 +141,7 @@ def test_progress_on_a_terminal(name):
     assert "100%" in text
     assert "ex/s" in text
     assert "error 0." in text
+    assert (", recall " in text) == (name == "recall-tree")
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ def interrupting(monkeypatch):
 
     @contextmanager
     def progress(verbose, what):
-        def report(done, total, loss):
+        def report(done, total, loss, recall):
             if done > 0:
                 raise KeyboardInterrupt
 
@@ -161,7 +162,7 @@ def interrupting(monkeypatch):
     monkeypatch.setattr(_base, "progress", progress)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "random-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "lomtree-3", "recall-tree", "random-tree"])
 def test_an_interrupted_fit_leaves_a_model(name, interrupting, monkeypatch):
     model = estimators.ALL[name](n_passes=1_000_000)
     with pytest.raises(KeyboardInterrupt):
@@ -192,7 +193,9 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process there")
-@pytest.mark.parametrize("cls", ["OAAClassifier", "LOMTreeClassifier", "FilterTreeClassifier"])
+@pytest.mark.parametrize(
+    "cls", ["OAAClassifier", "LOMTreeClassifier", "RecallTreeClassifier", "FilterTreeClassifier"]
+)
 def test_ctrl_c_stops_within_a_second(cls):
     code = textwrap.dedent(INTERRUPTED).format(cls=cls)
     done = subprocess.run(

@@ -57,7 +57,7 @@ def test_a_round_trip(name, way, tmp_path):
     assert again.progressive_loss_ == model.progressive_loss_
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_a_round_trip_after_dense_rows(name, tmp_path):
     rows, labels = estimators.dense()
     model = estimators.ALL[name]().fit(rows, labels)
@@ -126,7 +126,7 @@ def test_feature_names_and_settings_are_kept(tmp_path):
     again.partial_fit(frame, Y)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_damaged_files_are_refused(name, tmp_path):
     path = tmp_path / "model"
     estimators.ALL[name]().fit(X, Y).save(path)

@@ -6,6 +6,7 @@ from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
+from xmtree._recall_tree import RecallTreeClassifier
 
 __all__ = [
     "FilterTreeClassifier",
@@ -13,6 +14,7 @@ __all__ = [
     "ModelFileError",
     "OAAClassifier",
     "RandomTreeClassifier",
+    "RecallTreeClassifier",
     "__version__",
     "datasets",
     "load",

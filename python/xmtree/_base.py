@@ -20,6 +20,7 @@ from xmtree._labels import Form, Target, decode, encode
 from xmtree._progress import Report, progress
 
 T = TypeVar("T")
+TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 #: Bytes of scores held at a time while label sets are predicted.
 _CHUNK_BYTES = 64 << 20
@@ -42,9 +43,7 @@ class Model(Protocol):
     ) -> None:
         """Learns from all rows."""
 
-    def predict_topk(
-        self, X: Any, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def predict_topk(self, X: Any, k: int, *, n_threads: int = 1) -> TopK:
         """The ``k`` best classes of each row and their scores."""
 
     def to_bytes(self) -> bytes:
@@ -188,7 +187,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         k = int(k)
         codes = np.full((X.shape[0], k), -1, np.int32)
         scores = np.full((X.shape[0], k), -np.inf, np.float32)
-        found, found_scores = self._call(self._model.predict_topk, X, min(k, len(self.classes_)))
+        found, found_scores = self._topk(X, min(k, len(self.classes_)))
         codes[:, : found.shape[1]] = found
         scores[:, : found.shape[1]] = found_scores
         return decode(codes, self.classes_), scores
@@ -295,7 +294,7 @@ class Learner(ClassifierMixin, BaseEstimator):
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         """The best class of each of the validated rows ``X``."""
-        best, _ = self._call(self._model.predict_topk, X, 1)
+        best, _ = self._topk(X, 1)
         first: NDArray[np.int32] = best[:, 0]
         return first
 
@@ -308,6 +307,11 @@ class Learner(ClassifierMixin, BaseEstimator):
         return _validation.canonical(
             X, lambda X: method(X, *arguments, n_threads=self._n_threads())
         )
+
+    def _topk(self, X: Any, k: int) -> TopK:
+        """Class numbers and scores for the validated rows ``X``."""
+        found: TopK = self._call(self._model.predict_topk, X, k)
+        return found
 
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)

@@ -54,7 +54,7 @@ class XmcStream:
     def __new__(cls, path: _Path, batch_size: int, multilabel: bool) -> XmcStream: ...
     def next(self) -> _Table | None: ...
 
-_Progress = Callable[[int, int, float | None], object]
+_Progress = Callable[[int, int, float | None, float | None], object]
 _TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 @final
@@ -171,6 +171,54 @@ class Oaa:
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> Oaa: ...
+
+@final
+class RecallTree:
+    def __new__(cls, params_json: str, n_classes: int) -> Self: ...
+    def fit(
+        self,
+        X: Any,
+        y: NDArray[np.uint32],
+        sample_weight: NDArray[np.float32] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def partial_fit(
+        self,
+        X: Any,
+        y: NDArray[np.uint32],
+        sample_weight: NDArray[np.float32] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def predict_topk(
+        self,
+        X: Any,
+        k: int,
+        beam_size: int | None = None,
+        path_weight: float | None = None,
+        n_threads: int = 1,
+    ) -> _TopK: ...
+    def trees(self) -> list[dict[str, Any]]: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def max_candidates(self) -> int: ...
+    @property
+    def max_depth(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def progressive_loss(self) -> float | None: ...
+    @property
+    def progressive_recall(self) -> float | None: ...
+    @property
+    def n_examples_seen(self) -> int: ...
+    @property
+    def params_json(self) -> str: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> RecallTree: ...
 
 def save_estimator(
     path: str | os.PathLike[str],

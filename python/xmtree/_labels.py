@@ -97,6 +97,21 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
+def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of each label of ``y`` in the sorted ``classes``, -1 where it is new."""
+    target = encode(y)
+    if target.multilabel:
+        raise ValueError("y must hold one label per row, not label sets")
+    found = target.classes
+    places = np.full(len(found), -1, np.int64)
+    if _is_text(found) == _is_text(classes):
+        at = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
+        known = classes[at] == found
+        places[known] = at[known]
+    of_rows: NDArray[np.int64] = places[target.codes]
+    return of_rows
+
+
 def _as_array(values: Any, name: str) -> NDArray[Any]:
     """``values`` as an array without NaN or infinity."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUSM":

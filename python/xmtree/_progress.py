@@ -7,13 +7,15 @@ from contextlib import contextmanager
 
 from tqdm.auto import tqdm
 
-#: Called with (units done, units in all or 0, progressive error or None).
-Report = Callable[[int, int, float | None], None]
+#: Called with (units done, units in all or 0, progressive error or None,
+#: progressive recall of the candidates or None).
+Report = Callable[[int, int, float | None, float | None], None]
 
 
 @contextmanager
 def progress(verbose: int, what: str) -> Iterator[Report | None]:
-    """A bar on stderr with the rate and the progressive error.
+    """A bar on stderr with the rate, the progressive error and, of a learner
+    that looks for candidates first, their recall.
 
     Yields None, so that nothing is called, if ``verbose`` is 0 or stderr is
     no terminal.
@@ -23,10 +25,14 @@ def progress(verbose: int, what: str) -> Iterator[Report | None]:
         return
     with tqdm(desc=what, unit=" ex", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
 
-        def report(done: int, total: int, loss: float | None) -> None:
+        def report(done: int, total: int, loss: float | None, recall: float | None) -> None:
             bar.total = total or None
+            facts = []
             if loss is not None:
-                bar.set_postfix_str(f"error {loss:.4f}", refresh=False)
+                facts.append(f"error {loss:.4f}")
+            if recall is not None:
+                facts.append(f"recall {100 * recall:.1f} %")
+            bar.set_postfix_str(", ".join(facts), refresh=False)
             bar.update(done - bar.n)
 
         yield None if bar.disable else report

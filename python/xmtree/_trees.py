@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +30,11 @@ class TreeMixin:
                 f"this {type(self).__name__} has {len(trees)} trees; use trees_, a list of them"
             )
         return trees[0]
+
+    def _ended(self, tree: Bunch) -> NDArray[np.float64]:
+        """How many of the examples came to their end at each node."""
+        leaves = np.all(tree.children < 0, axis=1)
+        return np.where(leaves, tree.n_examples, 0.0)
 
 
 def _frozen(tree: dict[str, Any]) -> Bunch:

@@ -16,6 +16,8 @@ pub struct Control {
     total: AtomicU64,
     /// Progressive loss so far, as the bits of an f64 (NaN: none).
     loss: AtomicU64,
+    /// Progressive recall of the candidates so far, likewise.
+    recall: AtomicU64,
 }
 
 /// A reading of a [`Control`].
@@ -27,6 +29,8 @@ pub struct Progress {
     pub total: u64,
     /// Progressive loss so far, if the learner has one.
     pub loss: Option<f64>,
+    /// Progressive recall so far, if the learner looks for candidates first.
+    pub recall: Option<f64>,
 }
 
 impl Control {
@@ -37,7 +41,8 @@ impl Control {
     pub fn new(total: u64) -> Self {
         let control = Self::default();
         control.total.store(total, Ordering::Relaxed);
-        control.loss.store(f64::NAN.to_bits(), Ordering::Relaxed);
+        control.set_loss(f64::NAN);
+        control.set_recall(f64::NAN);
         control
     }
 
@@ -65,6 +70,11 @@ impl Control {
         self.loss.store(loss.to_bits(), Ordering::Relaxed);
     }
 
+    /// Publishes the share of examples whose label was among the candidates.
+    pub fn set_recall(&self, recall: f64) {
+        self.recall.store(recall.to_bits(), Ordering::Relaxed);
+    }
+
     /// Asks the learner to stop at its next tick.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -72,11 +82,15 @@ impl Control {
 
     /// The counters as they stand.
     pub fn progress(&self) -> Progress {
-        let loss = f64::from_bits(self.loss.load(Ordering::Relaxed));
+        let read = |bits: &AtomicU64| {
+            let value = f64::from_bits(bits.load(Ordering::Relaxed));
+            (!value.is_nan()).then_some(value)
+        };
         Progress {
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
-            loss: (!loss.is_nan()).then_some(loss),
+            loss: read(&self.loss),
+            recall: read(&self.recall),
         }
     }
 }

@@ -127,11 +127,7 @@ STREAMS = {  # name: (function, seed, test rows, configurations)
 
 
 def recall(stream, *configurations):
-<<<<<<< HEAD
     """A file of --recall_tree runs; a run's name is its options, shortened."""
-=======
-    """The stream and the --recall_tree runs of a file; a run is named for its options."""
->>>>>>> oracle
     letters = {
         "max_candidates": "F", "max_depth": "D", "bern_hyper": "h", "learning_rate": "rate",
         "quantile_tau": "tau",
@@ -142,10 +138,6 @@ def recall(stream, *configurations):
         for option in filter(None, text.split("--")):
             key, _, value = option.strip().partition(" ")
             name += "_" + {"loss_function": ""}.get(key, letters.get(key, key)) + value
-<<<<<<< HEAD
-=======
-        name = name.replace(".", "_") if text else "recall_default"
->>>>>>> oracle
         runs[name] = f"--recall_tree {{k}} {text}".strip()
     return stream, runs
 
@@ -187,14 +179,11 @@ RECALL = {  # vw_recall_<name>.npz: (stream, runs)
         "--max_candidates 2 --max_depth 5 --bern_hyper 10 --node_only --loss_function hinge",
     ),
     "weighted": recall("weighted", "--max_candidates 2 --loss_function hinge"),
-<<<<<<< HEAD
-=======
     "late_zeros": recall(
         "weighted",
         "--max_candidates 2 --loss_function hinge",
         "--max_candidates 3 --bern_hyper 0.1 --node_only --loss_function quantile",
     ),
->>>>>>> oracle
 }
 
 
@@ -400,12 +389,9 @@ def recall_files():
         weight, out = data["train_weight"], {}
         if name == "uneven":
             weight = uneven_weights(len(weight)).astype(np.float32)
-<<<<<<< HEAD
-=======
         if name == "late_zeros":  # early ones make VW lose its tree
             weight = np.where((weight == 0) & (np.arange(len(weight)) < 60), np.float32(1), weight)
         if weight is not data["train_weight"]:
->>>>>>> oracle
             out["train_weight"] = weight
         used = {run: text.format(k=meta["n_classes"]) for run, text in configurations.items()}
         meta |= {"vw_version": vowpalwabbit.__version__, "stream": stream, "options": used}

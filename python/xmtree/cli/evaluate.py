@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         for X, y in source.batches(learner.n_features_in_, sets):
             known, counts = data.as_sets(y, learner.classes_)
             began = time.perf_counter()
-            best, _ = learner._call(learner._model.predict_topk, learner._rows(X), cuts[-1])
+            best, _ = learner._topk(learner._rows(X), cuts[-1])
             seconds += time.perf_counter() - began
             n += X.shape[0]
             for k in cuts:
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
                     sums[f"PSP@{k}"] = sums.get(f"PSP@{k}", 0.0) + won
                     ideal[k] += most
             if report:
-                report(n, 0, 1 - sums["P@1"] / n)
+                report(n, 0, 1 - sums["P@1"] / n, None)
     if n == 0:
         raise ValueError(f"{source.path} holds no examples")
     figures: dict[str, Any] = {"n_examples": n, "error": 1 - sums["P@1"] / n}

@@ -99,6 +99,8 @@ def _tell(learner: Learner, path: str, seconds: float, stopped: bool) -> None:
     if isinstance(learner, OnlineLearner):
         parts.append(f"{learner.n_examples_seen_} examples learned")
         parts.append(f"progressive error {learner.progressive_loss_:.4f}")
+    if hasattr(learner, "progressive_recall_"):
+        parts.append(f"progressive recall {learner.progressive_recall_:.4f}")
     how = "stopped early" if stopped else "done"
     print(f"{path}: {', '.join(parts)}, {how} in {seconds:.1f} s", file=sys.stderr)
 
@@ -123,7 +125,8 @@ def _stream(learner: OnlineLearner, source: data.Source, options: argparse.Names
                 learner.partial_fit(X, y, classes=classes)
                 done += X.shape[0]
                 if report:
-                    report(done, 0, learner.progressive_loss_)
+                    recall = getattr(learner, "progressive_recall_", None)
+                    report(done, 0, learner.progressive_loss_, recall)
     finally:
         learner.verbose = verbose
     if not learner.__sklearn_is_fitted__():

@@ -1,10 +1,11 @@
 """Show what is in a model file.
 
 Prints parameters, sizes and, for trees, node statistics and the upper part of
-the tree.
+the tree, which --plot also draws.
 
-example:
+examples:
   xmtree inspect model.xmtree --depth 4
+  xmtree inspect model.xmtree --plot tree.svg
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import xmtree
 from xmtree._online import OnlineLearner
+from xmtree.cli.errors import WrongUsage
+
+#: Of a tree's arrays, those that the drawing of it tells, or that are not one per node.
+_NOT_FACTS = {"parent", "children", "depth", "candidates", "candidate_counts"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,11 +32,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--depth", type=int, default=3, help="levels of the tree to show (default 3)"
     )
+    parser.add_argument(
+        "--plot", metavar="OUT", help="draw these levels into a file, .svg or .html"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the model."""
+    if options.depth < 0:
+        raise WrongUsage(f"--depth must be at least 0, got {options.depth}")
+    if options.plot and Path(options.plot).suffix not in (".svg", ".html"):
+        raise WrongUsage(f"--plot takes a name that ends in .svg or .html, got {options.plot}")
     learner = xmtree.load(options.model)
+    trees = getattr(learner, "trees_", [])
+    if options.plot and not trees:
+        raise WrongUsage(f"{options.model} holds a {type(learner).__name__}: no tree to plot")
     size = os.path.getsize(options.model) / 1e6
     print(f"{type(learner).__name__}, {size:.2f} MB")
     print(f"  labels      {len(learner.classes_)} ({learner._y_form})")
@@ -38,51 +54,99 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(learner, OnlineLearner):
         print(f"  examples    {learner.n_examples_seen_} learned")
         print(f"  progressive error  {learner.progressive_loss_:.4f}")
+    if hasattr(learner, "progressive_recall_"):
+        print(f"  progressive recall {learner.progressive_recall_:.4f}")
+        print(f"  candidates  at most {learner.max_candidates_} per node")
     print("parameters")
     for name, value in sorted(learner.get_params(deep=False).items()):
-        print(f"  {name:<20}{value!r}")
-    trees = getattr(learner, "trees_", [])
+        print(f"  {name:<22}{value!r}")
     for number, tree in enumerate(trees):
-        print("\n".join(_summary(tree, number, len(trees))))
+        title = "tree" if len(trees) == 1 else f"tree {number}"
+        print(f"{title}: {_summary(tree, learner._ended(tree))}")
     if trees:
         print("tree" if len(trees) == 1 else "tree 0")
-        print("\n".join(_lines(trees[0], options.depth)))
+        print("\n".join(_lines(trees[0], learner.classes_, options.depth)))
+    if options.plot:
+        _plot(learner, trees[0], options.depth, Path(options.plot))
     return 0
 
 
-def _summary(tree: Any, number: int, n_trees: int) -> Iterator[str]:
-    children, depth, seen = tree["children"], tree["depth"], tree["n_examples"]
-    leaves = np.all(np.asarray(children) < 0, axis=1)
-    at_leaves = seen[leaves].astype(float)
-    mean = float(np.average(depth[leaves], weights=at_leaves)) if at_leaves.sum() else 0.0
-    title = "tree" if n_trees == 1 else f"tree {number}"
-    yield (
-        f"{title}: {int((~leaves).sum())} internal nodes, {int(leaves.sum())} leaves, "
+def _summary(tree: Any, ended: Any) -> str:
+    leaves, depth = np.all(tree.children < 0, axis=1), tree.depth
+    mean = float(np.average(depth, weights=ended)) if ended.sum() else 0.0
+    return (
+        f"{int((~leaves).sum())} internal nodes, {int(leaves.sum())} leaves, "
         f"depth {int(depth.max())}, {mean:.1f} where examples stop"
     )
 
 
-def _lines(tree: Any, levels: int) -> Iterator[str]:
-    """The upper levels, a line per node, indented."""
-    skipped = {"parent", "children", "depth"}
-    per_node = [
-        name
-        for name, values in tree.items()
-        if name not in skipped
-        and isinstance(values, np.ndarray)
-        and values.shape == tree["depth"].shape
-    ]
+def _upper(tree: Any, levels: int) -> Iterator[tuple[int, int, bool]]:
+    """The nodes of the upper levels, depth first: number, level, whether more is below."""
     stack = [(0, 0)]
     while stack:
         node, level = stack.pop()
-        inside = [int(child) for child in tree["children"][node] if child >= 0]
-        facts = ", ".join(f"{name} {_short(tree[name][node])}" for name in per_node)
-        kind = "node" if inside else "leaf"
-        more = " ..." if inside and level == levels else ""
-        yield f"{'  ' * (level + 1)}{kind} {node}: {facts}{more}"
+        inside = [int(child) for child in tree.children[node] if child >= 0]
+        yield node, level, bool(inside) and level == levels
         if level < levels:
             stack.extend((child, level + 1) for child in reversed(inside))
 
 
+def _lines(tree: Any, classes: Any, levels: int) -> Iterator[str]:
+    """The upper levels, a line per node, indented."""
+    for node, level, goes_on in _upper(tree, levels):
+        kind = "leaf" if np.all(tree.children[node] < 0) else "node"
+        more = " ..." if goes_on else ""
+        yield f"{'  ' * (level + 1)}{kind} {node}: {_facts(tree, classes, node)}{more}"
+
+
+def _facts(tree: Any, classes: Any, node: int) -> str:
+    """What is known of a node."""
+    facts = {
+        name: values[node]
+        for name, values in tree.items()
+        if name not in _NOT_FACTS
+        and isinstance(values, np.ndarray)
+        and values.shape == tree.depth.shape
+    }
+    facts["label"] = classes[facts["label"]]
+    if "candidate_starts" in tree:
+        start, end = tree.candidate_starts[node : node + 2]
+        facts["candidates"] = end - start
+    return ", ".join(f"{name} {_short(value)}" for name, value in facts.items())
+
+
 def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, np.floating) else str(value)
+
+
+def _plot(learner: Any, tree: Any, levels: int, path: Path) -> None:
+    """Draws the upper levels."""
+    # Only here plots are needed.
+    from xmtree.demo import charts
+    from xmtree.demo.report import page, standalone
+
+    shares = tree.n_examples / max(float(tree.n_examples[0]), 1e-300)
+    shown, what = shares, "share of examples, %"
+    if "recall_bound" in tree:
+        shown, what = tree.recall_bound, "recall bound, %; grey: held"
+    place: dict[int, int] = {-1: -1}
+    branches: list[charts.Branch] = []
+    for node, _, goes_on in _upper(tree, levels):
+        place[node] = len(branches)
+        branches.append(
+            charts.Branch(
+                above=place[int(tree.parent[node])],
+                share=float(shares[node]),
+                text=f"{100 * shown[node]:.3g}",
+                facts=f"node {node}: {_facts(tree, learner.classes_, node)}",
+                goes_on=goes_on,
+                slot=8 if "held" in tree and tree.held[node] else 1,
+            )
+        )
+    name = type(learner).__name__
+    plot = charts.tree(f"{learner._short_name}: {what}", branches)
+    if path.suffix == ".svg":
+        path.write_text(standalone(plot), encoding="utf-8")
+    else:
+        body = f'<h1>{name}</h1>\n<div class="cards"><div class="card">{plot}</div></div>'
+        path.write_text(page(f"xmtree: {name}", body), encoding="utf-8")

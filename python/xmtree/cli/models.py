@@ -6,6 +6,8 @@ import difflib
 import json
 from typing import Any
 
+from sklearn.utils._param_validation import StrOptions
+
 import xmtree
 from xmtree._base import Learner
 from xmtree.cli.errors import WrongUsage
@@ -31,13 +33,19 @@ def create(name: str, settings: list[str], **fixed: Any) -> Learner:
             close = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
             raise WrongUsage(f"--model {name} has no parameter {key!r}; {hint}")
-        params[key] = value_of(text)
+        params[key] = text if _is_option(cls, key, text) else value_of(text)
     learner = cls(**params)
     try:
         learner._validate_params()
     except ValueError as error:
         raise WrongUsage(str(error)) from error
     return learner
+
+
+def _is_option(cls: type[Learner], key: str, text: str) -> bool:
+    """Whether ``text`` is among the words that the parameter may be, as "none" often is."""
+    checks = cls._parameter_constraints[key]
+    return any(isinstance(check, StrOptions) and text in check.options for check in checks)
 
 
 def value_of(text: str) -> Any:

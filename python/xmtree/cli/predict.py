@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
             out.writelines(write(*learner.predict_topk(X, options.k)))
             done += X.shape[0]
             if report:
-                report(done, 0, None)
+                report(done, 0, None, None)
     return 0
 
 

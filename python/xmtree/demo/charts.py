@@ -39,6 +39,19 @@ class Point:
     slot: int
 
 
+@dataclass(frozen=True)
+class Branch:
+    """A node of a tree: the one above by its place in the list (-1: the root), its
+    share of all examples, what stands beside it, and what a pointer over it shows."""
+
+    above: int
+    share: float
+    text: str
+    facts: str
+    goes_on: bool = False
+    slot: int = 1
+
+
 def bars(title: str, items: Sequence[Bar]) -> str:
     """Horizontal bars from 0, with their values in words."""
     row, top, left, right = 30, 34, 104, 62
@@ -58,7 +71,14 @@ def bars(title: str, items: Sequence[Bar]) -> str:
     return _svg(title, height, parts)
 
 
-def columns(title: str, counts: Sequence[int], x_title: str, mark: float, mark_text: str) -> str:
+def columns(
+    title: str,
+    counts: Sequence[int],
+    x_title: str,
+    mark: float,
+    mark_text: str,
+    slot: int = 3,
+) -> str:
     """A histogram over 0, 1, 2, ... with one marked place."""
     height, top, bottom, left = 230, 46, 44, 10
     high = max(counts, default=0) or 1
@@ -69,7 +89,7 @@ def columns(title: str, counts: Sequence[int], x_title: str, mark: float, mark_t
     for at, count in enumerate(counts):
         tall = count / high * (floor - top)
         parts.append(
-            f'<rect class="s3" x="{left + at * step + 1:.1f}" y="{floor - tall:.1f}" '
+            f'<rect class="s{slot}" x="{left + at * step + 1:.1f}" y="{floor - tall:.1f}" '
             f'width="{max(1.0, step - 2):.1f}" height="{tall:.1f}" rx="1.5">'
             f"<title>{at}: {100 * count / total:.1f} %</title></rect>"
         )
@@ -173,6 +193,58 @@ def scatter(title: str, items: Sequence[Point], x_title: str, y_title: str) -> s
     return _svg(title, height, parts)
 
 
+def tree(title: str, nodes: Sequence[Branch]) -> str:
+    """A tree from the root down, parents before children; the larger a node's circle,
+    the more examples came to it. Dotted lines: there is more below."""
+    below: list[list[int]] = [[] for _ in nodes]
+    level = [0] * len(nodes)
+    for at, node in enumerate(nodes):
+        if node.above >= 0:
+            below[node.above].append(at)
+            level[at] = level[node.above] + 1
+    column, row, top = 68, 76, 58
+    n_columns = 0
+    across = [0.0] * len(nodes)
+    # From the right and from below, so that a node's children have their places.
+    for at in _last_first(below):
+        if below[at]:
+            across[at] = sum(across[child] for child in below[at]) / len(below[at])
+        else:
+            across[at] = n_columns
+            n_columns += 1
+    width = max(_WIDTH, n_columns * column + 24)
+    left = (width - n_columns * column) / 2 + column / 2
+    places = [
+        (left + (n_columns - 1 - across[at]) * column, top + level[at] * row)
+        for at in range(len(nodes))
+    ]
+    parts = [_text(0, 14, title, "title")]
+    for at, node in enumerate(nodes):
+        if node.above >= 0:
+            parts.append(_line(*places[node.above], *places[at], "axis"))
+        if node.goes_on:
+            x, y = places[at]
+            parts.append(_line(x, y, x, y + 40, "mark"))
+    for (x, y), node in zip(places, nodes, strict=True):
+        radius = 4 + 14 * math.sqrt(min(1.0, max(0.0, node.share)))
+        parts.append(
+            f'<circle class="s{node.slot}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">'
+            f"<title>{escape(node.facts)}</title></circle>"
+        )
+        parts.append(_text(x + radius + 4, y + 4, node.text, "tick"))
+    return _svg(title, top + max(level, default=0) * row + 48, parts, width)
+
+
+def _last_first(below: list[list[int]]) -> list[int]:
+    """All nodes, children before parents, the last child first."""
+    order, stack = [], [0] if below else []
+    while stack:
+        at = stack.pop()
+        order.append(at)
+        stack.extend(reversed(below[at]))
+    return order[::-1]
+
+
 def _round_step(step: float) -> float:
     """The next of 1, 2, 5, 10, 20, ..."""
     power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
@@ -191,12 +263,10 @@ def _apart(
     return placed
 
 
-def _svg(title: str, height: float, parts: list[str]) -> str:
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, quote=True)}">'
-        + "".join(parts)
-        + "</svg>"
-    )
+def _svg(title: str, height: float, parts: list[str], width: float = _WIDTH) -> str:
+    name = escape(title, quote=True)
+    box = f'<svg viewBox="0 0 {width:g} {height}" role="img" aria-label="{name}">'
+    return f"{box}{''.join(parts)}</svg>"
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:

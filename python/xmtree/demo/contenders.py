@@ -11,6 +11,7 @@ from xmtree import (
     LOMTreeClassifier,
     OAAClassifier,
     RandomTreeClassifier,
+    RecallTreeClassifier,
 )
 from xmtree._base import Learner
 
@@ -69,11 +70,16 @@ def _lomtree(**settings: Any) -> Callable[..., Learner]:
     return lambda **more: LOMTreeClassifier(**settings, **more)
 
 
+def _recall_tree(**settings: Any) -> Callable[..., Learner]:
+    return lambda **more: RecallTreeClassifier(**settings, **more)
+
+
 CONTENDERS = (
     Contender("OAA", "oaa", 1, _oaa(), multilabel=True),
     Contender("OAA, softmax", "oaa", 2, _oaa(loss="softmax")),
     Contender("LOMtree", "tree", 3, _lomtree()),
     Contender("LOMtree x 10", "tree", 4, _lomtree(n_estimators=10)),
-    Contender("Filter tree", "tree", 5, FilterTreeClassifier),
-    Contender("Random tree", "tree", 6, RandomTreeClassifier),
+    Contender("Recall Tree", "tree", 5, _recall_tree()),
+    Contender("Filter tree", "tree", 6, FilterTreeClassifier),
+    Contender("Random tree", "tree", 7, RandomTreeClassifier),
 )

@@ -31,7 +31,7 @@ class Result:
     us_per_prediction : wall time of ``predict`` on the whole test set, of label sets
         that of ``predict_topk`` with k = 1, per row, in microseconds
     megabytes : size of the model's file
-    depths : examples at leaves by depth, for a single tree
+    depths : examples by the depth that their way ended at, for a single tree
     """
 
     data: DataSet
@@ -53,7 +53,7 @@ def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Re
     fit_seconds = time.perf_counter() - began
     y_test = parts.y_test if data.multilabel else _indicator(parts.y_test, learner.classes_)
     cuts = (1, 3, 5) if data.multilabel else (1,)
-    best, _ = learner._call(learner._model.predict_topk, learner._rows(parts.X_test), cuts[-1])
+    best, _ = learner._topk(learner._rows(parts.X_test), cuts[-1])
     precision = tuple(float(np.mean(gains(y_test, best, k)[f"P@{k}"])) for k in cuts)
     return Result(
         data=data,
@@ -139,6 +139,5 @@ def _depths(learner: Any) -> tuple[int, ...]:
     if len(trees) != 1:
         return ()
     tree = trees[0]
-    leaves = np.all(tree.children < 0, axis=1)
-    counted = np.bincount(tree.depth[leaves], weights=tree.n_examples[leaves])
-    return tuple(int(n) for n in counted)
+    counted = np.bincount(tree.depth, weights=learner._ended(tree))
+    return tuple(int(n) for n in np.trim_zeros(counted, "b"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 from collections.abc import Callable
 from html import escape
 from importlib.resources import files
@@ -23,8 +24,36 @@ def write_report(path: str | Path, results: list[Result], scaled: list[Scaling])
     Path(path).write_text(_page(results, scaled), encoding="utf-8")
 
 
+def style() -> str:
+    """The style sheet of pages and plots."""
+    return (files("xmtree.demo") / "style.css").read_text(encoding="utf-8")
+
+
+def page(title: str, body: str) -> str:
+    """A whole page, which loads nothing from elsewhere."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style()}</style>\n"
+        f"</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def standalone(plot: str) -> str:
+    """A plot as an SVG file of its own, in light colours: few viewers know variables."""
+    sheet = style()
+    colours = dict(re.findall(r"(--\w+): (#\w+);", sheet.partition("}")[0]))
+    rules = [
+        line for line in sheet.splitlines() if line.startswith(("svg .", "svg text", ".s", ".l"))
+    ]
+    rules.append("svg { background: var(--card); font-family: system-ui, sans-serif; }")
+    plain = re.sub(r"var\((--\w+)\)", lambda name: colours[name[1]], "\n".join(rules))
+    return plot.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
+        ">", f"><style>\n{plain}\n</style>", 1
+    )
+
+
 def _page(results: list[Result], scaled: list[Scaling]) -> str:
-    style = (files("xmtree.demo") / "style.css").read_text(encoding="utf-8")
     told_all = findings(results) + scaling_findings(scaled)
     told = "".join(f"<li>{escape(sentence)}</li>" for sentence in told_all)
     parts = [
@@ -48,13 +77,7 @@ def _page(results: list[Result], scaled: list[Scaling]) -> str:
         "Data: NAICS 2017 index (public domain), O*NET (CC BY 4.0), UCI letter (CC BY 4.0)."
         "</footer>"
     )
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>xmtree: trees against one-against-all</title>\n<style>\n{style}</style>\n"
-        f"</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return page("xmtree: trees against one-against-all", "\n".join(parts))
 
 
 def _table(results: list[Result]) -> str:
@@ -132,11 +155,12 @@ def _data_set(data: DataSet, rows: list[Result]) -> str:
         if row.depths:
             plots.append(
                 columns(
-                    f"{row.contender.name}: examples by depth of their leaf",
+                    f"{row.contender.name}: examples by depth of their last node",
                     row.depths,
                     "depth",
                     math.log2(row.n_classes),
                     f"log2 {row.n_classes} = {math.log2(row.n_classes):.1f}",
+                    row.contender.slot,
                 )
             )
     if not plots:

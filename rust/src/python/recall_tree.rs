@@ -92,6 +92,18 @@ impl RecallTree {
         self.0.n_classes()
     }
 
+    /// F.
+    #[getter]
+    fn max_candidates(&self) -> usize {
+        self.0.params().candidates(self.0.n_classes())
+    }
+
+    /// D.
+    #[getter]
+    fn max_depth(&self) -> u32 {
+        self.0.params().depth(self.0.n_classes())
+    }
+
     #[getter]
     fn n_features(&self) -> usize {
         self.0.n_features()
@@ -154,6 +166,7 @@ fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("label_entropy", report.label_entropy.into_pyarray(py))?;
     dict.set_item("recall", report.recall.into_pyarray(py))?;
     dict.set_item("recall_bound", report.recall_bound.into_pyarray(py))?;
+    dict.set_item("held", report.held.into_pyarray(py))?;
     dict.set_item("n_trained", report.n_trained.into_pyarray(py))?;
     let starts = report.candidate_starts.into_pyarray(py);
     dict.set_item("candidate_starts", starts)?;

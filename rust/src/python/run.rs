@@ -15,8 +15,8 @@ use crate::error::Result;
 /// How often signals are looked for and progress is shown.
 const BEAT: Duration = Duration::from_millis(50);
 
-/// Runs `work`, calling `progress(done, total, loss or None)` about every
-/// 50 ms if there is one. Ctrl-C, or an exception out of `progress`, stops the
+/// Runs `work`, calling `progress(done, total, loss or None, recall or None)` about
+/// every 50 ms if there is one. Ctrl-C, or an exception out of `progress`, stops the
 /// work at its next tick and is raised here. A panic becomes a `RuntimeError`.
 pub(super) fn watched<T: Send>(
     py: Python<'_>,
@@ -28,7 +28,7 @@ pub(super) fn watched<T: Send>(
         py.check_signals()?;
         if let Some(progress) = progress {
             let p = control.progress();
-            progress.call1((p.done, p.total, p.loss))?;
+            progress.call1((p.done, p.total, p.loss, p.recall))?;
         }
         Ok(())
     };

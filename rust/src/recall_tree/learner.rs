@@ -180,6 +180,7 @@ impl Online for Learner {
             }
             if let Some(loss) = self.progress.loss() {
                 control.set_loss(loss);
+                control.set_recall(1.0 - self.missed.loss().unwrap_or(f64::NAN));
             }
             control.tick(chunk.len())?;
         }

@@ -27,6 +27,9 @@ pub struct Report {
     pub recall: Vec<f64>,
     /// Lower bound on the recall of the candidates.
     pub recall_bound: Vec<f32>,
+    /// Whether a way that leads here ends at the node above, whose candidates are
+    /// as good.
+    pub held: Vec<bool>,
     /// How often the routers learned, weighted.
     pub n_trained: Vec<f64>,
     /// Where each node's candidates start, and the end of the last.
@@ -64,6 +67,9 @@ impl Tree {
             };
             report.recall.push(recall);
             report.recall_bound.push(node.bound);
+            let above = usize::try_from(parent).ok();
+            let held = above.is_some_and(|above| self.is_end(order[above].0, id));
+            report.held.push(held);
             report.n_trained.push(f64::from(node.trained));
             report.candidates.extend(counts.candidates());
             report.candidate_counts.extend(counts.candidate_counts());

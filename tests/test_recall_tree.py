@@ -1,0 +1,264 @@
+"""Recall Tree: its options act, its arrays agree with each other, recall is what it says."""
+
+import json
+
+import estimators
+import numpy as np
+import pytest
+import xmtree
+from xmtree import RecallTreeClassifier
+
+N_CLASSES = 40
+
+
+def data(n=1200, seed=0):
+    """Sparse rows of many classes, a tenth of them mislabelled."""
+    X, y = estimators.sparse(n, N_CLASSES, seed)
+    random = np.random.default_rng(seed)
+    return X, np.where(random.random(n) < 0.1, random.integers(0, N_CLASSES, n), y)
+
+
+X, Y = data()
+X_NEW, Y_NEW = data(seed=1)
+#: So few candidates that the tree has to part the classes.
+FEW = {"max_candidates": 4, "n_passes": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def few():
+    return RecallTreeClassifier(**FEW).fit(X, Y)
+
+
+def scores(model):
+    labels, scores = model.predict_topk(X_NEW, 4)
+    return np.hstack([labels, scores])
+
+
+def test_the_arguments_are_those_of_the_core():
+    model = RecallTreeClassifier().fit(X, Y)
+    known = set(json.loads(model._model.params_json)) - {"seed"}
+    assert known == set(model.get_params()) - model._python_only
+    assert set(model._parameter_constraints) == set(model.get_params())
+    assert set(RecallTreeClassifier.PAPER) < known
+
+
+OPTIONS = [
+    {"max_candidates": 3},
+    {"max_candidates": None, "candidates_per_level": 0.5},
+    {"max_depth": 2},
+    {"bern_hyper": 0.0},
+    {"bern_hyper": 10.0},
+    {"arity": 3},
+    {"arity": 16},
+    {"loss": "margin"},
+    {"loss": "squared"},
+    {"loss": "logistic"},
+    {"loss": "quantile"},
+    {"loss": "hinge"},
+    {"loss": "squared_hinge"},
+    {"margin": 0.0},
+    {"router_loss": "squared"},
+    {"optimizer": "sgd"},
+    {"loss": "hinge", "optimizer": "nag"},
+    {"loss": "hinge", "optimizer": "adagrad"},
+    {"scaling": "none"},
+    {"scaling": "standard"},
+    {"n_bits": 5},
+    {"learning_rate": 0.1},
+    {"router_rate": 0.1},
+    {"decay": 0.0},
+    {"router_importance": "none"},
+    {"randomized_routing": True},
+    {"honest": False},
+    {"back_off": False, "max_candidates": 16},
+    {"path_features": "all"},
+    {"path_features": "node_only"},
+    {"path_features": "crossed"},
+    {"beam_size": 8},
+    {"path_weight": 2.0},
+    {"n_passes": 3},
+    {"early_stopping": True},
+    {"random_state": 1},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_acts(options, few):
+    reference = few
+    if "back_off" in options:
+        reference = RecallTreeClassifier(**FEW | options | {"back_off": True}).fit(X, Y)
+    model = RecallTreeClassifier(**FEW | options).fit(X, Y)
+    assert not np.array_equal(scores(model), scores(reference))
+    # All but a tree that is held back, or a hash of five bits, learn something.
+    crippled = {"max_depth", "n_bits"} & set(options) or options.get("bern_hyper") == 10
+    assert model.score(X, Y) > (0.2 if crippled else 0.5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_candidates": 3, "max_depth": 3},
+        {"max_candidates": 1, "back_off": False},
+        {"arity": 4, "max_candidates": 6},
+        {"arity": 3, "honest": False},
+        {"bern_hyper": 0.0, "max_candidates": 5},
+        {"max_depth": 0},
+    ],
+    ids=str,
+)
+def test_the_tree_keeps_to_its_limits(options):
+    model = RecallTreeClassifier(**{"random_state": 0, **options}).fit(X, Y)
+    tree = model.tree_
+    n = len(tree.parent)
+    assert model.max_candidates_ == options.get("max_candidates", N_CLASSES)
+    arity = options.get("arity", 2)
+    levels = int(np.ceil(0.75 * np.log(N_CLASSES) / np.log(arity)))
+    assert model.max_depth_ == options.get("max_depth", levels)
+    assert tree.depth.max() <= model.max_depth_
+    assert tree.children.shape == (n, arity)
+    sizes = np.diff(tree.candidate_starts)
+    assert len(sizes) == n
+    assert sizes.min() >= 1
+    assert sizes.max() <= model.max_candidates_
+    assert tree.candidate_starts[-1] == len(tree.candidates) == len(tree.candidate_counts)
+    assert tree.n_examples[0] == model.n_examples_seen_
+    assert (tree.recall_bound <= tree.recall + 1e-6).all()
+    assert tree.n_trained[tree.depth == model.max_depth_].sum() == 0
+    for node in range(n):
+        part = slice(*tree.candidate_starts[node : node + 2])
+        labels, counts = tree.candidates[part], tree.candidate_counts[part]
+        assert len(set(labels)) == len(labels) == min(tree.n_labels[node], model.max_candidates_)
+        assert (np.diff(counts) <= 0).all()
+        assert labels[0] == tree.label[node]
+        assert tree.recall[node] == pytest.approx(counts.sum() / tree.n_examples[node])
+    assert not tree.held[0]
+    # Every example came to its end somewhere, and at no node that is held.
+    ended = model._ended(tree)
+    assert ended.sum() == tree.n_examples[0]
+    assert (ended[tree.held] == 0).all()
+
+
+def test_predictions_are_candidates():
+    settings = FEW | {"beam_size": 1}
+    labels, values = RecallTreeClassifier(**settings).fit(X, Y).predict_topk(X_NEW, 10)
+    assert (labels[:, :4] >= 0).all()
+    assert (labels[:, 4:] == -1).all()
+    assert np.isneginf(values[:, 4:]).all()
+    model = RecallTreeClassifier(**settings, back_off=False).fit(X, Y)
+    labels, _ = model.predict_topk(X_NEW, 10)
+    tree = model.tree_
+    sets = [
+        set(tree.candidates[start:end])
+        for start, end in zip(tree.candidate_starts, tree.candidate_starts[1:], strict=False)
+    ]
+    assert all(set(row[row >= 0]) in sets for row in labels)
+    model.set_params(beam_size=3)
+    labels, values = model.predict_topk(X_NEW, 13)
+    found = labels >= 0
+    assert found.sum(axis=1).mean() > 4
+    assert found.sum(axis=1).max() <= 12
+    np.testing.assert_array_equal(np.isneginf(values), ~found)
+
+
+def test_a_wider_beam_finds_more(few):
+    recalls = []
+    for beam_size in (1, 2, 4, 16):
+        model = RecallTreeClassifier(**FEW).fit(X, Y).set_params(beam_size=beam_size)
+        recalls.append(model.candidate_recall(X_NEW, Y_NEW))
+    assert recalls == sorted(recalls)
+    assert recalls[-1] > recalls[0] + 0.02
+
+
+def test_all_classes_as_candidates_hide_nothing():
+    model = RecallTreeClassifier(max_candidates=N_CLASSES, random_state=0).fit(X, Y)
+    assert model.candidate_recall(X_NEW, Y_NEW) == 1
+
+
+def test_the_beam_is_chosen_at_prediction(few, tmp_path):
+    model = RecallTreeClassifier(**FEW, beam_size=1).fit(X, Y)
+    greedy = scores(model)
+    np.testing.assert_array_equal(scores(model.set_params(beam_size=2)), scores(few))
+    model.set_params(path_weight=0.0)
+    assert not np.array_equal(scores(model), scores(few))
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(scores(xmtree.load(tmp_path / "model")), scores(model))
+    np.testing.assert_array_equal(scores(model.set_params(beam_size=1)), greedy)
+    model.set_params(beam_size=3).partial_fit(X[:9], Y[:9])
+    assert model.n_examples_seen_ == few.n_examples_seen_ + 9
+    for settings in ({"beam_size": 0}, {"beam_size": 2.0}, {"path_weight": -1.0}):
+        broken = RecallTreeClassifier(**FEW).fit(X[:100], Y[:100]).set_params(**settings)
+        for call in (broken.predict, broken.predict_topk):
+            with pytest.raises(ValueError, match=next(iter(settings))):
+                call(X)
+
+
+def test_the_recall_of_the_candidates(few, monkeypatch):
+    labels, _ = few.predict_topk(X_NEW, N_CLASSES)
+    found = np.any(labels == Y_NEW[:, None], axis=1)
+    assert few.candidate_recall(X_NEW, Y_NEW) == pytest.approx(found.mean())
+    assert few.score(X_NEW, Y_NEW) <= found.mean() < 1
+    weights = np.random.default_rng(0).random(len(Y_NEW))
+    expected = np.average(found, weights=weights)
+    assert few.candidate_recall(X_NEW, Y_NEW, weights) == pytest.approx(expected)
+    monkeypatch.setattr("xmtree._recall_tree._CHUNK_BYTES", 1000)
+    assert few.candidate_recall(X_NEW, Y_NEW) == pytest.approx(found.mean())
+    assert few.candidate_recall(X_NEW, Y_NEW + 1000) == 0
+    assert few.candidate_recall(X_NEW, Y_NEW.astype(str)) == 0
+    with pytest.raises(ValueError, match="1200 rows, y has 5"):
+        few.candidate_recall(X_NEW, Y_NEW[:5])
+    with pytest.raises(ValueError, match="one label per row"):
+        few.candidate_recall(X_NEW, [[1]] * len(Y_NEW))
+
+
+def test_progressive_recall_is_that_of_examples_not_yet_learned():
+    model = RecallTreeClassifier(**FEW, beam_size=1)
+    found = []
+    for at in range(300):
+        row, label = X[at : at + 1], Y[at : at + 1]
+        if at:
+            found.append(model.candidate_recall(row, label))
+        model.partial_fit(row, label, classes=np.arange(N_CLASSES))
+    assert model.progressive_recall_ == pytest.approx(sum(found) / 300)
+    assert 0 < 1 - model.progressive_loss_ <= model.progressive_recall_
+
+
+BAD = [
+    ({"max_candidates": 0}, "max_candidates"),
+    ({"candidates_per_level": 0.0}, "candidates_per_level"),
+    ({"max_depth": 61}, "max_depth"),
+    ({"bern_hyper": -1.0}, "bern_hyper"),
+    ({"arity": 1}, "arity"),
+    ({"loss": "poisson"}, "loss"),
+    ({"router_loss": "softmax"}, "router_loss"),
+    ({"router_importance": "much"}, "router_importance"),
+    ({"path_features": "some"}, "path_features"),
+    ({"beam_size": 1025}, "beam_size"),
+    ({"path_weight": "heavy"}, "path_weight"),
+    ({"batch_size": 0}, "batch_size"),
+    ({"honest": "yes"}, "honest"),
+    ({"optimizer": "nag"}, "loss"),
+    ({"optimizer": "adagrad", "loss": "hinge", "batch_size": 8}, "batch_size"),
+    ({"optimizer": "nag", "loss": "hinge", "path_features": "crossed"}, "path_features"),
+    ({"scaling": "standard", "n_bits": 8}, "n_bits|scaling"),
+]
+
+
+@pytest.mark.parametrize(("settings", "name"), BAD, ids=str)
+def test_errors_name_the_parameter(settings, name):
+    with pytest.raises(ValueError, match=name):
+        RecallTreeClassifier(**settings).fit(X, Y)
+
+
+def test_scores_of_candidates_are_no_probabilities_of_all():
+    assert not hasattr(RecallTreeClassifier(), "predict_proba")
+    assert not hasattr(RecallTreeClassifier(), "decision_function")
+
+
+def test_labels_in_the_tree_are_places_among_the_classes():
+    names = np.array([f"class {at:02}" for at in range(N_CLASSES)])
+    model = RecallTreeClassifier(**FEW).fit(X, names[Y])
+    tree = model.tree_
+    assert model.classes_[tree.label[0]] in names
+    assert (np.sort(tree.candidate_counts[: model.max_candidates_])[::-1]).sum() > 0
+    assert model.candidate_recall(X, names[Y]) > 0.5
