@@ -135,13 +135,13 @@ impl Arena {
             return false;
         }
         let child = self.node(child);
-        let here = if self.like_with_like {
+        let stays = if self.like_with_like {
             (child.stay / child.counts.total()) as f32
         } else {
             self.node(parent).bound
         };
         // Nothing seen, nothing gained.
-        !(here < child.bound)
+        stays.is_nan() || stays >= child.bound
     }
 
     /// Asks for the children of a node.

@@ -145,12 +145,12 @@ impl Counts {
         let mut labels = top.clone();
         labels.sort_unstable();
         labels.dedup();
-        (is_ordered && labels.len() == top.len()).then(|| Self {
-            mass,
+        (is_ordered && labels.len() == top.len()).then_some(Self {
             seen,
+            total,
+            mass,
             top,
             top_counts,
-            total,
         })
     }
 }
@@ -162,13 +162,11 @@ mod tests {
 
     /// What the authors' program does: all labels in one list, in order.
     fn plain(list: &mut Vec<(u32, f64)>, label: u32, weight: f64) {
-        let mut at = match list.iter().position(|&(other, _)| other == label) {
-            Some(at) => at,
-            None => {
-                list.push((label, 0.0));
-                list.len() - 1
-            }
-        };
+        let known = list.iter().position(|&(other, _)| other == label);
+        let mut at = known.unwrap_or(list.len());
+        if known.is_none() {
+            list.push((label, 0.0));
+        }
         list[at].1 += weight;
         while at > 0 && list[at - 1].1 < list[at].1 {
             list.swap(at - 1, at);

@@ -145,11 +145,11 @@ impl RecallTree {
 
     /// How many products a prediction of `rows` is about.
     pub fn effort(&self, rows: &Rows<'_>) -> usize {
+        /// What a node costs to freeze.
+        const NODE: usize = 256;
         let Some(learner) = &self.learner else {
             return 0;
         };
-        /// What a node costs to freeze.
-        const NODE: usize = 256;
         let fresh = match self.frozen.get() {
             Some(_) => 0,
             None => learner.tree.arena.nodes.len().saturating_mul(NODE),

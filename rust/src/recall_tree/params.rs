@@ -75,8 +75,10 @@ pub struct Params {
     pub max_candidates: Option<u32>,
     /// F as a multiple of ceil(log2 K).
     pub candidates_per_level: f64,
-    /// D. None: ceil(log2 K) levels of two.
+    /// D; overrules `depth_share`.
     pub max_depth: Option<u32>,
+    /// D as a share of the levels of a full tree over the classes, rounded up.
+    pub depth_share: f64,
     /// Multiplier of the recall bound; 0: descend to the full depth.
     pub bern_hyper: f64,
     /// Children of a node.
@@ -143,6 +145,7 @@ impl Params {
                 Err(Error::parameter(name, value, "from 0 to 3e38"))
             }
         };
+        positive("depth_share", Some(self.depth_share))?;
         positive("candidates_per_level", Some(self.candidates_per_level))?;
         positive("learning_rate", self.learning_rate)?;
         positive("router_rate", self.router_rate)?;
@@ -201,8 +204,9 @@ impl Params {
 
     /// D for `n_classes`.
     pub fn depth(&self, n_classes: usize) -> u32 {
-        let levels = SHARE_OF_LEVELS * (n_classes as f64).log2() / f64::from(self.arity).log2();
-        self.max_depth.unwrap_or(levels.ceil() as u32)
+        let levels = (n_classes as f64).log2() / f64::from(self.arity).log2();
+        let share = (self.depth_share * levels).ceil() as u32;
+        self.max_depth.unwrap_or(share.min(MOST_LEVELS))
     }
 
     /// Loss of the routers.
@@ -242,10 +246,6 @@ impl Params {
         }
     }
 }
-
-/// A full tree over the classes has log2 K levels. The last quarter of them tells
-/// apart few enough labels for the scorers, and costs time for nothing.
-const SHARE_OF_LEVELS: f64 = 0.75;
 
 /// Beyond any use: 2^60 nodes.
 const MOST_LEVELS: u32 = 60;

@@ -316,7 +316,7 @@ fn put_columns(bundle: &mut Bundle, columns: &Columns) {
         head_lengths.push(column.head().len() as u32);
         heads.extend(column.head());
         tail_lengths.push(column.tail().len() as u32);
-        let mut tail: Vec<(u32, f32)> = column.tail().iter().map(|(l, &w)| (l, w)).collect();
+        let mut tail: Vec<(u32, f32)> = column.tail().iter().collect();
         tail.sort_unstable_by_key(|&(label, _)| label);
         labels.extend(tail.iter().map(|&(label, _)| label));
         tails.extend(tail.iter().map(|&(_, w)| w));

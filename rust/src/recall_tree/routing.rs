@@ -119,12 +119,12 @@ impl Tree {
         nodes.clear();
         nodes.extend(kept.path.iter().chain(&kept.beyond));
         self.arena.insert(nodes, label, f64::from(importance));
-        visit.change = if kept.end() != visit.old.end() {
-            self.gather(&kept.path, &mut marks, &mut visit.candidates);
-            Change::All
-        } else {
+        visit.change = if kept.end() == visit.old.end() {
             copy(&visit.answer, &mut visit.candidates);
             self.enter(kept.end(), label, &mut visit.candidates)
+        } else {
+            self.gather(&kept.path, &mut marks, &mut visit.candidates);
+            Change::All
         };
         self.marks = marks;
     }
@@ -390,7 +390,7 @@ impl Arena {
 /// As everywhere, 0 goes right, and so does what is no number.
 #[inline]
 fn is_right(score: f32) -> bool {
-    !(score < 0.0)
+    score >= 0.0 || score.is_nan()
 }
 
 fn copy(from: &[u32], to: &mut Vec<u32>) {

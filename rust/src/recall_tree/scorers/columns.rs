@@ -4,8 +4,8 @@
 //! table that a row's candidates are looked up in; the other way round each
 //! candidate would be a large table of its own, and each lookup a cache miss.
 
+use super::tail::{hash, Tail};
 use crate::simd::prefetch;
-use crate::tree::Table;
 
 /// Weights per column and label.
 #[derive(Debug, Clone)]
@@ -24,52 +24,34 @@ pub struct Column {
     /// Weights of the labels 0, 1, ...; a power of two of them, or none.
     head: Vec<f32>,
     /// Weights of further labels.
-    tail: Table<f32>,
+    tail: Tail,
 }
 
 /// Of a head, at least one in so many is filled: then it takes no more room than
 /// a table of these.
-const FILLED: usize = 4;
-
-/// Tables up to this are read from end to end instead of being searched for each
-/// candidate.
-const SHORT: usize = 32;
+const FILLED: usize = 16;
 
 /// The candidates at hand.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     labels: Vec<u32>,
-    /// Place + 1 of each label that is a candidate now, else 0.
-    of: Vec<u16>,
+    hashes: Vec<u32>,
 }
 
 impl Places {
-    /// Replaces the candidates; costs as much as there are old and new ones.
+    /// Replaces the candidates.
     pub fn set(&mut self, candidates: &[u32]) {
-        for &label in &self.labels {
-            self.of[label as usize] = 0;
-        }
         self.labels.clear();
         self.labels.extend_from_slice(candidates);
-        let highest = candidates.iter().max().map_or(0, |&label| label as usize);
-        if self.of.len() <= highest {
-            self.of.resize(highest + 1, 0);
-        }
-        for (place, &label) in candidates.iter().enumerate() {
-            // More candidates than this have no place and are searched for.
-            self.of[label as usize] = u16::try_from(place + 1).unwrap_or(0);
-        }
-    }
-
-    /// Whether every candidate has a place.
-    fn are_complete(&self) -> bool {
-        self.labels.len() < usize::from(u16::MAX)
+        self.hashes.clear();
+        self.hashes
+            .extend(candidates.iter().map(|&label| hash(label)));
     }
 }
 
 impl Column {
     /// From saved weights.
-    pub fn from_parts(head: Vec<f32>, tail: Table<f32>) -> Option<Self> {
+    pub fn from_parts(head: Vec<f32>, tail: Tail) -> Option<Self> {
         let sound = head.is_empty() || head.len().is_power_of_two();
         sound.then_some(Self { head, tail })
     }
@@ -80,7 +62,7 @@ impl Column {
     }
 
     /// Those of the others.
-    pub fn tail(&self) -> &Table<f32> {
+    pub fn tail(&self) -> &Tail {
         &self.tail
     }
 
@@ -98,37 +80,27 @@ impl Column {
         if self.tail.is_empty() {
             return;
         }
-        if self.tail.capacity() <= SHORT && places.are_complete() {
-            for (label, w) in self.tail.iter() {
-                let place = places.of.get(label as usize).copied().unwrap_or(0);
-                if place != 0 {
-                    scores[usize::from(place) - 1] += x * w;
-                }
-            }
-        } else {
-            for (score, &label) in scores.iter_mut().zip(&places.labels) {
-                if label as usize >= self.head.len() {
-                    if let Some(w) = self.tail.get(label) {
-                        *score += x * w;
-                    }
+        let beyond = self.head.len();
+        let labels = places.labels.iter().zip(&places.hashes);
+        for ((&label, &hash), score) in labels.zip(scores) {
+            if label as usize >= beyond && self.tail.may_have(hash) {
+                if let Some(w) = self.tail.get(label, hash) {
+                    *score += x * w;
                 }
             }
         }
     }
 
-    /// The weight of `label`, to be changed.
+    /// Adds to the weight of `label`.
     #[inline]
-    fn entry(&mut self, label: u32) -> &mut f32 {
-        if (label as usize) < self.head.len() {
-            return &mut self.head[label as usize];
-        }
-        if self.tail.is_full() {
+    fn add(&mut self, label: u32, more: f32) {
+        if label as usize >= self.head.len() && self.tail.is_full() {
             self.grow_head();
-            if (label as usize) < self.head.len() {
-                return &mut self.head[label as usize];
-            }
         }
-        self.tail.entry(label)
+        match self.head.get_mut(label as usize) {
+            Some(weight) => *weight += more,
+            None => self.tail.add(label, more),
+        }
     }
 
     /// Before the table must grow: takes as many labels out of it as lie close.
@@ -149,7 +121,7 @@ impl Column {
         if head > self.head.len() {
             self.head.resize(head, 0.0);
             let mut beyond = Vec::new();
-            for (label, &w) in self.tail.iter() {
+            for (label, w) in self.tail.iter() {
                 match self.head.get_mut(label as usize) {
                     Some(weight) => *weight = w,
                     None => beyond.push((label, w)),
@@ -188,9 +160,15 @@ impl Columns {
     /// Adds to `scores` the products of a row with the weights of `places`.
     pub fn score(&self, columns: &[u32], values: &[f32], places: &Places, scores: &mut [f32]) {
         for &column in columns {
+            self.columns
+                .get(column as usize)
+                .into_iter()
+                .for_each(prefetch);
+        }
+        for &column in columns {
             if let Some(column) = self.columns.get(column as usize) {
                 column.head.first().into_iter().for_each(prefetch);
-                column.tail.slots().first().into_iter().for_each(prefetch);
+                column.tail.prefetch();
             }
         }
         for (&column, &x) in columns.iter().zip(values) {
@@ -207,16 +185,9 @@ impl Columns {
             let column = &mut self.columns[column as usize];
             for (&label, &step) in labels.iter().zip(steps) {
                 if step != 0.0 {
-                    *column.entry(label) += step * d;
+                    column.add(label, step * d);
                 }
             }
-        }
-    }
-
-    /// Asks for `columns` ahead of their use.
-    pub fn prefetch(&self, columns: &[u32]) {
-        for &column in columns {
-            self.columns.get(column as usize).into_iter().for_each(prefetch);
         }
     }
 }
@@ -233,7 +204,7 @@ mod tests {
             let (mut column, mut map) = (Column::default(), BTreeMap::new());
             for (i, &label) in labels.iter().enumerate() {
                 let label = if few { label } else { label * label };
-                *column.entry(label) += i as f32;
+                column.add(label, i as f32);
                 *map.entry(label).or_insert(0.0f32) += i as f32;
             }
             let candidates: Vec<u32> = (0..400).map(|label| if few { label } else { label * label }).collect();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `plain` | weights without sums of their own: the step direction is the example's |
 //! | `columns` | such weights by column, for sparse rows |
+//! | `tail` | what a column knows of its rarer labels |
 //! | `of_path` | what the scorers learn of the way through the tree |
 //! | `steps` | how far each candidate goes, by loss |
 //! | `adaptive` | weights with sums of their own ("nag", "adagrad") |
@@ -13,6 +14,7 @@ mod columns;
 mod of_path;
 mod plain;
 mod steps;
+mod tail;
 
 pub use adaptive::Adaptive;
 pub use columns::{Column, Columns, Places};

@@ -1,0 +1,192 @@
+//! A small map from labels to weights that is quick to say no.
+//!
+//! Most of the candidates that a column is asked about it knows nothing of. A
+//! filter of a few bits per label answers for these from a line or two of
+//! memory, where a hash table alone would fetch a line for each of them.
+
+use crate::simd::prefetch;
+
+/// Hash of a label, shared by all maps.
+#[inline]
+pub(super) fn hash(label: u32) -> u32 {
+    label.wrapping_mul(0x9E37_79B1)
+}
+
+/// A filter, then slots of a label and a weight, in one piece of memory; open
+/// addressing with linear probing, at most three quarters full. Nothing is
+/// ever taken out.
+#[derive(Debug, Clone, Default)]
+pub struct Tail {
+    words: Vec<u64>,
+    len: u32,
+    /// There are 2^bits slots.
+    bits: u32,
+}
+
+/// A slot without a label.
+const FREE: u64 = u64::MAX;
+
+/// Bits of the filter per slot, as a power of two.
+const FILTER: u32 = 2;
+
+/// The fewest slots, as a power of two: their filter fills a word.
+const FEWEST: u32 = 4;
+
+impl Tail {
+    /// Number of labels.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether one more label would make it grow.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.words.is_empty() || (u64::from(self.len) + 1) * 4 > 3 << self.bits
+    }
+
+    /// Words of the filter, before the slots.
+    #[inline]
+    fn filter_len(&self) -> usize {
+        1 << (self.bits + FILTER - 6)
+    }
+
+    /// Whether a label of this hash may be there; not to be asked while empty.
+    #[inline]
+    pub(super) fn may_have(&self, hash: u32) -> bool {
+        let bit = hash >> (32 - FILTER - self.bits);
+        self.words[bit as usize >> 6] >> (bit & 63) & 1 != 0
+    }
+
+    /// The weight of `label`, if it is there; not to be asked while empty.
+    #[inline]
+    pub(super) fn get(&self, label: u32, hash: u32) -> Option<f32> {
+        let slots = &self.words[self.filter_len()..];
+        let mask = slots.len() - 1;
+        let mut at = (hash >> (32 - self.bits)) as usize;
+        loop {
+            let slot = slots[at & mask];
+            if slot >> 32 == u64::from(label) {
+                return Some(f32::from_bits(slot as u32));
+            }
+            if slot == FREE {
+                return None;
+            }
+            at += 1;
+        }
+    }
+
+    /// Adds to the weight of `label`, which is 0 if it is new.
+    pub(super) fn add(&mut self, label: u32, more: f32) {
+        let hash = hash(label);
+        if !self.words.is_empty() {
+            if let Some(slot) = self.slot(label, hash) {
+                *slot = pack(label, f32::from_bits(*slot as u32) + more);
+                return;
+            }
+        }
+        if self.is_full() {
+            self.grow();
+        }
+        self.insert(label, hash, more);
+    }
+
+    /// The slot that has `label`.
+    #[inline]
+    fn slot(&mut self, label: u32, hash: u32) -> Option<&mut u64> {
+        let from = self.filter_len();
+        let slots = &mut self.words[from..];
+        let mask = slots.len() - 1;
+        let mut at = (hash >> (32 - self.bits)) as usize;
+        while slots[at & mask] != FREE {
+            if slots[at & mask] >> 32 == u64::from(label) {
+                return Some(&mut slots[at & mask]);
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Takes in a label that is not there, for which there is room.
+    fn insert(&mut self, label: u32, hash: u32, w: f32) {
+        let bit = hash >> (32 - FILTER - self.bits);
+        self.words[bit as usize >> 6] |= 1 << (bit & 63);
+        let from = self.filter_len();
+        let slots = &mut self.words[from..];
+        let mask = slots.len() - 1;
+        let mut at = (hash >> (32 - self.bits)) as usize;
+        while slots[at & mask] != FREE {
+            at += 1;
+        }
+        slots[at & mask] = pack(label, w);
+        self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let bits = if self.words.is_empty() {
+            FEWEST
+        } else {
+            self.bits + 1
+        };
+        let old = std::mem::replace(self, Self::with_bits(bits));
+        for (label, w) in old.iter() {
+            self.insert(label, hash(label), w);
+        }
+    }
+
+    fn with_bits(bits: u32) -> Self {
+        let mut tail = Self {
+            words: Vec::new(),
+            len: 0,
+            bits,
+        };
+        let filter = tail.filter_len();
+        tail.words = vec![0; filter + (1 << bits)];
+        tail.words[filter..].fill(FREE);
+        tail
+    }
+
+    /// Labels and weights, in the order of the slots.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
+        let from = if self.words.is_empty() {
+            0
+        } else {
+            self.filter_len()
+        };
+        let slots = self.words[from..].iter().filter(|&&slot| slot != FREE);
+        slots.map(|&slot| ((slot >> 32) as u32, f32::from_bits(slot as u32)))
+    }
+
+    /// Asks for the filter ahead of its use.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        self.words.first().into_iter().for_each(prefetch);
+    }
+}
+
+#[inline]
+fn pack(label: u32, w: f32) -> u64 {
+    u64::from(label) << 32 | u64::from(w.to_bits())
+}
+
+/// As much room as it would have after so many additions.
+impl FromIterator<(u32, f32)> for Tail {
+    fn from_iter<I: IntoIterator<Item = (u32, f32)>>(pairs: I) -> Self {
+        let pairs: Vec<(u32, f32)> = pairs.into_iter().collect();
+        if pairs.is_empty() {
+            return Self::default();
+        }
+        let slots = (pairs.len() * 4).div_ceil(3).next_power_of_two();
+        let mut tail = Self::with_bits(slots.trailing_zeros().max(FEWEST));
+        for (label, w) in pairs {
+            tail.add(label, w);
+        }
+        tail
+    }
+}
