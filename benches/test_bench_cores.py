@@ -16,7 +16,7 @@ from xmtree import RecallTreeClassifier
 BATCHES = (1, 16, 64)
 THREADS = (1, 2)
 #: Rows of the next-word task that are learned and tested.
-N_TRAIN, N_TEST = 200_000, 50_000
+N_TRAIN, N_TEST = 200_000, 20_000
 ROUNDS = 2
 
 
