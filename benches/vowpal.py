@@ -50,8 +50,11 @@ class Task:
     def _one(self):
         return self._source("one", self.X[:1], self.y[:1])
 
-    def train(self, options, passes, rounds):
-        """Seconds per example of the median run."""
+    def train(self, options, passes, rounds, longer=1):
+        """Seconds per example of the median run.
+
+        Timed are ``longer`` times as many passes, where starting takes as long as these.
+        """
 
         def learn(source, passes):
             # Room for a weight per class and feature: no collisions.
@@ -60,8 +63,10 @@ class Task:
 
         source = self._source("train", self.X, self.y)
         start = statistics.median(learn(self._one(), 1) for _ in range(5))
-        seconds = [learn(source, passes) for _ in range(rounds)]
-        return per_example(seconds, start, len(self.y) * passes)
+        seconds = [learn(source, passes * longer) for _ in range(rounds)]
+        if longer > 1:
+            learn(source, passes)
+        return per_example(seconds, start, len(self.y) * passes * longer)
 
     def predict(self, repeats):
         """Seconds per example of the median of three runs, and the answers.
