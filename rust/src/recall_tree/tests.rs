@@ -660,7 +660,7 @@ fn refused(model: &RecallTree, prefix: &[&str], what: &str, change: &dyn Fn(&mut
     );
 }
 
-fn changed<T: Clone>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
+fn changed<T>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
 where
     T: crate::model::Element,
     Vec<T>: Into<Array>,
@@ -677,6 +677,7 @@ const SCORERS: [&str; 2] = ["learner", "scorers"];
 
 #[test]
 fn made_up_trees_are_refused() {
+    type Change = fn(&mut Vec<u32>);
     let model = model(&params(), &fixed(200));
     for name in ["total", "mass", "stay", "trained", "label_count"] {
         for wrong in [-1.0, f64::NAN, f64::INFINITY] {
@@ -700,15 +701,15 @@ fn made_up_trees_are_refused() {
             let change = changed::<u32>(name, |values| values[0] = wrong);
             refused(&model, &TREE, name, &change);
         }
-        let change = changed::<u32>(name, |values| drop(values.pop()));
+        let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
         refused(&model, &TREE, name, &change);
     }
     for name in ["total", "mass", "stay", "trained", "label_count", "entropy"] {
-        let change = changed::<f64>(name, |values| drop(values.pop()));
+        let change = changed::<f64>(name, |values| values.truncate(values.len() - 1));
         refused(&model, &TREE, name, &change);
     }
     // A node that is its own child, or another's, or passed before its parent.
-    let links: [(&str, fn(&mut Vec<u32>)); 4] = [
+    let links: [(&str, Change); 4] = [
         ("no way down", |first| first[0] = 0),
         ("two of one parent", |first| {
             let last = first.len() - 1;
@@ -736,7 +737,7 @@ fn made_up_scorers_are_refused() {
         for name in names {
             let change = changed::<u32>(name, |values| values[0] = 1 << 30);
             refused(model, prefix, name, &change);
-            let change = changed::<u32>(name, |values| drop(values.pop()));
+            let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
             refused(model, prefix, name, &change);
         }
     };
@@ -781,10 +782,8 @@ fn made_up_scorers_are_refused() {
             let values: Vec<f64> = inner.take(name).unwrap();
             inner.put(name, values[1..].to_vec());
         }
-        for name in ["is_row"] {
-            let values: Vec<u8> = inner.take(name).unwrap();
-            inner.put(name, values[1..].to_vec());
-        }
+        let values: Vec<u8> = inner.take("is_row").unwrap();
+        inner.put("is_row", values[1..].to_vec());
         let values: Vec<u32> = inner.take("lengths").unwrap();
         inner.put("lengths", values[1..].to_vec());
         bundle.nest("regressors", inner);
@@ -936,7 +935,7 @@ fn parameters_are_refused_by_name() {
     let cases: [(&str, Change); 10] = [
         ("max_candidates", |p| p.max_candidates = Some(0)),
         ("candidates_per_level", |p| {
-            p.candidates_per_level = f64::NAN
+            p.candidates_per_level = f64::NAN;
         }),
         ("learning_rate", |p| p.learning_rate = Some(1e308)),
         ("router_rate", |p| p.router_rate = Some(0.0)),

@@ -89,6 +89,7 @@ impl FrozenRouters {
 
     /// Goes by the scores as they are, which tell another side only while no -1
     /// was ever learned.
+    #[must_use]
     pub fn unclamped(mut self) -> Self {
         self.span = Span {
             low: f32::NEG_INFINITY,
