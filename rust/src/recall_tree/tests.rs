@@ -757,6 +757,16 @@ fn made_up_scorers_are_refused() {
     refused(&plain, &["learner"], "a label of two numbers", &relabel);
     let fewer = changed::<u32>("label_of", |labels| labels.truncate(2));
     refused(&plain, &["learner"], "numbers of no label", &fewer);
+    refused(&plain, &SCORERS, "passes", &|bundle| {
+        let _: f64 = bundle.take_meta("passes").unwrap();
+        bundle.put_meta("passes", &-1.0);
+    });
+    for (name, wrong) in [("n_features", 1000usize), ("n_classes", 100_000_000)] {
+        refused(&plain, &[], name, &|bundle| {
+            let _: usize = bundle.take_meta(name).unwrap();
+            bundle.put_meta(name, &wrong);
+        });
+    }
     refused(&plain, &SCORERS, "no such layout", &|bundle| {
         let _: String = bundle.take_meta("layout").unwrap();
         bundle.put_meta("layout", &"diagonal");
@@ -768,6 +778,10 @@ fn made_up_scorers_are_refused() {
     let crossed = model(&crossed, &stream);
     let path = ["learner", "scorers", "path"];
     refuse_both(&crossed, &path, &["crossed_lengths", "crossed_numbers"]);
+    for wrong in [N_CLASSES as u32, u32::MAX] {
+        let relabel = changed::<u32>("crossed_labels", |labels| labels[0] = wrong);
+        refused(&crossed, &path, "a scorer of no label", &relabel);
+    }
     let none = changed::<u32>("crossed_numbers", |numbers| numbers[0] = 0);
     refused(&crossed, &path, "number 0", &none);
     let nag = Params {
