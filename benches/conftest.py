@@ -6,10 +6,12 @@ writes the figures to a file too, with the date, the machine and the versions.
 """
 
 import datetime
+import functools
 import os
 import platform
 import re
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -52,6 +54,45 @@ def real():
             *load_xmc(folder / "train.txt.xz", multilabel=False),
             *load_xmc(folder / "test.txt.xz", multilabel=False),
         )
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def next_word(tmp_path_factory):
+    """Makes the next-word task: ``next_word(n, *, seed=7) -> X, y``.
+
+    n examples from the beginning of the novels, in the order of the text if seed is None.
+    The program that makes them stands beside the data; each task is made once.
+    """
+    from xmtree.datasets import load_xmc
+
+    @functools.cache
+    def make(n, *, seed=7):
+        corpus = ROOT / "text-english-novels" / "corpus.txt.xz"
+        program = ROOT.parent / "tools" / "make_nextword.py"
+        for path in (corpus, program):
+            if not path.is_file():
+                pytest.skip(f"no {path}; XMTREE_DATA says where the data sets are")
+        made = tmp_path_factory.mktemp("next-word") / "examples.txt"
+        order = [] if seed is None else ["--shuffle", str(seed)]
+        command = [sys.executable, program, corpus, made, "--examples", str(n), *order]
+        subprocess.run(command, check=True)
+        X, y = load_xmc(made, multilabel=False)
+        made.unlink()
+        return X, y
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def novels(next_word):
+    """The next-word task at full size: ``novels() -> X_train, y_train, X_test, y_test``."""
+
+    def load():
+        X, y = next_word(1_100_000)
+        n = 1_000_000
+        return X[:n], y[:n], X[n:], y[n:]
 
     return load
 

@@ -75,3 +75,46 @@ def test_predictions_agree(path, run, text):
     tree = model.tree_
     assert sorted(tree.n_examples) == pytest.approx(sorted(counts[seen]))
     np.testing.assert_allclose(np.sort(tree.recall_bound), np.sort(bounds[seen]), atol=1e-6)
+
+
+@pytest.mark.parametrize(("path", "run", "text"), runs())
+def test_every_node_agrees(path, run, text):
+    """Both passes at once: the tree from the root down, and the errors on the way."""
+    with np.load(path) as file:
+        meta = json.loads(str(file["meta"]))
+        node = {name: file[f"{run}.node_{name}"] for name in ("links", "n", "entropy", "bound")}
+        starts, labels, counts = (file[f"{run}.table_{k}"] for k in ("indptr", "label", "count"))
+        answers = np.concatenate([file[f"{run}.pass1"], file[f"{run}.pass2"]])
+        weights = file.get("train_weight")
+    with np.load(GOLDEN / f"vw_{meta['stream']}.npz") as file:
+        train, y = rows(file, "train", meta["n_features"]), file["train_y"]
+        weights = file["train_weight"] if weights is None else weights
+    model = RecallTreeClassifier(**settings(text, meta["n_classes"]))
+    for _ in range(2):
+        model.partial_fit(train, y, np.arange(meta["n_classes"]), weights)
+
+    twice = np.tile(weights, 2)
+    wrong = np.average(answers != np.tile(y, 2), weights=twice)
+    # Where an unseen leaf has no answer, the node above it gives one here.
+    silent = np.average(answers == -1, weights=twice)
+    assert wrong - silent - 1e-9 <= model.progressive_loss_ <= wrong + 1e-9
+    assert silent < 0.06
+
+    tree, todo, met = model.tree_, [(0, 0)], 0
+    while todo:
+        ours, theirs = todo.pop()
+        met += 1
+        part = slice(starts[theirs], starts[theirs] + model.max_candidates_)
+        part = slice(part.start, min(part.stop, starts[theirs + 1]))
+        own = slice(*tree.candidate_starts[ours : ours + 2])
+        np.testing.assert_array_equal(tree.candidates[own], labels[part])
+        np.testing.assert_allclose(tree.candidate_counts[own], counts[part])
+        assert tree.n_labels[ours] == starts[theirs + 1] - starts[theirs]
+        assert tree.depth[ours] == node["links"][theirs][4]
+        assert tree.n_examples[ours] == pytest.approx(node["n"][theirs])
+        assert tree.label_entropy[ours] == pytest.approx(node["entropy"][theirs], abs=1e-9)
+        assert tree.recall_bound[ours] == pytest.approx(node["bound"][theirs], abs=1e-6)
+        for child, there in zip(tree.children[ours], node["links"][theirs][1:3], strict=True):
+            if child >= 0:
+                todo.append((child, there))
+    assert met == len(tree.parent) == (node["n"] > 0).sum()

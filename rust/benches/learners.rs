@@ -19,6 +19,9 @@ use xmtree::linear::{Loss, Optimizer};
 use xmtree::lomtree::{self, Forest};
 use xmtree::oaa::{self, Oaa};
 use xmtree::passes::{Batch, Schedule, Targets};
+use xmtree::recall_tree::{
+    self, BeamOptions, PathFeatures, RecallTree, RouterImportance, ScorerLoss,
+};
 use xmtree::Control;
 
 /// A data set in memory: each class has columns (or a centre) of its own, and
@@ -164,6 +167,35 @@ fn filter_tree_params() -> label_tree::Params {
     }
 }
 
+/// The defaults of the Python class.
+fn recall_tree_params() -> recall_tree::Params {
+    recall_tree::Params {
+        max_candidates: None,
+        candidates_per_level: 8.0,
+        max_depth: None,
+        bern_hyper: 0.1,
+        arity: 2,
+        loss: ScorerLoss::Softmax,
+        margin: 4.0,
+        router_loss: None,
+        optimizer: Optimizer::Pn,
+        scaling: Scaling::Auto,
+        n_bits: None,
+        learning_rate: None,
+        router_rate: None,
+        decay: 1.0,
+        router_importance: RouterImportance::Entropy,
+        randomized_routing: false,
+        honest: true,
+        back_off: true,
+        path_features: PathFeatures::None,
+        beam_size: 2,
+        path_weight: 0.5,
+        batch_size: 1,
+        schedule: lomtree_params().schedule,
+    }
+}
+
 /// Times `learn` on copies of `model`, which knows the rows, and `predict` with it.
 fn time<M: Clone>(
     group: &mut BenchmarkGroup<'_, WallTime>,
@@ -239,6 +271,26 @@ fn filter_tree(c: &mut Criterion, sets: &[Set]) {
     group.finish();
 }
 
+fn recall_tree(c: &mut Criterion, sets: &[Set]) {
+    let mut group = c.benchmark_group("recall_tree");
+    let beam = BeamOptions::of(&recall_tree_params());
+    for set in sets {
+        let control = Control::new(0);
+        time(
+            &mut group,
+            set,
+            RecallTree::new(recall_tree_params(), set.n_classes).expect("sound options"),
+            |tree, batch| tree.partial_fit(batch, 1, &control).expect("sound data"),
+            |tree, rows| {
+                tree.predict_topk(rows, 1, beam, 1, &control)
+                    .expect("sound data")
+                    .0
+            },
+        );
+    }
+    group.finish();
+}
+
 fn oaa(c: &mut Criterion, sets: &[Set]) {
     let mut group = c.benchmark_group("oaa");
     for set in sets {
@@ -262,6 +314,7 @@ fn learners(c: &mut Criterion) {
     let sets = [Set::sparse(), Set::dense()];
     lomtree(c, &sets);
     filter_tree(c, &sets);
+    recall_tree(c, &sets);
     oaa(c, &sets);
 }
 

@@ -62,7 +62,7 @@ impl Tree {
     /// Makes the tree that prediction walks. Costs as much as the tree is large.
     pub fn freeze(&self, control: &Control) -> Result<FrozenTree> {
         let mut frozen = FrozenTree {
-            routers: FrozenRouters::new(&self.routers),
+            routers: FrozenRouters::new(&self.routers).unclamped(),
             ends: Ends {
                 starts: vec![0],
                 ..Ends::default()

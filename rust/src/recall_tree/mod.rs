@@ -37,6 +37,8 @@ mod predict;
 mod report;
 mod routing;
 mod scorers;
+#[cfg(test)]
+mod tests;
 
 pub use arena::{Arena, Node};
 pub use counts::Counts;

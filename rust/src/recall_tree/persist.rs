@@ -7,7 +7,7 @@ use super::scorers::{Adaptive, Column, Columns, OfPath, Plain, Scorers, Store};
 use super::{Counts, Learner, Params, RecallTree, Tree};
 use crate::data::Preparation;
 use crate::error::Result;
-use crate::model::{Bundle, Persist};
+use crate::model::{Array, Bundle, Persist};
 use crate::tree::{put_weights, take_weights, NodeId, Regressors, Table};
 
 impl Persist for RecallTree {
@@ -36,7 +36,11 @@ impl Persist for RecallTree {
         let learner = if bundle.take_meta("has_learned")? {
             let inner = bundle.unnest("learner")?;
             inner.expect_kind(LEARNER)?;
-            Some(Learner::from_bundle(inner, &params, n_classes)?)
+            let learner = Learner::from_bundle(inner, &params, n_classes)?;
+            if learner.preparation.n_features() != n_features {
+                return Err(bundle.damaged(format_args!("{n_features} features")));
+            }
+            Some(learner)
         } else {
             None
         };
@@ -64,6 +68,14 @@ impl Learner {
         let preparation: Preparation = bundle.take_meta("preparation")?;
         if !preparation.is_sound() {
             return Err(bundle.damaged("the preparation of examples is inconsistent"));
+        }
+        // Nothing as large as K is made unless the file is.
+        let of_each_class = ["scorers/trained", "scorers/regressors/is_row"];
+        let mut arrays = of_each_class
+            .iter()
+            .filter_map(|&name| bundle.arrays().get(name));
+        if arrays.next().map(Array::len) != Some(n_classes) {
+            return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
         }
         let mut learner = Self::new(params, preparation, n_classes, 0);
         learner.streaming = bundle.take_meta("streaming")?;
@@ -256,6 +268,9 @@ impl Plain {
             return Err(bundle.damaged("a number of trainings is negative or not finite"));
         }
         self.passes = bundle.take_meta("passes")?;
+        if !(self.passes.is_finite() && self.passes >= 0.0) {
+            return Err(bundle.damaged("the number of passes is negative"));
+        }
         let layout: String = bundle.take_meta("layout")?;
         let (store, n) = match &layout[..] {
             "class" => {
@@ -288,6 +303,7 @@ impl Plain {
                 if numbers
                     .iter()
                     .any(|&number| number == 0 || number as usize > weights.len())
+                    || labels.iter().any(|&label| label as usize >= n_classes)
                     || lengths.iter().map(|&n| n as usize).sum::<usize>() != labels.len()
                 {
                     return Err(bundle.damaged("the nodes' own scorers are inconsistent"));

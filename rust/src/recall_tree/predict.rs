@@ -149,17 +149,19 @@ impl<'a> Walker<'a> {
         scores: &mut [f32],
     ) {
         let numbering = &self.learner.numbering;
-        let mut write = |row: usize, top: &TopK| {
-            let span = row * k..(row + 1) * k;
-            top.write(&mut labels[span.clone()], &mut scores[span]);
-        };
+        let span = |row: usize| row * k..(row + 1) * k;
         if self.options.size == 1 {
-            self.scores(|row, candidates, scores| {
+            self.scores(|row, candidates, values| {
                 top.clear();
-                for (&number, &score) in candidates.iter().zip(scores) {
-                    top.push(numbering.label(number), score);
+                // By place: of equal scores the more frequent label's comes first.
+                for (place, &score) in (0..).zip(values) {
+                    top.push(place, score);
                 }
-                write(row, top);
+                let labels = &mut labels[span(row)];
+                top.write(labels, &mut scores[span(row)]);
+                for place in labels.iter_mut().take_while(|place| **place >= 0) {
+                    *place = numbering.label(candidates[*place as usize]) as i32;
+                }
             });
         } else {
             self.beam_scores(|row, found| {
@@ -167,7 +169,7 @@ impl<'a> Walker<'a> {
                 for &(number, score) in found {
                     top.push(numbering.label(number), score);
                 }
-                write(row, top);
+                top.write(&mut labels[span(row)], &mut scores[span(row)]);
             });
         }
     }

@@ -165,10 +165,10 @@ impl Tree {
         }
         if !diverged {
             copy_way(new, old);
-            // What an example is the first to reach answers nothing yet.
-            while old.path.len() > 1 && self.arena.node(old.end()).counts.candidates().is_empty() {
-                old.beyond = old.path.pop();
-            }
+        }
+        // What an example is the first to reach answers nothing yet.
+        while old.path.len() > 1 && self.arena.node(old.end()).counts.candidates().is_empty() {
+            old.beyond = old.path.pop();
         }
     }
 

@@ -87,6 +87,17 @@ impl FrozenRouters {
         }
     }
 
+    /// Goes by the scores as they are, which tell another side only while no -1
+    /// was ever learned.
+    #[must_use]
+    pub fn unclamped(mut self) -> Self {
+        self.span = Span {
+            low: f32::NEG_INFINITY,
+            high: f32::INFINITY,
+        };
+        self
+    }
+
     /// The next node is a terminal with this number.
     pub fn push_terminal(&mut self, number: u32) {
         self.steps.push(Step {

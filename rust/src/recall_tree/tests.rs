@@ -1,0 +1,990 @@
+//! What must hold after every example, of predictions, and of files, on random streams.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::control::Control;
+use crate::data::{Indices, Labels, Preparation, Rows, Scaling, Values};
+use crate::error::Error;
+use crate::linear::{Loss, Optimizer};
+use crate::model::{Array, Bundle, Persist};
+use crate::passes::{Batch, Online, Schedule, Targets};
+use crate::tree::{Block, NodeId, PathExample};
+
+const N_CLASSES: usize = 12;
+/// So many that sparse rows have their weights by column.
+const WIDTH: usize = 96;
+
+/// The defaults, but with so few candidates that the tree has to part the labels.
+fn params() -> Params {
+    Params {
+        max_candidates: Some(3),
+        max_depth: Some(4),
+        scaling: Scaling::None,
+        beam_size: 1,
+        path_weight: 0.5,
+        schedule: Schedule {
+            n_passes: 2,
+            seed: 5,
+            early_stopping: false,
+            validation_fraction: 0.1,
+            patience: 1,
+        },
+        ..serde_json::from_str(DEFAULTS).unwrap()
+    }
+}
+
+const DEFAULTS: &str = r#"{
+    "max_candidates": null, "candidates_per_level": 8.0, "max_depth": null, "bern_hyper": 0.1,
+    "arity": 2, "loss": "softmax", "margin": 4.0, "router_loss": null, "optimizer": "pn",
+    "scaling": "auto", "n_bits": null, "learning_rate": null, "router_rate": null,
+    "decay": 1.0, "router_importance": "entropy", "randomized_routing": false, "honest": true,
+    "back_off": true, "path_features": "none", "beam_size": 2, "path_weight": 0.5,
+    "batch_size": 1, "n_passes": 5, "seed": 0, "early_stopping": false,
+    "validation_fraction": 0.1, "patience": 2
+}"#;
+
+/// Examples whose labels come and go.
+#[derive(Debug, Clone)]
+struct Stream {
+    /// Sparse rows.
+    starts: Vec<i32>,
+    columns: Vec<i32>,
+    values: Vec<f32>,
+    /// The same rows, if they are to be dense.
+    dense: Option<Vec<f32>>,
+    labels: Vec<u32>,
+    weights: Option<Vec<f32>>,
+}
+
+impl Stream {
+    fn new(examples: &[(u32, u32, u8)], is_dense: bool, is_weighted: bool) -> Self {
+        let n = examples.len();
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        let (mut labels, mut weights) = (Vec::new(), Vec::new());
+        for (at, &(label, noise, weight)) in examples.iter().enumerate() {
+            let label = (label + at as u32 / 64) % N_CLASSES as u32;
+            labels.push(label);
+            weights.push(f32::from(weight) / 4.0);
+            let own = [
+                label * 3,
+                label * 3 + 1 + noise % 2,
+                noise % 36,
+                36 + noise % 60,
+            ];
+            // A row in 16 is empty.
+            let own: BTreeSet<u32> = own.into_iter().filter(|_| noise % 16 != 0).collect();
+            for column in own {
+                columns.push(column as i32);
+                values.push(((noise >> 3) % 4) as f32 - 1.5);
+            }
+            starts.push(columns.len() as i32);
+        }
+        let dense = is_dense.then(|| {
+            let mut dense = vec![0.0; n * WIDTH];
+            for row in 0..n {
+                for at in starts[row] as usize..starts[row + 1] as usize {
+                    dense[row * WIDTH + columns[at] as usize] = values[at];
+                }
+                // Beside what the row has, some of all columns.
+                for (column, x) in dense[row * WIDTH..][..WIDTH].iter_mut().enumerate() {
+                    *x += ((row * 7 + column * 5) % 9) as f32 / 8.0 - 0.5;
+                }
+            }
+            dense
+        });
+        Self {
+            starts,
+            columns,
+            values,
+            dense,
+            labels,
+            weights: is_weighted.then_some(weights),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    fn weight(&self, i: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |w| f64::from(w[i]))
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        match &self.dense {
+            Some(dense) => Rows::dense(Values::F32(dense), self.len(), WIDTH).unwrap(),
+            None => Rows::csr(
+                Indices::I32(&self.starts),
+                Indices::I32(&self.columns),
+                Values::F32(&self.values),
+                WIDTH,
+            )
+            .unwrap(),
+        }
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        let labels = Labels::new(&self.labels, N_CLASSES).unwrap();
+        Batch::new(self.rows(), Targets::One(labels), self.weights.as_deref()).unwrap()
+    }
+
+    /// Row `i` alone.
+    fn one(&self, i: usize) -> Self {
+        let span = self.starts[i] as usize..self.starts[i + 1] as usize;
+        Self {
+            starts: vec![0, span.len() as i32],
+            columns: self.columns[span.clone()].to_vec(),
+            values: self.values[span].to_vec(),
+            dense: self
+                .dense
+                .as_ref()
+                .map(|d| d[i * WIDTH..][..WIDTH].to_vec()),
+            labels: vec![self.labels[i]],
+            weights: self.weights.as_ref().map(|w| vec![w[i]]),
+        }
+    }
+}
+
+fn streams(longest: usize) -> impl Strategy<Value = Stream> {
+    let examples = prop::collection::vec((0u32..8, 0u32..2000, 0u8..12), 1..longest);
+    (examples, any::<bool>(), any::<bool>())
+        .prop_map(|(examples, is_dense, is_weighted)| Stream::new(&examples, is_dense, is_weighted))
+}
+
+fn routings() -> impl Strategy<Value = Params> {
+    (
+        2u32..6,
+        any::<bool>(),
+        prop::sample::select(vec![0.0, 0.1, 1.0]),
+        1u32..5,
+        0u32..6,
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(arity, honest, bern_hyper, candidates, depth, back_off, random)| Params {
+                arity,
+                honest,
+                bern_hyper,
+                max_candidates: Some(candidates),
+                max_depth: Some(depth),
+                back_off,
+                randomized_routing: random,
+                ..params()
+            },
+        )
+}
+
+fn scorings() -> impl Strategy<Value = Params> {
+    use PathFeatures as P;
+    use ScorerLoss as L;
+    let losses = prop::sample::select(vec![
+        L::Softmax,
+        L::Margin,
+        L::Squared,
+        L::Logistic,
+        L::Hinge,
+    ]);
+    let features = prop::sample::select(vec![P::None, P::All, P::NodeOnly, P::Crossed]);
+    let optimizers = prop::sample::select(vec![
+        Optimizer::Pn,
+        Optimizer::Sgd,
+        Optimizer::Nag,
+        Optimizer::Adagrad,
+    ]);
+    (routings(), losses, features, optimizers).prop_map(
+        |(routing, loss, path_features, optimizer)| {
+            let mut params = Params {
+                loss,
+                path_features,
+                optimizer,
+                learning_rate: Some(0.5),
+                ..routing
+            };
+            if params.is_adaptive() {
+                if params.loss.single().is_none() {
+                    params.loss = L::SquaredHinge;
+                }
+                if path_features == P::Crossed {
+                    params.path_features = P::All;
+                }
+            }
+            params
+        },
+    )
+}
+
+fn learner(params: &Params, stream: &Stream) -> Learner {
+    let preparation = Preparation::new(params.scaling, params.n_bits, &stream.rows()).unwrap();
+    let filled = stream.dense.as_ref().map_or(4, |_| WIDTH);
+    Learner::new(params, preparation, N_CLASSES, filled)
+}
+
+fn control() -> Control {
+    Control::new(0)
+}
+
+// -- the tree after every example -------------------------------------------------
+
+/// A node as it should be: every label's count, in order.
+#[derive(Debug, Clone, Default)]
+struct Recount {
+    list: Vec<(u32, f64)>,
+    stay: f64,
+}
+
+impl Recount {
+    fn top(&self, n: usize) -> &[(u32, f64)] {
+        &self.list[..self.list.len().min(n)]
+    }
+
+    fn total(&self) -> f64 {
+        self.list.iter().map(|&(_, count)| count).sum()
+    }
+
+    /// A label whose count has grown stops behind those that it equals.
+    fn add(&mut self, label: u32, weight: f64) {
+        let known = self.list.iter().position(|&(other, _)| other == label);
+        let mut at = known.unwrap_or_else(|| {
+            self.list.push((label, 0.0));
+            self.list.len() - 1
+        });
+        self.list[at].1 += weight;
+        while at > 0 && self.list[at - 1].1 < self.list[at].1 {
+            self.list.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+}
+
+/// All that is known of a tree by watching totals grow.
+#[derive(Debug, Default)]
+struct Watch {
+    nodes: Vec<Recount>,
+}
+
+impl Watch {
+    /// To be called after each example.
+    fn follow(
+        &mut self,
+        tree: &Tree,
+        label: u32,
+        weight: f64,
+        params: &Params,
+    ) -> Result<(), TestCaseError> {
+        let arena = &tree.arena;
+        self.nodes.resize(arena.nodes.len(), Recount::default());
+        let most = params.candidates(N_CLASSES);
+        let mut path = Vec::new();
+        let mut met = Vec::new();
+        for at in 0..self.nodes.len() {
+            let grown = arena.nodes[at].counts.total() != self.nodes[at].total();
+            if grown {
+                arena.path_to(NodeId(at as u32), &mut path);
+                met.push(path.clone());
+            }
+        }
+        // One way, without gaps, from the root down.
+        met.sort_by_key(Vec::len);
+        for (depth, path) in met.iter().enumerate() {
+            prop_assert_eq!(path.len(), depth + 1);
+            prop_assert!(depth == 0 || path.starts_with(&met[depth - 1]));
+        }
+        prop_assert!(!met.is_empty());
+        let mut known_above = false;
+        for path in &met {
+            let recount = &mut self.nodes[path[path.len() - 1].at()];
+            if known_above {
+                recount.stay += weight;
+            }
+            known_above = recount.top(most).iter().any(|&(other, _)| other == label);
+            recount.add(label, weight);
+        }
+        Ok(())
+    }
+
+    fn check(&self, tree: &Tree, params: &Params) -> Result<(), TestCaseError> {
+        let arena = &tree.arena;
+        let most = params.candidates(N_CLASSES);
+        let (mut path, mut routers) = (Vec::new(), BTreeSet::new());
+        let mut children = 0;
+        for (at, (node, recount)) in arena.nodes.iter().zip(&self.nodes).enumerate() {
+            let (id, counts) = (NodeId(at as u32), &node.counts);
+            let total = recount.total();
+            prop_assert_eq!(counts.total(), total);
+            let all: f64 = counts.iter().map(|(_, count)| count).sum();
+            prop_assert_eq!(counts.total(), all);
+            prop_assert_eq!(counts.n_labels(), recount.list.len());
+            for &(label, count) in &recount.list {
+                prop_assert_eq!(counts.get(label), count);
+            }
+            let (labels, kept): (Vec<u32>, Vec<f64>) = recount.top(most).iter().copied().unzip();
+            prop_assert_eq!(counts.candidates(), labels);
+            prop_assert_eq!(counts.candidate_counts(), &kept[..]);
+            prop_assert_eq!(counts.mass(), kept.iter().sum::<f64>());
+            let plain = |&(_, c): &(u32, f64)| -c / total * (c / total).ln();
+            let entropy: f64 = recount.list.iter().map(plain).sum();
+            prop_assert!(
+                (node.entropy - entropy).abs() < 1e-9,
+                "{} {entropy}",
+                node.entropy
+            );
+            let f = counts.mass() / total;
+            let h = params.bern_hyper;
+            let bound = f - (h * f * (1.0 - f) / total).sqrt() - 15.0 * h / (18f64.sqrt() * total);
+            let bound = if bound > 0.0 { bound } else { 0.0 };
+            prop_assert!(
+                (f64::from(node.bound) - bound).abs() < 1e-5,
+                "{} {bound}",
+                node.bound
+            );
+            prop_assert_eq!(node.stay, recount.stay);
+            prop_assert!(node.stay <= total);
+
+            arena.path_to(id, &mut path);
+            prop_assert_eq!(path[0], Arena::ROOT);
+            prop_assert_eq!(path[path.len() - 1], id);
+            let depth = path.len() - 1;
+            prop_assert!(depth <= params.depth(N_CLASSES) as usize);
+            if let Some(&parent) = path.len().checked_sub(2).map(|above| &path[above]) {
+                let parent = arena.node(parent);
+                prop_assert!(parent.has_children());
+                prop_assert!((0..params.arity).any(|side| parent.child(side) == id));
+            }
+            if node.has_children() {
+                prop_assert!(depth < params.depth(N_CLASSES) as usize);
+                children += params.arity as usize;
+                let below = (0..params.arity).map(|side| arena.node(node.child(side)));
+                let below: f64 = below.map(|child| child.counts.total()).sum();
+                prop_assert!(total >= below);
+                prop_assert!(node.trained > 0.0);
+                for router in node.first_router..node.first_router + params.arity - 1 {
+                    prop_assert!((router as usize) < tree.routers.len());
+                    prop_assert!(routers.insert(router), "router {router} serves twice");
+                }
+            } else {
+                prop_assert_eq!(node.trained, 0.0);
+            }
+        }
+        prop_assert_eq!(arena.nodes.len(), children + 1);
+        prop_assert_eq!(routers.len(), tree.routers.len());
+        Ok(())
+    }
+}
+
+/// The end of the greedy way by the learning tree's own routers, step by step.
+fn walk(learner: &Learner, example: &PathExample) -> NodeId {
+    let tree = &learner.tree;
+    let mut at = Arena::ROOT;
+    while tree.is_internal(at) {
+        let mut choice = tree.choice(at);
+        while let Some((left, right)) = choice.halves() {
+            let goes_left = tree.routers.score(choice.router, example) < 0.0;
+            choice = if goes_left { left } else { right };
+        }
+        let child = tree.arena.node(at).child(choice.from);
+        if tree.is_end(at, child) {
+            break;
+        }
+        at = child;
+    }
+    at
+}
+
+fn in_a_block(learner: &Learner, rows: &Rows<'_>) -> (Block, Vec<PathExample>) {
+    let (mut block, width) = (Block::default(), learner.tree.routers.width());
+    block.fill(&learner.preparation, rows, 0..rows.n_rows(), width);
+    let examples = (0..rows.n_rows()).map(|i| {
+        let mut example = PathExample::default();
+        example.take(&block, i);
+        example
+    });
+    let examples = examples.collect();
+    (block, examples)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn the_tree_holds_after_every_example(params in routings(), stream in streams(200)) {
+        let mut learner = learner(&params, &stream);
+        let mut watch = Watch::default();
+        let batch = stream.batch();
+        for i in batch.present() {
+            learner.learn(&batch, &[i], 0.0, &control()).unwrap();
+            let (i, weight) = (i as usize, stream.weight(i as usize));
+            let label = learner.numbering.take(stream.labels[i]);
+            watch.follow(&learner.tree, label, weight, &params)?;
+            watch.check(&learner.tree, &params)?;
+        }
+    }
+
+    #[test]
+    fn a_router_learns_from_all_that_comes_by(stream in streams(200)) {
+        let params = Params { honest: false, ..params() };
+        let mut learner = learner(&params, &stream);
+        let batch = stream.batch();
+        learner.learn(&batch, &batch.present(), 0.0, &control()).unwrap();
+        let root = learner.tree.arena.node(Arena::ROOT);
+        prop_assert_eq!(f64::from(root.trained), root.counts.total());
+        // What stops at a node is counted below it, but trains nothing there.
+        for node in &learner.tree.arena.nodes {
+            prop_assert!(f64::from(node.trained) <= node.counts.total());
+        }
+    }
+
+    #[test]
+    fn the_frozen_tree_is_the_learning_one(params in scorings(), stream in streams(200)) {
+        let mut learner = learner(&params, &stream);
+        let batch = stream.batch();
+        learner.learn(&batch, &batch.present(), 0.0, &control()).unwrap();
+        let frozen = learner.tree.freeze(&control()).unwrap();
+        let (block, examples) = in_a_block(&learner, &stream.rows());
+        let mut ends = vec![0; stream.len()];
+        frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut ends);
+        let (mut path, mut candidates) = (Vec::new(), Vec::new());
+        let mut marks = learner.tree.marks.clone();
+        for (i, example) in examples.iter().enumerate() {
+            let end = walk(&learner, example);
+            prop_assert_eq!(frozen.ends.node(ends[i]), end);
+            learner.tree.arena.path_to(end, &mut path);
+            learner.tree.gather(&path, &mut marks, &mut candidates);
+            let found = frozen.ends.candidates(ends[i]);
+            prop_assert_eq!(found, &candidates[..]);
+            let known = learner.tree.arena.node(end).counts.candidates();
+            prop_assert!(found.starts_with(known));
+            let distinct: BTreeSet<u32> = found.iter().copied().collect();
+            prop_assert_eq!(distinct.len(), found.len());
+            prop_assert!(found.len() <= params.candidates(N_CLASSES));
+            prop_assert!(params.back_off || found.len() == known.len());
+        }
+        let nodes: BTreeSet<NodeId> = (0..frozen.ends.len() as u32).map(|e| frozen.ends.node(e)).collect();
+        prop_assert_eq!(nodes.len(), frozen.ends.len());
+    }
+}
+
+// -- predictions ------------------------------------------------------------------
+
+fn model(params: &Params, stream: &Stream) -> RecallTree {
+    let mut model = RecallTree::new(params.clone(), N_CLASSES).unwrap();
+    model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+    model
+}
+
+fn has_weight(stream: &Stream) -> bool {
+    (0..stream.len()).any(|i| stream.weight(i) > 0.0)
+}
+
+const GREEDY: BeamOptions = BeamOptions {
+    size: 1,
+    path_weight: 0.0,
+};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The candidates at the end of the greedy way, by their scores.
+    #[test]
+    fn a_prediction_is_of_the_candidates_at_the_end(params in scorings(), stream in streams(150)) {
+        prop_assume!(has_weight(&stream));
+        let model = model(&params, &stream);
+        let learner = model.learner.as_ref().unwrap();
+        let rows = stream.rows();
+        let (labels, scores) = model.predict_topk(&rows, N_CLASSES, GREEDY, 1, &control()).unwrap();
+        let (mut path, mut candidates) = (Vec::new(), Vec::new());
+        let (mut marks, mut work) = (learner.tree.marks.clone(), Work::default());
+        for (i, example) in in_a_block(learner, &rows).1.iter().enumerate() {
+            learner.tree.arena.path_to(walk(learner, example), &mut path);
+            learner.tree.gather(&path, &mut marks, &mut candidates);
+            let at = super::scorers::AtNode { example, candidates: &candidates, path: &path, clock: 0 };
+            learner.scorers.score(&at, &mut work);
+            let expected = candidates.iter().map(|&c| learner.numbering.label(c) as i32);
+            let expected: BTreeMap<i32, f32> = expected.zip(work.scores.iter().copied()).collect();
+            let span = i * N_CLASSES..(i + 1) * N_CLASSES;
+            let (labels, scores) = (&labels[span.clone()], &scores[span]);
+            let n = expected.len();
+            prop_assert!(labels[n..].iter().all(|&label| label == -1));
+            prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
+            for (label, score) in labels[..n].iter().zip(scores) {
+                let wanted = expected.get(label).copied().unwrap_or(f32::NAN);
+                prop_assert!((score - wanted).abs() <= 1e-5 * (1.0 + wanted.abs()), "{score} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_beam_over_all_ends_has_all_candidates(params in scorings(), stream in streams(150), path_weight in 0u8..3) {
+        prop_assume!(has_weight(&stream));
+        let model = model(&params, &stream);
+        let learner = model.learner.as_ref().unwrap();
+        let frozen = learner.tree.freeze(&control()).unwrap();
+        let ends = 0..frozen.ends.len() as u32;
+        let all: BTreeSet<i32> = ends
+            .flat_map(|end| frozen.ends.candidates(end).to_vec())
+            .map(|number| learner.numbering.label(number) as i32)
+            .collect();
+        let beam = BeamOptions { size: 1024, path_weight: f32::from(path_weight) };
+        let (labels, scores) = model.predict_topk(&stream.rows(), N_CLASSES, beam, 1, &control()).unwrap();
+        for (labels, scores) in labels.chunks(N_CLASSES).zip(scores.chunks(N_CLASSES)) {
+            let (found, rest) = labels.split_at(all.len());
+            prop_assert_eq!(&found.iter().copied().collect::<BTreeSet<i32>>(), &all);
+            prop_assert!(rest.iter().all(|&label| label == -1));
+            prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
+        }
+    }
+
+    #[test]
+    fn a_prediction_depends_on_its_row_alone(params in scorings(), stream in streams(100), size in 1u32..4) {
+        prop_assume!(has_weight(&stream));
+        let model = model(&params, &stream);
+        let beam = BeamOptions { size, path_weight: 0.5 };
+        let top = |rows: &Rows<'_>, n_threads| model.predict_topk(rows, 4, beam, n_threads, &control()).unwrap();
+        let (labels, scores) = top(&stream.rows(), 1);
+        let again = top(&stream.rows(), 3);
+        prop_assert_eq!(&again.0, &labels);
+        prop_assert_eq!(bits(&again.1), bits(&scores));
+        for i in 0..stream.len() {
+            let (label, score) = top(&stream.one(i).rows(), 1);
+            prop_assert_eq!(&label[..], &labels[4 * i..4 * i + 4]);
+            prop_assert_eq!(bits(&score), bits(&scores[4 * i..4 * i + 4]));
+        }
+    }
+
+    /// The progressive error is that of predicting before learning.
+    #[test]
+    fn progress_is_that_of_predictions(params in scorings(), stream in streams(120)) {
+        let mut model = RecallTree::new(params, N_CLASSES).unwrap();
+        let (mut all, mut wrong, mut missed) = (0.0, 0.0, 0.0);
+        for i in stream.batch().present() {
+            let i = i as usize;
+            let (one, weight) = (stream.one(i), stream.weight(i));
+            let found = match model.learner {
+                Some(_) => model.predict_topk(&one.rows(), N_CLASSES, GREEDY, 1, &control()).unwrap().0,
+                None => vec![-1],
+            };
+            all += weight;
+            if found[0] != stream.labels[i] as i32 {
+                wrong += weight;
+            }
+            if !found.contains(&(stream.labels[i] as i32)) {
+                missed += weight;
+            }
+            model.partial_fit(&one.batch(), 1, &control()).unwrap();
+            prop_assert_eq!(model.progressive_recall(), Some(1.0 - missed / all), "example {}", i);
+            prop_assert_eq!(model.progressive_loss(), Some(wrong / all), "example {}", i);
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_one_model_and_a_file_goes_on_with_it(params in scorings(), stream in streams(120), seed in 0u64..3) {
+        prop_assume!(has_weight(&stream));
+        let mut params = params;
+        params.schedule.seed = seed;
+        let fitted = |n_threads| {
+            let mut model = RecallTree::new(params.clone(), N_CLASSES).unwrap();
+            model.fit(&stream.batch(), n_threads, &control()).unwrap();
+            model
+        };
+        let mut model = fitted(1);
+        let bytes = model.to_bytes().unwrap();
+        prop_assert!(fitted(3).to_bytes().unwrap() == bytes);
+        let mut again = RecallTree::from_bytes(&bytes).unwrap();
+        prop_assert!(again.to_bytes().unwrap() == bytes);
+        for _ in 0..2 {
+            let top = |model: &RecallTree| {
+                let beam = BeamOptions { size: 2, path_weight: 0.5 };
+                let (labels, scores) = model.predict_topk(&stream.rows(), 5, beam, 1, &control()).unwrap();
+                (labels, bits(&scores))
+            };
+            prop_assert!(top(&model) == top(&again));
+            model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+            again.partial_fit(&stream.batch(), 2, &control()).unwrap();
+            prop_assert!(again.to_bytes().unwrap() == model.to_bytes().unwrap());
+        }
+        model.fit(&stream.batch(), 1, &control()).unwrap();
+        prop_assert!(model.to_bytes().unwrap() == bytes);
+    }
+
+    /// Row by row or all at once.
+    #[test]
+    fn the_cut_of_a_stream_changes_nothing(params in scorings(), stream in streams(80)) {
+        prop_assume!(has_weight(&stream));
+        let whole = model(&params, &stream);
+        // The first row tells how full rows are; so the first call has them all.
+        let mut parts = model(&params, &stream);
+        let mut whole = whole;
+        whole.partial_fit(&stream.batch(), 1, &control()).unwrap();
+        for i in 0..stream.len() {
+            parts.partial_fit(&stream.one(i).batch(), 1, &control()).unwrap();
+        }
+        prop_assert!(whole.to_bytes().unwrap() == parts.to_bytes().unwrap());
+    }
+}
+
+fn bits(scores: &[f32]) -> Vec<u32> {
+    scores.iter().map(|score| score.to_bits()).collect()
+}
+
+// -- files ------------------------------------------------------------------------
+
+/// Some examples, always the same.
+fn fixed(n: u32) -> Stream {
+    let example = |i: u32| (i * i % 8, i * 37 % 1999, 4);
+    Stream::new(&(0..n).map(example).collect::<Vec<_>>(), false, false)
+}
+
+/// Changes the arrays and metadata of a bundle at any depth: the arrays under
+/// `prefix` ("learner/tree"), all at once.
+fn inside(bundle: Bundle, prefix: &[&str], change: &dyn Fn(&mut Bundle)) -> Bundle {
+    let mut bundle = bundle;
+    match prefix.split_first() {
+        None => change(&mut bundle),
+        Some((first, rest)) => {
+            let inner = bundle.unnest(first).unwrap();
+            bundle.nest(first, inside(inner, rest, change));
+        }
+    }
+    bundle
+}
+
+fn refused(model: &RecallTree, prefix: &[&str], what: &str, change: &dyn Fn(&mut Bundle)) {
+    let bundle = inside(model.to_bundle(), prefix, change);
+    let result = RecallTree::from_bundle(bundle);
+    assert!(
+        matches!(result, Err(Error::ModelFile(_))),
+        "{what} was taken"
+    );
+}
+
+fn changed<T>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
+where
+    T: crate::model::Element,
+    Vec<T>: Into<Array>,
+{
+    move |bundle| {
+        let mut values: Vec<T> = bundle.take(name).unwrap();
+        change(&mut values);
+        bundle.put(name, values);
+    }
+}
+
+const TREE: [&str; 2] = ["learner", "tree"];
+const SCORERS: [&str; 2] = ["learner", "scorers"];
+
+#[test]
+fn made_up_trees_are_refused() {
+    type Change = fn(&mut Vec<u32>);
+    let model = model(&params(), &fixed(200));
+    for name in ["total", "mass", "stay", "trained", "label_count"] {
+        for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+            let change = changed::<f64>(name, |values| values[1] = wrong);
+            refused(&model, &TREE, &format!("{name} {wrong}"), &change);
+        }
+    }
+    for wrong in [f64::NAN, f64::INFINITY] {
+        let change = changed::<f64>("entropy", |values| values[1] = wrong);
+        refused(&model, &TREE, "entropy", &change);
+    }
+    for name in [
+        "label",
+        "candidate",
+        "first_child",
+        "first_router",
+        "n_labels",
+        "n_candidates",
+    ] {
+        for wrong in [1 << 30, u32::MAX] {
+            let change = changed::<u32>(name, |values| values[0] = wrong);
+            refused(&model, &TREE, name, &change);
+        }
+        let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
+        refused(&model, &TREE, name, &change);
+    }
+    for name in ["total", "mass", "stay", "trained", "label_count", "entropy"] {
+        let change = changed::<f64>(name, |values| values.truncate(values.len() - 1));
+        refused(&model, &TREE, name, &change);
+    }
+    // A node that is its own child, or another's, or passed before its parent.
+    let links: [(&str, Change); 4] = [
+        ("no way down", |first| first[0] = 0),
+        ("two of one parent", |first| {
+            let last = first.len() - 1;
+            first[last] = first[0];
+        }),
+        ("beyond the nodes", |first| {
+            let last = first.len() - 1;
+            first[last] = first.len() as u32;
+        }),
+        ("a circle", |first| first.swap(0, 3)),
+    ];
+    for (what, change) in links {
+        refused(&model, &TREE, what, &changed("first_child", change));
+    }
+    let twice = changed::<u32>("candidate", |labels| labels[1] = labels[0]);
+    refused(&model, &TREE, "a candidate twice", &twice);
+    let order = changed::<u32>("candidate", |labels| labels[..3].reverse());
+    refused(&model, &TREE, "candidates out of order", &order);
+}
+
+#[test]
+fn made_up_scorers_are_refused() {
+    let stream = fixed(200);
+    let refuse_both = |model: &RecallTree, prefix: &[&str], names: &[&'static str]| {
+        for name in names {
+            let change = changed::<u32>(name, |values| values[0] = 1 << 30);
+            refused(model, prefix, name, &change);
+            let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
+            refused(model, prefix, name, &change);
+        }
+    };
+    let plain = model(&params(), &stream);
+    refuse_both(
+        &plain,
+        &SCORERS,
+        &["head_lengths", "tail_lengths", "tail_labels"],
+    );
+    for wrong in [-1.0, f32::NAN, f32::INFINITY] {
+        let change = changed::<f32>("trained", |values| values[0] = wrong);
+        refused(&plain, &SCORERS, "trained", &change);
+    }
+    let relabel = changed::<u32>("label_of", |labels| labels[0] = N_CLASSES as u32);
+    refused(&plain, &["learner"], "a label out of range", &relabel);
+    let relabel = changed::<u32>("label_of", |labels| labels[0] = labels[1]);
+    refused(&plain, &["learner"], "a label of two numbers", &relabel);
+    let fewer = changed::<u32>("label_of", |labels| labels.truncate(2));
+    refused(&plain, &["learner"], "numbers of no label", &fewer);
+    refused(&plain, &SCORERS, "passes", &|bundle| {
+        let _: f64 = bundle.take_meta("passes").unwrap();
+        bundle.put_meta("passes", &-1.0);
+    });
+    for (name, wrong) in [("n_features", 1000usize), ("n_classes", 100_000_000)] {
+        refused(&plain, &[], name, &|bundle| {
+            let _: usize = bundle.take_meta(name).unwrap();
+            bundle.put_meta(name, &wrong);
+        });
+    }
+    refused(&plain, &SCORERS, "no such layout", &|bundle| {
+        let _: String = bundle.take_meta("layout").unwrap();
+        bundle.put_meta("layout", &"diagonal");
+    });
+    let crossed = Params {
+        path_features: PathFeatures::Crossed,
+        ..params()
+    };
+    let crossed = model(&crossed, &stream);
+    let path = ["learner", "scorers", "path"];
+    refuse_both(&crossed, &path, &["crossed_lengths", "crossed_numbers"]);
+    for wrong in [N_CLASSES as u32, u32::MAX] {
+        let relabel = changed::<u32>("crossed_labels", |labels| labels[0] = wrong);
+        refused(&crossed, &path, "a scorer of no label", &relabel);
+    }
+    let none = changed::<u32>("crossed_numbers", |numbers| numbers[0] = 0);
+    refused(&crossed, &path, "number 0", &none);
+    let nag = Params {
+        loss: ScorerLoss::Logistic,
+        optimizer: Optimizer::Nag,
+        ..params()
+    };
+    let nag = model(&nag, &stream);
+    refused(&nag, &SCORERS, "too few scorers", &|bundle| {
+        let mut inner = bundle.unnest("regressors").unwrap();
+        for name in ["t", "n"] {
+            let values: Vec<f64> = inner.take(name).unwrap();
+            inner.put(name, values[1..].to_vec());
+        }
+        let values: Vec<u8> = inner.take("is_row").unwrap();
+        inner.put("is_row", values[1..].to_vec());
+        let values: Vec<u32> = inner.take("lengths").unwrap();
+        inner.put("lengths", values[1..].to_vec());
+        bundle.nest("regressors", inner);
+    });
+}
+
+#[test]
+fn what_is_missing_is_an_error() {
+    for path_features in [PathFeatures::None, PathFeatures::All, PathFeatures::Crossed] {
+        let params = Params {
+            path_features,
+            ..params()
+        };
+        let bundle = model(&params, &fixed(60)).to_bundle();
+        for name in bundle.arrays().keys() {
+            let mut parts: Vec<&str> = name.split('/').collect();
+            let last = parts.pop().unwrap();
+            let gone = inside(bundle.clone(), &parts, &|bundle| {
+                let array = bundle.arrays()[last].clone();
+                match array {
+                    Array::U8(_) => drop(bundle.take::<u8>(last)),
+                    Array::U32(_) => drop(bundle.take::<u32>(last)),
+                    Array::F32(_) => drop(bundle.take::<f32>(last)),
+                    _ => drop(bundle.take::<f64>(last)),
+                }
+            });
+            let result = RecallTree::from_bundle(gone);
+            assert!(matches!(result, Err(Error::ModelFile(_))), "{name}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever stands in a file: it is refused, or the model works, if badly.
+    #[test]
+    fn no_file_makes_it_panic(params in scorings(), changes in prop::collection::vec((0usize..100, 0usize..10_000, 0usize..8), 1..4)) {
+        let stream = fixed(80);
+        let mut bundle = model(&params, &stream).to_bundle();
+        for (which, at, how) in changes {
+            let names: Vec<String> = bundle.arrays().keys().cloned().collect();
+            let name = &names[which % names.len()];
+            let mut parts: Vec<&str> = name.split('/').collect();
+            let last = parts.pop().unwrap();
+            bundle = inside(bundle, &parts, &|bundle| match bundle.arrays()[last].clone() {
+                Array::U8(_) => change_one::<u8>(bundle, last, at, how, &[0, 1, 2, 255]),
+                Array::U32(_) => change_one::<u32>(bundle, last, at, how, &[0, 1, 3, u32::MAX]),
+                Array::F32(_) => change_one::<f32>(bundle, last, at, how, &[-1.0, f32::NAN, f32::INFINITY, 1e38]),
+                _ => change_one::<f64>(bundle, last, at, how, &[-1.0, f64::NAN, 1e300, 0.0]),
+            });
+        }
+        let bytes = bundle.to_bytes().unwrap();
+        match Bundle::from_bytes(&bytes).and_then(RecallTree::from_bundle) {
+            Ok(mut model) => {
+                let beam = BeamOptions { size: 3, path_weight: 1.0 };
+                for options in [GREEDY, beam] {
+                    model.predict_topk(&stream.rows(), 4, options, 1, &control()).unwrap();
+                }
+                model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+                model.predict_topk(&stream.rows(), 4, beam, 1, &control()).unwrap();
+                model.report().unwrap();
+            }
+            Err(error) => prop_assert!(matches!(error, Error::ModelFile(_)), "{error}"),
+        }
+    }
+}
+
+/// One element of an array becomes another value or another's, or goes, or comes twice.
+fn change_one<T>(bundle: &mut Bundle, name: &str, at: usize, how: usize, values: &[T; 4])
+where
+    T: crate::model::Element,
+    Vec<T>: Into<Array>,
+{
+    let mut array: Vec<T> = bundle.take(name).unwrap();
+    if !array.is_empty() {
+        let n = array.len();
+        let at = at % n;
+        match how {
+            0..4 => array[at] = values[how],
+            4 => array.swap(at, n - 1),
+            5 => array[at] = array[(at + 1) % n],
+            6 => drop(array.remove(at)),
+            _ => array.push(array[at]),
+        }
+    }
+    bundle.put(name, array);
+}
+
+// -- single cases -----------------------------------------------------------------
+
+#[test]
+fn a_fit_that_is_refused_changes_nothing() {
+    let stream = fixed(50);
+    let mut model = model(&params(), &stream);
+    let before = model.to_bytes().unwrap();
+    let weightless = Stream {
+        weights: Some(vec![0.0; 50]),
+        ..stream.clone()
+    };
+    assert!(model.fit(&weightless.batch(), 1, &control()).is_err());
+    let labels = Labels::new(&stream.labels, N_CLASSES + 1).unwrap();
+    let batch = Batch::new(stream.rows(), Targets::One(labels), None).unwrap();
+    assert!(model.fit(&batch, 1, &control()).is_err());
+    assert!(model.partial_fit(&batch, 1, &control()).is_err());
+    assert_eq!(model.to_bytes().unwrap(), before);
+}
+
+#[test]
+fn before_anything_was_learned() {
+    let stream = fixed(5);
+    let model = RecallTree::new(params(), N_CLASSES).unwrap();
+    assert!(model
+        .predict_topk(&stream.rows(), 1, GREEDY, 1, &control())
+        .is_err());
+    assert!(model.report().is_none());
+    assert_eq!(model.progressive_loss(), None);
+    let again = RecallTree::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.n_examples_seen(), 0);
+}
+
+/// Routers decide between three and more children as if each were asked in turn.
+#[test]
+fn all_children_can_be_reached() {
+    for arity in [2, 3, 5, 16] {
+        let params = Params {
+            arity,
+            max_candidates: Some(1),
+            max_depth: Some(1),
+            bern_hyper: 0.0,
+            ..params()
+        };
+        let examples: Vec<_> = (0..3000u32)
+            .map(|i| (i * 7 % 8, i * 31 % 1999, 4))
+            .collect();
+        let model = model(&params, &Stream::new(&examples, false, false));
+        let report = model.report().unwrap();
+        let seen = report.children.iter().filter(|&&child| child > 0).count();
+        assert!(
+            seen >= (arity as usize).min(4),
+            "{seen} of {arity} children were chosen"
+        );
+    }
+}
+
+#[test]
+fn parameters_are_refused_by_name() {
+    type Change = fn(&mut Params);
+    let cases: [(&str, Change); 10] = [
+        ("max_candidates", |p| p.max_candidates = Some(0)),
+        ("candidates_per_level", |p| {
+            p.candidates_per_level = f64::NAN;
+        }),
+        ("learning_rate", |p| p.learning_rate = Some(1e308)),
+        ("router_rate", |p| p.router_rate = Some(0.0)),
+        ("decay", |p| p.decay = 1e39),
+        ("bern_hyper", |p| p.bern_hyper = f64::INFINITY),
+        ("path_weight", |p| p.path_weight = f64::NAN),
+        ("margin", |p| p.margin = -1.0),
+        ("arity", |p| p.arity = 17),
+        ("beam_size", |p| p.beam_size = 0),
+    ];
+    for (name, change) in cases {
+        let mut params = params();
+        change(&mut params);
+        let message = RecallTree::new(params, 3).unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+    let message = RecallTree::new(params(), 0).unwrap_err().to_string();
+    assert!(message.starts_with("n_classes"), "{message}");
+}
+
+#[test]
+fn sizes_by_default() {
+    let sizes = |arity, n_classes| {
+        let params = Params {
+            max_candidates: None,
+            max_depth: None,
+            arity,
+            ..params()
+        };
+        (params.candidates(n_classes), params.depth(n_classes))
+    };
+    assert_eq!(sizes(2, 1), (1, 0));
+    assert_eq!(sizes(2, 2), (2, 1));
+    assert_eq!(sizes(2, 1000).0, 80);
+    assert_eq!(sizes(16, 1 << 16).0, 128);
+    assert!(sizes(16, 1 << 16).1 * 3 < sizes(2, 1 << 16).1);
+    assert_eq!(params().router_loss(), Loss::Hinge);
+}

@@ -1,0 +1,125 @@
+"""Recall Tree by its own defaults equals the slow reference, node for node.
+
+The tree's shape, counts, entropies, bounds and candidates, every answer and every
+score on the way, on streams whose classes come and go.
+"""
+
+import numpy as np
+import pytest
+from reference.recall_tree_default import RecallTree
+from xmtree import RecallTreeClassifier, _core
+
+N_FEATURES = 10
+N_CLASSES = 12
+
+
+def stream(seed, n=350, density=0.7):
+    """Rows whose labels drift, a tenth of them noise; importances."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(N_CLASSES, N_FEATURES))
+    labels = (np.arange(n) * 2 // n * 4 + random.integers(0, 8, n)) % N_CLASSES
+    X = centres[labels] + random.normal(size=(n, N_FEATURES)) * 0.7
+    X[random.random(X.shape) > density] = 0
+    noise = random.random(n) < 0.1
+    labels[noise] = random.integers(0, N_CLASSES, noise.sum())
+    weights = random.integers(1, 9, n).astype(np.float32) / 4
+    return X.astype(np.float32), labels.astype(np.uint32), weights
+
+
+def both(settings):
+    """The core and the reference of some settings."""
+    given = {"max_candidates": 3, "max_depth": 3, "loss": "squared_hinge", **settings}
+    given.setdefault("learning_rate", 1.0)
+    rest = {"router_loss": "hinge", "scaling": "none", "beam_size": 1, "n_passes": 1}
+    model = RecallTreeClassifier(random_state=0, **rest, **given)
+    params = model.fit(*stream(0, n=9)[:2])._model.params_json
+    fast = _core.RecallTree(params, N_CLASSES)
+    return fast, RecallTree(N_CLASSES, N_FEATURES, **given)
+
+
+def assert_same_tree(fast, slow):
+    (tree,) = fast.trees()
+    for name, expected in slow.table().items():
+        if name in ("label_entropy", "recall_bound"):
+            np.testing.assert_allclose(tree[name], expected, atol=1e-6, err_msg=name)
+        else:
+            np.testing.assert_array_equal(tree[name], expected, err_msg=name)
+    assert fast.progressive_loss == pytest.approx(slow.wrong / slow.total)
+    assert fast.progressive_recall == pytest.approx(1 - slow.missed / slow.total)
+
+
+def assert_same_scores(fast, slow, x):
+    labels, scores = slow.scores(x)
+    found, values = fast.predict_topk(x[None], len(labels))
+    np.testing.assert_allclose(
+        values[0][np.argsort(found[0])], np.array(scores)[np.argsort(labels)], atol=1e-4
+    )
+    assert sorted(found[0]) == sorted(labels)
+
+
+SETTINGS = [
+    {},
+    {"max_candidates": 1},
+    {"max_candidates": 6, "max_depth": 4},
+    {"max_depth": 0},
+    {"arity": 3},
+    {"arity": 4, "max_depth": 2},
+    {"arity": 16, "max_depth": 1},
+    {"bern_hyper": 0.0},
+    {"bern_hyper": 0.0, "arity": 5, "honest": False},
+    {"bern_hyper": 1.0},
+    {"honest": False, "arity": 3},
+    {"back_off": False},
+    {"back_off": False, "bern_hyper": 0.0},
+    {"decay": 0.0, "router_rate": 0.3},
+    {"loss": "logistic", "learning_rate": 7.0},
+    {"loss": "squared"},
+    {"loss": "hinge", "learning_rate": 0.3},
+    {"loss": "margin"},
+    {"loss": "margin", "margin": 1.0, "back_off": False},
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_every_node_agrees(settings, weighted):
+    X, labels, weights = stream(seed=len(str(settings)))
+    if not weighted:
+        weights[:] = 1
+    fast, slow = both(settings)
+    for i in range(len(labels)):
+        if i:
+            assert_same_scores(fast, slow, X[i])
+        slow.learn(X[i], int(labels[i]), float(weights[i]))
+        fast.partial_fit(X[i : i + 1], labels[i : i + 1], weights[i : i + 1])
+        if i % 50 == 49:
+            assert_same_tree(fast, slow)
+    if slow.D > 1:
+        deepest = max(v.depth for v in slow.nodes if v.counts)
+        assert deepest >= 2, "the stream was to make a tree"
+
+
+def test_first_steps_of_the_softmax():
+    """Gradients so large that chance has no say."""
+    fast, slow = both({"loss": "softmax", "max_depth": 0, "learning_rate": 0.5})
+    X, _, _ = stream(seed=1, n=40)
+    for i, label in enumerate([3, 5, 5, 3, 7, 3, 5]):
+        slow.learn(X[i], label, 3.0 if i == 4 else 1.0)
+        weight = np.array([3.0 if i == 4 else 1.0], np.float32)
+        fast.partial_fit(X[i : i + 1], np.array([label], np.uint32), weight)
+        for x in X:
+            assert_same_scores(fast, slow, x)
+
+
+def test_rounding_of_the_softmax_is_right_on_average():
+    X, labels, _ = stream(seed=2, n=3000)
+    fast, slow = both({"loss": "softmax", "max_depth": 0, "max_candidates": N_CLASSES})
+    fast.partial_fit(X, labels)
+    for x, label in zip(X, labels, strict=True):
+        slow.learn(x, int(label))
+    found, values = fast.predict_topk(X, N_CLASSES)
+    rounded = np.take_along_axis(values, np.argsort(found, axis=1), axis=1)
+    exact = np.column_stack([X, np.ones(len(X))]) @ slow.scorers.T
+    assert np.corrcoef(rounded.ravel(), exact.ravel())[0, 1] > 0.99
+    assert abs((rounded - exact).mean()) < 0.02 * np.abs(exact).mean()
+    assert fast.progressive_loss == pytest.approx(slow.wrong / slow.total, abs=0.02)
