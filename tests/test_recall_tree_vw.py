@@ -29,7 +29,7 @@ def runs():
 
 def settings(text, n_classes):
     """Vowpal Wabbit's options as parameters."""
-    given = RecallTreeClassifier.PAPER | {"max_depth": int(np.ceil(np.log2(n_classes)))}
+    given = dict(RecallTreeClassifier.PAPER)
     for option in text.split("--")[2:]:
         name, _, value = option.strip().partition(" ")
         if name == "node_only":

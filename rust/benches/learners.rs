@@ -171,9 +171,10 @@ fn filter_tree_params() -> label_tree::Params {
 fn recall_tree_params() -> recall_tree::Params {
     recall_tree::Params {
         max_candidates: None,
-        candidates_per_level: 8.0,
+        candidates_per_level: 4.0,
         max_depth: None,
-        bern_hyper: 0.1,
+        depth_share: 0.75,
+        bern_hyper: 4.0,
         arity: 2,
         loss: ScorerLoss::Softmax,
         margin: 4.0,
@@ -189,7 +190,7 @@ fn recall_tree_params() -> recall_tree::Params {
         honest: true,
         back_off: true,
         path_features: PathFeatures::None,
-        beam_size: 2,
+        beam_size: 1,
         path_weight: 0.5,
         batch_size: 1,
         schedule: lomtree_params().schedule,

@@ -122,8 +122,8 @@ impl Tree {
 }
 
 impl FrozenTree {
-    /// The `n` most probable ends for row `i` of `block` and the logarithm of
-    /// their probability, as their routers' scores tell it; several ways to one
+    /// The most probable ends for row `i` of `block`, `n` at most, and the logarithm
+    /// of their probability, as their routers' scores tell it; several ways to one
     /// end count as the most probable of them.
     ///
     /// The first is not always the end of the greedy way: a way of many near
@@ -136,6 +136,9 @@ impl FrozenTree {
         open.push((0.0, 0));
         while let Some(at) = highest(open) {
             let (log_p, node) = open.swap_remove(at);
+            if ends.first().is_some_and(|&(best, _)| log_p < best + LEAST) {
+                return;
+            }
             match walk.look(node) {
                 Sign::Terminal(end) => {
                     if !ends.iter().any(|&(_, known)| known == end) {
@@ -170,6 +173,10 @@ fn highest(open: &[(f32, u32)]) -> Option<usize> {
         a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))
     })
 }
+
+/// Logarithm of a tenth: ways less probable than this, compared with the most
+/// probable, change next to nothing and cost as much as any.
+const LEAST: f32 = -std::f32::consts::LN_10;
 
 /// A router's score of 1 means that it is as sure as it wants to be.
 const STEEPNESS: f32 = 2.0;

@@ -230,7 +230,7 @@ impl Params {
     pub fn scorer_rate(&self) -> f64 {
         let default = match (self.is_adaptive(), self.loss) {
             (true, _) => 0.5,
-            (_, ScorerLoss::Softmax | ScorerLoss::Logistic) => 7.0,
+            (_, ScorerLoss::Softmax | ScorerLoss::Logistic) => 9.0,
             _ => 1.0,
         };
         self.learning_rate.unwrap_or(default)

@@ -37,11 +37,11 @@ fn params() -> Params {
 }
 
 const DEFAULTS: &str = r#"{
-    "max_candidates": null, "candidates_per_level": 8.0, "max_depth": null, "bern_hyper": 0.1,
+    "max_candidates": null, "candidates_per_level": 4.0, "max_depth": null, "depth_share": 0.75, "bern_hyper": 4.0,
     "arity": 2, "loss": "softmax", "margin": 4.0, "router_loss": null, "optimizer": "pn",
     "scaling": "auto", "n_bits": null, "learning_rate": null, "router_rate": null,
     "decay": 1.0, "router_importance": "entropy", "randomized_routing": false, "honest": true,
-    "back_off": true, "path_features": "none", "beam_size": 2, "path_weight": 0.5,
+    "back_off": true, "path_features": "none", "beam_size": 4, "path_weight": 0.5,
     "batch_size": 1, "n_passes": 5, "seed": 0, "early_stopping": false,
     "validation_fraction": 0.1, "patience": 2
 }"#;
