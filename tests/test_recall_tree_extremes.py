@@ -258,7 +258,7 @@ options = st.fixed_dictionaries(
         "margin": st.sampled_from([0.0, 1.0, 4.0]),
         "optimizer": st.sampled_from(["pn", "sgd"]),
         "scaling": st.sampled_from(["auto", "none", "row"]),
-        "n_bits": st.sampled_from([None, 3, 10]),
+        "n_bits": st.sampled_from([None, 10]),
         "router_importance": st.sampled_from(["entropy", "none"]),
         "randomized_routing": st.booleans(),
         "honest": st.booleans(),
