@@ -21,7 +21,7 @@ def data(n=1200, seed=0):
 X, Y = data()
 X_NEW, Y_NEW = data(seed=1)
 #: So few candidates that the tree has to part the classes.
-FEW = {"max_candidates": 4, "n_passes": 2, "random_state": 0}
+FEW = {"bern_hyper": 0.1, "max_candidates": 4, "n_passes": 2, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_the_tree_keeps_to_its_limits(options):
     model = RecallTreeClassifier(**{"random_state": 0, **options}).fit(X, Y)
     tree = model.tree_
     n = len(tree.parent)
-    assert model.max_candidates_ == options.get("max_candidates", N_CLASSES)
+    assert model.max_candidates_ == options.get("max_candidates", 4 * 6)
     arity = options.get("arity", 2)
     levels = int(np.ceil(0.75 * np.log(N_CLASSES) / np.log(arity)))
     assert model.max_depth_ == options.get("max_depth", levels)
@@ -178,7 +178,7 @@ def test_all_classes_as_candidates_hide_nothing():
 def test_the_beam_is_chosen_at_prediction(few, tmp_path):
     model = RecallTreeClassifier(**FEW, beam_size=1).fit(X, Y)
     greedy = scores(model)
-    np.testing.assert_array_equal(scores(model.set_params(beam_size=2)), scores(few))
+    np.testing.assert_array_equal(scores(model.set_params(beam_size=4)), scores(few))
     model.set_params(path_weight=0.0)
     assert not np.array_equal(scores(model), scores(few))
     model.save(tmp_path / "model")

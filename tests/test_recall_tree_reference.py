@@ -30,6 +30,7 @@ def both(settings):
     """The core and the reference of some settings."""
     given = {"max_candidates": 3, "max_depth": 3, "loss": "squared_hinge", **settings}
     given.setdefault("learning_rate", 1.0)
+    given.setdefault("bern_hyper", 0.1)
     rest = {"router_loss": "hinge", "scaling": "none", "beam_size": 1, "n_passes": 1}
     model = RecallTreeClassifier(random_state=0, **rest, **given)
     params = model.fit(*stream(0, n=9)[:2])._model.params_json

@@ -54,7 +54,7 @@ impl RecallTree {
         let rows = RowsArg::take(X)?;
         let batch = super::batch(&rows, &y, sample_weight.as_ref(), self.0.n_classes())?;
         let model = &mut self.0;
-        let effort = model.walk_effort(&batch.rows);
+        let effort = model.walk_effort(&batch.rows, BeamOptions::of(model.params()));
         brief_or_watched(py, effort, progress, |control| {
             model.partial_fit(&batch, n_threads, control)
         })
@@ -77,7 +77,7 @@ impl RecallTree {
             size: beam_size.unwrap_or(own.size),
             path_weight: path_weight.unwrap_or(own.path_weight),
         };
-        let (labels, scores) = brief_or_watched(py, self.0.effort(&rows), None, |control| {
+        let (labels, scores) = brief_or_watched(py, self.0.effort(&rows, beam), None, |control| {
             self.0.predict_topk(&rows, k, beam, n_threads, control)
         })?;
         let shape = [rows.n_rows(), k];

@@ -1,5 +1,8 @@
 //! The tree as prediction walks it: routers alone, and where the way may end.
 
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
 use super::routing::Choice;
 use super::{Arena, Tree};
 use crate::control::Control;
@@ -11,6 +14,8 @@ use crate::tree::{Block, FrozenRouters, NodeId, Sign};
 pub struct FrozenTree {
     pub(super) routers: FrozenRouters,
     pub(super) ends: Ends,
+    /// Routers on the longest way, about.
+    depth: usize,
 }
 
 /// Nodes that a way may end at. The way to a child whose bound is no better ends
@@ -67,9 +72,10 @@ impl Tree {
                 starts: vec![0],
                 ..Ends::default()
             },
+            depth: self.max_depth as usize * self.arena.arity().ilog2() as usize,
         };
         let mut number_of = vec![u32::MAX; self.arena.nodes.len()];
-        let mut queue = std::collections::VecDeque::from([self.place(Arena::ROOT)]);
+        let mut queue = VecDeque::from([self.place(Arena::ROOT)]);
         let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
         let mut marks = self.marks.clone();
         while let Some(place) = queue.pop_front() {
@@ -133,9 +139,9 @@ impl FrozenTree {
         let walk = self.routers.walk(block, i);
         open.clear();
         ends.clear();
-        open.push((0.0, 0));
-        while let Some(at) = highest(open) {
-            let (log_p, node) = open.swap_remove(at);
+        let mut openings = PATIENCE * n * (self.depth + 1);
+        open.push(Open(0.0, 0));
+        while let Some(Open(log_p, node)) = open.pop() {
             if ends.first().is_some_and(|&(best, _)| log_p < best + LEAST) {
                 return;
             }
@@ -143,35 +149,59 @@ impl FrozenTree {
                 Sign::Terminal(end) => {
                     if !ends.iter().any(|&(_, known)| known == end) {
                         ends.push((log_p, end));
-                        if ends.len() == n {
-                            return;
-                        }
+                    }
+                    if ends.len() == n || openings == 0 {
+                        return;
                     }
                 }
                 Sign::Router { score, left } => {
                     let (to_left, to_right) = log_chances(score);
-                    open.push((log_p + to_left, left));
-                    open.push((log_p + to_right, left + 1));
+                    let ways = [
+                        Open(log_p + to_left, left),
+                        Open(log_p + to_right, left + 1),
+                    ];
+                    if openings == 0 {
+                        // Straight down from here.
+                        open.clear();
+                        open.extend(ways.into_iter().max());
+                    } else {
+                        openings -= 1;
+                        open.extend(ways);
+                    }
                 }
             }
         }
     }
 }
 
+/// Nodes that may be opened for each way wanted and each level: where all ways are
+/// alike, the search would look at most of the tree.
+const PATIENCE: usize = 8;
+
+/// A node that a way has come to: the logarithm of its probability first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Open(f32, u32);
+
+impl Eq for Open {}
+
+impl Ord for Open {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
+    }
+}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 /// What [`FrozenTree::beam`] works in, and finds.
 #[derive(Debug, Clone, Default)]
 pub struct Beam {
-    /// Log-probability and node.
-    open: Vec<(f32, u32)>,
+    open: BinaryHeap<Open>,
     /// Log-probability and end, the most probable first.
     pub ends: Vec<(f32, u32)>,
-}
-
-fn highest(open: &[(f32, u32)]) -> Option<usize> {
-    (0..open.len()).max_by(|&a, &b| {
-        let (a, b) = (open[a], open[b]);
-        a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))
-    })
 }
 
 /// Logarithm of a tenth: ways less probable than this, compared with the most

@@ -144,7 +144,7 @@ impl RecallTree {
     }
 
     /// How many products a prediction of `rows` is about.
-    pub fn effort(&self, rows: &Rows<'_>) -> usize {
+    pub fn effort(&self, rows: &Rows<'_>, beam: BeamOptions) -> usize {
         /// What a node costs to freeze.
         const NODE: usize = 256;
         let Some(learner) = &self.learner else {
@@ -154,14 +154,13 @@ impl RecallTree {
             Some(_) => 0,
             None => learner.tree.arena.nodes.len().saturating_mul(NODE),
         };
-        self.walk_effort(rows).saturating_add(fresh)
+        self.walk_effort(rows, beam).saturating_add(fresh)
     }
 
     /// How many products it is about to score `rows`.
-    pub fn walk_effort(&self, rows: &Rows<'_>) -> usize {
+    pub fn walk_effort(&self, rows: &Rows<'_>, beam: BeamOptions) -> usize {
         let preparation = self.learner.as_ref().map(|learner| &learner.preparation);
-        let ways = (self.params.beam_size as usize)
-            .saturating_mul(32 + self.params.candidates(self.n_classes));
+        let ways = (beam.size as usize).saturating_mul(32 + self.params.candidates(self.n_classes));
         row_values(preparation, rows)
             .saturating_mul(rows.n_rows())
             .saturating_mul(ways)
@@ -182,6 +181,7 @@ impl RecallTree {
         if k == 0 {
             return Err(Error::parameter("k", k, "at least 1"));
         }
+        beam.check()?;
         let mut labels = room(rows.n_rows(), k, TopK::NO_LABEL)?;
         let mut scores = room(rows.n_rows(), k, f32::NEG_INFINITY)?;
         let frozen = self.frozen(learner, control)?;

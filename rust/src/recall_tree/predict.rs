@@ -5,7 +5,7 @@ use super::scorers::{AtNode, Work};
 use super::{Learner, Params};
 use crate::control::Control;
 use crate::data::Rows;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::topk::TopK;
 use crate::tree::{Block, Groups, NodeId, PathExample};
 
@@ -19,6 +19,18 @@ pub struct BeamOptions {
 }
 
 impl BeamOptions {
+    /// Refuses what cannot be.
+    pub(super) fn check(self) -> Result<()> {
+        if self.size == 0 {
+            return Err(Error::parameter("beam_size", self.size, "at least 1"));
+        }
+        if !(self.path_weight >= 0.0 && self.path_weight.is_finite()) {
+            let allowed = "from 0 to 3e38";
+            return Err(Error::parameter("path_weight", self.path_weight, allowed));
+        }
+        Ok(())
+    }
+
     /// Those of the model.
     pub fn of(params: &Params) -> Self {
         Self {

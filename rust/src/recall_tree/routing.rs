@@ -16,7 +16,7 @@ pub struct Tree {
     pub(super) arena: Arena,
     pub(super) routers: Regressors,
     rate: Rate,
-    max_depth: u32,
+    pub(super) max_depth: u32,
     importance: RouterImportance,
     randomized: bool,
     seed: u64,

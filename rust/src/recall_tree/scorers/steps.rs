@@ -13,8 +13,8 @@ use crate::simd::LANES;
 /// cost more than all else; so one in ten or fewer is written to.
 const SMALLEST: f32 = 0.05;
 
-/// An example of larger importance is learned in so many parts at most, so that it
-/// does not overshoot.
+/// An example of larger importance is learned in parts, so that it does not
+/// overshoot; more parts than this change nothing.
 const MOST_PARTS: f32 = 32.0;
 
 /// What the softmax works in: whole registers.
@@ -69,7 +69,7 @@ fn cross_entropy(
     work: &mut Flow,
 ) {
     let parts = task.importance.ceil().clamp(1.0, MOST_PARTS);
-    let part = task.importance / parts;
+    let part = (task.importance / parts).min(1.0);
     let mut random = Pcg64Mcg::seed_from_u64(task.clock);
     let Flow {
         scores: moving,
