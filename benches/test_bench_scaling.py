@@ -21,9 +21,14 @@ N_FEATURES, NNZ = 4096, 30
 KS = [2**p for p in range(6, 18)]
 #: One-against-all is measured as far as its weights fit comfortably.
 MOST_OAA = 2**13
-TREES = {"lomtree": LOMTreeClassifier, "recall-tree": RecallTreeClassifier}
+BEAM = "recall-tree, beam of 4"
+TREES = {
+    "lomtree": LOMTreeClassifier,
+    "recall-tree": functools.partial(RecallTreeClassifier, beam_size=1),
+    BEAM: functools.partial(RecallTreeClassifier, beam_size=4),
+}
 #: Recall Tree takes several times as long for an example, so it gets fewer.
-N_TREE = {"lomtree": 200_000, "recall-tree": 100_000}
+N_TREE = {"lomtree": 200_000, "recall-tree": 100_000, BEAM: 50_000}
 #: Recall Tree must be faster than one-against-all from here on.
 MOST_CROSSOVER = 1000
 SECONDS: dict[str, dict[int, tuple[float, float]]] = {**{name: {} for name in TREES}, "oaa": {}}
@@ -121,6 +126,7 @@ def test_slopes(benchmark, say):
         missed = found is None or found > MOST_CROSSOVER
         late += [what] * missed
         say(f"LOMtree is faster in {what} from K = {told(crossings['lomtree'])} on")
+        say(f"Recall Tree with a beam of 4: from K = {told(crossings[BEAM])} on")
         say(
             f"Recall Tree is faster in {what} from K = {told(found)} on "
             f"(required {MOST_CROSSOVER}){' MISSED' * missed}"

@@ -117,7 +117,11 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         What the logarithm of a way's probability counts in the scores found at its
         end, with a beam. At 0 a wide beam does harm. May be changed after ``fit``.
     batch_size : int, default=1
-        Examples after which the scorers take their steps.
+        Examples that the scorers learn from at once, as they stood before the
+        first of them; the routers learn one after the other all the same. With
+        ``n_jobs`` of 2 or more a batch's examples are scored at the same time: 16
+        to 64 make use of several cores. At 1 further cores only route ahead. The
+        model depends on the batch size, never on ``n_jobs``. Not in the paper.
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False

@@ -176,7 +176,7 @@ impl FrozenTree {
 
 /// Nodes that may be opened for each way wanted and each level: where all ways are
 /// alike, the search would look at most of the tree.
-const PATIENCE: usize = 8;
+const PATIENCE: usize = 2;
 
 /// A node that a way has come to: the logarithm of its probability first.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -120,7 +120,7 @@ pub struct Params {
     pub beam_size: u32,
     /// Weight of the path's log-probability in the score, with a beam.
     pub path_weight: f64,
-    /// Examples after which the scorers take their steps.
+    /// Examples that the scorers learn from at once, as they stood before them.
     pub batch_size: u32,
     /// Passes of `fit`.
     #[serde(flatten)]
