@@ -22,6 +22,7 @@ fn params() -> Params {
     Params {
         max_candidates: Some(3),
         max_depth: Some(4),
+        bern_hyper: 0.1,
         scaling: Scaling::None,
         beam_size: 1,
         path_weight: 0.5,
@@ -527,7 +528,7 @@ proptest! {
     }
 
     #[test]
-    fn a_beam_over_all_ends_has_all_candidates(params in scorings(), stream in streams(150), path_weight in 0u8..3) {
+    fn a_beam_finds_candidates_of_ends(params in scorings(), stream in streams(150), path_weight in 0u8..3) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
         let learner = model.learner.as_ref().unwrap();
@@ -540,9 +541,12 @@ proptest! {
         let beam = BeamOptions { size: 1024, path_weight: f32::from(path_weight) };
         let (labels, scores) = model.predict_topk(&stream.rows(), N_CLASSES, beam, 1, &control()).unwrap();
         for (labels, scores) in labels.chunks(N_CLASSES).zip(scores.chunks(N_CLASSES)) {
-            let (found, rest) = labels.split_at(all.len());
-            prop_assert_eq!(&found.iter().copied().collect::<BTreeSet<i32>>(), &all);
-            prop_assert!(rest.iter().all(|&label| label == -1));
+            // Improbable ways are left out, so it need not be all of them.
+            let n = labels.iter().position(|&label| label == -1).unwrap_or(N_CLASSES);
+            let found: BTreeSet<i32> = labels[..n].iter().copied().collect();
+            prop_assert!(found.len() == n && found.is_subset(&all));
+            prop_assert!(n > 0 || all.is_empty());
+            prop_assert!(labels[n..].iter().all(|&label| label == -1));
             prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
         }
     }
@@ -993,8 +997,8 @@ fn sizes_by_default() {
     };
     assert_eq!(sizes(2, 1), (1, 0));
     assert_eq!(sizes(2, 2), (2, 1));
-    assert_eq!(sizes(2, 1000).0, 80);
-    assert_eq!(sizes(16, 1 << 16).0, 128);
+    assert_eq!(sizes(2, 1000).0, 40);
+    assert_eq!(sizes(16, 1 << 16).0, 64);
     assert!(sizes(16, 1 << 16).1 * 3 < sizes(2, 1 << 16).1);
     assert_eq!(params().router_loss(), Loss::Hinge);
 }
