@@ -201,9 +201,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     proportional to its size: in a stream, learn and predict in batches.
 
     ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)`` predicts what the authors'
-    program, Vowpal Wabbit's
-    ``--recall_tree``, predicts on the same stream (``partial_fit`` keeps the order of
-    the rows). It differs from the paper in that
+    program, Vowpal Wabbit's ``--recall_tree``, predicts on the same stream
+    (``partial_fit`` keeps the order of the rows). It differs from the paper in that
     routers are not weighted by the difference of the entropies. The defaults
     here differ from both where the parameters above say so: one for all data, they
     were chosen by experiment.

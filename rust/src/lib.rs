@@ -15,6 +15,7 @@ pub mod passes;
 pub mod progressive;
 pub mod recall_tree;
 mod room;
+mod shape;
 mod simd;
 pub mod text;
 mod threads;

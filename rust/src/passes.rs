@@ -81,6 +81,33 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Weighted share of the rows of `which` that are answered wrongly. `answer`
+    /// is handed `n` of them at most at a time and writes a label for each.
+    pub(crate) fn share_wrong(
+        &self,
+        labels: &[u32],
+        which: &[u32],
+        n: usize,
+        control: &Control,
+        mut answer: impl FnMut(&[u32], &mut [u32]),
+    ) -> Result<f64> {
+        let mut answers = Vec::new();
+        let (mut all, mut wrong) = (0.0, 0.0);
+        for rows in which.chunks(n) {
+            answers.resize(rows.len(), 0);
+            answer(rows, &mut answers);
+            for (&i, &answer) in rows.iter().zip(&answers) {
+                let weight = f64::from(self.weight(i as usize));
+                all += weight;
+                if answer != labels[i as usize] {
+                    wrong += weight;
+                }
+            }
+            control.check()?;
+        }
+        Ok(wrong / all)
+    }
+
     /// Importance of row `i`.
     pub fn weight(&self, i: usize) -> f32 {
         self.weights.map_or(1.0, |weights| weights[i])

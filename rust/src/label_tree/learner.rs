@@ -170,22 +170,16 @@ impl Online for Tree {
         let labels = batch.one_label_each(self.policy.learner())?.as_slice();
         let routers = self.freeze(control)?;
         let (mut block, mut groups) = (Block::default(), Groups::default());
-        let mut answers = Vec::new();
-        let (mut all, mut wrong) = (0.0, 0.0);
-        for rows in held_out.chunks(FrozenRouters::BLOCK) {
-            let which = rows.iter().map(|&i| i as usize);
-            block.fill(&self.preparation, &batch.rows, which, routers.width());
-            answers.resize(rows.len(), 0);
-            routers.route(&block, &mut groups, &mut answers);
-            for (&i, &answer) in rows.iter().zip(&answers) {
-                let weight = f64::from(batch.weight(i as usize));
-                all += weight;
-                if answer != labels[i as usize] {
-                    wrong += weight;
-                }
-            }
-            control.check()?;
-        }
-        Ok(wrong / all)
+        batch.share_wrong(
+            labels,
+            held_out,
+            FrozenRouters::BLOCK,
+            control,
+            |rows, answers| {
+                let which = rows.iter().map(|&i| i as usize);
+                block.fill(&self.preparation, &batch.rows, which, routers.width());
+                routers.route(&block, &mut groups, answers);
+            },
+        )
     }
 }

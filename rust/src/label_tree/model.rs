@@ -9,11 +9,9 @@ use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::passes::{Batch, Online};
 use crate::room::{is_there_room, room};
+use crate::shape;
 use crate::topk::TopK;
 use crate::tree::{block_rows, in_blocks, row_values, Block, FrozenRouters, Groups};
-
-/// Class numbers are `i32` where they go out.
-pub(super) const MOST_CLASSES: usize = i32::MAX as usize;
 
 /// Bytes that a class takes before anything is learned, and once more frozen, about.
 const CLASS: usize = 256;
@@ -51,10 +49,7 @@ pub struct LabelTree {
 impl LabelTree {
     /// Checks the parameters; learns nothing yet.
     pub fn new(params: Params, n_classes: usize) -> Result<Self> {
-        if n_classes == 0 || n_classes > MOST_CLASSES {
-            let allowed = format!("from 1 to {MOST_CLASSES}");
-            return Err(Error::parameter("n_classes", n_classes, allowed));
-        }
+        shape::check_n_classes(n_classes)?;
         Ok(Self::from_parts(params.check()?, n_classes, 0, None))
     }
 
@@ -128,32 +123,14 @@ impl LabelTree {
         Ok(Tree::new(&self.params, preparation, Layout::new(order)))
     }
 
-    /// The labels, or an error where y holds sets, or has not the classes of the model.
     fn check_labels<'a>(&self, batch: &Batch<'a>) -> Result<&'a [u32]> {
-        let labels = batch.one_label_each(self.params.policy.learner())?;
-        if labels.n_classes() != self.n_classes {
-            return Err(Error::data(format!(
-                "y has {} classes, the model {}",
-                labels.n_classes(),
-                self.n_classes
-            )));
-        }
-        Ok(labels.as_slice())
+        shape::labels(batch, self.params.policy.learner(), self.n_classes)
     }
 
-    /// The tree, or an error where there is none yet or X has not the columns
-    /// learned from. Hashed, any will do.
+    /// What was learned, if `rows` have its columns.
     fn check_columns(&self, rows: &Rows<'_>) -> Result<&Tree> {
-        let Some(tree) = &self.tree else {
-            return Err(Error::data("nothing was learned yet"));
-        };
-        if self.params.n_bits.is_none() && rows.n_cols() != self.n_features {
-            return Err(Error::data(format!(
-                "X has {} features, but the model learned from {}",
-                rows.n_cols(),
-                self.n_features
-            )));
-        }
+        let tree = self.tree.as_ref().ok_or_else(shape::nothing_learned)?;
+        shape::check_columns(rows, self.params.n_bits, self.n_features)?;
         Ok(tree)
     }
 

@@ -1,11 +1,11 @@
 //! A tree as named arrays, with everything needed to go on learning.
 
 use super::learner::Record;
-use super::model::MOST_CLASSES;
 use super::{LabelTree, Layout, Params, Tree};
 use crate::data::Preparation;
 use crate::error::Result;
 use crate::model::{Bundle, Persist};
+use crate::shape::is_possible;
 use crate::tree::Regressors;
 
 impl Persist for LabelTree {
@@ -28,7 +28,7 @@ impl Persist for LabelTree {
         let params = params.check().map_err(|error| bundle.damaged(error))?;
         let n_classes: usize = bundle.take_meta("n_classes")?;
         let n_features: usize = bundle.take_meta("n_features")?;
-        if n_classes == 0 || n_classes > MOST_CLASSES {
+        if !is_possible(n_classes) {
             return Err(bundle.damaged(format_args!("{n_classes} classes")));
         }
         let mut tree = None;

@@ -10,19 +10,17 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
-use super::{FrozenTree, Params, Report, Tree};
+use super::{FrozenTree, Params, Report, Tree, NAME};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::passes::{Batch, Online};
 use crate::progressive::Mistakes;
 use crate::room::room;
+use crate::shape;
 use crate::threads::with_threads;
 use crate::topk::TopK;
 use crate::tree::{block_rows, in_blocks, row_values, Block, FrozenRouters, Groups, Table};
-
-/// Class numbers are `i32` where they go out.
-pub(super) const MOST_CLASSES: usize = i32::MAX as usize;
 
 /// `LOMtree` as it is used: one tree or several.
 #[derive(Debug, Clone)]
@@ -39,10 +37,7 @@ pub struct Forest {
 impl Forest {
     /// Checks the parameters; learns nothing yet.
     pub fn new(params: Params, n_classes: usize) -> Result<Self> {
-        if n_classes == 0 || n_classes > MOST_CLASSES {
-            let allowed = format!("from 1 to {MOST_CLASSES}");
-            return Err(Error::parameter("n_classes", n_classes, allowed));
-        }
+        shape::check_n_classes(n_classes)?;
         Ok(Self::from_parts(params.check()?, n_classes, 0, Vec::new()))
     }
 
@@ -135,31 +130,15 @@ impl Forest {
             .collect()
     }
 
-    /// An error where y holds sets, or has not the classes of the model.
     fn check_labels(&self, batch: &Batch<'_>) -> Result<()> {
-        let n_classes = batch.one_label_each("LOMtree")?.n_classes();
-        if n_classes != self.n_classes {
-            return Err(Error::data(format!(
-                "y has {n_classes} classes, the model {}",
-                self.n_classes
-            )));
-        }
-        Ok(())
+        shape::labels(batch, NAME, self.n_classes).map(|_| ())
     }
 
-    /// An error where X has not the columns learned from. Hashed, any will do.
     fn check_columns(&self, rows: &Rows<'_>) -> Result<()> {
         if self.trees.is_empty() {
-            return Err(Error::data("nothing was learned yet"));
+            return Err(shape::nothing_learned());
         }
-        if self.params.n_bits.is_none() && rows.n_cols() != self.n_features {
-            return Err(Error::data(format!(
-                "X has {} features, but the model learned from {}",
-                rows.n_cols(),
-                self.n_features
-            )));
-        }
-        Ok(())
+        shape::check_columns(rows, self.params.n_bits, self.n_features)
     }
 
     /// The trees as prediction walks them: made by the first prediction after

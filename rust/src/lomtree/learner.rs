@@ -1,6 +1,6 @@
 //! Algorithm 1 of the paper: one tree learns, example by example.
 
-use super::{Arena, Params};
+use super::{Arena, Params, NAME};
 use crate::control::Control;
 use crate::data::{Preparation, RowBuffer};
 use crate::error::Result;
@@ -166,7 +166,7 @@ impl Online for Tree {
         _clock: f64,
         control: &Control,
     ) -> Result<()> {
-        let labels = batch.one_label_each("LOMtree")?.as_slice();
+        let labels = batch.one_label_each(NAME)?.as_slice();
         let mut example = PathExample::default();
         let mut scratch = RowBuffer::default();
         for chunk in order.chunks(Control::CHUNK) {
@@ -191,26 +191,23 @@ impl Online for Tree {
     }
 
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
-        let labels = batch.one_label_each("LOMtree")?.as_slice();
+        let labels = batch.one_label_each(NAME)?.as_slice();
         let frozen = self.freeze(control)?;
         let routers = frozen.routers();
         let (mut block, mut groups) = (Block::default(), Groups::default());
-        let mut leaves = Vec::new();
-        let (mut all, mut wrong) = (0.0, 0.0);
-        for rows in held_out.chunks(FrozenRouters::BLOCK) {
-            let which = rows.iter().map(|&i| i as usize);
-            block.fill(&self.preparation, &batch.rows, which, routers.width());
-            leaves.resize(rows.len(), 0);
-            routers.route(&block, &mut groups, &mut leaves);
-            for (&i, &leaf) in rows.iter().zip(&leaves) {
-                let weight = f64::from(batch.weight(i as usize));
-                all += weight;
-                if frozen.answer(leaf) != labels[i as usize] {
-                    wrong += weight;
+        batch.share_wrong(
+            labels,
+            held_out,
+            FrozenRouters::BLOCK,
+            control,
+            |rows, answers| {
+                let which = rows.iter().map(|&i| i as usize);
+                block.fill(&self.preparation, &batch.rows, which, routers.width());
+                routers.route(&block, &mut groups, answers);
+                for answer in answers {
+                    *answer = frozen.answer(*answer);
                 }
-            }
-            control.check()?;
-        }
-        Ok(wrong / all)
+            },
+        )
     }
 }

@@ -34,3 +34,6 @@ pub use frozen::FrozenTree;
 pub use learner::Tree;
 pub use params::Params;
 pub use report::Report;
+
+/// The learner's name in messages.
+const NAME: &str = "LOMtree";

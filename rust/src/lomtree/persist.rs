@@ -1,11 +1,11 @@
 //! A forest as named arrays, with everything needed to go on learning.
 
 use super::arena::{Arena, LabelStat, Node};
-use super::forest::MOST_CLASSES;
 use super::{Forest, Params, Tree};
 use crate::data::Preparation;
 use crate::error::Result;
 use crate::model::{Bundle, Persist};
+use crate::shape::is_possible;
 use crate::tree::{NodeId, Regressors, Table};
 
 impl Persist for Forest {
@@ -33,7 +33,7 @@ impl Persist for Forest {
         if n_trees > params.n_estimators as usize {
             return Err(bundle.damaged("there are more trees than the parameters say"));
         }
-        if n_classes == 0 || n_classes > MOST_CLASSES {
+        if !is_possible(n_classes) {
             return Err(bundle.damaged(format_args!("{n_classes} classes")));
         }
         let mut trees = Vec::new();

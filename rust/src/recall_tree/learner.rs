@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::numbering::Numbering;
 use super::routing::Change;
 use super::scorers::{AtNode, Plain, Work};
-use super::{Params, Scorers, Tree, Visit};
+use super::{Params, Scorers, Tree, Visit, NAME};
 use crate::control::Control;
 use crate::data::{Preparation, RowBuffer};
 use crate::error::Result;
@@ -178,12 +178,7 @@ impl Judge<'_> {
 /// An example by itself.
 fn learn_alone(scorers: &mut Scorers, batch: &[Routed], desks: &mut [Desk]) {
     for (routed, desk) in batch.iter().zip(desks) {
-        scorers.score(&routed.asked(), &mut desk.work);
-        desk.note_answer(routed);
-        if let Some(lesson) = routed.lesson() {
-            if routed.visit.change != Change::None {
-                scorers.score(&lesson, &mut desk.work);
-            }
+        if let Some(lesson) = desk.answer(routed, |at, work| scorers.score(at, work)) {
             scorers.learn(&lesson, routed.label, routed.importance, &mut desk.work);
         }
     }
@@ -193,12 +188,7 @@ fn learn_alone(scorers: &mut Scorers, batch: &[Routed], desks: &mut [Desk]) {
 /// is taken; then the steps are taken in order.
 fn learn_together(scorers: &mut Plain, batch: &[Routed], desks: &mut [Desk], parallel: bool) {
     let decide = |(routed, desk): (&Routed, &mut Desk)| {
-        scorers.score(&routed.asked(), &mut desk.work);
-        desk.note_answer(routed);
-        if let Some(lesson) = routed.lesson() {
-            if routed.visit.change != Change::None {
-                scorers.score(&lesson, &mut desk.work);
-            }
+        if let Some(lesson) = desk.answer(routed, |at, work| scorers.score(at, work)) {
             scorers.decide(&lesson, routed.label, routed.importance, &mut desk.work);
         }
     };
@@ -216,9 +206,21 @@ fn learn_together(scorers: &mut Plain, batch: &[Routed], desks: &mut [Desk], par
 }
 
 impl Desk {
-    fn note_answer(&mut self, routed: &Routed) {
+    /// Answers as all stood before the example. Returns what the scorers are to
+    /// learn, if anything, with the scores for it in `work`.
+    fn answer<'a>(
+        &mut self,
+        routed: &'a Routed,
+        score: impl Fn(&AtNode<'_>, &mut Work),
+    ) -> Option<AtNode<'a>> {
+        score(&routed.asked(), &mut self.work);
         let best = best(&self.work.scores).map(|place| routed.visit.answer[place]);
         self.is_wrong = best != Some(routed.label);
+        let lesson = routed.lesson()?;
+        if routed.visit.change != Change::None {
+            score(&lesson, &mut self.work);
+        }
+        Some(lesson)
     }
 }
 
@@ -243,7 +245,7 @@ impl Learner {
         parallel: bool,
         control: &Control,
     ) -> Result<()> {
-        let labels = batch.one_label_each(super::NAME)?.as_slice();
+        let labels = batch.one_label_each(NAME)?.as_slice();
         let batch_size = self.params.batch_size as usize;
         // One example at a time stays in the nearest cache; several threads need
         // more at a time.

@@ -10,11 +10,9 @@ use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::passes::{Batch, Online};
 use crate::room::room;
+use crate::shape;
 use crate::topk::TopK;
 use crate::tree::{block_rows, in_blocks, row_values, FrozenRouters};
-
-/// Class numbers are `i32` where they go out.
-pub(super) const MOST_CLASSES: usize = i32::MAX as usize;
 
 /// Recall Tree.
 #[derive(Debug, Clone)]
@@ -31,10 +29,7 @@ pub struct RecallTree {
 impl RecallTree {
     /// Checks the parameters; learns nothing yet.
     pub fn new(params: Params, n_classes: usize) -> Result<Self> {
-        if n_classes == 0 || n_classes > MOST_CLASSES {
-            let allowed = format!("from 1 to {MOST_CLASSES}");
-            return Err(Error::parameter("n_classes", n_classes, allowed));
-        }
+        shape::check_n_classes(n_classes)?;
         Ok(Self::from_parts(params.check()?, n_classes, 0, None))
     }
 
@@ -105,31 +100,14 @@ impl RecallTree {
         Learner::new(&self.params, preparation, self.n_classes, filled)
     }
 
-    /// An error where y holds sets, or has not the classes of the model.
     fn check_labels(&self, batch: &Batch<'_>) -> Result<()> {
-        let n_classes = batch.one_label_each(NAME)?.n_classes();
-        if n_classes != self.n_classes {
-            return Err(Error::data(format!(
-                "y has {n_classes} classes, the model {}",
-                self.n_classes
-            )));
-        }
-        Ok(())
+        shape::labels(batch, NAME, self.n_classes).map(|_| ())
     }
 
-    /// What was learned, if `rows` have its columns. Hashed, any will do.
+    /// What was learned, if `rows` have its columns.
     fn check_columns(&self, rows: &Rows<'_>) -> Result<&Learner> {
-        let learner = self
-            .learner
-            .as_ref()
-            .ok_or_else(|| Error::data("nothing was learned yet"))?;
-        if self.params.n_bits.is_none() && rows.n_cols() != self.n_features {
-            return Err(Error::data(format!(
-                "X has {} features, but the model learned from {}",
-                rows.n_cols(),
-                self.n_features
-            )));
-        }
+        let learner = self.learner.as_ref().ok_or_else(shape::nothing_learned)?;
+        shape::check_columns(rows, self.params.n_bits, self.n_features)?;
         Ok(learner)
     }
 

@@ -1,13 +1,13 @@
 //! Recall Tree as named arrays, with everything needed to go on learning.
 
 use super::arena::{Arena, Node};
-use super::model::MOST_CLASSES;
 use super::numbering::Numbering;
 use super::scorers::{Adaptive, Column, Columns, OfPath, Plain, Scorers, Store};
 use super::{Counts, Learner, Params, RecallTree, Tree};
 use crate::data::Preparation;
 use crate::error::Result;
 use crate::model::{Array, Bundle, Persist};
+use crate::shape::is_possible;
 use crate::tree::{put_weights, take_weights, NodeId, Regressors, Table};
 
 impl Persist for RecallTree {
@@ -30,7 +30,7 @@ impl Persist for RecallTree {
         let params = params.check().map_err(|error| bundle.damaged(error))?;
         let n_classes: usize = bundle.take_meta("n_classes")?;
         let n_features: usize = bundle.take_meta("n_features")?;
-        if n_classes == 0 || n_classes > MOST_CLASSES {
+        if !is_possible(n_classes) {
             return Err(bundle.damaged(format_args!("{n_classes} classes")));
         }
         let learner = if bundle.take_meta("has_learned")? {

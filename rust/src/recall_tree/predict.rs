@@ -2,12 +2,13 @@
 
 use super::frozen::{Beam, FrozenTree};
 use super::scorers::{AtNode, Work};
-use super::{Learner, Params};
+use super::{Learner, Params, NAME};
 use crate::control::Control;
 use crate::data::Rows;
 use crate::error::{Error, Result};
+use crate::passes::Batch;
 use crate::topk::TopK;
-use crate::tree::{Block, Groups, NodeId, PathExample};
+use crate::tree::{Block, FrozenRouters, Groups, NodeId, PathExample};
 
 /// How far a prediction looks around.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,7 +93,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Calls `visit(row, candidates, scores)` for each row taken in, in any order.
-    pub(super) fn scores(&mut self, mut visit: impl FnMut(usize, &[u32], &[f32])) {
+    fn scores(&mut self, mut visit: impl FnMut(usize, &[u32], &[f32])) {
         self.route();
         let arena = &self.learner.tree.arena;
         self.order.clear();
@@ -123,7 +124,7 @@ impl<'a> Walker<'a> {
 
     /// As [`Self::scores`], with the candidates of the most probable ends, the
     /// ways' log-probabilities added to their scores.
-    pub(super) fn beam_scores(&mut self, mut visit: impl FnMut(usize, &[(u32, f32)])) {
+    fn beam_scores(&mut self, mut visit: impl FnMut(usize, &[(u32, f32)])) {
         let arena = &self.learner.tree.arena;
         let weight = self.options.path_weight;
         for row in 0..self.block.len() {
@@ -191,30 +192,30 @@ impl Learner {
     /// Weighted share of the rows of `which` that are answered wrongly.
     pub(super) fn error_on(
         &self,
-        batch: &crate::passes::Batch<'_>,
+        batch: &Batch<'_>,
         which: &[u32],
         control: &Control,
     ) -> Result<f64> {
-        let labels = batch.one_label_each(super::NAME)?.as_slice();
+        let labels = batch.one_label_each(NAME)?.as_slice();
         let frozen = self.tree.freeze(control)?;
         let mut walker = Walker::new(self, &frozen, BeamOptions::of(&self.params));
         let mut top = TopK::new(1);
-        let (mut all, mut wrong) = (0.0, 0.0);
-        let mut answers = Vec::new();
-        for rows in which.chunks(crate::tree::FrozenRouters::BLOCK) {
-            walker.read(&batch.rows, rows.iter().map(|&i| i as usize));
-            answers.resize(rows.len(), 0);
-            let mut scores = vec![0.0; rows.len()];
-            walker.best(&mut top, 1, &mut answers, &mut scores);
-            for (&i, &answer) in rows.iter().zip(&answers) {
-                let weight = f64::from(batch.weight(i as usize));
-                all += weight;
-                if answer != labels[i as usize] as i32 {
-                    wrong += weight;
+        let (mut best, mut scores) = (Vec::new(), Vec::new());
+        batch.share_wrong(
+            labels,
+            which,
+            FrozenRouters::BLOCK,
+            control,
+            |rows, answers| {
+                walker.read(&batch.rows, rows.iter().map(|&i| i as usize));
+                best.resize(rows.len(), TopK::NO_LABEL);
+                scores.resize(rows.len(), 0.0);
+                walker.best(&mut top, 1, &mut best, &mut scores);
+                for (answer, &best) in answers.iter_mut().zip(&best) {
+                    // No label is a number that no label has.
+                    *answer = best as u32;
                 }
-            }
-            control.check()?;
-        }
-        Ok(wrong / all)
+            },
+        )
     }
 }

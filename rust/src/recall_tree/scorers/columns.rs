@@ -27,8 +27,9 @@ pub struct Column {
     tail: Tail,
 }
 
-/// Of a head, at least one in so many is filled: then it takes no more room than
-/// a table of these.
+/// Of a head, at least one in so many is filled. With one in four it would take no
+/// more room than a table; but a weight in a head is found without a search, and
+/// its neighbours come with it.
 const FILLED: usize = 16;
 
 /// The candidates at hand.

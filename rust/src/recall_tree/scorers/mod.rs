@@ -22,7 +22,6 @@ pub use of_path::OfPath;
 pub use plain::{Plain, Store};
 
 use super::Params;
-use crate::linear::Span;
 use crate::tree::{NodeId, PathExample};
 
 /// All classes' regressors.
@@ -96,15 +95,6 @@ impl Scorers {
     pub fn pass(&mut self, share: f64) {
         if let Self::Plain(scorers) = self {
             scorers.passes += share;
-        }
-    }
-
-    /// What the authors' program clamps predictions to, for routers and scorers
-    /// alike.
-    pub fn span(&self) -> Option<Span> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Adaptive(scorers) => Some(scorers.span()),
         }
     }
 }

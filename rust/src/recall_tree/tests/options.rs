@@ -1,0 +1,49 @@
+//! Options: what they may be, and what they are by default.
+
+use super::*;
+
+#[test]
+fn parameters_are_refused_by_name() {
+    type Change = fn(&mut Params);
+    let cases: [(&str, Change); 10] = [
+        ("max_candidates", |p| p.max_candidates = Some(0)),
+        ("candidates_per_level", |p| {
+            p.candidates_per_level = f64::NAN;
+        }),
+        ("learning_rate", |p| p.learning_rate = Some(1e308)),
+        ("router_rate", |p| p.router_rate = Some(0.0)),
+        ("decay", |p| p.decay = 1e39),
+        ("bern_hyper", |p| p.bern_hyper = f64::INFINITY),
+        ("path_weight", |p| p.path_weight = f64::NAN),
+        ("margin", |p| p.margin = -1.0),
+        ("arity", |p| p.arity = 17),
+        ("beam_size", |p| p.beam_size = 0),
+    ];
+    for (name, change) in cases {
+        let mut params = params();
+        change(&mut params);
+        let message = RecallTree::new(params, 3).unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+    let message = RecallTree::new(params(), 0).unwrap_err().to_string();
+    assert!(message.starts_with("n_classes"), "{message}");
+}
+
+#[test]
+fn sizes_by_default() {
+    let sizes = |arity, n_classes| {
+        let params = Params {
+            max_candidates: None,
+            max_depth: None,
+            arity,
+            ..params()
+        };
+        (params.candidates(n_classes), params.depth(n_classes))
+    };
+    assert_eq!(sizes(2, 1), (1, 0));
+    assert_eq!(sizes(2, 2), (2, 1));
+    assert_eq!(sizes(2, 1000).0, 40);
+    assert_eq!(sizes(16, 1 << 16).0, 64);
+    assert!(sizes(16, 1 << 16).1 * 3 < sizes(2, 1 << 16).1);
+    assert_eq!(params().router_loss(), Loss::Hinge);
+}

@@ -1,0 +1,150 @@
+//! Predictions: of which candidates, along which way, and independent of what.
+
+use super::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The candidates at the end of the greedy way, by their scores.
+    #[test]
+    fn a_prediction_is_of_the_candidates_at_the_end(params in scorings(), stream in streams(150)) {
+        prop_assume!(has_weight(&stream));
+        let model = model(&params, &stream);
+        let learner = model.learner.as_ref().unwrap();
+        let rows = stream.rows();
+        let (labels, scores) = model.predict_topk(&rows, N_CLASSES, GREEDY, 1, &control()).unwrap();
+        let (mut path, mut candidates) = (Vec::new(), Vec::new());
+        let (mut marks, mut work) = (learner.tree.marks.clone(), Work::default());
+        for (i, example) in in_a_block(learner, &rows).1.iter().enumerate() {
+            let Some(end) = walk(learner, example) else {
+                continue;
+            };
+            learner.tree.arena.path_to(end, &mut path);
+            learner.tree.gather(&path, &mut marks, &mut candidates);
+            let at = super::scorers::AtNode { example, candidates: &candidates, path: &path, clock: 0 };
+            learner.scorers.score(&at, &mut work);
+            let expected = candidates.iter().map(|&c| learner.numbering.label(c) as i32);
+            let expected: BTreeMap<i32, f32> = expected.zip(work.scores.iter().copied()).collect();
+            let span = i * N_CLASSES..(i + 1) * N_CLASSES;
+            let (labels, scores) = (&labels[span.clone()], &scores[span]);
+            let n = expected.len();
+            prop_assert!(labels[n..].iter().all(|&label| label == -1));
+            prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
+            for (label, score) in labels[..n].iter().zip(scores) {
+                let wanted = expected.get(label).copied().unwrap_or(f32::NAN);
+                prop_assert!((score - wanted).abs() <= 1e-5 * (1.0 + wanted.abs()), "{score} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_beam_finds_candidates_of_ends(params in scorings(), stream in streams(150), path_weight in 0u8..3) {
+        prop_assume!(has_weight(&stream));
+        let model = model(&params, &stream);
+        let learner = model.learner.as_ref().unwrap();
+        let frozen = learner.tree.freeze(&control()).unwrap();
+        let ends = 0..frozen.ends.len() as u32;
+        let all: BTreeSet<i32> = ends
+            .flat_map(|end| frozen.ends.candidates(end).to_vec())
+            .map(|number| learner.numbering.label(number) as i32)
+            .collect();
+        let beam = BeamOptions { size: 1024, path_weight: f32::from(path_weight) };
+        let (labels, scores) = model.predict_topk(&stream.rows(), N_CLASSES, beam, 1, &control()).unwrap();
+        for (labels, scores) in labels.chunks(N_CLASSES).zip(scores.chunks(N_CLASSES)) {
+            // Improbable ways are left out, so it need not be all of them.
+            let n = labels.iter().position(|&label| label == -1).unwrap_or(N_CLASSES);
+            let found: BTreeSet<i32> = labels[..n].iter().copied().collect();
+            prop_assert!(found.len() == n && found.is_subset(&all));
+            prop_assert!(n > 0 || all.is_empty());
+            prop_assert!(labels[n..].iter().all(|&label| label == -1));
+            prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
+        }
+    }
+
+    #[test]
+    fn a_prediction_depends_on_its_row_alone(params in scorings(), stream in streams(100), size in 1u32..4) {
+        prop_assume!(has_weight(&stream));
+        let model = model(&params, &stream);
+        let beam = BeamOptions { size, path_weight: 0.5 };
+        let top = |rows: &Rows<'_>, n_threads| model.predict_topk(rows, 4, beam, n_threads, &control()).unwrap();
+        let (labels, scores) = top(&stream.rows(), 1);
+        let again = top(&stream.rows(), 3);
+        prop_assert_eq!(&again.0, &labels);
+        prop_assert_eq!(bits(&again.1), bits(&scores));
+        for i in 0..stream.len() {
+            let (label, score) = top(&stream.one(i).rows(), 1);
+            prop_assert_eq!(&label[..], &labels[4 * i..4 * i + 4]);
+            prop_assert_eq!(bits(&score), bits(&scores[4 * i..4 * i + 4]));
+        }
+    }
+
+    /// The progressive error is that of predicting before learning.
+    #[test]
+    fn progress_is_that_of_predictions(params in scorings(), stream in streams(120)) {
+        let mut model = RecallTree::new(params, N_CLASSES).unwrap();
+        let (mut all, mut wrong, mut missed) = (0.0, 0.0, 0.0);
+        for i in stream.batch().present() {
+            let i = i as usize;
+            let (one, weight) = (stream.one(i), stream.weight(i));
+            let found = match model.learner {
+                Some(_) => model.predict_topk(&one.rows(), N_CLASSES, GREEDY, 1, &control()).unwrap().0,
+                None => vec![-1],
+            };
+            all += weight;
+            if found[0] != stream.labels[i] as i32 {
+                wrong += weight;
+            }
+            if !found.contains(&(stream.labels[i] as i32)) {
+                missed += weight;
+            }
+            model.partial_fit(&one.batch(), 1, &control()).unwrap();
+            prop_assert_eq!(model.progressive_recall(), Some(1.0 - missed / all), "example {}", i);
+            prop_assert_eq!(model.progressive_loss(), Some(wrong / all), "example {}", i);
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_one_model_and_a_file_goes_on_with_it(params in scorings(), stream in streams(120), seed in 0u64..3) {
+        prop_assume!(has_weight(&stream));
+        let mut params = params;
+        params.schedule.seed = seed;
+        let fitted = |n_threads| {
+            let mut model = RecallTree::new(params.clone(), N_CLASSES).unwrap();
+            model.fit(&stream.batch(), n_threads, &control()).unwrap();
+            model
+        };
+        let mut model = fitted(1);
+        let bytes = model.to_bytes().unwrap();
+        prop_assert!(fitted(3).to_bytes().unwrap() == bytes);
+        let mut again = RecallTree::from_bytes(&bytes).unwrap();
+        prop_assert!(again.to_bytes().unwrap() == bytes);
+        for _ in 0..2 {
+            let top = |model: &RecallTree| {
+                let beam = BeamOptions { size: 2, path_weight: 0.5 };
+                let (labels, scores) = model.predict_topk(&stream.rows(), 5, beam, 1, &control()).unwrap();
+                (labels, bits(&scores))
+            };
+            prop_assert!(top(&model) == top(&again));
+            model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+            again.partial_fit(&stream.batch(), 2, &control()).unwrap();
+            prop_assert!(again.to_bytes().unwrap() == model.to_bytes().unwrap());
+        }
+        model.fit(&stream.batch(), 1, &control()).unwrap();
+        prop_assert!(model.to_bytes().unwrap() == bytes);
+    }
+
+    /// Row by row or all at once.
+    #[test]
+    fn the_cut_of_a_stream_changes_nothing(params in scorings(), stream in streams(80)) {
+        prop_assume!(has_weight(&stream));
+        let whole = model(&params, &stream);
+        // The first row tells how full rows are; so the first call has them all.
+        let mut parts = model(&params, &stream);
+        let mut whole = whole;
+        whole.partial_fit(&stream.batch(), 1, &control()).unwrap();
+        for i in 0..stream.len() {
+            parts.partial_fit(&stream.one(i).batch(), 1, &control()).unwrap();
+        }
+        prop_assert!(whole.to_bytes().unwrap() == parts.to_bytes().unwrap());
+    }
+}
