@@ -7,6 +7,7 @@ pub mod control;
 pub mod data;
 pub mod error;
 pub mod label_tree;
+pub mod ldsm;
 pub mod linear;
 pub mod lomtree;
 pub mod model;

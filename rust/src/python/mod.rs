@@ -7,6 +7,7 @@
 mod arrays;
 mod errors;
 mod label_tree;
+mod ldsm;
 mod lomtree;
 mod model_io;
 mod oaa;
@@ -31,6 +32,8 @@ mod core {
     use super::errors::{ModelFileError, UnsortedIndicesError};
     #[pymodule_export]
     use super::label_tree::PyLabelTree;
+    #[pymodule_export]
+    use super::ldsm::Ldsm;
     #[pymodule_export]
     use super::lomtree::LomTree;
     #[pymodule_export]

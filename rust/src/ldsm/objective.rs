@@ -1,0 +1,182 @@
+//! The objective of a node (Section 2 of the paper) and the search for the
+//! directions that lower it most.
+//!
+//! Everything is kept as sums and not as the paper's running means: multiplied
+//! by C, the number of labels seen, the objective reads
+//!
+//! ```text
+//! C J = sum_{j<l} |T_j - T_l| - lambda1 sum_k sum_{j<l} |S_j^k - S_l^k| + lambda2 |sum_j T_j - C|
+//! ```
+//!
+//! with T_j = C P_j and S_j^k = l(k) P_j^k, and no quotient is left. Only the
+//! differences of two children enter, and an example can move a difference in
+//! three ways: by +1 if it goes to the first alone, by -1 if to the second alone,
+//! by 0 otherwise. So a pass over the labels of an example sums three values per
+//! pair of children, from which all 2^M - 1 sets of directions are compared;
+//! neither the number of sets nor their comparison is multiplied by the labels.
+
+/// The weights of the terms.
+#[derive(Debug, Clone, Copy)]
+pub struct Lambdas {
+    /// Weight of class integrity.
+    pub integrity: f64,
+    /// Weight of the multi-way penalty.
+    pub penalty: f64,
+}
+
+/// The objective and its terms; `j = balance - lambda1 integrity + lambda2 penalty`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Terms {
+    /// J.
+    pub j: f64,
+    /// B: how unevenly the children are reached.
+    pub balance: f64,
+    /// CI: how well each label keeps together.
+    pub integrity: f64,
+    /// MWP: how many more or fewer children than one are reached.
+    pub penalty: f64,
+}
+
+/// Running sums of a node with M children, P = M (M - 1) / 2 pairs of them.
+#[derive(Debug, Clone)]
+pub struct Sums<const M: usize, const P: usize> {
+    lambdas: Lambdas,
+    /// C: labels seen, by weight.
+    labels_seen: f64,
+    /// T_j: clamped margins, an example counting once per label.
+    reached: [f64; M],
+    /// S_j^k - S_l^k for each label, by pair.
+    apart: Vec<[f64; P]>,
+}
+
+/// How one pair of children would come to stand: what they would add to the
+/// objective if the example goes to neither or both, to the first, to the second.
+type Outcomes = [f64; 3];
+
+impl<const M: usize, const P: usize> Sums<M, P> {
+    /// Nothing seen yet, of `n_labels` labels.
+    pub fn new(lambdas: Lambdas, n_labels: usize) -> Self {
+        Self {
+            lambdas,
+            labels_seen: 0.0,
+            reached: [0.0; M],
+            apart: vec![[0.0; P]; n_labels],
+        }
+    }
+
+    /// The set of directions, as bits, that makes the objective smallest once an
+    /// example of these labels and `weight` has gone there. Of equal sets `coin`
+    /// decides; going everywhere never wins a tie.
+    pub fn best(&self, labels: &[u32], weight: f64, mut coin: impl FnMut() -> bool) -> u32 {
+        let outcomes = self.outcomes(labels, weight);
+        let n = weight * labels.len() as f64;
+        let everywhere = (1u32 << M) - 1;
+        let above: f64 = self.reached.iter().sum::<f64>() - self.labels_seen - n;
+        let mut penalties = [[0.0; 2]; M];
+        for (m, penalty) in penalties.iter_mut().enumerate() {
+            // By number of directions, less one.
+            penalty[0] = self.lambdas.penalty * (above + n * (m + 1) as f64).abs();
+        }
+        let (mut best, mut lowest) = (everywhere, f64::INFINITY);
+        for set in 1..=everywhere {
+            let mut cost = penalties[set.count_ones() as usize - 1][0];
+            for (pair, &(j, l)) in Self::PAIRS.iter().enumerate() {
+                let (first, second) = (set >> j & 1, set >> l & 1);
+                cost += outcomes[pair][(first & !second) as usize + 2 * (second & !first) as usize];
+            }
+            if cost < lowest || (cost == lowest && set != everywhere && coin()) {
+                (best, lowest) = (set, cost);
+            }
+        }
+        best
+    }
+
+    /// What each pair would add to the objective.
+    #[inline]
+    fn outcomes(&self, labels: &[u32], weight: f64) -> [Outcomes; P] {
+        let mut integrity = [[0.0f64; P]; 3];
+        for &label in labels {
+            let apart = &self.apart[label as usize];
+            for pair in 0..P {
+                integrity[0][pair] += apart[pair].abs();
+                integrity[1][pair] += (apart[pair] + weight).abs();
+                integrity[2][pair] += (apart[pair] - weight).abs();
+            }
+        }
+        let n = weight * labels.len() as f64;
+        let mut outcomes = [[0.0; 3]; P];
+        for (pair, &(j, l)) in Self::PAIRS.iter().enumerate() {
+            let apart = self.reached[j] - self.reached[l];
+            for (way, moved) in [0.0, n, -n].into_iter().enumerate() {
+                let unevenness = (apart + moved).abs();
+                outcomes[pair][way] = unevenness - self.lambdas.integrity * integrity[way][pair];
+            }
+        }
+        outcomes
+    }
+
+    /// Takes in an example of these labels whose clamped margins are `reached`.
+    #[inline]
+    pub fn add(&mut self, labels: &[u32], weight: f64, reached: &[f32; M]) {
+        let n = weight * labels.len() as f64;
+        self.labels_seen += n;
+        let mut moved = [0.0; P];
+        for (moved, &(j, l)) in moved.iter_mut().zip(&Self::PAIRS) {
+            *moved = weight * (f64::from(reached[j]) - f64::from(reached[l]));
+        }
+        for j in 0..M {
+            self.reached[j] += n * f64::from(reached[j]);
+        }
+        for &label in labels {
+            let apart = &mut self.apart[label as usize];
+            for pair in 0..P {
+                apart[pair] += moved[pair];
+            }
+        }
+    }
+
+    /// The objective of all that was taken in.
+    pub fn terms(&self) -> Terms {
+        let c = self.labels_seen;
+        let pairs = Self::PAIRS.iter();
+        let balance: f64 = pairs
+            .map(|&(j, l)| (self.reached[j] - self.reached[l]).abs())
+            .sum();
+        let integrity: f64 = self.apart.iter().flatten().map(|apart| apart.abs()).sum();
+        let penalty = (self.reached.iter().sum::<f64>() - c).abs();
+        Terms::new(balance / c, integrity / c, penalty / c, self.lambdas)
+    }
+
+    /// P_j.
+    pub fn shares(&self) -> [f64; M] {
+        self.reached.map(|reached| reached / self.labels_seen)
+    }
+
+    /// The pairs of children, the smaller first.
+    const PAIRS: [(usize, usize); P] = {
+        assert!(P == M * (M - 1) / 2, "P is the number of pairs");
+        let mut pairs = [(0, 0); P];
+        let (mut at, mut j) = (0, 0);
+        while j < M {
+            let mut l = j + 1;
+            while l < M {
+                pairs[at] = (j, l);
+                at += 1;
+                l += 1;
+            }
+            j += 1;
+        }
+        pairs
+    };
+}
+
+impl Terms {
+    fn new(balance: f64, integrity: f64, penalty: f64, lambdas: Lambdas) -> Self {
+        Self {
+            j: balance - lambdas.integrity * integrity + lambdas.penalty * penalty,
+            balance,
+            integrity,
+            penalty,
+        }
+    }
+}
