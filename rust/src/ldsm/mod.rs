@@ -25,7 +25,7 @@ mod walk;
 pub use examples::Examples;
 pub use forest::Ldsm;
 pub use objective::Terms;
-pub use params::{NodeOptimizer, Params};
+pub use params::{NodeLoss, NodeOptimizer, Params};
 pub use purity::NodeStats;
 pub use tree::{Ragged, Tree};
 

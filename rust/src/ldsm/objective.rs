@@ -53,6 +53,10 @@ pub struct Sums<const M: usize, const P: usize> {
 /// objective if the example goes to neither or both, to the first, to the second.
 type Outcomes = [f64; 3];
 
+/// Beyond it the 2^M - 1 sets of directions are too many to try for each example.
+pub const MOST_CHILDREN: usize = 8;
+const MOST_SETS: usize = 1 << MOST_CHILDREN;
+
 impl<const M: usize, const P: usize> Sums<M, P> {
     /// Nothing seen yet, of `n_labels` labels.
     pub fn new(lambdas: Lambdas, n_labels: usize) -> Self {
@@ -67,28 +71,55 @@ impl<const M: usize, const P: usize> Sums<M, P> {
     /// The set of directions, as bits, that makes the objective smallest once an
     /// example of these labels and `weight` has gone there. Of equal sets `coin`
     /// decides; going everywhere never wins a tie.
+    #[inline]
     pub fn best(&self, labels: &[u32], weight: f64, mut coin: impl FnMut() -> bool) -> u32 {
-        let outcomes = self.outcomes(labels, weight);
+        let costs = Self::of_all_sets(&self.outcomes(labels, weight));
         let n = weight * labels.len() as f64;
-        let everywhere = (1u32 << M) - 1;
-        let above: f64 = self.reached.iter().sum::<f64>() - self.labels_seen - n;
-        let mut penalties = [[0.0; 2]; M];
-        for (m, penalty) in penalties.iter_mut().enumerate() {
-            // By number of directions, less one.
-            penalty[0] = self.lambdas.penalty * (above + n * (m + 1) as f64).abs();
+        let above = self.reached.iter().sum::<f64>() - self.labels_seen - n;
+        // By number of directions.
+        let mut penalties = [0.0; MOST_CHILDREN + 1];
+        for (directions, penalty) in penalties[..=M].iter_mut().enumerate() {
+            *penalty = self.lambdas.penalty * (above + n * directions as f64).abs();
         }
+        let everywhere = (1u32 << M) - 1;
         let (mut best, mut lowest) = (everywhere, f64::INFINITY);
         for set in 1..=everywhere {
-            let mut cost = penalties[set.count_ones() as usize - 1][0];
-            for (pair, &(j, l)) in Self::PAIRS.iter().enumerate() {
-                let (first, second) = (set >> j & 1, set >> l & 1);
-                cost += outcomes[pair][(first & !second) as usize + 2 * (second & !first) as usize];
-            }
+            let cost = costs[set as usize] + penalties[set.count_ones() as usize];
             if cost < lowest || (cost == lowest && set != everywhere && coin()) {
                 (best, lowest) = (set, cost);
             }
         }
         best
+    }
+
+    /// What the pairs cost together, for every set of directions.
+    ///
+    /// Child by child, each of which doubles the sets: those without it and those
+    /// with it differ from what is known by its pairs with the children before,
+    /// which are summed for all sets of these in the same way.
+    #[inline]
+    fn of_all_sets(outcomes: &[Outcomes; P]) -> [f64; MOST_SETS] {
+        let mut costs = [0.0; MOST_SETS];
+        for j in 1..M {
+            let n = 1 << j;
+            let mut without = [0.0; MOST_SETS / 2];
+            let mut with = [0.0; MOST_SETS / 2];
+            for i in 0..j {
+                let [both_or_none, first, second] = outcomes[Self::pair(i, j)];
+                let n = 1 << i;
+                for set in 0..n {
+                    without[n + set] = without[set] + first;
+                    without[set] += both_or_none;
+                    with[n + set] = with[set] + both_or_none;
+                    with[set] += second;
+                }
+            }
+            for set in 0..n {
+                costs[n + set] = costs[set] + with[set];
+                costs[set] += without[set];
+            }
+        }
+        costs
     }
 
     /// What each pair would add to the objective.
@@ -150,6 +181,11 @@ impl<const M: usize, const P: usize> Sums<M, P> {
     /// P_j.
     pub fn shares(&self) -> [f64; M] {
         self.reached.map(|reached| reached / self.labels_seen)
+    }
+
+    /// Number of the pair of children i < j.
+    const fn pair(i: usize, j: usize) -> usize {
+        i * (2 * M - i - 1) / 2 + j - i - 1
     }
 
     /// The pairs of children, the smaller first.

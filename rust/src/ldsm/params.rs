@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::objective::MOST_CHILDREN;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 
@@ -15,6 +16,17 @@ pub enum NodeOptimizer {
     Nag,
     /// Features standardised by the node's own examples, plain gradient steps.
     Sgd,
+}
+
+/// The chance that a regressor of margin m stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeLoss {
+    /// The logistic function of 4 m - 2: even where examples are routed, at 1/2,
+    /// and there of slope 1.
+    Centred,
+    /// The logistic function of m; what the authors' program does.
+    Logistic,
 }
 
 /// Every option; [`Params::check`] refuses what cannot be. The Python class
@@ -34,6 +46,10 @@ pub struct Params {
     pub lambda1: f64,
     /// Weight of the multi-way penalty in the objective.
     pub lambda2: f64,
+    /// Whether every epoch has an order of its own.
+    pub reshuffle: bool,
+    /// What the margins stand for in training.
+    pub loss: NodeLoss,
     /// How the regressors learn.
     pub optimizer: NodeOptimizer,
     /// Their step size.
@@ -59,7 +75,7 @@ impl Params {
     pub fn check(self) -> Result<Self> {
         for (name, value, from, to) in [
             ("n_estimators", self.n_estimators, 1, u32::MAX),
-            ("arity", self.arity, 2, MOST_CHILDREN),
+            ("arity", self.arity, 2, MOST_CHILDREN as u32),
             ("max_nodes", self.max_nodes, 1, MOST_NODES),
             ("n_epochs", self.n_epochs, 1, u32::MAX),
         ] {
@@ -107,7 +123,5 @@ impl Params {
     }
 }
 
-/// Beyond it the 2^M - 1 sets of directions are too many to try.
-const MOST_CHILDREN: u32 = 8;
 /// Node numbers are shown as i32.
 const MOST_NODES: u32 = i32::MAX as u32;

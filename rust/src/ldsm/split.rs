@@ -1,6 +1,6 @@
 //! Training one node: Algorithm 2 of the paper, and where its examples go then.
 
-use rand::{RngExt, SeedableRng};
+use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::dense::Dense;
@@ -8,9 +8,10 @@ use super::nag::Nag;
 use super::objective::{Lambdas, Sums, Terms};
 use super::purity::{Exact, NodeStats};
 use super::view::{Numbers, View};
-use super::{Examples, Params};
+use super::{Examples, NodeLoss, Params};
 use crate::control::Control;
 use crate::error::Result;
+use crate::simd::dispatched;
 
 /// What training a node is told beside its examples.
 #[derive(Debug, Clone, Copy)]
@@ -160,37 +161,21 @@ fn train<const M: usize, const P: usize>(
     };
     let mut sums = Sums::<M, P>::new(lambdas, view.labels.len());
     let mut curve = Vec::with_capacity(params.n_epochs as usize);
+    let mut order: Vec<u32> = (0..view.len() as u32).collect();
     for _ in 0..params.n_epochs {
-        for i in 0..view.len() {
-            if i % Control::CHUNK == 0 {
-                control.check()?;
-            }
-            let labels = view.labels_of(i);
-            let weight = view.weight(i);
-            let directions = sums.best(labels, f64::from(weight), || random.random());
-            let gradients = |margins: &[f32; M]| {
-                let mut gradients = [0.0; M];
-                for j in 0..M {
-                    let target = (directions >> j & 1) as f32;
-                    gradients[j] = weight * (sigmoid(margins[j]) - target);
-                }
-                gradients
-            };
-            let mut margins;
-            match &mut regressors {
-                Regressors::Sparse(nag) => {
-                    let (row, values) = view.row(i);
-                    margins = nag.meet(row, values);
-                    nag.step(row, values, &gradients(&margins), &mut margins);
-                }
-                Regressors::Dense(dense) => {
-                    margins = dense.meet(i);
-                    dense.step(i, &gradients(&margins), &mut margins);
-                }
-            }
-            let reached = margins.map(|margin| margin.clamp(0.0, 1.0));
-            sums.add(labels, f64::from(weight), &reached);
+        if params.reshuffle {
+            order.shuffle(&mut random);
         }
+        let (regressors, sums) = (&mut regressors, &mut sums);
+        epoch::<M, P>(
+            &view,
+            &order,
+            params.loss,
+            regressors,
+            sums,
+            &mut random,
+            control,
+        )?;
         let j = sums.terms().j as f32;
         let is_worse = |before: &f32| f64::from(before - j) < params.min_gain;
         let stops = params.early_stopping && curve.last().is_some_and(is_worse);
@@ -214,6 +199,52 @@ fn train<const M: usize, const P: usize>(
         }
     }
     Ok(send::<M, P>(&view, ids, &weights, lambdas, curve))
+}
+
+dispatched! {
+/// Takes the regressors through all examples once.
+fn epoch[M, P](
+    view: &View,
+    order: &[u32],
+    loss: NodeLoss,
+    regressors: &mut Regressors<M>,
+    sums: &mut Sums<M, P>,
+    random: &mut Pcg64Mcg,
+    control: &Control,
+) -> Result<()> {
+    for (place, &i) in order.iter().enumerate() {
+        if place % Control::CHUNK == 0 {
+            control.check()?;
+        }
+        let i = i as usize;
+        let labels = view.labels_of(i);
+        let weight = view.weight(i);
+        let directions = sums.best(labels, f64::from(weight), || random.random());
+        let gradients = |margins: &[f32; M]| {
+            let mut gradients = [0.0; M];
+            for j in 0..M {
+                let target = (directions >> j & 1) as f32;
+                gradients[j] = weight * (loss.chance(margins[j]) - target);
+            }
+            gradients
+        };
+        let mut margins;
+        match regressors {
+            Regressors::Sparse(nag) => {
+                let (row, values) = view.row(i);
+                margins = nag.meet(row, values);
+                nag.step(row, values, &gradients(&margins), &mut margins);
+            }
+            Regressors::Dense(dense) => {
+                margins = dense.meet(i);
+                dense.step(i, &gradients(&margins), &mut margins);
+            }
+        }
+        let reached = margins.map(|margin| margin.clamp(0.0, 1.0));
+        sums.add(labels, f64::from(weight), &reached);
+    }
+    Ok(())
+}
 }
 
 /// Sends the examples on as a prediction will, and takes stock.
@@ -277,9 +308,16 @@ pub fn directions(margins: &[f32]) -> u32 {
     }
 }
 
-#[inline]
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
+impl NodeLoss {
+    /// The chance of going to a child, by its regressor.
+    #[inline]
+    fn chance(self, margin: f32) -> f32 {
+        let x = match self {
+            Self::Centred => 4.0 * margin - 2.0,
+            Self::Logistic => margin,
+        };
+        1.0 / (1.0 + (-x).exp())
+    }
 }
 
 impl Terms {
