@@ -66,6 +66,11 @@ impl Examples {
         self.weights.len()
     }
 
+    /// Number of values that are not zero, constants among them.
+    pub fn n_values(&self) -> usize {
+        self.values.len()
+    }
+
     /// Share of the features' values that are not zero.
     pub fn filled(&self) -> f64 {
         let cells = self.len() as f64 * (self.width - 1) as f64;

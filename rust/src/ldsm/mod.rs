@@ -5,9 +5,11 @@
 //!  Batch -> Examples -> growth: queue of leaves -> split: View -> epochs of
 //!                                                    objective (which children)
 //!                                                    nag / dense (regressors)
-//!  Rows  -> RowBlock -> walk: leaves of each row -> score: labels
+//!  Rows  -> RowBlock -> walk: leaves of each row -> predict: labels' scores
+//!                                                   + centroids, scorers
 //! ```
 
+mod centroids;
 mod dense;
 mod examples;
 mod forest;
@@ -15,8 +17,10 @@ mod growth;
 mod nag;
 mod objective;
 mod params;
+mod predict;
 mod purity;
 mod score;
+mod scorers;
 mod split;
 mod tree;
 mod view;
@@ -25,7 +29,8 @@ mod walk;
 pub use examples::Examples;
 pub use forest::Ldsm;
 pub use objective::Terms;
-pub use params::{NodeLoss, NodeOptimizer, Params};
+pub use params::{NodeLoss, NodeOptimizer, Params, Scorers};
+pub use predict::{SparseScores, Wanted};
 pub use purity::NodeStats;
 pub use tree::{Ragged, Tree};
 

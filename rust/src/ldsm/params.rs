@@ -29,6 +29,18 @@ pub enum NodeLoss {
     Logistic,
 }
 
+/// What judges the labels that the trees find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scorers {
+    /// `OneAgainstAll`, unless its weights would take over 2 GiB.
+    Auto,
+    /// Nothing: the trees' score is the last word, as in the paper.
+    None,
+    /// A linear scorer for each label.
+    OneAgainstAll,
+}
+
 /// Every option; [`Params::check`] refuses what cannot be. The Python class
 /// documents them for users and says where the defaults come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +78,14 @@ pub struct Params {
     pub early_stopping: bool,
     /// By how much an epoch must lower J, with early stopping.
     pub min_gain: f64,
+    /// Weight of the trees' score in the re-ranking for tail labels; 1: none.
+    pub beta: f64,
+    /// How fast the score of a label falls with the distance from its examples.
+    pub gamma: f64,
+    /// What judges the labels that the trees find.
+    pub scorers: Scorers,
+    /// Weight of that judgement.
+    pub scorer_weight: f64,
     /// Fixes everything that is left to chance.
     pub seed: u64,
 }
@@ -97,10 +117,15 @@ impl Params {
             ("lambda1", self.lambda1),
             ("lambda2", self.lambda2),
             ("min_gain", self.min_gain),
+            ("gamma", self.gamma),
+            ("scorer_weight", self.scorer_weight),
         ] {
             if !(value >= 0.0 && is_single(value)) {
                 return Err(Error::parameter(name, value, "from 0 to 3e38"));
             }
+        }
+        if !(0.0..=1.0).contains(&self.beta) {
+            return Err(Error::parameter("beta", self.beta, "from 0 to 1"));
         }
         if !(self.feature_share > 0.0 && self.feature_share <= 1.0) {
             let allowed = "above 0, at most 1";

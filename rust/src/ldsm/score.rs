@@ -39,6 +39,14 @@ impl Scores {
         }
     }
 
+    /// Replaces every score.
+    pub fn change(&mut self, change: impl Fn(u32, f32) -> f32) {
+        for &label in &self.touched {
+            let score = &mut self.scores[label as usize];
+            *score = change(label, *score);
+        }
+    }
+
     /// The labels that have a score, in any order, and these.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
         self.touched

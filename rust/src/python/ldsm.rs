@@ -8,7 +8,7 @@ use super::arrays::{LabelSetsArg, LabelsArg, RowsArg, WeightsArg};
 use super::run::brief_or_watched;
 use crate::control::Control;
 use crate::data::Labels;
-use crate::ldsm;
+use crate::ldsm::{self, Wanted};
 use crate::passes::{Batch, Targets};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -83,19 +83,25 @@ impl Ldsm {
         Ok((labels, scores.into_pyarray(py).reshape(shape)?))
     }
 
-    /// The classes of each row whose score is above the threshold, as the arrays
-    /// of a CSR matrix.
-    #[pyo3(signature = (X, threshold, n_threads=1))]
+    /// Classes of each row and their scores, as the arrays of a CSR matrix: those
+    /// of a score above `threshold`, the `n_labels` best, or as many as are expected.
+    #[pyo3(signature = (X, threshold=None, n_labels=None, n_threads=1))]
     fn scores<'py>(
         &self,
         py: Python<'py>,
         X: &Bound<'_, PyAny>,
-        threshold: f32,
+        threshold: Option<f32>,
+        n_labels: Option<usize>,
         n_threads: usize,
     ) -> PyResult<Csr<'py>> {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
-        let work = |control: &Control| self.0.scores(&rows, threshold, n_threads, control);
+        let wanted = match (threshold, n_labels) {
+            (Some(threshold), _) => Wanted::Above(threshold),
+            (None, Some(n)) => Wanted::Best(n),
+            (None, None) => Wanted::Expected,
+        };
+        let work = |control: &Control| self.0.scores(&rows, wanted, n_threads, control);
         let found = brief_or_watched(py, self.0.effort(&rows), None, work)?;
         Ok((
             found.starts.into_pyarray(py),
