@@ -9,6 +9,7 @@ pub mod error;
 pub mod label_tree;
 pub mod linear;
 pub mod lomtree;
+pub mod metrics;
 pub mod model;
 pub mod oaa;
 pub mod passes;

@@ -306,7 +306,7 @@ fn unusable(row: usize, column: usize, value: f64) -> Error {
 }
 
 /// Checks row starts and indices of a CSR structure.
-pub(super) fn check_structure(
+pub(crate) fn check_structure(
     starts: Indices<'_>,
     indices: Indices<'_>,
     bound: usize,
