@@ -27,14 +27,16 @@
 //! |---|---|
 //! | `ranking` | predictions: labels best first, or scores to be ranked |
 //! | `scores` | [`Scores`]: sums over the rows of any number of batches |
+//! | `shallow` | hits of short rankings, many rows at once |
 //! | `propensity` | propensities from counts, and the weights they become |
 
 mod propensity;
 mod ranking;
 mod scores;
+mod shallow;
 #[cfg(test)]
 mod tests;
 
 pub use propensity::{propensities, Weights};
-pub use ranking::{Ranked, Ranking};
+pub use ranking::Ranking;
 pub use scores::{Empty, Measures, Scores};

@@ -1,5 +1,8 @@
 //! Predictions: labels best first, or scores to be ranked. Borrowed.
 
+use std::ops::Range;
+
+use super::shallow::{self, Hits, DEEPEST};
 use crate::data::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
 
@@ -30,14 +33,14 @@ enum Form<'a> {
 
 /// The ranking of one row, and the room to make it in.
 #[derive(Debug, Default)]
-pub struct Ranked {
+pub(super) struct Ranked {
     labels: Vec<i64>,
     best: Vec<(f64, i64)>,
     sorted: Vec<i64>,
 }
 
 impl Ranked {
-    /// Labels, best first; negative ones are no labels.
+    /// Labels, best first; negative ones are none.
     pub fn labels(&self) -> &[i64] {
         &self.labels
     }
@@ -45,8 +48,8 @@ impl Ranked {
 
 impl<'a> Ranking<'a> {
     /// Labels best first, `width` of them in each of `n_rows` rows, -1 for none. With
-    /// `bound` all others must be below it; without, any number may stand there, and
-    /// those that are no row's label are no hits.
+    /// `bound` all others must be from 0 to below it; without, all negative numbers
+    /// stand for none.
     pub fn labels(
         labels: Indices<'a>,
         n_rows: usize,
@@ -134,9 +137,33 @@ impl<'a> Ranking<'a> {
         }
     }
 
+    /// The hits of `rows` all at once, where that can be done: with labels of which few
+    /// count. Else `into` stays empty.
+    pub(super) fn hits<T: Copy + Into<i64>>(
+        &self,
+        rows: Range<usize>,
+        k: usize,
+        truth: (Indices<'_>, &[T]),
+        into: &mut Vec<Hits>,
+    ) -> Result<()> {
+        into.clear();
+        let Form::Labels(labels) = self.form else {
+            return Ok(());
+        };
+        if k > DEEPEST {
+            return Ok(());
+        }
+        let repeated = match labels {
+            Indices::I32(l) => shallow::hits(rows, truth, (l, self.width), k, into),
+            Indices::I64(l) => shallow::hits(rows, truth, (l, self.width), k, into),
+        };
+        // Whoever reads that row tells what is wrong with it.
+        repeated.map_or(Ok(()), |row| self.read(row, k, &mut Ranked::default()))
+    }
+
     /// Puts the `k` best labels of `row` into `into`, equal scores in the order of the
     /// labels. There are fewer where fewer are predicted.
-    pub fn read(&self, row: usize, k: usize, into: &mut Ranked) -> Result<()> {
+    pub(super) fn read(&self, row: usize, k: usize, into: &mut Ranked) -> Result<()> {
         into.labels.clear();
         match self.form {
             Form::Labels(labels) => {
@@ -172,14 +199,14 @@ impl Ranked {
         let repeated = if self.labels.len() <= FEW {
             let mut labels = self.labels.iter().enumerate();
             labels
-                .find(|&(at, l)| *l != NO_LABEL && self.labels[..at].contains(l))
+                .find(|&(at, l)| *l >= 0 && self.labels[..at].contains(l))
                 .map(|(_, &label)| label)
         } else {
             self.sorted.clone_from(&self.labels);
             self.sorted.sort_unstable();
             let mut pairs = self.sorted.windows(2);
             pairs
-                .find(|pair| pair[0] == pair[1] && pair[0] != NO_LABEL)
+                .find(|pair| pair[0] == pair[1] && pair[0] >= 0)
                 .map(|pair| pair[0])
         };
         match repeated {
@@ -194,7 +221,7 @@ impl Ranked {
     fn rank(
         &mut self,
         scores: Values<'_>,
-        span: std::ops::Range<usize>,
+        span: Range<usize>,
         row: usize,
         k: usize,
         label: impl Fn(usize) -> i64,

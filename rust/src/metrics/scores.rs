@@ -1,14 +1,16 @@
 //! Sums over rows, from which the measures follow.
 
-use super::{Ranked, Ranking, Weights};
+use super::ranking::Ranked;
+use super::shallow::{Hits, DEEPEST, MANY};
+use super::{Ranking, Weights};
 use crate::control::Control;
-use crate::data::LabelSets;
+use crate::data::{Indices, LabelSets};
 use crate::error::{Error, Result};
 
 /// Rows between two looks at the stop flag.
 const CHUNK: usize = 1024;
 
-/// Up to so many true labels are looked through; more are searched by halves.
+/// Up to so many true labels are looked through, more are searched by halves.
 const FEW: usize = 16;
 
 /// What becomes of rows without true labels.
@@ -104,31 +106,71 @@ impl Scores {
                 ranking.width()
             )));
         }
-        let discounts = Discounts::new(deepest);
-        let mut sums = self.sums.clone();
-        let mut n_empty = 0;
-        let mut row = Row::default();
-        for number in 0..truth.len() {
-            if number % CHUNK == 0 {
-                control.check()?;
-            }
-            ranking.read(number, deepest, &mut row.ranked)?;
-            truth.read(number, &mut row.truth);
-            if row.truth.is_empty() {
-                n_empty += 1;
-                continue;
-            }
-            row.find_hits();
-            row.add_plain(&self.cuts, &discounts, &mut sums);
-            if let Some(weights) = &self.weights {
-                row.weigh(weights, number)?;
-                row.add_weighted(&self.cuts, &discounts, &mut sums);
-            }
-        }
+        let (starts, labels) = truth.parts();
+        let (sums, n_empty) = match labels {
+            Indices::I32(labels) => self.sums_with(starts, labels, ranking, control)?,
+            Indices::I64(labels) => self.sums_with(starts, labels, ranking, control)?,
+        };
         self.sums = sums;
         self.n_rows += truth.len() as u64;
         self.n_empty += n_empty;
         Ok(())
+    }
+
+    /// The sums with a batch added, and how many of its rows have no label.
+    fn sums_with<T: Copy + Into<i64>>(
+        &self,
+        starts: Indices<'_>,
+        labels: &[T],
+        ranking: &Ranking<'_>,
+        control: &Control,
+    ) -> Result<(Vec<Sums>, u64)> {
+        let deepest = self.cuts[self.cuts.len() - 1];
+        let discounts = Discounts::new(deepest);
+        let mut sums = self.sums.clone();
+        let mut alike = Alike::default();
+        let mut row = Row::default();
+        let mut n_empty = 0;
+        let mut at_once = Vec::with_capacity(CHUNK);
+        for first in (0..ranking.len()).step_by(CHUNK) {
+            control.check()?;
+            let rows = first..ranking.len().min(first + CHUNK);
+            ranking.hits(rows.clone(), deepest, (starts, labels), &mut at_once)?;
+            for number in rows {
+                let truth = &labels[starts.get(number)..starts.get(number + 1)];
+                let known = at_once.get(number - first).copied();
+                // Weights need the labels themselves, rows of many labels are not counted.
+                let counted = known.filter(|_| truth.len() < MANY);
+                if counted.is_none() || self.weights.is_some() {
+                    ranking.read(number, deepest, &mut row.ranked)?;
+                }
+                match counted {
+                    _ if truth.is_empty() => {
+                        n_empty += 1;
+                        continue;
+                    }
+                    Some(bits) => {
+                        alike.count(truth.len(), bits);
+                        if self.weights.is_some() {
+                            row.take_hits(bits);
+                        }
+                    }
+                    None => {
+                        row.find_hits(truth);
+                        row.add_plain(&self.cuts, &discounts, truth.len(), 1, &mut sums);
+                    }
+                }
+                if let Some(weights) = &self.weights {
+                    row.weigh(weights, truth, number)?;
+                    row.add_weighted(&self.cuts, &discounts, &mut sums);
+                }
+            }
+        }
+        for (n, bits, count) in alike.counts() {
+            row.take_hits(bits);
+            row.add_plain(&self.cuts, &discounts, n, count, &mut sums);
+        }
+        Ok((sums, n_empty))
     }
 
     /// The measures over all rows so far.
@@ -184,10 +226,32 @@ impl Discounts {
     }
 }
 
+/// Rows that score the same but for weights: as many true labels, hits at the same
+/// ranks. Nearly all rows are of a few dozen kinds, so that to count them and to
+/// measure each kind once is most of the speed.
+struct Alike(Vec<u64>);
+
+impl Default for Alike {
+    fn default() -> Self {
+        Self(vec![0; MANY << DEEPEST])
+    }
+}
+
+impl Alike {
+    fn count(&mut self, n: usize, bits: Hits) {
+        self.0[n << DEEPEST | usize::from(bits)] += 1;
+    }
+
+    /// Number of true labels, hits, and number of rows of each kind.
+    fn counts(&self) -> impl Iterator<Item = (usize, Hits, u64)> + '_ {
+        let kinds = self.0.iter().enumerate().filter(|&(_, &count)| count > 0);
+        kinds.map(|(at, &count)| (at >> DEEPEST, (at % (1 << DEEPEST)) as Hits, count))
+    }
+}
+
 /// What is worked out for a row; kept from row to row for its memory.
 #[derive(Default)]
 struct Row {
-    truth: Vec<u32>,
     ranked: Ranked,
     /// Ranks of the hits, from 0, increasing.
     hits: Vec<usize>,
@@ -198,16 +262,23 @@ struct Row {
 }
 
 impl Row {
-    fn find_hits(&mut self) {
+    fn take_hits(&mut self, mut bits: Hits) {
+        self.hits.clear();
+        while bits != 0 {
+            self.hits.push(bits.trailing_zeros() as usize);
+            bits &= bits - 1;
+        }
+    }
+
+    fn find_hits<T: Copy + Into<i64>>(&mut self, truth: &[T]) {
         self.hits.clear();
         for (rank, &label) in self.ranked.labels().iter().enumerate() {
-            let Ok(label) = u32::try_from(label) else {
-                continue;
-            };
-            let hit = if self.truth.len() <= FEW {
-                self.truth.contains(&label)
+            let hit = if truth.len() <= FEW {
+                truth.iter().any(|&one| one.into() == label)
             } else {
-                self.truth.binary_search(&label).is_ok()
+                truth
+                    .binary_search_by_key(&label, |&one| one.into())
+                    .is_ok()
             };
             if hit {
                 self.hits.push(rank);
@@ -215,24 +286,36 @@ impl Row {
         }
     }
 
-    fn add_plain(&self, cuts: &[usize], discounts: &Discounts, sums: &mut [Sums]) {
-        let n = self.truth.len();
+    /// Adds `count` rows with these hits and `n` true labels.
+    fn add_plain(
+        &self,
+        cuts: &[usize],
+        discounts: &Discounts,
+        n: usize,
+        count: u64,
+        sums: &mut [Sums],
+    ) {
         let (mut hits, mut dcg) = (0, 0.0);
         for (&k, sums) in cuts.iter().zip(sums) {
             while hits < self.hits.len() && self.hits[hits] < k {
                 dcg += discounts.at[self.hits[hits]];
                 hits += 1;
             }
-            sums.hits += hits as u64;
-            sums.recall += hits as f64 / n as f64;
-            sums.ndcg += dcg / discounts.ideal[k.min(n)];
+            sums.hits += count * hits as u64;
+            sums.recall += count as f64 * (hits as f64 / n as f64);
+            sums.ndcg += count as f64 * (dcg / discounts.ideal[k.min(n)]);
         }
     }
 
-    fn weigh(&mut self, weights: &Weights, number: usize) -> Result<()> {
+    fn weigh<T: Copy + Into<i64>>(
+        &mut self,
+        weights: &Weights,
+        truth: &[T],
+        number: usize,
+    ) -> Result<()> {
         self.most.clear();
-        for &label in &self.truth {
-            self.most.push(weights.of(label, number)?);
+        for &label in truth {
+            self.most.push(weights.of(label.into() as u32, number)?);
         }
         self.most.sort_unstable_by(|a, b| b.total_cmp(a));
         self.won.clear();
@@ -245,7 +328,7 @@ impl Row {
     }
 
     fn add_weighted(&self, cuts: &[usize], discounts: &Discounts, sums: &mut [Sums]) {
-        let n = self.truth.len();
+        let n = self.most.len();
         let (mut hits, mut won, mut won_dcg) = (0, 0.0, 0.0);
         let (mut rank, mut most, mut most_dcg) = (0, 0.0, 0.0);
         for (&k, sums) in cuts.iter().zip(sums) {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::ranking::Ranked;
 use super::*;
 use crate::control::Control;
 use crate::data::{Indices, LabelSets, Values};

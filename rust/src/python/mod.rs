@@ -8,6 +8,7 @@ mod arrays;
 mod errors;
 mod label_tree;
 mod lomtree;
+mod metrics;
 mod model_io;
 mod oaa;
 mod recall_tree;
@@ -33,6 +34,8 @@ mod core {
     use super::label_tree::PyLabelTree;
     #[pymodule_export]
     use super::lomtree::LomTree;
+    #[pymodule_export]
+    use super::metrics::{propensities, Scores};
     #[pymodule_export]
     use super::model_io::{load_estimator, save_estimator};
     #[pymodule_export]
