@@ -319,7 +319,7 @@ def propensities(
     >>> from xmtree.metrics import propensities
     >>> y = [["often"]] * 99 + [["often", "rare"]]
     >>> propensities(y, classes=["often", "rare", "never"]).round(2)
-    array([0.64, 0.22, 0.17])
+    array([0.68, 0.22, 0.17])
     """
     sets, n_labels = _matching.label_sets(y, _matching.names(classes), "y")
     counts = np.bincount(sets.indices, minlength=n_labels)[:n_labels]

@@ -59,6 +59,7 @@ impl Weights {
     }
 
     /// The weight of `label`, which `row` carries.
+    #[inline]
     pub(super) fn of(&self, label: u32, row: usize) -> Result<f64> {
         match self.known.get(label as usize).copied().or(self.unseen) {
             Some(weight) => Ok(weight),

@@ -161,6 +161,15 @@ impl<'a> Ranking<'a> {
         repeated.map_or(Ok(()), |row| self.read(row, k, &mut Ranked::default()))
     }
 
+    /// The label at `rank`, without reading the row, where these are labels.
+    pub(super) fn label(&self, row: usize, rank: usize) -> Option<i64> {
+        match self.form {
+            Form::Labels(Indices::I32(l)) => l.get(row * self.width + rank).map(|&l| l.into()),
+            Form::Labels(Indices::I64(l)) => l.get(row * self.width + rank).copied(),
+            Form::Dense(_) | Form::Sparse { .. } => None,
+        }
+    }
+
     /// Puts the `k` best labels of `row` into `into`, equal scores in the order of the
     /// labels. There are fewer where fewer are predicted.
     pub(super) fn read(&self, row: usize, k: usize, into: &mut Ranked) -> Result<()> {

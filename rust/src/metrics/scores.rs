@@ -139,9 +139,9 @@ impl Scores {
             for number in rows {
                 let truth = &labels[starts.get(number)..starts.get(number + 1)];
                 let known = at_once.get(number - first).copied();
-                // Weights need the labels themselves, rows of many labels are not counted.
+                // The hits of rows with many labels are still to be found.
                 let counted = known.filter(|_| truth.len() < MANY);
-                if counted.is_none() || self.weights.is_some() {
+                if counted.is_none() {
                     ranking.read(number, deepest, &mut row.ranked)?;
                 }
                 match counted {
@@ -161,7 +161,7 @@ impl Scores {
                     }
                 }
                 if let Some(weights) = &self.weights {
-                    row.weigh(weights, truth, number)?;
+                    row.weigh(weights, ranking, truth, number)?;
                     row.add_weighted(&self.cuts, &discounts, &mut sums);
                 }
             }
@@ -257,7 +257,8 @@ struct Row {
     hits: Vec<usize>,
     /// Weight of each hit.
     won: Vec<f64>,
-    /// Weights of the true labels, falling.
+    /// Weights of the true labels, as they come and falling.
+    unsorted: Vec<f64>,
     most: Vec<f64>,
 }
 
@@ -310,18 +311,20 @@ impl Row {
     fn weigh<T: Copy + Into<i64>>(
         &mut self,
         weights: &Weights,
+        ranking: &Ranking<'_>,
         truth: &[T],
         number: usize,
     ) -> Result<()> {
-        self.most.clear();
+        self.unsorted.clear();
         for &label in truth {
-            self.most.push(weights.of(label.into() as u32, number)?);
+            self.unsorted.push(weights.of(label.into() as u32, number)?);
         }
-        self.most.sort_unstable_by(|a, b| b.total_cmp(a));
+        sort_falling(&self.unsorted, &mut self.most);
         self.won.clear();
         for &rank in &self.hits {
+            let label = ranking.label(number, rank);
             // A hit is a true label, so a u32.
-            let label = self.ranked.labels()[rank] as u32;
+            let label = label.unwrap_or_else(|| self.ranked.labels()[rank]) as u32;
             self.won.push(weights.of(label, number)?);
         }
         Ok(())
@@ -347,5 +350,23 @@ impl Row {
             sums.won_dcg += won_dcg / discounts.ideal[k.min(n)];
             sums.most_dcg += most_dcg / discounts.ideal[k.min(n)];
         }
+    }
+}
+
+/// Replaces `into` by `values`, falling.
+fn sort_falling(values: &[f64], into: &mut Vec<f64>) {
+    into.clear();
+    into.extend_from_slice(values);
+    if values.len() > FEW {
+        into.sort_unstable_by(|a, b| b.total_cmp(a));
+        return;
+    }
+    // Each goes to the place that as many others are before. A sort decides by branches
+    // that nobody can foresee, and for a few values these cost more than all pairs do.
+    for (at, &value) in values.iter().enumerate() {
+        let (before, behind) = values.split_at(at);
+        let larger = behind.iter().map(|&v| usize::from(v > value));
+        let not_smaller = before.iter().map(|&v| usize::from(v >= value));
+        into[larger.sum::<usize>() + not_smaller.sum::<usize>()] = value;
     }
 }

@@ -58,9 +58,7 @@ fn of_rows<T: Copy + Into<i64>, L: Copy + Into<i64>, const K: usize>(
     for row in rows {
         let to = starts.get(row + 1);
         // There are `width` labels, at least K.
-        let Some(labels) = labels[row * width..].first_chunk::<K>() else {
-            return None;
-        };
+        let labels = labels[row * width..].first_chunk::<K>()?;
         let labels = labels.map(Into::into);
         let mut repeated = false;
         for (at, &label) in labels.iter().enumerate() {
