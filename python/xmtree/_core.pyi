@@ -1,7 +1,7 @@
 """The compiled half of xmtree; private, wrapped by the Python package."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Self, TypeAlias, final
 
@@ -220,6 +220,21 @@ class RecallTree:
     @staticmethod
     def from_bytes(bytes: bytes) -> RecallTree: ...
 
+@final
+class Scores:
+    def __new__(
+        cls,
+        cuts: list[int],
+        propensities: Sequence[float] | NDArray[np.float64] | None = None,
+        unseen: float | None = None,
+        skip_empty: bool = False,
+    ) -> Self: ...
+    def add(self, y_true: Any, n_labels: int, y_pred: Any, bounded: bool = False) -> None: ...
+    def measures(self) -> dict[str, NDArray[np.float64]]: ...
+
+def propensities(
+    counts: NDArray[np.int64], n_rows: int, a: float, b: float
+) -> NDArray[np.float64]: ...
 def save_estimator(
     path: str | os.PathLike[str],
     meta: str,

@@ -10,6 +10,7 @@ pub mod label_tree;
 pub mod ldsm;
 pub mod linear;
 pub mod lomtree;
+pub mod metrics;
 pub mod model;
 pub mod oaa;
 pub mod passes;

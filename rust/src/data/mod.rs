@@ -8,5 +8,6 @@ mod rows;
 mod scale;
 
 pub use labels::{LabelSets, Labels};
+pub(crate) use rows::check_structure;
 pub use rows::{Indices, RowBuffer, Rows, Values};
 pub use scale::{Preparation, Scaling};

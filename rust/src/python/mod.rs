@@ -9,6 +9,7 @@ mod errors;
 mod label_tree;
 mod ldsm;
 mod lomtree;
+mod metrics;
 mod model_io;
 mod oaa;
 mod recall_tree;
@@ -36,6 +37,8 @@ mod core {
     use super::ldsm::Ldsm;
     #[pymodule_export]
     use super::lomtree::LomTree;
+    #[pymodule_export]
+    use super::metrics::{propensities, Scores};
     #[pymodule_export]
     use super::model_io::{load_estimator, save_estimator};
     #[pymodule_export]
