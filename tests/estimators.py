@@ -41,9 +41,25 @@ ALL = {
     "filter-tree-nag": lambda **more: xmtree.FilterTreeClassifier(
         **{"optimizer": "nag", "label_order": "random", "random_state": 0, **more}
     ),
+    "ldsm": lambda **more: xmtree.LdSMClassifier(
+        **{"n_estimators": 3, "max_nodes": 60, "random_state": 0, **more}
+    ),
+    "ldsm-3-way": lambda **more: xmtree.LdSMClassifier(
+        **{
+            "n_estimators": 2,
+            "arity": 3,
+            "max_nodes": 40,
+            "scorers": "none",
+            "beta": 0.5,
+            "bootstrap": True,
+            "random_state": 0,
+            **more,
+        }
+    ),
 }
-ONLINE = list(ALL)
-MULTILABEL = ["oaa", "oaa-logistic-nag"]
+LDSM = [name for name in ALL if name.startswith("ldsm")]
+ONLINE = [name for name in ALL if name not in LDSM]
+MULTILABEL = ["oaa", "oaa-logistic-nag", *LDSM]
 RECALL_TREES = [name for name in ALL if name.startswith("recall-tree")]
 TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TREES]
 

@@ -1,8 +1,9 @@
 """Logarithmic-time classifiers for very many labels."""
 
-from xmtree import datasets
+from xmtree import datasets, metrics
 from xmtree._core import ModelFileError, __version__
 from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
+from xmtree._ldsm import LdSMClassifier
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
@@ -11,6 +12,7 @@ from xmtree._recall_tree import RecallTreeClassifier
 __all__ = [
     "FilterTreeClassifier",
     "LOMTreeClassifier",
+    "LdSMClassifier",
     "ModelFileError",
     "OAAClassifier",
     "RandomTreeClassifier",
@@ -18,4 +20,5 @@ __all__ = [
     "__version__",
     "datasets",
     "load",
+    "metrics",
 ]

@@ -66,6 +66,11 @@ impl Examples {
         self.weights.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Number of values that are not zero, constants among them.
     pub fn n_values(&self) -> usize {
         self.values.len()

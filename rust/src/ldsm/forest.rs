@@ -138,6 +138,25 @@ impl Ldsm {
             .saturating_mul(self.params.arity as usize)
     }
 
+    /// Takes over other options, which further trees and predictions heed; what
+    /// the model was made with must stay as it is.
+    pub fn set_params(&mut self, params: Params) -> Result<()> {
+        let params = params.check()?;
+        let kept = |params: &Params| (params.arity, params.scaling, params.n_bits);
+        if kept(&params) != kept(&self.params) {
+            return Err(Error::data(
+                "arity, scaling and n_bits must stay as they are where trees are added",
+            ));
+        }
+        self.params = params;
+        Ok(())
+    }
+
+    /// Whether there are scorers beside the trees.
+    pub fn has_scorers(&self) -> bool {
+        self.scorers.is_some()
+    }
+
     /// The options.
     pub fn params(&self) -> &Params {
         &self.params

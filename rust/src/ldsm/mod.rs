@@ -17,8 +17,10 @@ mod growth;
 mod nag;
 mod objective;
 mod params;
+mod persist;
 mod predict;
 mod purity;
+mod report;
 mod score;
 mod scorers;
 mod split;
@@ -32,6 +34,7 @@ pub use objective::Terms;
 pub use params::{NodeLoss, NodeOptimizer, Params, Scorers};
 pub use predict::{SparseScores, Wanted};
 pub use purity::NodeStats;
+pub use report::Report;
 pub use tree::{Ragged, Tree};
 
 use view::View;

@@ -61,8 +61,8 @@ impl<const M: usize> Nag<M> {
             }
             let unit = x * feature.inverse;
             length += unit * unit;
-            for j in 0..M {
-                margins[j] += feature.weights[j] * x;
+            for (margin, weight) in margins.iter_mut().zip(&feature.weights) {
+                *margin += weight * x;
             }
         }
         self.seen += 1.0;

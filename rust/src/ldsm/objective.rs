@@ -155,8 +155,8 @@ impl<const M: usize, const P: usize> Sums<M, P> {
         for (moved, &(j, l)) in moved.iter_mut().zip(&Self::PAIRS) {
             *moved = weight * (f64::from(reached[j]) - f64::from(reached[l]));
         }
-        for j in 0..M {
-            self.reached[j] += n * f64::from(reached[j]);
+        for (sum, &reached) in self.reached.iter_mut().zip(reached) {
+            *sum += n * f64::from(reached);
         }
         for &label in labels {
             let apart = &mut self.apart[label as usize];

@@ -14,7 +14,20 @@ pub struct NodeStats {
     pub purity: f64,
 }
 
+/// One of the numbers.
+type Number = fn(&NodeStats) -> f64;
+
 impl NodeStats {
+    /// Each of the numbers, by name.
+    pub const NAMED: [(&'static str, Number); 6] = [
+        ("j", |stats| stats.terms.j),
+        ("balance", |stats| stats.terms.balance),
+        ("class_integrity", |stats| stats.terms.integrity),
+        ("multiway_penalty", |stats| stats.terms.penalty),
+        ("balancedness", |stats| stats.balancedness),
+        ("purity", |stats| stats.purity),
+    ];
+
     /// Of a node that was not trained.
     pub const NONE: Self = Self {
         terms: Terms::NONE,

@@ -1,5 +1,6 @@
 //! A grown tree as flat arrays.
 
+use super::persist::inverse_mass;
 use super::purity::NodeStats;
 use super::split::{Share, Split};
 use crate::tree::NodeId;
@@ -83,6 +84,11 @@ impl<T: Copy> Ragged<T> {
         self.ends.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How long the lists are.
     pub fn lengths(&self) -> Vec<u32> {
         (0..self.len())
@@ -103,6 +109,11 @@ impl Tree {
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.parents.len()
+    }
+
+    /// Whether there is no node, which no grown tree comes to.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The first child of `id`, if it has been split.
@@ -186,23 +197,20 @@ impl Tree {
             curves: Ragged::default(),
         };
         for draft in drafts {
-            let mass: f64 = draft.labels.iter().map(|&(_, count)| count).sum();
-            tree.inverse_mass.push(mass.recip() as f32);
             let labels = draft.labels.into_iter();
             tree.labels
                 .push(labels.map(|(label, count)| (label, count as f32)));
-            match draft.split {
-                Some(split) => {
-                    tree.columns.push(split.columns);
-                    tree.weights.extend(split.weights);
-                    tree.stats.push(split.stats);
-                    tree.curves.push(split.curve);
-                }
-                None => {
-                    tree.columns.push([]);
-                    tree.stats.push(NodeStats::NONE);
-                    tree.curves.push([]);
-                }
+            let last = tree.labels.get(tree.labels.len() - 1);
+            tree.inverse_mass.push(inverse_mass(last));
+            if let Some(split) = draft.split {
+                tree.columns.push(split.columns);
+                tree.weights.extend(split.weights);
+                tree.stats.push(split.stats);
+                tree.curves.push(split.curve);
+            } else {
+                tree.columns.push([]);
+                tree.stats.push(NodeStats::NONE);
+                tree.curves.push([]);
             }
         }
         tree

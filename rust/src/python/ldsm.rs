@@ -3,12 +3,14 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::arrays::{LabelSetsArg, LabelsArg, RowsArg, WeightsArg};
 use super::run::brief_or_watched;
 use crate::control::Control;
 use crate::data::Labels;
-use crate::ldsm::{self, Wanted};
+use crate::ldsm::{self, NodeStats, Report, Wanted};
+use crate::model::Persist;
 use crate::passes::{Batch, Targets};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -120,8 +122,72 @@ impl Ldsm {
         self.0.n_features()
     }
 
+    /// How many trees from number `first` on have collapsed.
+    fn n_collapsed(&self, first: usize) -> usize {
+        self.0.n_collapsed(first)
+    }
+
+    #[getter]
+    fn n_trees(&self) -> usize {
+        self.0.trees().len()
+    }
+
+    #[getter]
+    fn has_scorers(&self) -> bool {
+        self.0.has_scorers()
+    }
+
     #[getter]
     fn params_json(&self) -> PyResult<String> {
         super::to_json(self.0.params())
     }
+
+    /// Takes over options that only prediction and further trees heed.
+    fn set_params(&mut self, params_json: &str) -> PyResult<()> {
+        Ok(self.0.set_params(super::params(params_json)?)?)
+    }
+
+    fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let reports = py.detach(|| self.0.report());
+        let dicts = reports.into_iter().map(|report| to_dict(py, report));
+        PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &py.detach(|| self.0.to_bytes())?))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        Ok(Self(py.detach(|| ldsm::Ldsm::from_bytes(bytes))?))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let from_bytes = slf.get_type().getattr("from_bytes")?;
+        Ok((from_bytes, (slf.borrow().to_bytes(slf.py())?,)))
+    }
+}
+
+fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    let n = report.parent.len();
+    dict.set_item("parent", report.parent.into_pyarray(py))?;
+    let children = report.children.into_pyarray(py);
+    dict.set_item("children", children.reshape([n, report.arity])?)?;
+    dict.set_item("depth", report.depth.into_pyarray(py))?;
+    dict.set_item("n_examples", report.n_examples.into_pyarray(py))?;
+    dict.set_item("label_entropy", report.label_entropy.into_pyarray(py))?;
+    dict.set_item("label_starts", report.label_starts.into_pyarray(py))?;
+    dict.set_item("labels", report.labels.into_pyarray(py))?;
+    dict.set_item("label_counts", report.label_counts.into_pyarray(py))?;
+    for (name, of) in NodeStats::NAMED {
+        let values: Vec<f64> = report.stats.iter().map(of).collect();
+        dict.set_item(name, values.into_pyarray(py))?;
+    }
+    let curves = report.j_by_epoch.into_pyarray(py);
+    dict.set_item("j_by_epoch", curves.reshape([n, report.n_epochs])?)?;
+    dict.set_item("n_weights", report.n_weights.into_pyarray(py))?;
+    Ok(dict)
 }
