@@ -85,6 +85,7 @@ impl Ldsm {
         let parts = blocks.iter_mut();
         let work = |judge: &mut Judge<'_>, found: &mut SparseScores| {
             let mut of_row = Vec::new();
+            judge.wants_chances = wanted == Wanted::Likely;
             for i in 0..judge.block.len() {
                 judge.score(i, control)?;
                 judge.select(wanted, &mut of_row);
@@ -176,6 +177,8 @@ struct Judge<'a> {
     scores: Scores,
     /// How likely each of them is there.
     chances: Vec<(u32, f32)>,
+    /// Whether that is wanted.
+    wants_chances: bool,
     /// The row at hand, spread over all columns.
     spread: Vec<f32>,
     verdicts: Verdicts,
@@ -194,6 +197,7 @@ impl<'a> Judge<'a> {
             arrivals: Vec::new(),
             scores: Scores::new(ldsm.n_classes),
             chances: Vec::new(),
+            wants_chances: false,
             spread: vec![0.0; if ldsm.centroids.is_some() { width } else { 0 }],
             verdicts: Verdicts::default(),
             judged: 0,
@@ -232,10 +236,12 @@ impl<'a> Judge<'a> {
             }
         }
         self.chances.clear();
-        let chances = self.scores.iter();
-        // Shares of a leaf's labels become shares of its examples.
-        self.chances
-            .extend(chances.map(|(label, share)| (label, share * expected)));
+        if self.wants_chances {
+            // Shares of a leaf's labels become shares of its examples.
+            let chances = &mut self.chances;
+            self.scores
+                .each(|label, share| chances.push((label, share * expected)));
+        }
         self.rerank(i);
         self.weigh(i, control)
     }
@@ -289,21 +295,25 @@ impl<'a> Judge<'a> {
     /// The best labels of the row at hand.
     fn best(&self, top: &mut TopK) {
         top.clear();
-        for (label, score) in self.scores.iter() {
-            top.push(label, score);
-        }
+        self.scores.each(|label, score| {
+            // Nearly all fall short.
+            if score >= top.bar() {
+                top.push(label, score);
+            }
+        });
     }
 
     /// The wanted labels of the row at hand, increasing.
     fn select(&self, wanted: Wanted, found: &mut Vec<(u32, f32)>) {
         found.clear();
         match wanted {
-            Wanted::Above(threshold) => {
-                let above = |&(_, score): &(u32, f32)| score > threshold;
-                found.extend(self.scores.iter().filter(above));
-            }
+            Wanted::Above(threshold) => self.scores.each(|label, score| {
+                if score > threshold {
+                    found.push((label, score));
+                }
+            }),
             Wanted::Best(n) => {
-                found.extend(self.scores.iter());
+                self.scores.each(|label, score| found.push((label, score)));
                 if n < found.len() {
                     // Ties to the smaller label, as everywhere.
                     found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -311,9 +321,13 @@ impl<'a> Judge<'a> {
                 }
             }
             Wanted::Likely => {
-                let scored = self.scores.iter().zip(&self.chances);
-                let likely = scored.filter(|&(_, &(_, chance))| chance > 0.5);
-                found.extend(likely.map(|(scored, _)| scored));
+                let mut chances = self.chances.iter();
+                self.scores.each(|label, score| {
+                    // Both are in the same order.
+                    if chances.next().is_some_and(|&(_, chance)| chance > 0.5) {
+                        found.push((label, score));
+                    }
+                });
             }
         }
         found.sort_unstable_by_key(|&(label, _)| label);

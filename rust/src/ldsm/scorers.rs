@@ -89,7 +89,9 @@ impl Verdicts {
     #[inline]
     pub fn weigh(&self, row: usize, label: u32, tree_score: f32, weight: f32) -> f32 {
         let missing = (1.0 - self.margin(row, label)).max(0.0);
-        (tree_score + FLOOR) * (-weight * missing * missing).exp()
+        let score = (tree_score + FLOOR) * (-weight * missing * missing).exp();
+        // Low as it may be, it is a score.
+        score.max(f32::MIN_POSITIVE)
     }
 
     #[inline]
