@@ -30,7 +30,8 @@ impl<const M: usize> Dense<M> {
             let weight = f64::from(view.weight(i));
             total += weight;
             for (&feature, &x) in features.iter().zip(values) {
-                row[feature as usize] = x;
+                // Hashed columns may meet.
+                row[feature as usize] += x;
                 sums[feature as usize] += weight * f64::from(x);
             }
         }
