@@ -35,7 +35,8 @@ impl Scores {
             if *score == 0.0 {
                 self.touched.push(label);
             }
-            *score += count * scale;
+            // However small: a label that has been touched is told by its score.
+            *score += (count * scale).max(f32::MIN_POSITIVE);
         }
     }
 
