@@ -21,6 +21,8 @@
 use super::super::purity::{Exact, NodeStats};
 use super::*;
 
+const ROUNDING: f64 = 1e-9;
+
 /// Label bits, weight, margins, a child that it reaches for certain.
 type Example = (u8, u8, [u8; 8], usize);
 
@@ -34,7 +36,7 @@ fn labels_of(bits: u8) -> Vec<u32> {
 }
 
 /// Mostly 0 or 1, after the cut.
-fn margins<const M: usize>(levels: &[u8; 8]) -> [f32; M] {
+fn margins<const M: usize>(levels: [u8; 8]) -> [f32; M] {
     const MARGINS: [f32; 9] = [-3.0, -0.5, 0.0, 0.0, 0.25, 0.75, 1.0, 1.0, 1.5];
     std::array::from_fn(|j| MARGINS[levels[j] as usize])
 }
@@ -56,7 +58,7 @@ fn check<const M: usize, const P: usize>(
     sure: bool,
 ) -> std::result::Result<(), TestCaseError> {
     let read = |&(bits, weight, levels, child): &Example| {
-        let mut margins = margins::<M>(&levels);
+        let mut margins = margins::<M>(levels);
         if sure {
             margins[child % M] = 1.0;
         }
@@ -80,8 +82,8 @@ fn check<const M: usize, const P: usize>(
         for &label in labels {
             seen += weight;
             of_label[label as usize].1 += weight;
-            for j in 0..M {
-                of_label[label as usize].0[j] += weight * f64::from(margins[j].clamp(0.0, 1.0));
+            for (sum, margin) in of_label[label as usize].0.iter_mut().zip(margins) {
+                *sum += weight * f64::from(margin.clamp(0.0, 1.0));
             }
         }
     }
@@ -100,7 +102,6 @@ fn check<const M: usize, const P: usize>(
     prop_assert!(is_near(balancedness, beta, 1e-12), "{balancedness} {beta}");
     prop_assert!(is_near(purity, alpha, 1e-12), "{purity} {alpha}");
 
-    const ROUNDING: f64 = 1e-9;
     let lowest = -l1 * (m - 1.0);
     let is_penalised = l2 > l1 * (m - 3.0);
     if is_penalised {

@@ -5,70 +5,13 @@ use std::collections::BTreeMap;
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::super::nag::Nag;
 use super::super::objective::Sums;
 use super::super::split::{directions, Split, Task};
+use super::regressors::SlowNag;
 use super::*;
 
-/// M regressors by column, in the precision and order of the sums of the real ones,
-/// so that no choice hangs on rounding.
-struct Slow<const M: usize> {
-    weights: BTreeMap<u32, [f32; M]>,
-    largest: BTreeMap<u32, f32>,
-    squares: BTreeMap<u32, [f32; M]>,
-    norm: f64,
-    seen: f64,
-    rate: f32,
-}
-
 type Row = Vec<(u32, f32)>;
-
-impl<const M: usize> Slow<M> {
-    fn margins(&self, row: &Row) -> [f32; M] {
-        let mut margins = [0.0; M];
-        for (column, x) in row {
-            if let Some(weights) = self.weights.get(column) {
-                (0..M).for_each(|j| margins[j] += weights[j] * x);
-            }
-        }
-        margins
-    }
-
-    fn meet(&mut self, row: &Row) -> [f32; M] {
-        let mut length = 0.0f32;
-        for &(column, x) in row {
-            let largest = self.largest.entry(column).or_insert(x.abs());
-            if x.abs() > *largest {
-                let shrunk = *largest / x.abs();
-                self.weights
-                    .get_mut(&column)
-                    .unwrap()
-                    .iter_mut()
-                    .for_each(|w| *w *= shrunk);
-                *largest = x.abs();
-            }
-            let unit = x * largest.recip();
-            length += unit * unit;
-        }
-        self.seen += 1.0;
-        self.norm += f64::from(length);
-        self.margins(row)
-    }
-
-    fn step(&mut self, row: &Row, gradients: &[f32; M], margins: &mut [f32; M]) {
-        let scale = self.rate * (self.seen / self.norm).sqrt() as f32;
-        for &(column, x) in row {
-            let unit = x * self.largest[&column].recip();
-            let squares = self.squares.entry(column).or_insert([0.0; M]);
-            let weights = self.weights.get_mut(&column).unwrap();
-            for j in 0..M {
-                squares[j] += (gradients[j] * x).powi(2) + f32::MIN_POSITIVE;
-                let step = scale * gradients[j] * unit / squares[j].sqrt();
-                weights[j] -= step;
-                margins[j] -= step * x;
-            }
-        }
-    }
-}
 
 /// The whole objective from running means, of all labels.
 fn objective(
@@ -89,6 +32,7 @@ fn objective(
     apart(reached) - params.lambda1 * integrity + params.lambda2 * penalty
 }
 
+#[allow(clippy::too_many_lines)]
 fn check<const M: usize, const P: usize>(
     data: &Data,
     params: &Params,
@@ -133,20 +77,21 @@ fn check<const M: usize, const P: usize>(
 
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let small = 1.0 / (WIDTH as f32 + 1.0);
-    let mut slow = Slow::<M> {
-        weights: BTreeMap::new(),
-        largest: BTreeMap::new(),
-        squares: BTreeMap::new(),
-        norm: 0.0,
-        seen: 0.0,
-        rate: params.learning_rate as f32,
-    };
+    let rate = params.learning_rate as f32;
+    let (mut columns, mut first): (Vec<u32>, Vec<[f32; M]>) = (Vec::new(), Vec::new());
+    let mut slow = SlowNag::default();
     for &(column, _) in rows.iter().flatten() {
-        if !slow.weights.contains_key(&column) {
-            let first = [(); M].map(|()| random.random_range(-0.5f32..0.5) * small);
-            slow.weights.insert(column, first);
+        if !columns.contains(&column) {
+            let weights = [(); M].map(|()| random.random_range(-0.5f32..0.5) * small);
+            for (j, &weight) in weights.iter().enumerate() {
+                slow.weights.insert((column, j), f64::from(weight));
+            }
+            first.push(weights);
+            columns.push(column);
         }
     }
+    // Choices can hang on the last bit, which only the regressors themselves have.
+    let mut nag = Nag::<M>::new(first.into_iter(), rate);
     let lambdas = Lambdas {
         integrity: params.lambda1,
         penalty: params.lambda2,
@@ -165,36 +110,47 @@ fn check<const M: usize, const P: usize>(
             let weight = f64::from(weights[i]);
             // `choices` has how it chooses.
             let chosen = sums.best(&labels[i], weight, || random.random());
-            let mut margins = slow.meet(&rows[i]);
+            let (features, values): (Vec<u32>, Vec<f32>) = rows[i]
+                .iter()
+                .map(|&(column, x)| (columns.iter().position(|&c| c == column).unwrap() as u32, x))
+                .unzip();
+            let gradient = |margin: f64, j: usize| {
+                let x = match params.loss {
+                    NodeLoss::Centred => 4.0 * margin - 2.0,
+                    NodeLoss::Logistic => margin,
+                };
+                weight * (1.0 / (1.0 + (-x).exp()) - f64::from(chosen >> j & 1))
+            };
+            let mut margins = nag.meet(&features, &values);
             let gradients = std::array::from_fn(|j| {
                 let x = match params.loss {
                     NodeLoss::Centred => 4.0 * margins[j] - 2.0,
                     NodeLoss::Logistic => margins[j],
                 };
-                let chance = 1.0 / (1.0 + (-x).exp());
-                weights[i] * (chance - (chosen >> j & 1) as f32)
+                weights[i] * (1.0 / (1.0 + (-x).exp()) - (chosen >> j & 1) as f32)
             });
-            slow.step(&rows[i], &gradients, &mut margins);
-            // What a step comes to is what the new weights say.
-            let again = slow.margins(&rows[i]);
-            for j in 0..M {
-                prop_assert!(
-                    is_near(margins[j].into(), again[j].into(), 1e-4),
-                    "{margins:?} {again:?}"
-                );
-            }
-            let cut = margins.map(|margin| margin.clamp(0.0, 1.0));
-            sums.add(&labels[i], weight, &cut);
+            nag.step(&features, &values, &gradients, &mut margins);
+            sums.add(
+                &labels[i],
+                weight,
+                &margins.map(|margin| margin.clamp(0.0, 1.0)),
+            );
+            let met: [f64; M] = slow.meet(&rows[i]);
+            let gradients: [f32; M] = std::array::from_fn(|j| gradient(met[j], j) as f32);
+            slow.step(&rows[i], rate.into(), &gradients);
+            let cut = slow
+                .margins::<M>(&rows[i])
+                .map(|margin| margin.clamp(0.0, 1.0));
             let n = weight * labels[i].len() as f64;
             seen += n;
             for j in 0..M {
-                reached[j] = ((seen - n) * reached[j] + n * f64::from(cut[j])) / seen;
+                reached[j] = ((seen - n) * reached[j] + n * cut[j]) / seen;
             }
             for &label in &labels[i] {
                 let (count, means) = of_label.entry(label).or_insert((0.0, vec![0.0; M]));
                 *count += weight;
                 for j in 0..M {
-                    means[j] = ((*count - weight) * means[j] + weight * f64::from(cut[j])) / *count;
+                    means[j] = ((*count - weight) * means[j] + weight * cut[j]) / *count;
                 }
             }
         }
@@ -212,29 +168,40 @@ fn check<const M: usize, const P: usize>(
             split.curve
         );
     }
-    for weights in slow.weights.values_mut() {
-        for weight in weights.iter_mut().filter(|weight| weight.abs() < small) {
-            *weight = 0.0;
+    let found = |column: u32, j: usize| match split.columns.binary_search(&column) {
+        Ok(at) => split.weights[at * M + j],
+        Err(_) => 0.0,
+    };
+    prop_assert_eq!(split.weights.len(), split.columns.len() * M);
+    prop_assert!(split
+        .weights
+        .chunks(M)
+        .all(|weights| weights.iter().any(|&w| w != 0.0)));
+    prop_assert!(split.weights.iter().all(|w| *w == 0.0 || w.abs() >= small));
+    prop_assert!(split.columns.iter().all(|column| columns.contains(column)));
+    for (&(column, j), &weight) in &slow.weights {
+        let is_small = weight.abs() < f64::from(small);
+        if (weight.abs() - f64::from(small)).abs() > 1e-4 {
+            let wanted = if is_small { 0.0 } else { weight };
+            prop_assert!(
+                is_near(found(column, j).into(), wanted, 1e-3),
+                "{column} {j} {weight}"
+            );
         }
     }
-    slow.weights
-        .retain(|_, weights| weights.iter().any(|&w| w != 0.0));
-    let columns: Vec<u32> = slow.weights.keys().copied().collect();
-    prop_assert_eq!(&split.columns, &columns);
-    let wanted: Vec<f32> = slow.weights.values().flatten().copied().collect();
-    for (found, wanted) in split.weights.iter().zip(&wanted) {
-        prop_assert!(
-            is_near((*found).into(), (*wanted).into(), 1e-5),
-            "{found} {wanted}"
-        );
-    }
-    prop_assert_eq!(split.weights.len(), wanted.len());
+    let margins_of = |row: &Row| {
+        let mut margins = [0.0; M];
+        for &(column, x) in row {
+            (0..M).for_each(|j| margins[j] += found(column, j) * x);
+        }
+        margins
+    };
 
     // Where they go, and what that comes to.
     for (j, child) in split.children.iter().enumerate() {
         let (mut own, mut weight, mut counts) = (Vec::new(), 0.0, BTreeMap::new());
         for (i, row) in rows.iter().enumerate() {
-            let margins = slow.margins(row);
+            let margins = margins_of(row);
             let highest = margins.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let goes = if highest >= 0.5 {
                 margins[j] >= 0.5
@@ -262,7 +229,7 @@ fn check<const M: usize, const P: usize>(
     prop_assert_eq!(split.parts(ids.len()), parts);
     let mut exact = super::super::purity::Exact::<M, P>::new(lambdas, N_CLASSES);
     for (i, row) in rows.iter().enumerate() {
-        exact.add(&labels[i], weights[i].into(), &slow.margins(row));
+        exact.add(&labels[i], weights[i].into(), &margins_of(row));
     }
     let wanted = exact.stats();
     prop_assert!(is_near(split.stats.terms.j, wanted.terms.j, 1e-5));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::trees::nodes_of;
 use super::*;
 use crate::data::RowBuffer;
+use crate::model::Persist;
 use crate::oaa::{self, Oaa};
 
 /// What the leaves of a row say: scores, and labels per example.
@@ -163,18 +164,13 @@ proptest! {
         let rows = unseen.rows();
         let select = |wanted| rows_of(&ldsm.scores(&rows, wanted, 1, &control()).unwrap());
         let (all, above) = (all(&ldsm, &unseen), select(Wanted::Above(0.4)));
-        let (some, expected) = (select(Wanted::Best(n)), select(Wanted::Expected));
+        let some = select(Wanted::Best(n));
         let (labels, scores) = ldsm.predict_topk(&rows, k, 1, &control()).unwrap();
         prop_assert_eq!((labels.len(), scores.len()), (k * unseen.len(), k * unseen.len()));
         for (i, all) in all.iter().enumerate() {
             let best = best(all);
             prop_assert!(all.iter().filter(|&(_, &score)| score > 0.4).eq(above[i].iter()));
             prop_assert!(best.iter().take(n).copied().collect::<BTreeMap<_, _>>() == some[i]);
-            let (_, size) = by_trees(&ldsm, &unseen, i);
-            if (size - size.floor() - 0.5).abs() > 1e-4 {
-                let n = (size.round() as usize).max(1);
-                prop_assert!(best.iter().take(n).copied().collect::<BTreeMap<_, _>>() == expected[i]);
-            }
             for at in 0..k {
                 let wanted = best.get(at).map_or((-1, f32::NEG_INFINITY), |&(label, score)| (label as i32, score));
                 prop_assert_eq!((labels[i * k + at], scores[i * k + at]), wanted);
@@ -206,6 +202,44 @@ proptest! {
             });
             agree(judged, &wanted.collect(), 1e-5)?;
         }
+    }
+
+    /// Shares of labels, times labels per example, are chances; the scorers have half a say.
+    #[test]
+    fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), is_judged in any::<bool>()) {
+        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
+        let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
+        let found = rows_of(&ldsm.scores(&unseen.rows(), Wanted::Likely, 1, &control()).unwrap());
+        let verdicts = ldsm.scorers.as_ref().map(|oaa| oaa.decision_function(&unseen.rows(), 1, &control()).unwrap());
+        for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
+            let (shares, expected) = by_trees(&ldsm, &unseen, i);
+            for (label, share) in shares {
+                let chance = match &verdicts {
+                    Some(verdicts) => {
+                        let margin = f64::from(verdicts[i * N_CLASSES + label as usize]);
+                        0.5 * ((share * expected).min(1.0) + f64::midpoint(margin, 1.0).clamp(0.0, 1.0))
+                    }
+                    None => share * expected,
+                };
+                if (chance - 0.5).abs() > 1e-5 {
+                    let wanted = (chance > 0.5).then(|| all[&label]);
+                    prop_assert_eq!(found[i].get(&label).copied(), wanted, "{}", chance);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_holds_it_all(params in models(), data in data(40), beta in 0.5f64..1.5, is_judged in any::<bool>()) {
+        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
+        let ldsm = data.fit(&Params { scorers, beta: beta.min(1.0), ..params });
+        let bytes = ldsm.to_bytes().unwrap();
+        let again = Ldsm::from_bytes(&bytes).unwrap();
+        prop_assert!(all_told(&again) == all_told(&ldsm));
+        prop_assert_eq!(format!("{:?}", again.centroids), format!("{:?}", ldsm.centroids));
+        prop_assert!(again.to_bytes().unwrap() == bytes);
+        let top = |ldsm: &Ldsm| ldsm.predict_topk(&data.rows(), 3, 1, &control()).unwrap();
+        prop_assert_eq!(top(&again), top(&ldsm));
     }
 
     /// Alone or in a block, by one thread or three.
@@ -274,7 +308,7 @@ fn odd_requests() {
         (vec![], vec![])
     );
     let found = ldsm
-        .scores(&none.rows(), Wanted::Expected, 2, &control())
+        .scores(&none.rows(), Wanted::Likely, 2, &control())
         .unwrap();
     assert_eq!((found.starts, found.labels.len()), (vec![0], 0));
     let mut bare = Data::empty(false);

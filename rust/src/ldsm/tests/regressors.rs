@@ -10,8 +10,8 @@ const M: usize = 3;
 
 /// What `g_i`, `s_i`, `G_i`, `N` and `t` are in the paper that nag comes from.
 #[derive(Default)]
-struct SlowNag {
-    weights: HashMap<(u32, usize), f64>,
+pub(super) struct SlowNag {
+    pub weights: HashMap<(u32, usize), f64>,
     largest: HashMap<u32, f64>,
     squares: HashMap<(u32, usize), f64>,
     norm: f64,
@@ -19,7 +19,7 @@ struct SlowNag {
 }
 
 impl SlowNag {
-    fn margins(&self, row: &[(u32, f32)]) -> [f64; M] {
+    pub fn margins<const M: usize>(&self, row: &[(u32, f32)]) -> [f64; M] {
         std::array::from_fn(|j| {
             let terms = row
                 .iter()
@@ -28,7 +28,7 @@ impl SlowNag {
         })
     }
 
-    fn meet(&mut self, row: &[(u32, f32)]) -> [f64; M] {
+    pub fn meet<const M: usize>(&mut self, row: &[(u32, f32)]) -> [f64; M] {
         self.seen += 1.0;
         for &(i, x) in row {
             let size = f64::from(x).abs();
@@ -44,7 +44,7 @@ impl SlowNag {
         self.margins(row)
     }
 
-    fn step(&mut self, row: &[(u32, f32)], rate: f64, gradients: &[f32; M]) {
+    pub fn step(&mut self, row: &[(u32, f32)], rate: f64, gradients: &[f32]) {
         for &(i, x) in row {
             for (j, &gradient) in gradients.iter().enumerate() {
                 let g = f64::from(gradient) * f64::from(x);
@@ -94,13 +94,13 @@ proptest! {
             let (features, values): (Vec<u32>, Vec<f32>) = row.iter().copied().unzip();
             let gradients = gradients.map(|level| f32::from(level) / 3.0);
             let mut margins = nag.meet(&features, &values);
-            let wanted = slow.meet(&row);
+            let wanted: [f64; M] = slow.meet(&row);
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-4), "{margins:?} {wanted:?}");
             }
             nag.step(&features, &values, &gradients, &mut margins);
             slow.step(&row, rate.into(), &gradients);
-            let wanted = slow.margins(&row);
+            let wanted: [f64; M] = slow.margins(&row);
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-4), "moved: {margins:?} {wanted:?}");
             }
@@ -137,7 +137,7 @@ proptest! {
         // In double precision, column by column.
         let plain: Vec<Vec<f64>> = (0..data.len())
             .map(|i| {
-                let mut full = vec![0.0; WIDTH + 1];
+                let mut full = [0.0; WIDTH + 1];
                 data.row(i).into_iter().for_each(|(column, x)| full[column as usize] = f64::from(x));
                 view.columns.iter().map(|&column| full[column as usize]).collect()
             })
