@@ -30,7 +30,8 @@ impl<const M: usize> Dense<M> {
             let weight = f64::from(view.weight(i));
             total += weight;
             for (&feature, &x) in features.iter().zip(values) {
-                row[feature as usize] = x;
+                // Hashed columns may meet.
+                row[feature as usize] += x;
                 sums[feature as usize] += weight * f64::from(x);
             }
         }
@@ -44,8 +45,9 @@ impl<const M: usize> Dense<M> {
         }
         let inverse = |(square, mean): (&f64, &f64)| {
             let deviation = (square / total).sqrt();
-            // What is left of equal values is rounding.
-            let varies = deviation > 1e-6 * mean.abs() && deviation > 0.0;
+            // What is left of equal values is rounding; what is tinier yet has an
+            // inverse that single floats do not multiply by.
+            let varies = deviation > 1e-6 * mean.abs() && deviation > 1e-30;
             if varies {
                 deviation.recip() as f32
             } else {
@@ -56,7 +58,9 @@ impl<const M: usize> Dense<M> {
         let means: Vec<f32> = means.into_iter().map(|mean| mean as f32).collect();
         for row in rows.chunks_exact_mut(width) {
             for ((x, mean), inverse) in row.iter_mut().zip(&means).zip(&inverse) {
-                *x = (*x - mean) * inverse;
+                // The difference of single floats need not be one.
+                let apart = f64::from(*x) - f64::from(*mean);
+                *x = (apart * f64::from(*inverse)) as f32;
             }
         }
         Self {

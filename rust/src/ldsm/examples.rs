@@ -37,13 +37,10 @@ impl Examples {
         };
         let mut row = RowBuffer::default();
         let mut labels = Vec::new();
-        for chunk in batch.present().chunks(Control::CHUNK) {
+        for chunk in Self::which(batch).chunks(Control::CHUNK) {
             control.check()?;
             for &i in chunk {
                 read_labels(&batch.targets, i as usize, &mut labels);
-                if labels.is_empty() {
-                    continue;
-                }
                 preparation.read(&batch.rows, i as usize, &mut row);
                 examples.columns.extend_from_slice(&row.columns);
                 examples.values.extend_from_slice(&row.values);
@@ -59,6 +56,16 @@ impl Examples {
             ));
         }
         Ok(examples)
+    }
+
+    /// The rows that are read.
+    pub fn which(batch: &Batch<'_>) -> Vec<u32> {
+        let mut rows = batch.present();
+        if let Targets::Sets(sets) = batch.targets {
+            let (starts, _) = sets.parts();
+            rows.retain(|&i| starts.get(i as usize) < starts.get(i as usize + 1));
+        }
+        rows
     }
 
     /// Number of examples.

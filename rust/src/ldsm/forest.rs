@@ -102,7 +102,7 @@ impl Ldsm {
     fn prepare(&self, batch: &Batch<'_>, control: &Control) -> Result<Preparation> {
         let mut preparation =
             Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)?;
-        preparation.observe_all(&batch.rows, &batch.present(), control)?;
+        preparation.observe_all(&batch.rows, &Examples::which(batch), control)?;
         Ok(preparation)
     }
 

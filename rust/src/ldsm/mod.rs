@@ -28,6 +28,9 @@ mod tree;
 mod view;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 pub use examples::Examples;
 pub use forest::Ldsm;
 pub use objective::Terms;

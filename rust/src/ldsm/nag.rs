@@ -57,7 +57,8 @@ impl<const M: usize> Nag<M> {
                     feature.weights.iter_mut().for_each(|w| *w *= shrunk);
                 }
                 feature.largest = size;
-                feature.inverse = size.recip();
+                // That of the tiniest sizes is no single float.
+                feature.inverse = size.recip().min(f32::MAX);
             }
             let unit = x * feature.inverse;
             length += unit * unit;

@@ -98,7 +98,7 @@ impl<const M: usize, const P: usize> Sums<M, P> {
     /// with it differ from what is known by its pairs with the children before,
     /// which are summed for all sets of these in the same way.
     #[inline]
-    fn of_all_sets(outcomes: &[Outcomes; P]) -> [f64; MOST_SETS] {
+    pub(super) fn of_all_sets(outcomes: &[Outcomes; P]) -> [f64; MOST_SETS] {
         let mut costs = [0.0; MOST_SETS];
         for j in 1..M {
             let n = 1 << j;

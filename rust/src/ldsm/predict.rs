@@ -257,10 +257,10 @@ impl<'a> Judge<'a> {
         let entries = || columns.iter().zip(values).take(columns.len() - 1);
         let mut square = 0.0;
         for (&column, &x) in entries() {
-            self.spread[column as usize] += x;
-        }
-        for (&column, _) in entries() {
-            square += self.spread[column as usize].powi(2);
+            // Of what has been hashed to one column the sum is squared.
+            let sum = &mut self.spread[column as usize];
+            square += x * (2.0 * *sum + x);
+            *sum += x;
         }
         self.scores.change(|label, score| {
             let distance = centroids.distance(label, &self.spread, square);

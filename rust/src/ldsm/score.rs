@@ -47,7 +47,8 @@ impl Scores {
             touched.extend(labels.iter().filter(is_new).map(|&(label, _)| label));
         }
         for &(label, count) in labels {
-            self.scores[label as usize] += count * scale;
+            // However small: a label that was touched is told by its score.
+            self.scores[label as usize] += (count * scale).max(f32::MIN_POSITIVE);
         }
     }
 

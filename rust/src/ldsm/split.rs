@@ -160,7 +160,7 @@ fn train<const M: usize, const P: usize>(
         penalty: params.lambda2,
     };
     let mut sums = Sums::<M, P>::new(lambdas, view.labels.len());
-    let mut curve = Vec::with_capacity(params.n_epochs as usize);
+    let mut curve: Vec<f32> = Vec::new();
     let mut order: Vec<u32> = (0..view.len() as u32).collect();
     for _ in 0..params.n_epochs {
         if params.reshuffle {

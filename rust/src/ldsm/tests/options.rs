@@ -1,0 +1,132 @@
+//! Options, and examples that do not count.
+
+use super::*;
+
+#[test]
+fn parameters_are_refused_by_name() {
+    type Change = fn(&mut Params);
+    let cases: [(&str, Change); 18] = [
+        ("n_estimators", |p| p.n_estimators = 0),
+        ("arity", |p| p.arity = 1),
+        ("arity", |p| p.arity = 9),
+        ("max_nodes", |p| p.max_nodes = 0),
+        ("max_nodes", |p| p.max_nodes = u32::MAX),
+        ("n_epochs", |p| p.n_epochs = 0),
+        ("learning_rate", |p| p.learning_rate = 0.0),
+        ("learning_rate", |p| p.learning_rate = 1e39),
+        ("lambda1", |p| p.lambda1 = -0.5),
+        ("lambda2", |p| p.lambda2 = f64::NAN),
+        ("min_gain", |p| p.min_gain = -1.0),
+        ("gamma", |p| p.gamma = f64::INFINITY),
+        ("scorer_weight", |p| p.scorer_weight = -1.0),
+        ("beta", |p| p.beta = 1.5),
+        ("beta", |p| p.beta = f64::NAN),
+        ("feature_share", |p| p.feature_share = 0.0),
+        ("feature_share", |p| p.feature_share = 1.1),
+        ("feature_share", |p| p.feature_share = f64::NAN),
+    ];
+    for (name, change) in cases {
+        let mut params = params();
+        change(&mut params);
+        let message = Ldsm::new(params, N_CLASSES).unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+    let message = Ldsm::new(params(), 0).unwrap_err().to_string();
+    assert!(message.starts_with("n_classes"), "{message}");
+    for (n_bits, scaling, name) in [
+        (40, Scaling::None, "n_bits"),
+        (4, Scaling::Standard, "scaling"),
+    ] {
+        let params = Params {
+            n_bits: Some(n_bits),
+            scaling,
+            ..params()
+        };
+        let mut ldsm = Ldsm::new(params, N_CLASSES).unwrap();
+        let data = fixed(20, false);
+        let message = ldsm
+            .fit(&data.batch(), false, 1, &control())
+            .unwrap_err()
+            .to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+}
+
+#[test]
+fn options_survive_json() {
+    let text = serde_json::to_string(&params()).unwrap();
+    assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params());
+    let unknown = text.replacen('{', "{\"epochs\": 3, ", 1);
+    assert!(serde_json::from_str::<Params>(&unknown).is_err());
+}
+
+#[test]
+fn a_fit_that_is_refused_changes_nothing() {
+    let data = fixed(60, false);
+    let mut ldsm = data.fit(&params());
+    let before = format!("{ldsm:?}");
+    let mut nothing = Data::empty(true);
+    nothing.push(&[(1, 1.0)], &[], 1.0);
+    nothing.push(&[(1, 1.0)], &[3], 0.0);
+    let labels = vec![0; data.len()];
+    let labels = Labels::new(&labels, N_CLASSES + 1).unwrap();
+    let other = Batch::new(data.rows(), Targets::One(labels), None).unwrap();
+    for adds in [false, true] {
+        assert!(ldsm.fit(&nothing.batch(), adds, 1, &control()).is_err());
+        assert!(ldsm.fit(&other, adds, 1, &control()).is_err());
+    }
+    // Trees that are to be added read the columns of those that are there.
+    ldsm.params.n_estimators = 3;
+    let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
+    let targets = Targets::One(Labels::new(&[0, 1], N_CLASSES).unwrap());
+    let narrow = Batch::new(narrow, targets, None).unwrap();
+    assert!(ldsm.fit(&narrow, true, 1, &control()).is_err());
+    ldsm.params.n_estimators = 2;
+    assert_eq!(format!("{ldsm:?}"), before);
+}
+
+/// No more epochs than it takes are made room for.
+#[test]
+fn an_end_to_epochs() {
+    let params = Params {
+        n_epochs: u32::MAX,
+        early_stopping: true,
+        min_gain: 0.5,
+        ..params()
+    };
+    let ldsm = fixed(60, false).fit(&params);
+    for tree in ldsm.trees() {
+        assert!(tree.len() > 1);
+        assert!(tree.curves.lengths().iter().all(|&n| n < 20));
+        assert!(tree.curves.lengths().iter().any(|&n| n > 1));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn what_does_not_count_is_not_there(
+        data in data(50),
+        scaling in prop::sample::select(vec![Scaling::None, Scaling::Row, Scaling::Standard]),
+    ) {
+        let params = Params { scaling, beta: 0.5, ..params() };
+        let (whole, kept) = (data.fit(&params), data.select(data.present()).fit(&params));
+        prop_assert_eq!(format!("{whole:?}"), format!("{kept:?}"));
+    }
+
+    #[test]
+    fn one_label_is_a_set_of_one(data in data(50), arity in 2u32..5) {
+        let mut sets = Data::empty(data.weights.is_some());
+        for i in data.present() {
+            sets.push(&data.row(i), &data.labels_of(i)[..1], data.weight(i));
+        }
+        let params = Params { arity, beta: 0.8, ..params() };
+        let labels: Vec<u32> = sets.labels.iter().map(|&label| label as u32).collect();
+        let targets = Targets::One(Labels::new(&labels, N_CLASSES).unwrap());
+        let batch = Batch::new(sets.rows(), targets, sets.weights.as_deref()).unwrap();
+        let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
+        ldsm.fit(&batch, false, 1, &control()).unwrap();
+        prop_assert_eq!(format!("{ldsm:?}"), format!("{:?}", sets.fit(&params)));
+    }
+}

@@ -1,0 +1,354 @@
+//! The regressors of a node, and the view that they read.
+
+use std::collections::HashMap;
+
+use super::super::dense::Dense;
+use super::super::nag::Nag;
+use super::*;
+
+const M: usize = 3;
+
+/// What `g_i`, `s_i`, `G_i`, `N` and `t` are in the paper that nag comes from.
+#[derive(Default)]
+pub(super) struct SlowNag {
+    pub weights: HashMap<(u32, usize), f64>,
+    largest: HashMap<u32, f64>,
+    squares: HashMap<(u32, usize), f64>,
+    norm: f64,
+    seen: f64,
+}
+
+impl SlowNag {
+    pub fn margins<const M: usize>(&self, row: &[(u32, f32)]) -> [f64; M] {
+        std::array::from_fn(|j| {
+            let terms = row
+                .iter()
+                .map(|&(i, x)| self.weights[&(i, j)] * f64::from(x));
+            terms.sum()
+        })
+    }
+
+    pub fn meet<const M: usize>(&mut self, row: &[(u32, f32)]) -> [f64; M] {
+        self.seen += 1.0;
+        for &(i, x) in row {
+            let size = f64::from(x).abs();
+            let largest = self.largest.entry(i).or_insert(size);
+            if size > *largest {
+                for j in 0..M {
+                    *self.weights.get_mut(&(i, j)).unwrap() *= *largest / size;
+                }
+                *largest = size;
+            }
+            self.norm += (f64::from(x) / *largest).powi(2);
+        }
+        self.margins(row)
+    }
+
+    pub fn step(&mut self, row: &[(u32, f32)], rate: f64, gradients: &[f32]) {
+        for &(i, x) in row {
+            for (j, &gradient) in gradients.iter().enumerate() {
+                let g = f64::from(gradient) * f64::from(x);
+                let sum = self.squares.entry((i, j)).or_insert(0.0);
+                *sum += g * g;
+                if *sum > 0.0 {
+                    let scale = rate * (self.seen / self.norm).sqrt();
+                    let step = scale * g / (self.largest[&i] * sum.sqrt());
+                    *self.weights.get_mut(&(i, j)).unwrap() -= step;
+                }
+            }
+        }
+    }
+}
+
+/// Rows of some of six columns, of sizes from 1/8 to 16, and gradients of each.
+type Steps = Vec<([i8; 6], [i8; M])>;
+
+fn steps() -> impl Strategy<Value = Steps> {
+    let row = prop::array::uniform6(prop_oneof![Just(0i8), -8i8..8]);
+    prop::collection::vec((row, prop::array::uniform3(-4i8..=4)), 1..40)
+}
+
+fn row_of(levels: [i8; 6]) -> Vec<(u32, f32)> {
+    let value = |level: i8| f32::from(level.signum()) * 2f32.powi(i32::from(level.abs()) - 4);
+    let row = (0..6).zip(levels).filter(|&(_, level)| level != 0);
+    row.map(|(i, level)| (i, value(level)))
+        .chain([(6, 1.0)])
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn nag_is_nag(steps in steps(), rate in 0.01f32..1.0) {
+        let first = |i: u32| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j as u32 * 3) % 11) as f32 / 40.0 - 0.12) };
+        let mut nag = Nag::<M>::new((0..7).map(first), rate);
+        let mut slow = SlowNag::default();
+        for i in 0..7 {
+            for j in 0..M {
+                slow.weights.insert((i, j), f64::from(first(i)[j]));
+            }
+        }
+        for (levels, gradients) in steps {
+            let row = row_of(levels);
+            let (features, values): (Vec<u32>, Vec<f32>) = row.iter().copied().unzip();
+            let gradients = gradients.map(|level| f32::from(level) / 3.0);
+            let mut margins = nag.meet(&features, &values);
+            let wanted: [f64; M] = slow.meet(&row);
+            for j in 0..M {
+                prop_assert!(is_near(margins[j].into(), wanted[j], 1e-4), "{margins:?} {wanted:?}");
+            }
+            nag.step(&features, &values, &gradients, &mut margins);
+            slow.step(&row, rate.into(), &gradients);
+            let wanted: [f64; M] = slow.margins(&row);
+            for j in 0..M {
+                prop_assert!(is_near(margins[j].into(), wanted[j], 1e-4), "moved: {margins:?} {wanted:?}");
+            }
+            for (i, weights) in (0u32..).zip(nag.weights()) {
+                for j in 0..M {
+                    let wanted = slow.weights[&(i, j)];
+                    prop_assert!(is_near(weights[j].into(), wanted, 1e-4), "{i} {j}: {weights:?} {wanted}");
+                }
+            }
+        }
+    }
+
+    /// Margins, steps on standardised rows, and the weights of the rows as they came.
+    #[test]
+    fn dense_rows_are_standardised(
+        rows in prop::collection::vec((prop::array::uniform4(-9i8..9), 1u8..9, prop::array::uniform3(-4i8..=4)), 1..30),
+        rate in 0.01f32..0.2,
+        offset in prop::sample::select(vec![0.0f32, 5.0, -300.0]),
+    ) {
+        let mut data = Data::empty(true);
+        for (levels, weight, _) in &rows {
+            let [a, b, c, d] = levels.map(f32::from);
+            // One that never changes, one that is mostly the same, one far from 0.
+            let row = [(0, a), (2, 0.7), (3, if b > 7.0 { 1.0 } else { 0.25 }), (5, c / 4.0 + offset), (9, d * 16.0)];
+            data.push(&row.into_iter().filter(|&(_, x)| x != 0.0).collect::<Vec<_>>(), &[1], f32::from(*weight) / 4.0);
+        }
+        let examples = data.examples();
+        let ids: Vec<u32> = (0..examples.len() as u32).collect();
+        let view = View::of(&examples, &ids, |_| true, &mut Numbers::new(WIDTH + 1, N_CLASSES));
+        let width = view.columns.len();
+        let first = |i: usize| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j * 3) % 11) as f32 / 40.0 - 0.12) };
+        let mut dense = Dense::<M>::new(&view, (0..width).map(first), rate);
+
+        // In double precision, column by column.
+        let plain: Vec<Vec<f64>> = (0..data.len())
+            .map(|i| {
+                let mut full = [0.0; WIDTH + 1];
+                data.row(i).into_iter().for_each(|(column, x)| full[column as usize] = f64::from(x));
+                view.columns.iter().map(|&column| full[column as usize]).collect()
+            })
+            .collect();
+        let weight = |i: usize| f64::from(data.weight(i));
+        let total: f64 = (0..data.len()).map(weight).sum();
+        let mean_of = |value: &dyn Fn(usize) -> f64| (0..data.len()).map(|i| weight(i) * value(i)).sum::<f64>() / total;
+        let means: Vec<f64> = (0..width).map(|f| mean_of(&|i| plain[i][f])).collect();
+        let deviations: Vec<f64> = (0..width).map(|f| mean_of(&|i| (plain[i][f] - means[f]).powi(2)).sqrt()).collect();
+        let standard = |i: usize, f: usize| {
+            let is_constant = plain.iter().all(|row| row[f] == plain[0][f]);
+            if is_constant { 0.0 } else { (plain[i][f] - means[f]) / deviations[f] }
+        };
+        let mut weights: Vec<[f64; M]> = (0..width).map(|f| first(f).map(f64::from)).collect();
+        let mut bias = [0.0f64; M];
+        let margins_of = |weights: &[[f64; M]], bias: &[f64; M], i: usize| -> [f64; M] {
+            std::array::from_fn(|j| bias[j] + (0..width).map(|f| weights[f][j] * standard(i, f)).sum::<f64>())
+        };
+        for (i, (_, _, gradients)) in rows.iter().enumerate() {
+            let gradients = gradients.map(|level| f32::from(level) / 3.0);
+            let mut margins = dense.meet(i);
+            let wanted = margins_of(&weights, &bias, i);
+            for j in 0..M {
+                prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "{margins:?} {wanted:?}");
+            }
+            dense.step(i, &gradients, &mut margins);
+            for j in 0..M {
+                let step = f64::from(rate) * f64::from(gradients[j]);
+                bias[j] -= step;
+                for (f, weights) in weights.iter_mut().enumerate() {
+                    weights[j] -= step * standard(i, f);
+                }
+            }
+            let wanted = margins_of(&weights, &bias, i);
+            for j in 0..M {
+                prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "moved: {margins:?} {wanted:?}");
+            }
+        }
+        let constant = view.columns.iter().position(|&column| column as usize == WIDTH).unwrap();
+        let own = dense.weights(constant);
+        for (f, &column) in view.columns.iter().enumerate() {
+            if column == 2 {
+                prop_assert_eq!(own[f], [0.0; M]);
+            }
+        }
+        for i in 0..data.len() {
+            let (features, values) = view.row(i);
+            let wanted = dense.meet(i);
+            for j in 0..M {
+                let terms = features.iter().zip(values).map(|(&f, &x)| f64::from(own[f as usize][j]) * f64::from(x));
+                let size: f64 = terms.clone().map(f64::abs).sum();
+                let margin: f64 = terms.sum();
+                prop_assert!((margin - f64::from(wanted[j])).abs() <= 1e-5 * (1.0 + size), "{margin} {}", wanted[j]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_view_is_its_examples(data in data(40), picks in prop::collection::vec((0usize..1000, 0u32..4), 1..12)) {
+        let examples = data.examples();
+        let mut numbers = Numbers::new(WIDTH + 1, N_CLASSES);
+        let mut ids = Vec::new();
+        for (at, modulus) in picks {
+            ids.push((at % examples.len()) as u32);
+            // All columns, some, the constant alone.
+            let is_used = |column: u32| modulus == 0 || column as usize == WIDTH || column % modulus == 1;
+            let view = View::of(&examples, &ids, is_used, &mut numbers);
+            prop_assert_eq!(view.len(), ids.len());
+            let (mut columns, mut labels) = (Vec::new(), Vec::new());
+            for (i, &id) in ids.iter().enumerate() {
+                let (own, values) = examples.row(id);
+                let wanted: Vec<(u32, f32)> = own.iter().copied().zip(values.iter().copied()).filter(|&(c, _)| is_used(c)).collect();
+                let (features, values) = view.row(i);
+                let found = features.iter().map(|&f| view.columns[f as usize]).zip(values.iter().copied());
+                prop_assert_eq!(found.collect::<Vec<_>>(), wanted.clone());
+                columns.extend(wanted.iter().map(|&(column, _)| column));
+                let found: Vec<u32> = view.labels_of(i).iter().map(|&label| view.labels[label as usize]).collect();
+                prop_assert_eq!(&found, examples.labels(id));
+                labels.extend(found);
+                prop_assert_eq!(view.weight(i), examples.weight(id));
+            }
+            // Each once, in the order in which they turn up, and none left over.
+            for (known, all) in [(&view.columns, columns), (&view.labels, labels)] {
+                let mut seen = BTreeSet::new();
+                let wanted: Vec<u32> = all.into_iter().filter(|&number| seen.insert(number)).collect();
+                prop_assert_eq!(known, &wanted);
+            }
+            let fresh = View::of(&examples, &ids, is_used, &mut Numbers::new(WIDTH + 1, N_CLASSES));
+            prop_assert_eq!(format!("{:?}", view), format!("{:?}", fresh));
+        }
+    }
+}
+
+#[test]
+fn dense_rows_that_are_all_the_same() {
+    let mut data = Data::empty(false);
+    for _ in 0..3 {
+        data.push(&[(4, 3.5), (7, 1e-7)], &[2], 1.0);
+    }
+    let examples = data.examples();
+    let mut numbers = Numbers::new(WIDTH + 1, N_CLASSES);
+    let view = View::of(&examples, &[0, 1, 2], |_| true, &mut numbers);
+    let mut dense = Dense::<2>::new(&view, [[0.3, -0.4]; 3].into_iter(), 0.5);
+    let mut margins = dense.meet(1);
+    assert_eq!(margins, [0.0; 2]);
+    dense.step(1, &[1.0, -0.5], &mut margins);
+    assert_eq!(margins, [-0.5, 0.25]);
+    assert_eq!(dense.meet(2), margins);
+    assert_eq!(dense.weights(2), [[0.0; 2], [0.0; 2], margins]);
+}
+
+/// Features whose inverse is more than a single float holds.
+#[test]
+fn tiny_values_leave_the_regressors_finite() {
+    let rows = [
+        [1e-40f32, 1.0],
+        [-1e-44, 1.0],
+        [3e-39, 1.0],
+        [1.0, 1.0],
+        [1e38, 1.0],
+    ];
+    let mut nag = Nag::<2>::new([[0.1, -0.1]; 2].into_iter(), 0.5);
+    for row in rows {
+        let mut margins = nag.meet(&[0, 1], &row);
+        nag.step(&[0, 1], &row, &[0.5, -0.5], &mut margins);
+        assert!(margins.iter().all(|m| m.is_finite()), "{row:?} {margins:?}");
+    }
+    assert!(nag.weights().flatten().all(f32::is_finite));
+    // The other feature goes on learning.
+    assert!(
+        nag.weights().nth(1).unwrap()[0] < -0.3,
+        "{:?}",
+        nag.weights().nth(1)
+    );
+
+    for scale in [1e-44f32, 1e-39, 1.0, 1e30, 3e38] {
+        let mut data = Data::empty(false);
+        for sign in [1.0, -1.0, 0.5] {
+            data.push(&[(1, scale * sign), (2, sign)], &[1], 1.0);
+        }
+        let examples = data.examples();
+        let view = View::of(
+            &examples,
+            &[0, 1, 2],
+            |_| true,
+            &mut Numbers::new(WIDTH + 1, N_CLASSES),
+        );
+        let mut dense = Dense::<2>::new(&view, [[0.1, -0.1]; 3].into_iter(), 0.5);
+        for i in 0..3 {
+            let mut margins = dense.meet(i);
+            dense.step(i, &[0.5, -0.5], &mut margins);
+            assert!(
+                margins.iter().all(|m| m.is_finite()),
+                "{scale:e} {margins:?}"
+            );
+        }
+        assert!(
+            dense.weights(2).iter().flatten().all(|w| w.is_finite()),
+            "{scale:e}"
+        );
+    }
+}
+
+/// Two columns of a row that are hashed to one count as their sum.
+#[test]
+fn columns_that_meet_add_up() {
+    let build = |rows: &[Vec<(u32, f32)>]| {
+        let mut data = Data::empty(false);
+        rows.iter().for_each(|row| data.push(row, &[1], 1.0));
+        data
+    };
+    let params = Params {
+        n_bits: Some(3),
+        ..params()
+    };
+    // Two columns that meet.
+    let apart = build(&[(0..WIDTH as u32).map(|column| (column, 1.0)).collect()]);
+    let examples = Examples::read(
+        &apart.batch(),
+        &apart.preparation(&params),
+        N_CLASSES,
+        &control(),
+    )
+    .unwrap();
+    let hashed = examples.row(0).0;
+    let (a, b) = (0..WIDTH)
+        .flat_map(|b| (0..b).map(move |a| (a, b)))
+        .find(|&(a, b)| hashed[a] == hashed[b])
+        .unwrap();
+    let (a, b) = (a as u32, b as u32);
+    let dense = |rows: &[Vec<(u32, f32)>]| {
+        let data = build(rows);
+        let examples = Examples::read(
+            &data.batch(),
+            &data.preparation(&params),
+            N_CLASSES,
+            &control(),
+        )
+        .unwrap();
+        let ids: Vec<u32> = (0..examples.len() as u32).collect();
+        let view = View::of(
+            &examples,
+            &ids,
+            |_| true,
+            &mut Numbers::new(examples.width, N_CLASSES),
+        );
+        let dense = Dense::<1>::new(&view, [[0.25]; 2].into_iter(), 0.5);
+        let margins: Vec<f32> = (0..data.len()).map(|i| dense.meet(i)[0]).collect();
+        (margins, dense.weights(1))
+    };
+    let apart = dense(&[vec![(a, 1.0), (b, 3.0)], vec![(a, 2.0)], vec![(b, -1.0)]]);
+    let together = dense(&[vec![(a, 4.0)], vec![(a, 2.0)], vec![(a, -1.0)]]);
+    assert_eq!(apart, together);
+}

@@ -1,0 +1,371 @@
+//! Growing trees and walking them.
+
+use std::collections::BTreeMap;
+
+use super::super::growth::{grow, Desks};
+use super::super::split::{directions, Task};
+use super::super::walk::{RowBlock, Walker};
+use super::*;
+use crate::data::RowBuffer;
+use crate::threads::with_threads;
+use crate::tree::NodeId;
+
+/// All nodes that a row comes to, in the order of a descent.
+pub(super) fn nodes_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {
+    let m = tree.arity as usize;
+    let (mut open, mut met) = (vec![Tree::ROOT], Vec::new());
+    while let Some(id) = open.pop() {
+        met.push(id);
+        let Some(first) = tree.children(id) else {
+            continue;
+        };
+        let (columns, weights) = tree.routers(id);
+        let mut full = vec![0.0; width * m];
+        for (&column, weights) in columns.iter().zip(weights.chunks(m)) {
+            full[column as usize * m..][..m].copy_from_slice(weights);
+        }
+        let mut margins = vec![0.0f32; m];
+        for (&column, &x) in row.columns.iter().zip(&row.values) {
+            for (j, margin) in margins.iter_mut().enumerate() {
+                *margin += full[column as usize * m + j] * x;
+            }
+        }
+        let reached = directions(&margins);
+        let children = (0..m as u32).rev().filter(|j| reached >> j & 1 == 1);
+        open.extend(children.map(|j| NodeId(first.0 + j)));
+    }
+    met
+}
+
+fn growings() -> impl Strategy<Value = Params> {
+    (2u32..5, 1u32..40, any::<bool>(), 0u64..100).prop_map(|(arity, max_nodes, is_dense, seed)| {
+        Params {
+            arity,
+            max_nodes,
+            optimizer: if is_dense {
+                NodeOptimizer::Sgd
+            } else {
+                NodeOptimizer::Nag
+            },
+            learning_rate: if is_dense { 0.1 } else { 0.5 },
+            seed,
+            ..params()
+        }
+    })
+}
+
+fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
+    let (examples, control) = (data.examples(), control());
+    let task = Task {
+        examples: &examples,
+        params,
+        is_dense: params.is_dense(examples.filled()),
+        used: None,
+        control: &control,
+    };
+    with_threads(n_threads, |_| {
+        grow(&task, params.seed, ahead, &Desks::new(&examples)).unwrap()
+    })
+    .unwrap()
+}
+
+fn impurity(tree: &Tree, id: usize) -> f32 {
+    let counts = tree.labels.get(id).iter().map(|&(_, count)| count);
+    counts.clone().sum::<f32>() - counts.fold(0.0, f32::max)
+}
+
+fn prepared(data: &Data, params: &Params) -> (Preparation, Vec<RowBuffer>) {
+    let preparation = data.preparation(params);
+    let rows = (0..data.len()).map(|i| {
+        let mut row = RowBuffer::default();
+        preparation.read(&data.rows(), i, &mut row);
+        row
+    });
+    let rows = rows.collect();
+    (preparation, rows)
+}
+
+fn leaves_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {
+    let mut nodes = nodes_of(tree, row, width);
+    nodes.retain(|&id| tree.children(id).is_none());
+    nodes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// What every node says of its examples, by sending all of them down anew.
+    #[test]
+    fn a_tree_knows_its_examples(params in growings(), data in data(60)) {
+        let tree = grown(&data, &params, 1, 1);
+        let n = tree.len();
+        let m = params.arity as usize;
+        prop_assert!(n <= params.max_nodes.max(1) as usize && n % m == 1 % m);
+        let rows = prepared(&data, &params).1;
+        let (mut counts, mut weights, mut labels) = (vec![0u32; n], vec![0.0; n], vec![BTreeMap::new(); n]);
+        for i in data.present() {
+            let nodes = nodes_of(&tree, &rows[i], WIDTH + 1);
+            prop_assert!(nodes.iter().any(|&id| tree.children(id).is_none()));
+            for id in nodes {
+                counts[id.at()] += 1;
+                weights[id.at()] += f64::from(data.weight(i));
+                for label in data.labels_of(i) {
+                    *labels[id.at()].entry(label).or_insert(0.0) += data.weight(i);
+                }
+            }
+        }
+        prop_assert_eq!(&tree.n_examples, &counts);
+        prop_assert_eq!(&tree.weight, &weights);
+        let mut children = BTreeSet::from([Tree::ROOT]);
+        for (id, labels) in labels.iter().enumerate() {
+            prop_assert_eq!(tree.labels.get(id).to_vec(), labels.iter().map(|(&k, &n)| (k, n)).collect::<Vec<_>>());
+            let mass: f32 = labels.values().sum();
+            prop_assert!(is_near(tree.inverse_mass[id].into(), mass.recip().into(), 1e-6));
+            let (columns, weights) = tree.routers(NodeId(id as u32));
+            prop_assert_eq!(columns.len() * m, weights.len());
+            prop_assert!(columns.windows(2).all(|pair| pair[0] < pair[1]));
+            let Some(first) = tree.children(NodeId(id as u32)) else {
+                prop_assert!(columns.is_empty() && tree.curves.get(id).is_empty());
+                prop_assert!(tree.stats[id].terms.j.is_nan());
+                continue;
+            };
+            prop_assert_eq!(tree.curves.get(id).len(), params.n_epochs as usize);
+            prop_assert!(tree.stats[id].terms.j.is_finite());
+            for j in 0..m {
+                let child = first.at() + j;
+                prop_assert!(children.insert(NodeId(child as u32)));
+                prop_assert_eq!(tree.parents[child], NodeId(id as u32));
+                prop_assert!(counts[child] > 0 && counts[child] < counts[id]);
+                prop_assert_eq!(tree.depths()[child], tree.depths()[id] + 1);
+            }
+        }
+        prop_assert_eq!(children.len(), n);
+        prop_assert_eq!(tree.parents[0], NodeId::NONE);
+    }
+
+    #[test]
+    fn looking_ahead_changes_nothing(params in growings(), data in data(60)) {
+        let wanted = told(&grown(&data, &params, 1, 1));
+        for (ahead, n_threads) in [(2, 2), (3, 1), (8, 3)] {
+            prop_assert_eq!(&told(&grown(&data, &params, ahead, n_threads)), &wanted, "{} {}", ahead, n_threads);
+        }
+    }
+
+    /// The leaf of most labels beyond its first is split first; a tree of fewer nodes
+    /// is the beginning of one of more.
+    #[test]
+    fn leaves_are_split_by_priority(params in growings(), data in data(60)) {
+        let all = grown(&data, &Params { max_nodes: 10_000, ..params.clone() }, 1, 1);
+        let small = grown(&data, &params, 1, 1);
+        let n = small.len();
+        let m = params.arity as usize;
+        prop_assert!(n == all.len() || n + m > params.max_nodes as usize);
+        prop_assert_eq!(&small.parents[..], &all.parents[..n]);
+        for id in 0..n {
+            prop_assert_eq!(small.labels.get(id), all.labels.get(id));
+            if small.first_child[id] != Tree::ROOT {
+                prop_assert_eq!(small.first_child[id], all.first_child[id]);
+                prop_assert_eq!(small.routers(NodeId(id as u32)), all.routers(NodeId(id as u32)));
+                prop_assert_eq!(small.curves.get(id), all.curves.get(id));
+            }
+        }
+        let split: BTreeMap<u32, usize> = (0..all.len())
+            .filter(|&id| all.first_child[id] != Tree::ROOT)
+            .map(|id| (all.first_child[id].0, id))
+            .collect();
+        let order: Vec<(u32, usize)> = split.into_iter().collect();
+        for (at, &(first, id)) in order.iter().enumerate() {
+            let key = |id: usize| (impurity(&all, id), std::cmp::Reverse(id));
+            for &(_, later) in order[at + 1..].iter().filter(|&&(_, later)| later < first as usize) {
+                prop_assert!(key(id) > key(later), "{id} before {later}");
+            }
+        }
+    }
+
+    /// Rows by themselves look columns up, rows together share a spread.
+    #[test]
+    fn a_walk_comes_to_the_leaves(params in growings(), data in data(60), unseen in data(30)) {
+        let tree = grown(&data, &params, 1, 1);
+        let (preparation, rows) = prepared(&unseen, &params);
+        let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
+        let (mut walker, mut block) = (Walker::new(WIDTH + 1, params.arity), RowBlock::default());
+        block.read(&unseen.rows(), 0..unseen.len(), &preparation);
+        walker.walk(&tree, &block, |row, leaf| together[row as usize].push(leaf));
+        for (i, row) in rows.iter().enumerate() {
+            block.read(&unseen.rows(), i..i + 1, &preparation);
+            prop_assert_eq!(block.row(0), (&row.columns[..], &row.values[..]));
+            alone.clear();
+            walker.walk(&tree, &block, |_, leaf| alone.push(leaf));
+            prop_assert_eq!(&alone, &leaves_of(&tree, row, WIDTH + 1));
+            prop_assert_eq!(&alone, &together[i]);
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing(growing in growings(), data in data(60), bootstrap in any::<bool>(), share in 0.3f64..1.5) {
+        let params = Params {
+            n_estimators: 3,
+            bootstrap,
+            feature_share: share.min(1.0),
+            ..growing
+        };
+        let wanted = all_told(&data.fit(&params));
+        for n_threads in [2, 3] {
+            let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
+            ldsm.fit(&data.batch(), false, n_threads, &control()).unwrap();
+            prop_assert!(all_told(&ldsm) == wanted);
+        }
+        // One tree after the other.
+        let mut ldsm = Ldsm::new(Params { n_estimators: 1, ..params.clone() }, N_CLASSES).unwrap();
+        for n in 1..=3 {
+            ldsm.params.n_estimators = n;
+            ldsm.fit(&data.batch(), true, 1, &control()).unwrap();
+        }
+        prop_assert!(all_told(&ldsm) == wanted);
+        // And from the beginning again.
+        ldsm.fit(&data.batch(), false, 1, &control()).unwrap();
+        prop_assert!(all_told(&ldsm) == wanted);
+    }
+}
+
+/// Both ways to a node's weights are taken above.
+#[test]
+fn few_rows_look_columns_up() {
+    let data = fixed(200, false);
+    let tree = grown(&data, &params(), 1, 1);
+    let columns = tree.routers(Tree::ROOT).0.len();
+    let rows = prepared(&data, &params()).1;
+    let is_few = |n_values: usize| n_values * (columns.ilog2() as usize + 1) < 2 * columns;
+    assert!(tree.len() > 5 && rows.iter().any(|row| is_few(row.columns.len())));
+    assert!(!is_few(rows.iter().map(|row| row.columns.len()).sum()));
+}
+
+#[test]
+fn samples_and_shares_of_columns() {
+    let data = fixed(150, false);
+    let n = data.present().len() as u32;
+    let plain = data.fit(&params());
+    assert!(plain.trees().iter().all(|tree| tree.len() > 5));
+    assert_ne!(told(&plain.trees()[0]), told(&plain.trees()[1]));
+    let counts = |tree: &Tree| tree.labels.get(0).to_vec();
+    assert_eq!(counts(&plain.trees()[0]), counts(&plain.trees()[1]));
+
+    let sampled = data.fit(&Params {
+        bootstrap: true,
+        ..params()
+    });
+    for tree in sampled.trees() {
+        assert_eq!(tree.n_examples[0], n);
+        assert_ne!(counts(tree), counts(&plain.trees()[0]));
+    }
+    assert_ne!(counts(&sampled.trees()[0]), counts(&sampled.trees()[1]));
+
+    let used = |tree: &Tree| {
+        tree.columns
+            .entries()
+            .iter()
+            .copied()
+            .collect::<BTreeSet<u32>>()
+    };
+    let shared = data.fit(&Params {
+        feature_share: 0.6,
+        ..params()
+    });
+    for (tree, plain) in shared.trees().iter().zip(plain.trees()) {
+        assert!(
+            used(tree).len() < 20 && used(plain).len() > 20,
+            "{:?}",
+            used(tree)
+        );
+        assert!(tree.len() > 1);
+    }
+    assert_ne!(used(&shared.trees()[0]), used(&shared.trees()[1]));
+}
+
+#[test]
+fn stopped_half_way_it_stays_as_it_was() {
+    let data = fixed(100, false);
+    let mut ldsm = data.fit(&Params {
+        beta: 0.5,
+        ..params()
+    });
+    let other = fixed(90, true);
+    for (n_threads, adds) in [(1, false), (2, true)] {
+        let before = format!("{ldsm:?}");
+        ldsm.params.n_estimators = 100_000;
+        let control = control();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while control.progress().done == 0 {
+                    std::thread::yield_now();
+                }
+                control.stop();
+            });
+            let outcome = ldsm.fit(&other.batch(), adds, n_threads, &control);
+            assert!(matches!(outcome, Err(Error::Stopped)), "{outcome:?}");
+        });
+        ldsm.params.n_estimators = 2;
+        assert_eq!(format!("{ldsm:?}"), before);
+    }
+}
+
+/// Steps that no float holds give no tree worth having, but a tree.
+#[test]
+fn values_and_weights_of_any_size() {
+    for (scale, weight) in [
+        (1e-44f32, 1.0f32),
+        (1e-39, 1.0),
+        (1e-30, 1.0),
+        (1e18, 1.0),
+        (3e37, 1.0),
+        (1.0, 1e-30),
+        (1.0, 1e30),
+    ] {
+        for optimizer in [NodeOptimizer::Nag, NodeOptimizer::Sgd] {
+            let mut data = fixed(60, false);
+            data.values.iter_mut().for_each(|x| *x *= scale);
+            data.weights = Some(vec![weight; data.len()]);
+            let params = Params {
+                optimizer,
+                beta: 0.5,
+                arity: 3,
+                ..params()
+            };
+            let ldsm = data.fit(&params);
+            let case = format!("{scale:e} {weight:e} {optimizer:?}");
+            for tree in ldsm.trees() {
+                assert!(tree.weights.iter().all(|w| w.is_finite()), "{case}");
+            }
+            let (labels, scores) = ldsm.predict_topk(&data.rows(), 1, 1, &control()).unwrap();
+            assert!(labels.iter().all(|&label| label >= 0), "{case}");
+            assert!(scores.iter().all(|score| score.is_finite()), "{case}");
+        }
+    }
+}
+
+#[test]
+fn next_to_nothing_to_learn() {
+    let one = |labels: &[u32], n: usize| {
+        let mut data = Data::empty(false);
+        (0..n).for_each(|i| data.push(&[(i as u32 % 5, 1.0)], labels, 1.0));
+        data
+    };
+    // One example, one label, no features.
+    let mut bare = Data::empty(false);
+    bare.push(&[], &[1, 4], 1.0);
+    bare.push(&[], &[4], 1.0);
+    for data in [one(&[3], 1), one(&[0, 8], 1), one(&[7], 20), bare] {
+        for optimizer in [NodeOptimizer::Nag, NodeOptimizer::Sgd] {
+            let params = Params {
+                optimizer,
+                scorers: Scorers::OneAgainstAll,
+                beta: 0.9,
+                ..params()
+            };
+            let ldsm = data.fit(&params);
+            assert!(ldsm.trees().iter().all(|tree| tree.len() == 1));
+            let (labels, _) = ldsm.predict_topk(&data.rows(), 1, 1, &control()).unwrap();
+            assert!(labels.iter().all(|&label| data.labels.contains(&label)));
+        }
+    }
+}
