@@ -6,6 +6,7 @@
 
 mod arrays;
 mod errors;
+mod gamble;
 mod label_tree;
 mod lomtree;
 mod model_io;
@@ -29,6 +30,8 @@ use arrays::{LabelsArg, RowsArg, WeightsArg};
 mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
+    #[pymodule_export]
+    use super::gamble::PyGamble;
     #[pymodule_export]
     use super::label_tree::PyLabelTree;
     #[pymodule_export]

@@ -1,0 +1,158 @@
+//! The best cuts of the features that are kept as entries, all of them at once: the
+//! entries of a node's rows are read row by row, and what is not among them is zero.
+//! The cost is that of the entries, whatever the number of rows, features or classes.
+
+use super::cells::{binary_scores, LANES};
+use super::columns::{Columns, Place};
+use super::node::Node;
+use super::scan::{append, Best, Cut, Item, Scratch};
+
+/// Cells that cost as much as an entry.
+const CELLS_PER_ENTRY: usize = 4;
+
+/// The slot of a column that was not drawn.
+const NONE: u32 = u32::MAX;
+
+/// Room for one thread.
+#[derive(Debug, Default)]
+pub struct Gather {
+    /// Place of each column among the drawn ones; [`NONE`] between nodes.
+    slots: Vec<u32>,
+    /// Entries of each drawn column at the node, then where its next one goes.
+    ends: Vec<usize>,
+    /// Entries, column by column.
+    sorted: Vec<(u32, Item)>,
+    cells: Vec<f64>,
+    counts: Vec<u32>,
+    scores: Vec<f64>,
+}
+
+impl Gather {
+    /// Calls `found` with the best cut of each of the columns `drawn`, in their order.
+    pub fn best_cuts(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        drawn: &[u32],
+        scratch: &mut Scratch,
+        mut found: impl FnMut(u32, Cut),
+    ) {
+        self.slots.resize(columns.columns.len(), NONE);
+        for (slot, &column) in drawn.iter().enumerate() {
+            self.slots[column as usize] = slot as u32;
+        }
+        let stride = node.totals.len().next_multiple_of(LANES);
+        let n_entries: usize = node
+            .rows
+            .iter()
+            .map(|&row| columns.entries(row as usize).len())
+            .sum();
+        // Of the cells and of the entries as many are drawn.
+        let few = stride * columns.columns.len() <= CELLS_PER_ENTRY * n_entries;
+        if few && columns.are_binary() {
+            self.binary_cuts(node, columns, drawn, stride, found);
+        } else {
+            self.sort(node, columns, drawn.len());
+            let mut from = 0;
+            for (slot, &column) in drawn.iter().enumerate() {
+                let to = self.ends[slot];
+                let entries = &mut self.sorted[from..to];
+                from = to;
+                if entries.is_empty() {
+                    continue;
+                }
+                // Stable, so that equal codes stay in the order of their rows.
+                entries.sort_by_key(|&(code, _)| code);
+                scratch.items.clear();
+                scratch.runs.clear();
+                for &(code, item) in &*entries {
+                    append(&mut scratch.items, &mut scratch.runs, code, item);
+                }
+                let of = &columns.columns[column as usize];
+                let Place::Entries { zero } = of.place else {
+                    continue;
+                };
+                let missing = of.coding.missing_code();
+                if let Some(cut) = scratch.best_cut(node, missing, Some(zero)) {
+                    found(column, cut);
+                }
+            }
+        }
+        for &column in drawn {
+            self.slots[column as usize] = NONE;
+        }
+    }
+
+    /// Sorts the entries of the drawn columns by column.
+    fn sort(&mut self, node: &Node, columns: &Columns, n_drawn: usize) {
+        self.ends.clear();
+        self.ends.resize(n_drawn, 0);
+        for &row in &node.rows {
+            for entry in columns.entries(row as usize) {
+                if let Some(n) = self
+                    .ends
+                    .get_mut(self.slots[entry.column as usize] as usize)
+                {
+                    *n += 1;
+                }
+            }
+        }
+        let mut next = 0;
+        for n in &mut self.ends {
+            let from = next;
+            next += *n;
+            *n = from;
+        }
+        self.sorted.resize(next, (0, Item::default()));
+        for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
+            for entry in columns.entries(row as usize) {
+                if let Some(to) = self
+                    .ends
+                    .get_mut(self.slots[entry.column as usize] as usize)
+                {
+                    self.sorted[*to] = (entry.code, Item { weight, class });
+                    *to += 1;
+                }
+            }
+        }
+    }
+
+    /// The cuts of columns of two codes, zero and another, from the weights of the
+    /// other's cells, class by class.
+    fn binary_cuts(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        drawn: &[u32],
+        stride: usize,
+        mut found: impl FnMut(u32, Cut),
+    ) {
+        self.cells.clear();
+        self.cells.resize(drawn.len() * stride, 0.0);
+        self.counts.clear();
+        self.counts.resize(drawn.len(), 0);
+        for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
+            for entry in columns.entries(row as usize) {
+                let slot = self.slots[entry.column as usize] as usize;
+                if let Some(count) = self.counts.get_mut(slot) {
+                    *count += 1;
+                    self.cells[slot * stride + class as usize] += weight;
+                }
+            }
+        }
+        self.scores.clear();
+        self.scores.resize(drawn.len(), 0.0);
+        binary_scores(&self.cells, &node.totals, node.weight, &mut self.scores);
+        let most = node.len() - node.min_rows.min(node.len());
+        for ((&column, &count), &score) in drawn.iter().zip(&self.counts).zip(&self.scores) {
+            let count = count as usize;
+            if count >= node.min_rows && count <= most {
+                let mut best = Best::new(node);
+                best.offer(Some(score), 0, Some(1), None);
+                if let Some(cut) = best.cut {
+                    found(column, cut);
+                }
+            }
+        }
+    }
+}
