@@ -1,14 +1,12 @@
 //! Algorithm 2: rounds of one tree each, and the weights between them.
 
-use rayon::prelude::*;
-
 use super::columns::Columns;
 use super::draw::{Features, Rows};
 use super::grow::{Ground, Grower};
 use super::held_out::HeldOut;
 use super::leaf::{push_votes, Leaves};
 use super::params::{Algorithm, Params};
-use super::samme;
+use super::samme::{self, heaviest};
 use super::tree::Tree;
 use super::weights::Weights;
 use crate::control::Control;
@@ -18,9 +16,6 @@ use crate::error::Result;
 /// round. Of a row it was grown from the leaf knows the class, which bounds it by itself;
 /// where none of m classes of a leaf is the row's own it would rise by m without the clip.
 const LEFT_OUT: f64 = 1.0;
-
-/// Rows from which it pays to share them out.
-const SHARED: usize = 1 << 13;
 
 /// Examples in the form that trees are grown from. The first are learned, the rest are
 /// held out.
@@ -63,7 +58,6 @@ pub fn boost(
     let mut grower = Grower::new(params, features, n_classes, threads);
     let mut drawer = Rows::new(labels, n_classes, params.subsample, params.trim);
     let (mut rows, mut sums) = (Vec::new(), Sums::new(n_classes));
-    let mut leaf_of = vec![0; n_learned];
     for round in 0..u64::from(params.n_estimators) {
         weights.refresh();
         drawer.draw(&weights, seed, round, &mut rows);
@@ -74,13 +68,12 @@ pub fn boost(
             seed: (seed, round),
         };
         grower.grow(&ground, &rows, control)?;
-        find_leaves(&grower, columns, &rows, threads, &mut leaf_of);
-        let mut tree = grower.freeze(columns);
         let mut leaves = Leaves::new();
-        let mut last = false;
+        let by_leaf = grower.leaves().map(|(learned, _)| learned);
+        let mut is_last = false;
         match params.algorithm {
             Algorithm::Gamble => {
-                for rows in grower.leaves() {
+                for rows in by_leaf {
                     let by_class = sums.of(rows, labels, &weights.plain);
                     push_votes(
                         &mut leaves,
@@ -92,25 +85,20 @@ pub fn boost(
                 }
             }
             Algorithm::Samme => {
-                let by_leaf = grower.leaves().map(|rows| {
-                    let by_class = sums.of(rows, labels, &weights.plain);
-                    samme::heaviest(by_class)
-                });
+                let by_leaf =
+                    by_leaf.map(|rows| heaviest(sums.of(rows, labels, &weights.plain)));
                 let choices: Vec<u32> = by_leaf.collect();
-                let wrong = samme::share_wrong(&choices, &leaf_of, labels, &weights.plain);
+                let wrong = samme::share_wrong(&choices, &grower, labels, &weights.plain);
                 let Some(vote) = samme::vote(wrong, n_classes) else {
                     break;
                 };
-                samme::push_votes(
-                    &mut leaves,
-                    &choices,
-                    params.learning_rate * vote,
-                    n_classes,
-                );
-                last = wrong == 0.0;
+                let vote = params.learning_rate * vote;
+                samme::push_votes(&mut leaves, &choices, vote, n_classes);
+                is_last = wrong == 0.0;
             }
         }
-        reweigh(&mut weights, &leaves, &leaf_of, labels, &rows, n_classes);
+        reweigh(&mut weights, &leaves, &grower, labels, n_classes);
+        let mut tree = grower.freeze(columns);
         tree.leaves = leaves;
         let goes_on = held_out.as_mut().is_none_or(|held_out| {
             let goes_on = held_out.add(&tree, &grower, columns);
@@ -119,7 +107,7 @@ pub fn boost(
         });
         trees.push(tree);
         control.tick(1)?;
-        if last || !goes_on {
+        if is_last || !goes_on {
             break;
         }
     }
@@ -134,49 +122,29 @@ pub fn boost(
 fn reweigh(
     weights: &mut Weights,
     leaves: &Leaves,
-    leaf_of: &[u32],
+    grower: &Grower,
     labels: &[u32],
-    learned: &[u32],
     n_classes: usize,
 ) {
-    let mut learned = learned.iter().copied().peekable();
-    for (row, (&leaf, &label)) in leaf_of.iter().zip(labels).enumerate() {
-        let by = -f64::from(leaves.vote(leaf as usize, label)) / (n_classes as f64 - 1.0);
-        let was_learned = learned.next_if_eq(&(row as u32)).is_some();
-        weights.scale(row, if was_learned { by } else { by.min(LEFT_OUT) });
-    }
-}
-
-/// The leaf of every row, those that the tree was not grown from included.
-fn find_leaves(
-    grower: &Grower,
-    columns: &Columns,
-    learned: &[u32],
-    threads: bool,
-    leaf_of: &mut [u32],
-) {
-    const UNKNOWN: u32 = u32::MAX;
-    if learned.len() < leaf_of.len() {
-        leaf_of.fill(UNKNOWN);
-    }
-    for (leaf, rows) in grower.leaves().enumerate() {
-        for &row in rows {
-            leaf_of[row as usize] = leaf as u32;
+    let by = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
+    // Of each class the last leaf that named it and what it does to the class's weights.
+    let mut named = vec![(usize::MAX, 0.0); n_classes];
+    for (leaf, (learned, others)) in grower.leaves().enumerate() {
+        let (classes, votes) = leaves.named(leaf);
+        for (&class, &vote) in classes.iter().zip(votes) {
+            named[class as usize] = (leaf, by(vote));
         }
-    }
-    if learned.len() == leaf_of.len() {
-        return;
-    }
-    let numbers = grower.numbers();
-    let find = |(row, leaf): (usize, &mut u32)| {
-        if *leaf == UNKNOWN {
-            *leaf = grower.leaf(columns, row, &numbers) as u32;
+        let unnamed = by(leaves.others[leaf]);
+        let of = |row: u32| match named[labels[row as usize] as usize] {
+            (at, by) if at == leaf => by,
+            _ => unnamed,
+        };
+        for &row in learned {
+            weights.scale(row as usize, of(row));
         }
-    };
-    if threads && leaf_of.len() - learned.len() >= SHARED {
-        leaf_of.par_iter_mut().enumerate().for_each(find);
-    } else {
-        leaf_of.iter_mut().enumerate().for_each(find);
+        for &row in others {
+            weights.scale(row as usize, of(row).min(LEFT_OUT));
+        }
     }
 }
 

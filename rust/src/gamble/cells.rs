@@ -7,7 +7,7 @@ use super::scan::{Best, Cut};
 use crate::simd::dispatched;
 
 /// Classes side by side: one 512-bit register, two of 256 bits.
-pub(super) const LANES: usize = 8;
+const LANES: usize = 8;
 
 /// Cells that cost as much as a row.
 const CELLS_PER_ROW: usize = 8;
@@ -134,32 +134,26 @@ fn fold([a, b, c, d, e, f, g, h]: [f64; LANES]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
-dispatched! {
-    /// Scores of cutting cells of so many classes off from all, cell row by cell row.
-    pub(super) fn binary_scores(cells: &[f64], totals: &[f64], all: f64, scores: &mut [f64]) {
-        let stride = cells.len() / scores.len().max(1);
-        for (cells, score) in cells.chunks_exact(stride.max(1)).zip(scores.iter_mut()) {
-            let (mut weight, mut square, mut other) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-            for (group, cells) in cells.as_chunks::<LANES>().0.iter().enumerate() {
-                let mut rest = [0.0; LANES];
-                for (rest, total) in rest.iter_mut().zip(&totals[group * LANES..]) {
-                    *rest = *total;
-                }
-                for lane in 0..LANES {
-                    weight[lane] += cells[lane];
-                    square[lane] += cells[lane] * cells[lane];
-                    let right = rest[lane] - cells[lane];
-                    other[lane] += right * right;
-                }
-            }
-            let weight = fold(weight);
-            let rest = all - weight;
-            // Where a side has no weight nothing is gained.
-            *score = if weight > 0.0 && rest > 0.0 {
-                fold(square) / weight + fold(other).min(rest * rest) / rest
-            } else {
-                0.0
-            };
+/// Lanes where most nodes have few classes and every cell counts.
+pub(super) const FEW_LANES: usize = 4;
+
+/// Score of cutting `cells`, a weight per class, off from the `totals` of a node of weight
+/// `all`; none where a side would be empty.
+#[inline]
+pub(super) fn cut_off(cells: &[f64], totals: &[f64], all: f64) -> Option<f64> {
+    let (mut weight, mut square, mut other) =
+        ([0.0; FEW_LANES], [0.0; FEW_LANES], [0.0; FEW_LANES]);
+    for (cells, totals) in cells.chunks_exact(FEW_LANES).zip(totals.chunks(FEW_LANES)) {
+        for (lane, &total) in totals.iter().enumerate() {
+            let cell = cells[lane];
+            weight[lane] += cell;
+            square[lane] += cell * cell;
+            other[lane] += (total - cell) * (total - cell);
         }
     }
+    let fold = |[a, b, c, d]: [f64; FEW_LANES]| (a + c) + (b + d);
+    let weight = fold(weight);
+    let rest = all - weight;
+    (weight > 0.0 && rest > 0.0)
+        .then(|| fold(square) / weight + fold(other).min(rest * rest) / rest)
 }

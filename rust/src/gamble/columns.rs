@@ -10,9 +10,9 @@ use crate::data::{GappyRows, RowBuffer};
 use crate::error::{Error, Result};
 
 /// A column of which at least this share is not zero is kept as one array of codes,
-/// the others as entries of their rows. A zero costs nothing there, an entry about
+/// the others as entries of their rows. A zero costs nothing there, an entry twice to
 /// four times as much as a code.
-const FULL: f64 = 0.25;
+const FULL: f64 = 0.4;
 
 /// Codes of all rows.
 #[derive(Debug, Clone, PartialEq)]

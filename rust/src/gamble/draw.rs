@@ -21,8 +21,10 @@ pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
 /// Draws the columns that a split chooses from.
 #[derive(Debug)]
 pub struct Features {
+    /// All columns; rising between draws.
     all: Vec<u32>,
     n_drawn: usize,
+    swaps: Vec<usize>,
     drawn: Vec<u32>,
 }
 
@@ -32,28 +34,31 @@ impl Features {
         Self {
             all: (0..n as u32).collect(),
             n_drawn: ((n as f64 * share).ceil() as usize).min(n),
+            swaps: Vec::new(),
             drawn: Vec::new(),
         }
     }
 
-    /// The columns for node `node` of round `round`, rising.
+    /// The columns for node `node` of round `round`, in any order.
     pub fn draw(&mut self, seed: u64, round: u64, node: u64) -> &[u32] {
         let n = self.all.len();
         if self.n_drawn == n {
             return &self.all;
         }
         let mut random = generator(seed, round, node + 1);
+        self.swaps.clear();
+        for at in 0..self.n_drawn {
+            // Up to 2^-32 not uniform, which no test could tell.
+            let left = (n - at) as u64;
+            let other = at + ((u64::from(random.random::<u32>()) * left) >> 32) as usize;
+            self.all.swap(at, other);
+            self.swaps.push(other);
+        }
         self.drawn.clear();
-        // Selection sampling (Knuth, Algorithm S): they come out in their order.
-        let mut wanted = self.n_drawn;
-        for (at, &column) in self.all.iter().enumerate() {
-            if random.random_range(0..n - at) < wanted {
-                self.drawn.push(column);
-                wanted -= 1;
-                if wanted == 0 {
-                    break;
-                }
-            }
+        self.drawn.extend_from_slice(&self.all[..self.n_drawn]);
+        // Put back, for the next draw must not depend on this one.
+        for at in (0..self.n_drawn).rev() {
+            self.all.swap(at, self.swaps[at]);
         }
         &self.drawn
     }

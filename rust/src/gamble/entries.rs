@@ -2,7 +2,7 @@
 //! entries of a node's rows are read row by row, and what is not among them is zero.
 //! The cost is that of the entries, whatever the number of rows, features or classes.
 
-use super::cells::{binary_scores, LANES};
+use super::cells::{cut_off, FEW_LANES};
 use super::columns::{Columns, Place};
 use super::node::Node;
 use super::scan::{append, Best, Cut, Item, Scratch};
@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 /// Room for one thread.
 #[derive(Debug, Default)]
 pub struct Gather {
-    /// Place of each column among the drawn ones; [`NONE`] between nodes.
+    /// Place of each column among the drawn ones; [`NONE`] between sorts.
     slots: Vec<u32>,
     /// Entries of each drawn column at the node, then where its next one goes.
     ends: Vec<usize>,
@@ -24,7 +24,6 @@ pub struct Gather {
     sorted: Vec<(u32, Item)>,
     cells: Vec<f64>,
     counts: Vec<u32>,
-    scores: Vec<f64>,
 }
 
 impl Gather {
@@ -37,22 +36,10 @@ impl Gather {
         scratch: &mut Scratch,
         mut found: impl FnMut(u32, Cut),
     ) {
-        self.slots.resize(columns.columns.len(), NONE);
-        for (slot, &column) in drawn.iter().enumerate() {
-            self.slots[column as usize] = slot as u32;
-        }
-        let stride = node.totals.len().next_multiple_of(LANES);
-        let n_entries: usize = node
-            .rows
-            .iter()
-            .map(|&row| columns.entries(row as usize).len())
-            .sum();
-        // Of the cells and of the entries as many are drawn.
-        let few = stride * columns.columns.len() <= CELLS_PER_ENTRY * n_entries;
-        if few && columns.are_binary() {
-            self.binary_cuts(node, columns, drawn, stride, found);
+        if columns.are_binary() && self.cells_are_few(node, columns) {
+            self.binary_cuts(node, columns, drawn, found);
         } else {
-            self.sort(node, columns, drawn.len());
+            self.sort(node, columns, drawn);
             let mut from = 0;
             for (slot, &column) in drawn.iter().enumerate() {
                 let to = self.ends[slot];
@@ -78,15 +65,23 @@ impl Gather {
                 }
             }
         }
-        for &column in drawn {
-            self.slots[column as usize] = NONE;
-        }
+    }
+
+    /// Whether it pays to have cells for all columns.
+    fn cells_are_few(&self, node: &Node, columns: &Columns) -> bool {
+        let entries = |&row: &u32| columns.entries(row as usize).len();
+        let n_entries: usize = node.rows.iter().map(entries).sum();
+        stride(node) * columns.columns.len() <= CELLS_PER_ENTRY * n_entries
     }
 
     /// Sorts the entries of the drawn columns by column.
-    fn sort(&mut self, node: &Node, columns: &Columns, n_drawn: usize) {
+    fn sort(&mut self, node: &Node, columns: &Columns, drawn: &[u32]) {
+        self.slots.resize(columns.columns.len(), NONE);
+        for (slot, &column) in drawn.iter().enumerate() {
+            self.slots[column as usize] = slot as u32;
+        }
         self.ends.clear();
-        self.ends.resize(n_drawn, 0);
+        self.ends.resize(drawn.len(), 0);
         for &row in &node.rows {
             for entry in columns.entries(row as usize) {
                 if let Some(n) = self
@@ -115,44 +110,61 @@ impl Gather {
                 }
             }
         }
+        for &column in drawn {
+            self.slots[column as usize] = NONE;
+        }
     }
 
     /// The cuts of columns of two codes, zero and another, from the weights of the
-    /// other's cells, class by class.
+    /// other's cells, class by class. All columns' cells are filled: to ask of every
+    /// entry whether its column was drawn would take longer.
     fn binary_cuts(
         &mut self,
         node: &Node,
         columns: &Columns,
         drawn: &[u32],
-        stride: usize,
         mut found: impl FnMut(u32, Cut),
     ) {
+        let stride = stride(node);
         self.cells.clear();
-        self.cells.resize(drawn.len() * stride, 0.0);
-        self.counts.clear();
-        self.counts.resize(drawn.len(), 0);
+        self.cells.resize(columns.columns.len() * stride, 0.0);
         for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
             for entry in columns.entries(row as usize) {
-                let slot = self.slots[entry.column as usize] as usize;
-                if let Some(count) = self.counts.get_mut(slot) {
-                    *count += 1;
-                    self.cells[slot * stride + class as usize] += weight;
-                }
+                self.cells[entry.column as usize * stride + class as usize] += weight;
             }
         }
-        self.scores.clear();
-        self.scores.resize(drawn.len(), 0.0);
-        binary_scores(&self.cells, &node.totals, node.weight, &mut self.scores);
-        let most = node.len() - node.min_rows.min(node.len());
-        for ((&column, &count), &score) in drawn.iter().zip(&self.counts).zip(&self.scores) {
-            let count = count as usize;
-            if count >= node.min_rows && count <= most {
-                let mut best = Best::new(node);
-                best.offer(Some(score), 0, Some(1), None);
-                if let Some(cut) = best.cut {
-                    found(column, cut);
-                }
+        let counted = node.min_rows > 1;
+        if counted {
+            self.count(node, columns);
+        }
+        let fits = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);
+        for &column in drawn {
+            let at = column as usize;
+            if counted && !fits.contains(&(self.counts[at] as usize)) {
+                continue;
+            }
+            let cells = &self.cells[at * stride..(at + 1) * stride];
+            let mut best = Best::new(node);
+            best.offer(cut_off(cells, &node.totals, node.weight), 0, Some(1), None);
+            if let Some(cut) = best.cut {
+                found(column, cut);
             }
         }
     }
+
+    /// Counts the entries of every column at the node.
+    fn count(&mut self, node: &Node, columns: &Columns) {
+        self.counts.clear();
+        self.counts.resize(columns.columns.len(), 0);
+        for &row in &node.rows {
+            for entry in columns.entries(row as usize) {
+                self.counts[entry.column as usize] += 1;
+            }
+        }
+    }
+}
+
+/// Cells of a column.
+fn stride(node: &Node) -> usize {
+    node.totals.len().next_multiple_of(FEW_LANES)
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use super::columns::{Codes, Columns, Place};
 use super::draw::Features;
@@ -25,11 +26,13 @@ pub struct Ground<'a> {
     pub seed: (u64, u64),
 }
 
-/// Rows lo..hi of the grower's order, and how they are split.
-#[derive(Debug, Clone, Copy)]
+/// A node: its rows, and how they are split.
+#[derive(Debug, Clone)]
 struct Part {
-    from: usize,
-    to: usize,
+    /// Those that the tree is grown from.
+    learned: Range<usize>,
+    /// Those that only come along.
+    others: Range<usize>,
     /// The split and the left child; the right one is next to it.
     split: Option<(Split, usize)>,
     statistics: Statistics,
@@ -45,8 +48,10 @@ pub struct Grower {
     node: Node,
     /// For [`Node::read`].
     numbers: Vec<u32>,
-    /// Rows of the tree, those of each node side by side.
-    rows: Vec<u32>,
+    /// Rows that the tree is grown from, those of each node side by side.
+    learned: Vec<u32>,
+    /// All other rows, likewise.
+    others: Vec<u32>,
     right: Vec<u32>,
     parts: Vec<Part>,
 }
@@ -89,33 +94,50 @@ impl Grower {
             search: Search::default(),
             node: Node::default(),
             numbers: vec![Node::ABSENT; n_classes],
-            rows: Vec::new(),
+            learned: Vec::new(),
+            others: Vec::new(),
             right: Vec::new(),
             parts: Vec::new(),
         }
     }
 
-    /// Grows a tree on `rows`, which rise.
-    pub fn grow(&mut self, ground: &Ground<'_>, rows: &[u32], control: &Control) -> Result<()> {
-        self.rows.clear();
-        self.rows.extend_from_slice(rows);
+    /// Grows a tree on the rows `learned`, which rise; all others up to the number of
+    /// weights come along to the leaves.
+    pub fn grow(&mut self, ground: &Ground<'_>, learned: &[u32], control: &Control) -> Result<()> {
+        self.learned.clear();
+        self.learned.extend_from_slice(learned);
+        self.others.clear();
+        let mut next = 0;
+        for &row in learned.iter().chain([&(ground.weights.len() as u32)]) {
+            self.others.extend(next..row);
+            next = row + 1;
+        }
         self.parts.clear();
         let mut open = BinaryHeap::new();
-        open.extend(self.add(ground, 0..rows.len(), self.max_leaves > 1));
+        let all = (0..self.learned.len(), 0..self.others.len());
+        open.extend(self.add(ground, all, true));
         let mut n_leaves = 1;
         while n_leaves < self.max_leaves {
             let Some(Candidate { split, part }) = open.pop() else {
                 break;
             };
             control.check()?;
-            let Part { from, to, .. } = self.parts[part];
-            let middle = from + self.divide(ground.columns, &split, from..to);
+            let Part {
+                learned, others, ..
+            } = self.parts[part].clone();
+            let columns = ground.columns;
+            let (rows, right) = (&mut self.learned[learned.clone()], &mut self.right);
+            let middle = learned.start + divide(columns, &split, rows, right);
+            let rows = &mut self.others[others.clone()];
+            let other_middle = others.start + divide(columns, &split, rows, right);
             self.parts[part].split = Some((split, self.parts.len()));
             self.parts[part].statistics.gain = split.gain;
             n_leaves += 1;
             let goes_on = n_leaves < self.max_leaves;
-            open.extend(self.add(ground, from..middle, goes_on));
-            open.extend(self.add(ground, middle..to, goes_on));
+            let left = (learned.start..middle, others.start..other_middle);
+            open.extend(self.add(ground, left, goes_on));
+            let right = (middle..learned.end, other_middle..others.end);
+            open.extend(self.add(ground, right, goes_on));
         }
         Ok(())
     }
@@ -124,17 +146,17 @@ impl Grower {
     fn add(
         &mut self,
         ground: &Ground<'_>,
-        span: std::ops::Range<usize>,
+        (learned, others): (Range<usize>, Range<usize>),
         may_be_split: bool,
     ) -> Option<Candidate> {
         let part = self.parts.len();
         let node = &mut self.node;
         node.min_rows = self.min_rows;
-        let rows = &self.rows[span.clone()];
+        let rows = &self.learned[learned.clone()];
         node.read(rows, ground.labels, ground.weights, &mut self.numbers);
         self.parts.push(Part {
-            from: span.start,
-            to: span.end,
+            learned,
+            others,
             split: None,
             statistics: Statistics {
                 n_rows: node.len() as u32,
@@ -155,45 +177,17 @@ impl Grower {
         Some(Candidate { split, part })
     }
 
-    /// Puts the rows of a node that go left before those that go right, each in their
-    /// order; returns how many go left.
-    fn divide(&mut self, columns: &Columns, split: &Split, span: std::ops::Range<usize>) -> usize {
-        let rows = &mut self.rows[span];
-        self.right.clear();
-        let column = split.column as usize;
-        let mut part = |goes_left: &dyn Fn(u32) -> bool| {
-            let mut n_left = 0;
-            for at in 0..rows.len() {
-                let row = rows[at];
-                if goes_left(row) {
-                    rows[n_left] = row;
-                    n_left += 1;
-                } else {
-                    self.right.push(row);
-                }
-            }
-            rows[n_left..].copy_from_slice(&self.right);
-            n_left
-        };
-        match (&columns.columns[column].place, split.rule) {
-            // By far the most frequent kind, worth a loop of its own.
-            (
-                Place::Full(Codes::Few(codes)),
-                Rule::UpTo {
-                    low, missing: None, ..
-                },
-            ) => part(&|row| u32::from(codes[row as usize]) <= low),
-            (_, rule) => part(&|row| rule.goes_left(columns.code(column, row as usize))),
-        }
-    }
-
-    /// The leaves of the tree in the order of its nodes, each with its rows.
-    pub fn leaves(&self) -> impl Iterator<Item = &[u32]> {
+    /// The leaves of the tree in the order of its nodes: the rows that it was grown from
+    /// and the others that have come there.
+    pub fn leaves(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         let leaves = self.parts.iter().filter(|part| part.split.is_none());
-        leaves.map(|part| &self.rows[part.from..part.to])
+        leaves.map(|part| {
+            let others = &self.others[part.others.clone()];
+            (&self.learned[part.learned.clone()], others)
+        })
     }
 
-    /// Which leaf row `row` comes to, whether the tree was grown from it or not.
+    /// Which leaf a row comes to that was neither.
     pub fn leaf(&self, columns: &Columns, row: usize, numbers: &[u32]) -> usize {
         let mut at = 0;
         while let Some((split, left)) = &self.parts[at].split {
@@ -228,4 +222,39 @@ impl Grower {
         }
         tree
     }
+}
+
+/// Puts the rows that go left before those that go right, each in their order; returns
+/// how many go left. `right` is room to work in.
+fn divide(columns: &Columns, split: &Split, rows: &mut [u32], right: &mut Vec<u32>) -> usize {
+    let column = split.column as usize;
+    match (&columns.columns[column].place, split.rule) {
+        // By far the most frequent kind.
+        (
+            Place::Full(Codes::Few(codes)),
+            Rule::UpTo {
+                low, missing: None, ..
+            },
+        ) => divide_by(rows, right, |row| u32::from(codes[row as usize]) <= low),
+        (_, rule) => divide_by(rows, right, |row| {
+            rule.goes_left(columns.code(column, row as usize))
+        }),
+    }
+}
+
+#[inline]
+fn divide_by(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> bool) -> usize {
+    right.resize(rows.len().max(right.len()), 0);
+    let (mut n_left, mut n_right) = (0, 0);
+    // Both are written and one is kept: no branch that could be mispredicted.
+    for at in 0..rows.len() {
+        let row = rows[at];
+        let left = goes_left(row);
+        rows[n_left] = row;
+        right[n_right] = row;
+        n_left += usize::from(left);
+        n_right += usize::from(!left);
+    }
+    rows[n_left..].copy_from_slice(&right[..n_right]);
+    n_left
 }

@@ -45,16 +45,6 @@ impl Leaves {
         let span = self.starts[leaf] as usize..self.starts[leaf + 1] as usize;
         (&self.classes[span.clone()], &self.votes[span])
     }
-
-    /// The vote of leaf `leaf` for `class`.
-    #[inline]
-    pub fn vote(&self, leaf: usize, class: u32) -> f32 {
-        let (classes, votes) = self.named(leaf);
-        match classes.binary_search(&class) {
-            Ok(at) => votes[at],
-            Err(_) => self.others[leaf],
-        }
-    }
 }
 
 /// r of a class that has the share `share` of a leaf's weight.

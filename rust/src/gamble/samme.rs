@@ -7,6 +7,7 @@
 //! change as in GAMBLE, exp(-(1/K) y.f): those of wrong answers rise by e^alpha against
 //! those of right ones.
 
+use super::grow::Grower;
 use super::leaf::Leaves;
 
 /// The least share of wrong answers that a tree's weight is worked out from: one without
@@ -24,13 +25,16 @@ pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
     best.0
 }
 
-/// Share of the weight of the rows that their leaves' choices are wrong for.
-pub fn share_wrong(choices: &[u32], leaf_of: &[u32], labels: &[u32], weights: &[f64]) -> f64 {
+/// Share of the weight of all rows that their leaves' choices are wrong for.
+pub fn share_wrong(choices: &[u32], grower: &Grower, labels: &[u32], weights: &[f64]) -> f64 {
     let (mut wrong, mut all) = (0.0, 0.0);
-    for ((&leaf, label), weight) in leaf_of.iter().zip(labels).zip(weights) {
-        all += weight;
-        if choices[leaf as usize] != *label {
-            wrong += weight;
+    for (choice, (learned, others)) in choices.iter().zip(grower.leaves()) {
+        for &row in learned.iter().chain(others) {
+            let weight = weights[row as usize];
+            all += weight;
+            if labels[row as usize] != *choice {
+                wrong += weight;
+            }
         }
     }
     wrong / all
