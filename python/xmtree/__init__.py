@@ -2,6 +2,7 @@
 
 from xmtree import datasets
 from xmtree._core import ModelFileError, __version__
+from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
@@ -10,11 +11,13 @@ from xmtree._recall_tree import RecallTreeClassifier
 
 __all__ = [
     "FilterTreeClassifier",
+    "GambleClassifier",
     "LOMTreeClassifier",
     "ModelFileError",
     "OAAClassifier",
     "RandomTreeClassifier",
     "RecallTreeClassifier",
+    "SAMMEClassifier",
     "__version__",
     "datasets",
     "load",

@@ -85,8 +85,7 @@ pub fn boost(
                 }
             }
             Algorithm::Samme => {
-                let by_leaf =
-                    by_leaf.map(|rows| heaviest(sums.of(rows, labels, &weights.plain)));
+                let by_leaf = by_leaf.map(|rows| heaviest(sums.of(rows, labels, &weights.plain)));
                 let choices: Vec<u32> = by_leaf.collect();
                 let wrong = samme::share_wrong(&choices, &grower, labels, &weights.plain);
                 let Some(vote) = samme::vote(wrong, n_classes) else {

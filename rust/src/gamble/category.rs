@@ -21,7 +21,12 @@ pub fn holds(subset: &Subset, code: u32) -> bool {
     code < 256 && subset[code as usize / 64] >> (code % 64) & 1 == 1
 }
 
-/// Score and left codes of the best split of the rows sorted in `scratch`.
+fn insert(subset: &mut Subset, code: u32) {
+    subset[code as usize / 64] |= 1 << (code % 64);
+}
+
+/// Score and codes of the lighter side of the best split of the rows sorted in `scratch`:
+/// a category that was not there then goes with the heavier one.
 pub fn best_subset(node: &Node, scratch: &mut Scratch) -> Option<(f64, Subset)> {
     let Scratch {
         by_class,
@@ -29,11 +34,15 @@ pub fn best_subset(node: &Node, scratch: &mut Scratch) -> Option<(f64, Subset)> 
         runs,
         ..
     } = scratch;
+    let mut all = Subset::default();
+    runs.iter().for_each(|run| insert(&mut all, run.code));
     let mut best: Option<(f64, Subset)> = None;
-    let mut offer = |score: Option<f64>, left: Subset| {
+    let mut offer = |side: &Side<'_>, codes: Subset| {
         let bar = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
-        if let Some(score) = score.filter(|score| *score > bar) {
-            best = Some((score, left));
+        if let Some(score) = side.score().filter(|score| *score > bar) {
+            let heavier = 2.0 * side.weight > node.weight;
+            let others = || std::array::from_fn(|word| all[word] & !codes[word]);
+            best = Some((score, if heavier { others() } else { codes }));
         }
     };
     let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
@@ -51,20 +60,20 @@ pub fn best_subset(node: &Node, scratch: &mut Scratch) -> Option<(f64, Subset)> 
         }));
         ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let mut side = Side::new(node, by_class);
-        let mut left = Subset::default();
+        let mut codes = Subset::default();
         for (_, run) in ranked.iter().take(ranked.len().saturating_sub(1)) {
             side.join(run.of(items));
-            left[run.code as usize / 64] |= 1 << (run.code % 64);
-            offer(side.score(), left);
+            insert(&mut codes, run.code);
+            offer(&side, codes);
         }
         side.clear(items);
     }
     for run in runs.iter() {
         let mut side = Side::new(node, by_class);
         side.join(run.of(items));
-        let mut left = Subset::default();
-        left[run.code as usize / 64] |= 1 << (run.code % 64);
-        offer(side.score(), left);
+        let mut codes = Subset::default();
+        insert(&mut codes, run.code);
+        offer(&side, codes);
         side.clear(run.of(items));
     }
     best

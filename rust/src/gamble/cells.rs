@@ -9,8 +9,11 @@ use crate::simd::dispatched;
 /// Classes side by side: one 512-bit register, two of 256 bits.
 const LANES: usize = 8;
 
+/// Lanes where there are few classes.
+const FEW_LANES: usize = 4;
+
 /// Cells that cost as much as a row.
-const CELLS_PER_ROW: usize = 8;
+const CELLS_PER_ROW: usize = 16;
 
 /// Room for one thread.
 #[derive(Debug, Default)]
@@ -21,8 +24,13 @@ pub struct Cells {
 }
 
 /// Cells of a code, empty ones included.
-fn stride(node: &Node) -> usize {
-    node.totals.len().next_multiple_of(LANES)
+pub(super) fn stride(node: &Node) -> usize {
+    let n_classes = node.totals.len();
+    if n_classes <= FEW_LANES {
+        FEW_LANES
+    } else {
+        n_classes.next_multiple_of(LANES)
+    }
 }
 
 impl Cells {
@@ -51,6 +59,7 @@ impl Cells {
             self.counts[code] += 1;
         }
         self.sums.resize(n_codes, [0.0; 3]);
+        let sums = if stride == FEW_LANES { few_sums } else { sums };
         let n_values = n_codes - usize::from(missing);
         let (values, gone) = self.weights.split_at(n_values * stride);
         let n_gone = self.counts[n_values..].first().copied().unwrap_or(0) as usize;
@@ -68,14 +77,21 @@ impl Cells {
                     continue;
                 }
                 if let Some(low) = before {
-                    let score = score(node, rows, self.sums[low]);
-                    best.offer(score, low as u32, Some(code as u32), missing);
+                    let sums: [f64; 3] = self.sums[low];
+                    best.offer(
+                        score(node, rows, sums),
+                        sums[0],
+                        low as u32,
+                        Some(code as u32),
+                        missing,
+                    );
                 }
                 rows += count as usize;
                 before = Some(code);
             }
             if let (Some(low), Some(false)) = (before, missing) {
-                best.offer(score(node, rows, self.sums[low]), low as u32, None, missing);
+                let sums: [f64; 3] = self.sums[low];
+                best.offer(score(node, rows, sums), sums[0], low as u32, None, missing);
             }
         }
         best.cut
@@ -98,49 +114,67 @@ dispatched! {
     /// For every code: weight of the codes up to it, sum of the squared weights of their
     /// classes, and of the rest's. `start` is there before the first.
     fn sums(values: &[f64], start: &[f64], totals: &[f64], sums: &mut [[f64; 3]]) {
-        let stride = values.len() / sums.len().max(1);
-        sums.fill([0.0; 3]);
-        for group in 0..stride / LANES {
-            let at = group * LANES;
-            let mut all = [0.0; LANES];
-            for (all, total) in all.iter_mut().zip(&totals[at..]) {
-                *all = *total;
+        laned_sums::<LANES>(values, start, totals, sums);
+    }
+}
+
+dispatched! {
+    /// [`sums`] of few classes.
+    fn few_sums(values: &[f64], start: &[f64], totals: &[f64], sums: &mut [[f64; 3]]) {
+        laned_sums::<FEW_LANES>(values, start, totals, sums);
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn laned_sums<const N: usize>(
+    values: &[f64],
+    start: &[f64],
+    totals: &[f64],
+    sums: &mut [[f64; 3]],
+) {
+    let stride = values.len() / sums.len().max(1);
+    sums.fill([0.0; 3]);
+    for at in (0..stride).step_by(N) {
+        let mut all = [0.0; N];
+        for (all, total) in all.iter_mut().zip(&totals[at..]) {
+            *all = *total;
+        }
+        let mut left = [0.0; N];
+        if let Some(start) = start.get(at..at + N) {
+            left.copy_from_slice(start);
+        }
+        for (cells, sums) in values.chunks_exact(stride).zip(sums.iter_mut()) {
+            let cells: &[f64; N] = cells[at..].first_chunk().unwrap_or(&[0.0; N]);
+            let (mut square, mut other) = ([0.0; N], [0.0; N]);
+            for lane in 0..N {
+                left[lane] += cells[lane];
+                square[lane] = left[lane] * left[lane];
+                let right = all[lane] - left[lane];
+                other[lane] = right * right;
             }
-            let mut left = [0.0; LANES];
-            if let Some(start) = start.get(at..at + LANES) {
-                left.copy_from_slice(start);
-            }
-            for (cells, sums) in values.chunks_exact(stride).zip(sums.iter_mut()) {
-                let cells: &[f64; LANES] = cells[at..].first_chunk().unwrap_or(&[0.0; LANES]);
-                let (mut square, mut other) = ([0.0; LANES], [0.0; LANES]);
-                for lane in 0..LANES {
-                    left[lane] += cells[lane];
-                    square[lane] = left[lane] * left[lane];
-                    let right = all[lane] - left[lane];
-                    other[lane] = right * right;
-                }
-                sums[0] += fold(left);
-                sums[1] += fold(square);
-                sums[2] += fold(other);
-            }
+            sums[0] += fold(left);
+            sums[1] += fold(square);
+            sums[2] += fold(other);
         }
     }
 }
 
-/// Adds up the lanes pairwise, in a fixed order.
+/// Adds up the lanes, 4 or 8, pairwise, in a fixed order.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn fold([a, b, c, d, e, f, g, h]: [f64; LANES]) -> f64 {
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
+fn fold<const N: usize>(lanes: [f64; N]) -> f64 {
+    let mut four = [0.0; 4];
+    for (lane, value) in lanes.iter().enumerate() {
+        four[lane % 4] += value;
+    }
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// Lanes where most nodes have few classes and every cell counts.
-pub(super) const FEW_LANES: usize = 4;
-
 /// Score of cutting `cells`, a weight per class, off from the `totals` of a node of weight
-/// `all`; none where a side would be empty.
+/// `all`, and the weight of all others; none where a side would be empty.
 #[inline]
-pub(super) fn cut_off(cells: &[f64], totals: &[f64], all: f64) -> Option<f64> {
+pub(super) fn cut_off(cells: &[f64], totals: &[f64], all: f64) -> Option<(f64, f64)> {
     let (mut weight, mut square, mut other) =
         ([0.0; FEW_LANES], [0.0; FEW_LANES], [0.0; FEW_LANES]);
     for (cells, totals) in cells.chunks_exact(FEW_LANES).zip(totals.chunks(FEW_LANES)) {
@@ -151,9 +185,10 @@ pub(super) fn cut_off(cells: &[f64], totals: &[f64], all: f64) -> Option<f64> {
             other[lane] += (total - cell) * (total - cell);
         }
     }
-    let fold = |[a, b, c, d]: [f64; FEW_LANES]| (a + c) + (b + d);
     let weight = fold(weight);
     let rest = all - weight;
-    (weight > 0.0 && rest > 0.0)
-        .then(|| fold(square) / weight + fold(other).min(rest * rest) / rest)
+    (weight > 0.0 && rest > 0.0).then(|| {
+        let score = fold(square) / weight + fold(other).min(rest * rest) / rest;
+        (score, rest)
+    })
 }

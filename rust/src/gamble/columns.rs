@@ -14,6 +14,10 @@ use crate::error::{Error, Result};
 /// four times as much as a code.
 const FULL: f64 = 0.4;
 
+/// Where at least one of so many rows has an entry, a bit for each row says whether it has:
+/// they take no more room than the entries.
+const OFTEN: usize = 64;
+
 /// Codes of all rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Codes {
@@ -47,6 +51,8 @@ pub enum Place {
     Entries {
         /// The code of zero, which has no entries.
         zero: u32,
+        /// Which rows have an entry, a bit each, unless it is too few of them.
+        set: Option<Vec<u64>>,
     },
 }
 
@@ -115,7 +121,7 @@ impl Columns {
         let (starts, entries) = by_feature.entries(&columns, which.len());
         let binary = columns.iter().all(|column| match column.place {
             Place::Full(_) => true,
-            Place::Entries { zero } => {
+            Place::Entries { zero, .. } => {
                 zero == 0 && column.coding.n_codes() == 2 && !column.coding.missing
             }
         });
@@ -147,7 +153,15 @@ impl Columns {
     pub fn code(&self, column: usize, row: usize) -> u32 {
         match &self.columns[column].place {
             Place::Full(codes) => codes.get(row),
-            Place::Entries { zero } => {
+            Place::Entries { zero, set } => {
+                if let Some(set) = set {
+                    if set[row / 64] >> (row % 64) & 1 == 0 {
+                        return *zero;
+                    }
+                    if self.binary {
+                        return 1;
+                    }
+                }
                 let entries = self.entries(row);
                 match entries.binary_search_by_key(&(column as u32), |entry| entry.column) {
                     Ok(at) => entries[at].code,
@@ -233,7 +247,17 @@ impl ByFeature {
                 Codes::Many { codes, order }
             })
         } else {
-            Place::Entries { zero }
+            let often = rows.len() * OFTEN >= n_rows;
+            let set = often.then(|| {
+                let mut set = vec![0; n_rows.div_ceil(64)];
+                for (&row, &value) in rows.iter().zip(values) {
+                    if coding.code(value) != zero {
+                        set[row as usize / 64] |= 1 << (row % 64);
+                    }
+                }
+                set
+            });
+            Place::Entries { zero, set }
         };
         Ok(Some(Column {
             feature: feature as u32,
@@ -247,7 +271,7 @@ impl ByFeature {
         let mut starts = vec![0; n_rows + 1];
         let each = |mut take: Box<dyn FnMut(u32, Entry) + '_>| {
             for (at, column) in columns.iter().enumerate() {
-                let Place::Entries { zero } = column.place else {
+                let Place::Entries { zero, .. } = column.place else {
                     continue;
                 };
                 let feature = column.feature as usize;

@@ -2,7 +2,7 @@
 //! entries of a node's rows are read row by row, and what is not among them is zero.
 //! The cost is that of the entries, whatever the number of rows, features or classes.
 
-use super::cells::{cut_off, FEW_LANES};
+use super::cells::{cut_off, stride};
 use super::columns::{Columns, Place};
 use super::node::Node;
 use super::scan::{append, Best, Cut, Item, Scratch};
@@ -56,7 +56,7 @@ impl Gather {
                     append(&mut scratch.items, &mut scratch.runs, code, item);
                 }
                 let of = &columns.columns[column as usize];
-                let Place::Entries { zero } = of.place else {
+                let Place::Entries { zero, .. } = of.place else {
                     continue;
                 };
                 let missing = of.coding.missing_code();
@@ -145,7 +145,9 @@ impl Gather {
             }
             let cells = &self.cells[at * stride..(at + 1) * stride];
             let mut best = Best::new(node);
-            best.offer(cut_off(cells, &node.totals, node.weight), 0, Some(1), None);
+            if let Some((score, zeros)) = cut_off(cells, &node.totals, node.weight) {
+                best.offer(Some(score), zeros, 0, Some(1), None);
+            }
             if let Some(cut) = best.cut {
                 found(column, cut);
             }
@@ -162,9 +164,4 @@ impl Gather {
             }
         }
     }
-}
-
-/// Cells of a column.
-fn stride(node: &Node) -> usize {
-    node.totals.len().next_multiple_of(FEW_LANES)
 }

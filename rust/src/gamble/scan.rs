@@ -46,6 +46,8 @@ pub struct Cut {
     pub high: Option<u32>,
     /// Whether missing values go left; none where there are none.
     pub missing_left: Option<bool>,
+    /// Weight of the left side.
+    pub left_weight: f64,
 }
 
 /// One side of a split while rows join it, and with it the other.
@@ -53,7 +55,8 @@ pub struct Side<'a> {
     node: &'a Node,
     /// W_k on this side.
     by_class: &'a mut Vec<f64>,
-    weight: f64,
+    /// W on this side.
+    pub weight: f64,
     square: f64,
     /// Sum over the classes of W_k here times W_k at the node.
     cross: f64,
@@ -240,7 +243,7 @@ impl Scratch {
                 left.join(run.of(&self.items));
                 let high = below.get(at + 1).map(|run| run.code).or(rest);
                 if high.is_some() || gone_right.is_some() {
-                    best.offer(left.score(), run.code, high, missing);
+                    best.offer(left.score(), left.weight, run.code, high, missing);
                 }
             }
             left.clear(&self.items);
@@ -249,15 +252,22 @@ impl Scratch {
             };
             // From the right, so that the rows without an item never have to join.
             let mut right = Side::new(node, &mut self.by_class);
+            let all = node.weight;
             if let Some(run) = gone_right {
                 right.join(run.of(&self.items));
                 let low = above.last().map_or(rest, |run| run.code);
-                best.offer(right.score(), low, None, missing);
+                best.offer(right.score(), all - right.weight, low, None, missing);
             }
             for (at, run) in above.iter().enumerate().rev() {
                 right.join(run.of(&self.items));
                 let low = at.checked_sub(1).map_or(rest, |before| above[before].code);
-                best.offer(right.score(), low, Some(run.code), missing);
+                best.offer(
+                    right.score(),
+                    all - right.weight,
+                    low,
+                    Some(run.code),
+                    missing,
+                );
             }
             right.clear(&self.items);
         }
@@ -302,6 +312,7 @@ impl Best {
     pub fn offer(
         &mut self,
         score: Option<f64>,
+        left_weight: f64,
         low: u32,
         high: Option<u32>,
         missing_left: Option<bool>,
@@ -313,6 +324,7 @@ impl Best {
                 low,
                 high,
                 missing_left,
+                left_weight,
             });
         }
     }

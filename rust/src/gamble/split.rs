@@ -142,7 +142,7 @@ impl Search {
         Some(Split {
             column,
             gain: score - node.score(),
-            rule: rule(columns, column as usize, &found, node),
+            rule: rule(&columns.columns[column as usize], &found, node),
         })
     }
 }
@@ -172,44 +172,23 @@ fn one(node: &Node, column: &Column, scratch: &mut Scratch, cells: &mut Cells) -
     }
 }
 
-/// The rule of what was found. What it says nothing of goes to the side of more weight:
-/// missing values where none was missing at the node, and categories that were not there.
-fn rule(columns: &Columns, column: usize, found: &Found, node: &Node) -> Rule {
-    let coding = &columns.columns[column].coding;
-    let is_left_heavier = |goes_left: &dyn Fn(u32) -> bool| {
-        let rows = node.rows.iter().zip(&node.weights);
-        let left: f64 = rows
-            .filter(|(&row, _)| goes_left(columns.code(column, row as usize)))
-            .map(|(_, weight)| weight)
-            .sum();
-        2.0 * left > node.weight
+/// The rule of what was found. Missing values to come where none was missing at the node
+/// go to the side of more weight.
+fn rule(column: &Column, found: &Found, node: &Node) -> Rule {
+    let cut = match found {
+        Found::Subset(_, left) => return Rule::In(*left),
+        Found::Cut(cut) => cut,
     };
-    match found {
-        // The set is that of the lighter side.
-        Found::Subset(_, left) if is_left_heavier(&|code| holds(left, code)) => {
-            let mut others = Subset::default();
-            for &row in &node.rows {
-                let code = columns.code(column, row as usize);
-                if !holds(left, code) {
-                    others[code as usize / 64] |= 1 << (code % 64);
-                }
-            }
-            Rule::In(others)
-        }
-        Found::Subset(_, left) => Rule::In(*left),
-        Found::Cut(cut) => {
-            let (low, threshold) = match cut.high {
-                Some(high) => coding.cut(cut.low, high),
-                None => (coding.spans.len() as u32 - 1, f32::INFINITY),
-            };
-            Rule::UpTo {
-                low,
-                threshold,
-                missing: coding.missing_code(),
-                missing_left: cut
-                    .missing_left
-                    .unwrap_or_else(|| is_left_heavier(&|code| code <= low)),
-            }
-        }
+    let coding = &column.coding;
+    let (low, threshold) = match cut.high {
+        Some(high) => coding.cut(cut.low, high),
+        None => (coding.spans.len() as u32 - 1, f32::INFINITY),
+    };
+    let left_is_heavier = 2.0 * cut.left_weight > node.weight;
+    Rule::UpTo {
+        low,
+        threshold,
+        missing: coding.missing_code(),
+        missing_left: cut.missing_left.unwrap_or(left_is_heavier),
     }
 }

@@ -99,7 +99,10 @@ mod tests {
         exp_below(&logs, 0.0, &mut plain);
         for (log, plain) in logs.iter().zip(plain) {
             let expected = log.max(-DEEPEST).exp();
-            assert!((plain / expected - 1.0).abs() < 1e-14, "{log}: {plain} {expected}");
+            assert!(
+                (plain / expected - 1.0).abs() < 1e-14,
+                "{log}: {plain} {expected}"
+            );
         }
     }
 }
