@@ -10,8 +10,12 @@ use crate::control::Control;
 use crate::data::{GappyRows, Labels};
 use crate::error::{Error, Result};
 use crate::passes::check_parts;
+use crate::room::is_there_room;
 use crate::shape;
 use crate::threads::with_threads;
+
+/// Bytes that a feature takes while examples are read, about.
+const FEATURE: usize = 64;
 
 /// What is to be learned: examples, of which values may be missing, one label each, and
 /// importances.
@@ -93,6 +97,12 @@ impl Boosted {
                 self.n_classes
             )));
         }
+        let n_features = lesson.rows.n_cols();
+        if !is_there_room(n_features.checked_mul(FEATURE)) {
+            return Err(Error::data(format!(
+                "{n_features} features: there is no memory to learn from so many"
+            )));
+        }
         let (which, n_learned) = self.share_out(lesson)?;
         let labels: Vec<u32> = which
             .iter()
@@ -112,7 +122,7 @@ impl Boosted {
             boost(params, &examples, threads, control)
         })??;
         self.trees = trees;
-        self.n_features = lesson.rows.n_cols();
+        self.n_features = n_features;
         Ok(())
     }
 
@@ -131,7 +141,7 @@ impl Boosted {
         let n = (which.len() as f64 * share).ceil() as usize;
         if n >= which.len() {
             return Err(Error::data(format!(
-                "early stopping holds out {n} of {} examples, which leaves none to learn from",
+                "early stopping holds out {n} of n_samples={}, which leaves none to learn from",
                 which.len()
             )));
         }
