@@ -5,7 +5,7 @@
 use super::cells::{cut_off, stride};
 use super::columns::{Columns, Place};
 use super::node::Node;
-use super::scan::{append, Best, Cut, Item, Scratch};
+use super::scan::{Best, Cut, Item, Scratch};
 
 /// Cells that cost as much as an entry.
 const CELLS_PER_ENTRY: usize = 4;
@@ -21,7 +21,7 @@ pub struct Gather {
     /// Entries of each drawn column at the node, then where its next one goes.
     ends: Vec<usize>,
     /// Entries, column by column.
-    sorted: Vec<(u32, Item)>,
+    sorted: Vec<Item>,
     cells: Vec<f64>,
     counts: Vec<u32>,
 }
@@ -48,17 +48,11 @@ impl Gather {
                 if entries.is_empty() {
                     continue;
                 }
-                // Stable, so that equal codes stay in the order of their rows.
-                entries.sort_by_key(|&(code, _)| code);
-                scratch.items.clear();
-                scratch.runs.clear();
-                for &(code, item) in &*entries {
-                    append(&mut scratch.items, &mut scratch.runs, code, item);
-                }
                 let of = &columns.columns[column as usize];
                 let Place::Entries { zero, .. } = of.place else {
                     continue;
                 };
+                scratch.sort_items(entries, of.coding.n_codes());
                 let missing = of.coding.missing_code();
                 if let Some(cut) = scratch.best_cut(node, missing, Some(zero)) {
                     found(column, cut);
@@ -98,14 +92,18 @@ impl Gather {
             next += *n;
             *n = from;
         }
-        self.sorted.resize(next, (0, Item::default()));
+        self.sorted.resize(next, Item::default());
         for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
             for entry in columns.entries(row as usize) {
                 if let Some(to) = self
                     .ends
                     .get_mut(self.slots[entry.column as usize] as usize)
                 {
-                    self.sorted[*to] = (entry.code, Item { weight, class });
+                    self.sorted[*to] = Item {
+                        weight,
+                        class,
+                        code: entry.code,
+                    };
                     *to += 1;
                 }
             }

@@ -15,6 +15,8 @@ pub struct Item {
     pub weight: f64,
     /// Its class, as numbered at the node.
     pub class: u32,
+    /// Its code.
+    pub code: u32,
 }
 
 /// Items of one code, side by side.
@@ -139,32 +141,63 @@ pub struct Scratch {
 impl Scratch {
     /// Sorts the rows of `node` by their codes of few values.
     pub fn sort_few(&mut self, node: &Node, codes: &[u8], n_codes: usize) {
+        let of = |row: &u32| u32::from(codes[*row as usize]);
+        self.count(node.rows.iter().map(of), n_codes);
+        self.items.resize(node.len(), Item::default());
+        for ((row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
+            self.put(Item {
+                weight,
+                class,
+                code: of(row),
+            });
+        }
+    }
+
+    /// Sorts items by their codes, of which there are `n_codes`.
+    pub fn sort_items(&mut self, items: &mut [Item], n_codes: usize) {
+        if n_codes > 4 * items.len() {
+            // Stable, so that items of one code stay in the order of their rows.
+            items.sort_by_key(|item| item.code);
+            self.items.clear();
+            self.runs.clear();
+            for &item in &*items {
+                append(&mut self.items, &mut self.runs, item);
+            }
+            return;
+        }
+        self.count(items.iter().map(|item| item.code), n_codes);
+        self.items.resize(items.len(), Item::default());
+        for &item in &*items {
+            self.put(item);
+        }
+    }
+
+    /// Makes the runs of a counting sort.
+    fn count(&mut self, codes: impl Iterator<Item = u32>, n_codes: usize) {
         self.counts.clear();
         self.counts.resize(n_codes, 0);
-        for &row in &node.rows {
-            self.counts[codes[row as usize] as usize] += 1;
+        for code in codes {
+            self.counts[code as usize] += 1;
         }
         self.runs.clear();
-        let mut next = 0;
+        let mut to = 0;
         for (code, count) in self.counts.iter_mut().enumerate() {
-            let from = next;
-            next += *count as usize;
+            let from = to;
+            to += *count as usize;
             if *count > 0 {
                 let code = code as u32;
-                self.runs.push(Run {
-                    code,
-                    from,
-                    to: next,
-                });
+                self.runs.push(Run { code, from, to });
             }
             *count = from as u32;
         }
-        self.items.resize(node.len(), Item::default());
-        for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
-            let to = &mut self.counts[codes[row as usize] as usize];
-            self.items[*to as usize] = Item { weight, class };
-            *to += 1;
-        }
+    }
+
+    /// Puts an item to the others of its code.
+    #[inline]
+    fn put(&mut self, item: Item) {
+        let to = &mut self.counts[item.code as usize];
+        self.items[*to as usize] = item;
+        *to += 1;
     }
 
     /// Sorts the rows of `node` by their codes of many values: a large node walks the
@@ -173,9 +206,10 @@ impl Scratch {
     pub fn sort_many(&mut self, node: &Node, codes: &[u32], order: &[u32]) {
         self.items.clear();
         self.runs.clear();
-        let item = |at: usize| Item {
+        let item = |at: usize, code: u32| Item {
             weight: node.weights[at],
             class: node.classes[at],
+            code,
         };
         if node.len() * (node.len().ilog2() as usize + 1) < order.len() {
             self.keys.clear();
@@ -184,12 +218,8 @@ impl Scratch {
                 .extend(keys.map(|(at, &row)| u64::from(codes[row as usize]) << 32 | at as u64));
             self.keys.sort_unstable();
             for &key in &self.keys {
-                append(
-                    &mut self.items,
-                    &mut self.runs,
-                    (key >> 32) as u32,
-                    item(key as u32 as usize),
-                );
+                let item = item(key as u32 as usize, (key >> 32) as u32);
+                append(&mut self.items, &mut self.runs, item);
             }
             return;
         }
@@ -202,12 +232,8 @@ impl Scratch {
         for &row in order {
             let place = self.counts[row as usize] as usize;
             if place > 0 {
-                append(
-                    &mut self.items,
-                    &mut self.runs,
-                    codes[row as usize],
-                    item(place - 1),
-                );
+                let item = item(place - 1, codes[row as usize]);
+                append(&mut self.items, &mut self.runs, item);
             }
         }
     }
@@ -276,13 +302,13 @@ impl Scratch {
 }
 
 /// Adds a row to the sorted ones.
-pub fn append(items: &mut Vec<Item>, runs: &mut Vec<Run>, code: u32, item: Item) {
+fn append(items: &mut Vec<Item>, runs: &mut Vec<Run>, item: Item) {
     items.push(item);
     let to = items.len();
     match runs.last_mut() {
-        Some(run) if run.code == code => run.to = to,
+        Some(run) if run.code == item.code => run.to = to,
         _ => runs.push(Run {
-            code,
+            code: item.code,
             from: to - 1,
             to,
         }),
