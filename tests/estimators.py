@@ -41,18 +41,14 @@ ALL = {
     "filter-tree-nag": lambda **more: xmtree.FilterTreeClassifier(
         **{"optimizer": "nag", "label_order": "random", "random_state": 0, **more}
     ),
-    "gamble": lambda **more: gamble(
-        xmtree.GambleClassifier, **{"n_estimators": 30, **more}
-    ),
+    "gamble": lambda **more: gamble(xmtree.GambleClassifier, **{"n_estimators": 30, **more}),
     "gamble-paper": lambda **more: gamble(
         xmtree.GambleClassifier, **xmtree.GambleClassifier.PAPER | {"n_estimators": 20, **more}
     ),
     "gamble-early": lambda **more: gamble(
         xmtree.GambleClassifier, **{"n_estimators": 30, "early_stopping": True, **more}
     ),
-    "samme": lambda **more: gamble(
-        xmtree.SAMMEClassifier, **{"n_estimators": 30, **more}
-    ),
+    "samme": lambda **more: gamble(xmtree.SAMMEClassifier, **{"n_estimators": 30, **more}),
 }
 
 

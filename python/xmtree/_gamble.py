@@ -140,7 +140,7 @@ class _Boosting(TreeMixin, Learner):
         weight.
         """
         check_is_fitted(self)
-        gains, _ = self._model.importances()
+        gains: NDArray[np.float64] = self._model.importances()[0]
         total = gains.sum()
         return gains / total if total > 0 else gains
 
@@ -148,7 +148,7 @@ class _Boosting(TreeMixin, Learner):
     def feature_splits_(self) -> NDArray[np.uint64]:
         """Number of splits by each feature, over all trees."""
         check_is_fitted(self)
-        _, splits = self._model.importances()
+        splits: NDArray[np.uint64] = self._model.importances()[1]
         return splits
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
@@ -208,7 +208,7 @@ class _Boosting(TreeMixin, Learner):
             raise TypeError(
                 f"{name} must be column numbers, column names or a mask, got {marks.dtype}"
             )
-        if len(marks) and not (0 <= marks.min() and marks.max() < n):
+        if len(marks) and not (marks.min() >= 0 and marks.max() < n):
             raise ValueError(f"{name} must be columns of X, from 0 to {n - 1}, got {given}")
         return sorted({int(mark) for mark in marks})
 
@@ -230,8 +230,9 @@ class GambleClassifier(_Boosting):
 
     Parameters
     ----------
-    n_estimators : int, default=300
-        Rounds, one tree each, at most.
+    n_estimators : int, default=200
+        Rounds, one tree each, at most. 300 are hardly better (held out, mean of eight sets,
+        10.2 % error instead of 10.3).
     max_leaves : int, default=127
         Leaves of a tree, at most; the one with the most to gain is split next. The paper
         takes about 15. More leaves matter most of all: satimage, cross-validated, 11.7 % error
@@ -298,8 +299,8 @@ class GambleClassifier(_Boosting):
         nats), ``feature`` (-1 at a leaf), ``threshold`` (values up to it go left; NaN where
         categories decide), ``missing_left``, ``gain``, and ``leaf`` (number of the leaf, -1 at
         inner nodes). The categories that go left at node i are ``categories`` from
-        ``category_starts[i]`` on. Leaf i names the classes ``vote_classes`` (indices into ``classes_``)
-        from ``vote_starts[i]`` on and votes ``votes`` for them, ``other_votes[i]`` for every other
+        ``category_starts[i]`` on. Leaf i names the classes ``vote_classes`` (indices into
+        ``classes_``) from ``vote_starts[i]`` on and votes ``votes`` for them, ``other_votes[i]`` for every other
         class; the votes of a leaf sum to 0 over all classes.
 
     Notes
@@ -364,7 +365,7 @@ class GambleClassifier(_Boosting):
     def __init__(
         self,
         *,
-        n_estimators: int = 300,
+        n_estimators: int = 200,
         max_leaves: int = 127,
         min_samples_leaf: int = 1,
         learning_rate: float = 0.3,
