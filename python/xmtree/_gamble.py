@@ -300,8 +300,8 @@ class GambleClassifier(_Boosting):
         categories decide), ``missing_left``, ``gain``, and ``leaf`` (number of the leaf, -1 at
         inner nodes). The categories that go left at node i are ``categories`` from
         ``category_starts[i]`` on. Leaf i names the classes ``vote_classes`` (indices into
-        ``classes_``) from ``vote_starts[i]`` on and votes ``votes`` for them, ``other_votes[i]`` for every other
-        class; the votes of a leaf sum to 0 over all classes.
+        ``classes_``) from ``vote_starts[i]`` on and votes ``votes`` for them, ``other_votes[i]``
+        for every other class; the votes of a leaf sum to 0 over all classes.
 
     Notes
     -----

@@ -99,15 +99,13 @@ impl<'a> Batch<'a> {
 pub(crate) fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32]>) -> Result<()> {
     if n_targets != n_rows {
         return Err(Error::data(format!(
-            "X has {} rows, y has {n_targets}",
-            n_rows
+            "X has {n_rows} rows, y has {n_targets}"
         )));
     }
     if let Some(weights) = weights {
         if weights.len() != n_rows {
             return Err(Error::data(format!(
-                "X has {} rows, sample_weight has {}",
-                n_rows,
+                "X has {n_rows} rows, sample_weight has {}",
                 weights.len()
             )));
         }
@@ -120,8 +118,7 @@ pub(crate) fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32
     }
     if n_rows > u32::MAX as usize {
         return Err(Error::data(format!(
-            "{} rows at once; at most {} are possible, pass them in parts to partial_fit",
-            n_rows,
+            "{n_rows} rows at once; at most {} are possible, pass them in parts to partial_fit",
             u32::MAX
         )));
     }

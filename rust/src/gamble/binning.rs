@@ -82,18 +82,20 @@ impl Coding {
 
     /// Where to cut between the codes `low` and `high`, two neighbours among the rows
     /// of a node: the last code to the left, and the threshold (value <= threshold goes
-    /// left). Of the gaps between them the one nearest to their middle is taken.
+    /// left). It is in the middle, or where that is inside a group, at its nearer end.
     pub fn cut(&self, low: u32, high: u32) -> (u32, f32) {
-        let middle = midpoint(self.spans[low as usize].1, self.spans[high as usize].0);
-        let inner = &self.spans[low as usize + 1..high as usize];
-        let at = low as usize + inner.partition_point(|&(from, _)| from <= middle);
-        // The gap after `at` is on the upper side of the middle, the one before on the lower.
-        let gap = |at: usize| midpoint(self.spans[at].1, self.spans[at + 1].0);
-        let below = at > low as usize
-            && (f64::from(gap(at - 1)) - f64::from(middle)).abs()
-                < (f64::from(gap(at)) - f64::from(middle)).abs();
-        let at = at - usize::from(below);
-        (at as u32, gap(at))
+        let (low, high) = (low as usize, high as usize);
+        let gap = |at: usize, next: usize| midpoint(self.spans[at].1, self.spans[next].0);
+        let middle = gap(low, high);
+        let at = low + self.spans[low + 1..high].partition_point(|&(from, _)| from <= middle);
+        let (from, to) = self.spans[at];
+        if to <= middle {
+            (at as u32, middle)
+        } else if f64::from(middle) - f64::from(from) < f64::from(to) - f64::from(middle) {
+            (at as u32 - 1, gap(at - 1, at))
+        } else {
+            (at as u32, gap(at, at + 1))
+        }
     }
 }
 
@@ -109,7 +111,7 @@ fn count(distinct: &mut Vec<(f32, usize)>, sorted: &[f32]) {
 
 /// A number from `a` on, but below `b`, in the middle if there is one.
 fn midpoint(a: f32, b: f32) -> f32 {
-    let middle = ((f64::from(a) + f64::from(b)) / 2.0) as f32;
+    let middle = f64::midpoint(f64::from(a), f64::from(b)) as f32;
     if middle < b {
         middle
     } else {

@@ -99,13 +99,11 @@ impl Columns {
         let by_feature = ByFeature::read(rows, which, control)?;
         let mut categorical = vec![false; rows.n_cols()];
         for &feature in &params.categorical_features {
-            match categorical.get_mut(feature as usize) {
-                Some(mark) => *mark = true,
-                None => {
-                    let allowed = format!("columns of X, which has {}", rows.n_cols());
-                    return Err(Error::parameter("categorical_features", feature, allowed));
-                }
-            }
+            let Some(mark) = categorical.get_mut(feature as usize) else {
+                let allowed = format!("columns of X, which has {}", rows.n_cols());
+                return Err(Error::parameter("categorical_features", feature, allowed));
+            };
+            *mark = true;
         }
         let make = |feature: usize| -> Result<Option<Column>> {
             control.check()?;

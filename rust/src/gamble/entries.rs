@@ -36,7 +36,7 @@ impl Gather {
         scratch: &mut Scratch,
         mut found: impl FnMut(u32, Cut),
     ) {
-        if columns.are_binary() && self.cells_are_few(node, columns) {
+        if columns.are_binary() && cells_are_few(node, columns) {
             self.binary_cuts(node, columns, drawn, found);
         } else {
             self.sort(node, columns, drawn);
@@ -59,13 +59,6 @@ impl Gather {
                 }
             }
         }
-    }
-
-    /// Whether it pays to have cells for all columns.
-    fn cells_are_few(&self, node: &Node, columns: &Columns) -> bool {
-        let entries = |&row: &u32| columns.entries(row as usize).len();
-        let n_entries: usize = node.rows.iter().map(entries).sum();
-        stride(node) * columns.columns.len() <= CELLS_PER_ENTRY * n_entries
     }
 
     /// Sorts the entries of the drawn columns by column.
@@ -162,4 +155,11 @@ impl Gather {
             }
         }
     }
+}
+
+/// Whether it pays to have cells for all columns.
+fn cells_are_few(node: &Node, columns: &Columns) -> bool {
+    let entries = |&row: &u32| columns.entries(row as usize).len();
+    let n_entries: usize = node.rows.iter().map(entries).sum();
+    stride(node) * columns.columns.len() <= CELLS_PER_ENTRY * n_entries
 }

@@ -35,7 +35,7 @@ impl Leaves {
     }
 
     /// Number of leaves.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.others.len()
     }
 

@@ -24,7 +24,7 @@ impl Persist for Boosted {
         };
         bundle.put("n_nodes", lengths(|tree| tree.nodes.len()));
         bundle.put("n_sets", lengths(|tree| tree.sets.len()));
-        bundle.put("n_leaves", lengths(|tree| tree.leaves.len()));
+        bundle.put("n_leaves", lengths(|tree| tree.leaves.count()));
         bundle.put("feature", self.of_nodes(|node| node.feature));
         bundle.put("threshold", self.of_nodes(|node| node.threshold));
         bundle.put("left", self.of_nodes(|node| node.left));
@@ -178,7 +178,7 @@ impl Tree {
     /// Whether a walk stays within the arrays and comes to an end, and all numbers are
     /// such as learning makes them.
     fn is_sound(&self, n_classes: usize, n_features: usize) -> bool {
-        let n_leaves = self.leaves.len();
+        let n_leaves = self.leaves.count();
         let node_is_sound = |(at, node): (usize, &TreeNode)| {
             if node.left == 0 {
                 return (node.feature as usize) < n_leaves;
