@@ -75,7 +75,10 @@ def boost(X, y, n_classes, n_rounds, max_leaves, *, general, clip=False, rate=1.
     for _ in range(n_rounds):
         splits, leaves = grow(X, codes, w, max_leaves)
         g = fitted(leaves, codes, w)
-        if general:
+        if general and k == 2:
+            # z is 1 everywhere: any tree fits it, and none has anything to split for.
+            r = k * g
+        elif general:
             own, leaves = grow(X, codes**2, w, max_leaves)
             # Theorem 3.2.
             assert [split[1:] for split in own] == [split[1:] for split in splits]
