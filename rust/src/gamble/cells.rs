@@ -10,7 +10,7 @@ use crate::simd::dispatched;
 const LANES: usize = 8;
 
 /// Lanes where there are few classes.
-const FEW_LANES: usize = 4;
+pub(super) const FEW_LANES: usize = 4;
 
 /// Cells that cost as much as a row.
 const CELLS_PER_ROW: usize = 16;
@@ -171,24 +171,33 @@ fn fold<const N: usize>(lanes: [f64; N]) -> f64 {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// Score of cutting `cells`, a weight per class, off from the `totals` of a node of weight
-/// `all`, and the weight of all others; none where a side would be empty.
-#[inline]
-pub(super) fn cut_off(cells: &[f64], totals: &[f64], all: f64) -> Option<(f64, f64)> {
-    let (mut weight, mut square, mut other) =
-        ([0.0; FEW_LANES], [0.0; FEW_LANES], [0.0; FEW_LANES]);
-    for (cells, totals) in cells.chunks_exact(FEW_LANES).zip(totals.chunks(FEW_LANES)) {
-        for (lane, &total) in totals.iter().enumerate() {
-            let cell = cells[lane];
-            weight[lane] += cell;
-            square[lane] += cell * cell;
-            other[lane] += (total - cell) * (total - cell);
-        }
+dispatched! {
+    /// Scores of cutting the cells of each of the columns `drawn`, a weight per class, off
+    /// from the `totals` of a node of weight `all`; 0 where a side would be empty. With each
+    /// the weight of the cells.
+    pub(super) fn cut_off(
+        cells: &[f64], drawn: &[u32], totals: &[f64], all: f64, scores: &mut Vec<[f64; 2]>,
+    ) {
+        let stride = totals.len();
+        scores.clear();
+        scores.extend(drawn.iter().map(|&column| {
+            let at = column as usize * stride;
+            let (mut weight, mut square, mut other) =
+                ([0.0; FEW_LANES], [0.0; FEW_LANES], [0.0; FEW_LANES]);
+            let (cells, _) = cells[at..at + stride].as_chunks::<FEW_LANES>();
+            for (cells, totals) in cells.iter().zip(totals.as_chunks::<FEW_LANES>().0) {
+                for lane in 0..FEW_LANES {
+                    let rest = totals[lane] - cells[lane];
+                    weight[lane] += cells[lane];
+                    square[lane] += cells[lane] * cells[lane];
+                    other[lane] += rest * rest;
+                }
+            }
+            let (weight, rest) = (fold(weight), all - fold(weight));
+            let other = fold(other).min(rest * rest);
+            // One division for both sides.
+            let score = (fold(square) * rest + other * weight) / (weight * rest);
+            [if weight > 0.0 && rest > 0.0 { score } else { 0.0 }, weight]
+        }));
     }
-    let weight = fold(weight);
-    let rest = all - weight;
-    (weight > 0.0 && rest > 0.0).then(|| {
-        let score = fold(square) / weight + fold(other).min(rest * rest) / rest;
-        (score, rest)
-    })
 }

@@ -67,15 +67,6 @@ pub struct Column {
     pub place: Place,
 }
 
-/// An entry of a row: a code that is not that of zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    /// Index among the columns.
-    pub column: u32,
-    /// The code.
-    pub code: u32,
-}
-
 /// All examples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
@@ -83,8 +74,17 @@ pub struct Columns {
     pub columns: Vec<Column>,
     /// Where the entries of each row begin, and where the last row's end.
     starts: Vec<usize>,
-    entries: Vec<Entry>,
+    entries: Entries,
     binary: bool,
+}
+
+/// Codes that are not those of zero, row by row. Apart, as often the columns are all that
+/// is asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Entries {
+    /// Indices among the columns.
+    columns: Vec<u32>,
+    codes: Vec<u32>,
 }
 
 impl Columns {
@@ -131,14 +131,16 @@ impl Columns {
         })
     }
 
-    /// Entries of row `row`, by column.
-    pub fn entries(&self, row: usize) -> &[Entry] {
-        &self.entries[self.starts[row]..self.starts[row + 1]]
+    /// Columns of the entries of row `row`, rising.
+    #[inline]
+    pub fn entries(&self, row: usize) -> &[u32] {
+        &self.entries.columns[self.starts[row]..self.starts[row + 1]]
     }
 
-    /// Whether any column is kept as entries.
-    pub fn has_entries(&self) -> bool {
-        !self.entries.is_empty()
+    /// Their codes.
+    #[inline]
+    pub fn entry_codes(&self, row: usize) -> &[u32] {
+        &self.entries.codes[self.starts[row]..self.starts[row + 1]]
     }
 
     /// Whether all columns that are kept as entries have two codes, of which zero's is the
@@ -160,9 +162,8 @@ impl Columns {
                         return 1;
                     }
                 }
-                let entries = self.entries(row);
-                match entries.binary_search_by_key(&(column as u32), |entry| entry.column) {
-                    Ok(at) => entries[at].code,
+                match self.entries(row).binary_search(&(column as u32)) {
+                    Ok(at) => self.entry_codes(row)[at],
                     Err(_) => *zero,
                 }
             }
@@ -265,9 +266,9 @@ impl ByFeature {
     }
 
     /// The codes of the columns that are kept as entries, row by row.
-    fn entries(&self, columns: &[Column], n_rows: usize) -> (Vec<usize>, Vec<Entry>) {
+    fn entries(&self, columns: &[Column], n_rows: usize) -> (Vec<usize>, Entries) {
         let mut starts = vec![0; n_rows + 1];
-        let each = |mut take: Box<dyn FnMut(u32, Entry) + '_>| {
+        let each = |mut take: Box<dyn FnMut(u32, u32, u32) + '_>| {
             for (at, column) in columns.iter().enumerate() {
                 let Place::Entries { zero, .. } = column.place else {
                     continue;
@@ -277,21 +278,24 @@ impl ByFeature {
                 for (&row, &value) in self.rows[span.clone()].iter().zip(&self.values[span]) {
                     let code = column.coding.code(value);
                     if code != zero {
-                        let column = at as u32;
-                        take(row, Entry { column, code });
+                        take(row, at as u32, code);
                     }
                 }
             }
         };
-        each(Box::new(|row, _| starts[row as usize + 1] += 1));
+        each(Box::new(|row, _, _| starts[row as usize + 1] += 1));
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
         let mut next = starts.clone();
-        let mut entries = vec![Entry { column: 0, code: 0 }; starts[n_rows]];
-        each(Box::new(|row, entry| {
+        let mut entries = Entries {
+            columns: vec![0; starts[n_rows]],
+            codes: vec![0; starts[n_rows]],
+        };
+        each(Box::new(|row, column, code| {
             let to = &mut next[row as usize];
-            entries[*to] = entry;
+            entries.columns[*to] = column;
+            entries.codes[*to] = code;
             *to += 1;
         }));
         (starts, entries)

@@ -2,10 +2,10 @@
 //! entries of a node's rows are read row by row, and what is not among them is zero.
 //! The cost is that of the entries, whatever the number of rows, features or classes.
 
-use super::cells::{cut_off, stride};
+use super::cells::{cut_off, stride, FEW_LANES};
 use super::columns::{Columns, Place};
 use super::node::Node;
-use super::scan::{Best, Cut, Item, Scratch};
+use super::scan::{Cut, Item, Scratch};
 
 /// Cells that cost as much as an entry.
 const CELLS_PER_ENTRY: usize = 4;
@@ -24,6 +24,8 @@ pub struct Gather {
     sorted: Vec<Item>,
     cells: Vec<f64>,
     counts: Vec<u32>,
+    totals: Vec<f64>,
+    scores: Vec<[f64; 2]>,
 }
 
 impl Gather {
@@ -70,11 +72,8 @@ impl Gather {
         self.ends.clear();
         self.ends.resize(drawn.len(), 0);
         for &row in &node.rows {
-            for entry in columns.entries(row as usize) {
-                if let Some(n) = self
-                    .ends
-                    .get_mut(self.slots[entry.column as usize] as usize)
-                {
+            for &column in columns.entries(row as usize) {
+                if let Some(n) = self.ends.get_mut(self.slots[column as usize] as usize) {
                     *n += 1;
                 }
             }
@@ -87,15 +86,13 @@ impl Gather {
         }
         self.sorted.resize(next, Item::default());
         for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
-            for entry in columns.entries(row as usize) {
-                if let Some(to) = self
-                    .ends
-                    .get_mut(self.slots[entry.column as usize] as usize)
-                {
+            let codes = columns.entry_codes(row as usize);
+            for (&column, &code) in columns.entries(row as usize).iter().zip(codes) {
+                if let Some(to) = self.ends.get_mut(self.slots[column as usize] as usize) {
                     self.sorted[*to] = Item {
                         weight,
                         class,
-                        code: entry.code,
+                        code,
                     };
                     *to += 1;
                 }
@@ -119,9 +116,21 @@ impl Gather {
         let stride = stride(node);
         self.cells.clear();
         self.cells.resize(columns.columns.len() * stride, 0.0);
-        for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
-            for entry in columns.entries(row as usize) {
-                self.cells[entry.column as usize * stride + class as usize] += weight;
+        let rows = node.rows.iter().zip(&node.classes).zip(&node.weights);
+        if stride == FEW_LANES {
+            // The same, without a multiplication and a check of the class per entry.
+            let (cells, _) = self.cells.as_chunks_mut::<FEW_LANES>();
+            for ((&row, &class), &weight) in rows {
+                let class = class as usize % FEW_LANES;
+                for &column in columns.entries(row as usize) {
+                    cells[column as usize][class] += weight;
+                }
+            }
+        } else {
+            for ((&row, &class), &weight) in rows {
+                for &column in columns.entries(row as usize) {
+                    self.cells[column as usize * stride + class as usize] += weight;
+                }
             }
         }
         let counted = node.min_rows > 1;
@@ -129,17 +138,24 @@ impl Gather {
             self.count(node, columns);
         }
         let fits = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);
-        for &column in drawn {
-            let at = column as usize;
-            if counted && !fits.contains(&(self.counts[at] as usize)) {
-                continue;
-            }
-            let cells = &self.cells[at * stride..(at + 1) * stride];
-            let mut best = Best::new(node);
-            if let Some((score, zeros)) = cut_off(cells, &node.totals, node.weight) {
-                best.offer(Some(score), zeros, 0, Some(1), None);
-            }
-            if let Some(cut) = best.cut {
+        self.totals.clear();
+        self.totals.extend_from_slice(&node.totals);
+        self.totals.resize(stride, 0.0);
+        let (cells, totals) = (&self.cells, &self.totals);
+        cut_off(cells, drawn, totals, node.weight, &mut self.scores);
+        let mut bar = node.score() + node.tolerance();
+        for (&column, &[score, weight]) in drawn.iter().zip(&self.scores) {
+            let rows_fit = || !counted || fits.contains(&(self.counts[column as usize] as usize));
+            if score > bar && rows_fit() {
+                // Those that are as good are wanted too: of equals the first column counts.
+                bar = bar.max(score - node.tolerance());
+                let cut = Cut {
+                    score,
+                    low: 0,
+                    high: Some(1),
+                    missing_left: None,
+                    left_weight: node.weight - weight,
+                };
                 found(column, cut);
             }
         }
@@ -150,8 +166,8 @@ impl Gather {
         self.counts.clear();
         self.counts.resize(columns.columns.len(), 0);
         for &row in &node.rows {
-            for entry in columns.entries(row as usize) {
-                self.counts[entry.column as usize] += 1;
+            for &column in columns.entries(row as usize) {
+                self.counts[column as usize] += 1;
             }
         }
     }
