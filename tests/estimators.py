@@ -49,6 +49,21 @@ ALL = {
         xmtree.GambleClassifier, **{"n_estimators": 30, "early_stopping": True, **more}
     ),
     "samme": lambda **more: gamble(xmtree.SAMMEClassifier, **{"n_estimators": 30, **more}),
+    "ldsm": lambda **more: xmtree.LdSMClassifier(
+        **{"n_estimators": 3, "max_nodes": 60, "random_state": 0, **more}
+    ),
+    "ldsm-3-way": lambda **more: xmtree.LdSMClassifier(
+        **{
+            "n_estimators": 2,
+            "arity": 3,
+            "max_nodes": 40,
+            "scorers": "none",
+            "beta": 0.5,
+            "bootstrap": True,
+            "random_state": 0,
+            **more,
+        }
+    ),
 }
 
 
@@ -62,7 +77,8 @@ ONLINE = [name for name, make in ALL.items() if hasattr(make(), "partial_fit")]
 BATCH = [name for name in ALL if name not in ONLINE]
 #: Those that take NaN for a missing value.
 GAPPY = [name for name in ALL if ALL[name]().__sklearn_tags__().input_tags.allow_nan]
-MULTILABEL = ["oaa", "oaa-logistic-nag"]
+LDSM = [name for name in ALL if name.startswith("ldsm")]
+MULTILABEL = ["oaa", "oaa-logistic-nag", *LDSM]
 RECALL_TREES = [name for name in ALL if name.startswith("recall-tree")]
 TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TREES]
 

@@ -12,6 +12,7 @@ import pytest
 import xmtree
 from xmtree.cli import main
 from xmtree.datasets import load_xmc, save_xmc
+from xmtree.metrics import propensities, psndcg_at_k, recall_at_k
 
 X, Y = estimators.sparse(n=600)
 SETS_X, SETS_Y = estimators.label_sets(n=600)
@@ -101,6 +102,13 @@ def test_propensity_scored_precision(files, capsys):
         won = sum(weight[c] * true[i, c] for i in range(600) for c in best[i, :k] if c >= 0)
         most = sum(np.sort(weight * true[i])[-k:].sum() for i in range(600))
         assert figures[f"PSP@{k}"] == pytest.approx(won / most)
+    shown = [name for name in figures if name.endswith("@3")]
+    assert shown == ["P@3", "nDCG@3", "recall@3", "PSP@3", "PSnDCG@3"]
+    p = propensities(true)
+    for k in (1, 3, 5):
+        best, _ = xmtree.load(path).predict_topk(rows, k)
+        assert figures[f"recall@{k}"] == pytest.approx(recall_at_k(true, best, k))
+        assert figures[f"PSnDCG@{k}"] == pytest.approx(psndcg_at_k(true, best, p, k))
 
 
 @pytest.mark.parametrize("passes", [1, 3])

@@ -3,12 +3,9 @@
 import re
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 from xmtree.cli import main
 from xmtree.demo import charts
-from xmtree.metrics import gains, propensity_gains
 
 
 def test_the_demo_end_to_end(tmp_path, capsys):
@@ -61,24 +58,3 @@ def test_plots_are_sound_xml_inside_their_box(plot):
             value = element.get(name)
             if value is not None:
                 assert 0 <= float(value) <= (width if "x" in name else height)
-
-
-def test_gains_by_hand():
-    import scipy.sparse as sp
-
-    true = sp.csr_array(np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]))
-    best = np.array([[0, 2, 1], [3, 2, -1], [0, 1, 2]], np.int32)
-    three = gains(true, best, 3)
-    np.testing.assert_allclose(three["P@3"], [2 / 3, 1 / 3, 0])
-    first = (1 + 1 / np.log2(4)) / (1 + 1 / np.log2(3))
-    np.testing.assert_allclose(three["nDCG@3"], [first, 1 / np.log2(3), 0])
-    np.testing.assert_allclose(gains(true, best, 1)["P@1"], [1, 0, 0])
-
-
-def test_propensity_gains_by_hand():
-    true = sp.csr_matrix(np.array([[1, 1, 0], [0, 0, 1]]))
-    best = np.array([[1, 2], [2, -1]], np.int32)
-    inverse = np.array([4.0, 2.0, 1.0])
-    # Row 0 wins label 1 of 4 + 2; row 1 wins label 2 and misses one that nobody knows.
-    assert propensity_gains(true, best, 2, inverse, (np.array([0, 1]), 5.0)) == (3.0, 12.0)
-    assert propensity_gains(true, best, 1, inverse, (np.array([0, 1]), 5.0)) == (3.0, 9.0)

@@ -5,6 +5,7 @@ import json
 import estimators
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import xmtree
 from xmtree import RecallTreeClassifier
 
@@ -92,6 +93,23 @@ def test_every_option_acts(options, few):
     # All but a tree that is held back, or a hash of five bits, learn something.
     crippled = {"max_depth", "n_bits"} & set(options) or options.get("bern_hyper") == 10
     assert model.score(X, Y) > (0.2 if crippled else 0.5)
+
+
+def test_rare_classes_make_no_large_tree():
+    """Of 60 classes two are frequent: few candidates, and no deep tree, serve."""
+    random = np.random.default_rng(0)
+    y = np.where(random.random(2000) < 0.97, random.integers(0, 2, 2000), np.arange(2000) % 60)
+    X = sp.csr_array(np.eye(60, dtype=np.float32)[y])
+    few = RecallTreeClassifier(random_state=0).fit(X, y)
+    many = RecallTreeClassifier(random_state=0, class_count="all").fit(X, y)
+    assert few.tree_.depth.max() < many.tree_.depth.max()
+    labels, _ = few.set_params(beam_size=1).predict_topk(X, 60)
+    assert (labels >= 0).sum(axis=1).max() <= 8  # 4 ceil(H), H = 1.3 bits
+    # A stream is not known beforehand.
+    streams = [RecallTreeClassifier(random_state=0, class_count=c) for c in ("effective", "all")]
+    one, other = (stream.partial_fit(X, y, classes=np.unique(y)) for stream in streams)
+    assert np.array_equal(one.predict_topk(X, 9)[1], other.predict_topk(X, 9)[1])
+    assert np.array_equal(one.tree_.parent, other.tree_.parent)
 
 
 @pytest.mark.parametrize(

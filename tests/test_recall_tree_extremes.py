@@ -263,6 +263,7 @@ options = st.fixed_dictionaries(
         "randomized_routing": st.booleans(),
         "honest": st.booleans(),
         "back_off": st.booleans(),
+        "class_count": st.sampled_from(["effective", "all"]),
         "path_features": st.sampled_from(["none", "all", "node_only", "crossed"]),
         "early_stopping": st.booleans(),
         "n_passes": st.integers(1, 3),

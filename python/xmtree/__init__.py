@@ -1,9 +1,10 @@
 """Logarithmic-time classifiers for very many labels."""
 
-from xmtree import datasets
+from xmtree import datasets, metrics
 from xmtree._core import ModelFileError, __version__
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
+from xmtree._ldsm import LdSMClassifier
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
@@ -13,6 +14,7 @@ __all__ = [
     "FilterTreeClassifier",
     "GambleClassifier",
     "LOMTreeClassifier",
+    "LdSMClassifier",
     "ModelFileError",
     "OAAClassifier",
     "RandomTreeClassifier",
@@ -21,4 +23,5 @@ __all__ = [
     "__version__",
     "datasets",
     "load",
+    "metrics",
 ]

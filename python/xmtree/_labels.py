@@ -62,22 +62,22 @@ def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
     if sp.issparse(y):
         matrix: Any = y
         return _from_indicator(matrix.tocsr(), "sparse", classes)
-    if _is_label_lists(y):
+    if is_label_lists(y):
         return _from_lists(list(y), classes)
-    array = _as_array(y, "y")
+    array = as_array(y, "y")
     if array.ndim == 2 and array.shape[1] > 1:
-        return _from_indicator(_dense_indicator(array), "indicator", classes)
+        return _from_indicator(dense_indicator(array), "indicator", classes)
     return _from_labels(column_or_1d(array, warn=True), classes)
 
 
 def check_classes(classes: Any) -> NDArray[Any]:
     """The ``classes`` argument of ``partial_fit``: sorted, without repetition."""
-    labels = _as_array(classes, "classes")
+    labels = as_array(classes, "classes")
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(
             f"classes must be a list of at least one label, got an array of shape {labels.shape}"
         )
-    return np.unique(_one_type(labels, "classes"))
+    return np.unique(one_type(labels, "classes"))
 
 
 def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
@@ -112,20 +112,20 @@ def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
     return of_rows
 
 
-def _as_array(values: Any, name: str) -> NDArray[Any]:
+def as_array(values: Any, name: str) -> NDArray[Any]:
     """``values`` as an array without NaN or infinity."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUSM":
         return values
     if isinstance(values, list | tuple):
         # numpy would turn 1 into "1" beside "a".
-        _check_types({type(label) for label in values}, name)
+        check_types({type(label) for label in values}, name)
     array: NDArray[Any] = check_array(
         values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name, ensure_min_samples=0
     )
     return array
 
 
-def _check_types(types: set[type], name: str) -> None:
+def check_types(types: set[type], name: str) -> None:
     """Refuses a mixture, except of kinds of numbers or of strings."""
     for kind in (str, Real):
         if all(issubclass(t, kind) for t in types):
@@ -150,12 +150,12 @@ def _check_discrete(y: NDArray[Any]) -> None:
         raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
 
 
-def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
+def one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Object arrays as arrays of the type that all labels have."""
     if labels.dtype != object:
         return labels
     types = {type(label) for label in labels.tolist()}
-    _check_types(types, name)
+    check_types(types, name)
     if all(issubclass(t, str) for t in types):
         return labels
     tight = np.array(labels.tolist())
@@ -169,7 +169,7 @@ def _one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
 def _from_labels(y: NDArray[Any], classes: NDArray[Any] | None) -> Target:
     if len(y) == 0:
         raise ValueError("y holds no label at all")
-    y = _one_type(y, "y")
+    y = one_type(y, "y")
     _check_discrete(y)
     found, codes = np.unique(y, return_inverse=True)
     if classes is None:
@@ -182,31 +182,48 @@ def _from_lists(rows: list[Any], vocabulary: NDArray[Any] | None) -> Target:
     flat = list(chain.from_iterable(rows))
     if not flat and vocabulary is None:
         raise ValueError("y holds no label at all")
-    labels = _one_type(_as_array(flat, "y"), "y") if flat else np.empty(0, np.int64)
+    labels = one_type(as_array(flat, "y"), "y") if flat else np.empty(0, np.int64)
     found, inverse = np.unique(labels, return_inverse=True)
     classes = found if vocabulary is None else vocabulary
     codes: NDArray[Any] = inverse
     if flat and vocabulary is not None:
         codes = _numbers(found, vocabulary)[inverse]
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    ones = np.ones(len(flat), np.uint8)
-    sets = sp.csr_array((ones, codes.astype(np.int64), starts), shape=(len(rows), len(classes)))
-    sets.sort_indices()
-    row_of = np.repeat(np.arange(len(rows)), lengths)
-    twice = (np.diff(sets.indices) == 0) & (np.diff(row_of) == 0)
-    if twice.any():
+    sets = row_sets(codes, lengths, len(classes))
+    twice = repetition(sets)
+    if twice is not None:
         if found.dtype.kind in "biu" and set(found.tolist()) <= {0, 1} and len(set(lengths)) == 1:
             # Nobody lists 0 and 1 again and again: an indicator as nested lists.
-            return _from_indicator(_dense_indicator(np.array(rows)), "indicator", vocabulary)
-        at = int(np.argmax(twice))
+            return _from_indicator(dense_indicator(np.array(rows)), "indicator", vocabulary)
+        row, code = twice
         raise ValueError(
-            f"row {row_of[at]} of y lists the label {classes[sets.indices[at]]!r} twice; "
+            f"row {row} of y lists the label {classes[code]!r} twice; "
             "if y is an indicator, pass it as an array"
         )
     return Target(sets, classes, "lists")
 
 
-def _from_indicator(sets: Any, form: Form, classes: NDArray[Any] | None) -> Target:
+def row_sets(numbers: NDArray[Any], lengths: NDArray[np.int64], n_labels: int) -> Any:
+    """Label numbers, row after row, as a CSR indicator with the numbers of each row in order."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ones = np.ones(len(numbers), np.uint8)
+    shape = (len(lengths), n_labels)
+    sets = sp.csr_array((ones, numbers.astype(np.int64), starts), shape=shape)
+    sets.sort_indices()
+    return sets
+
+
+def repetition(sets: Any) -> tuple[int, int] | None:
+    """The first row of ``sets`` that names a label twice, and its number."""
+    row_of = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
+    twice = (np.diff(sets.indices) == 0) & (np.diff(row_of) == 0)
+    if not twice.any():
+        return None
+    at = int(np.argmax(twice))
+    return int(row_of[at]), int(sets.indices[at])
+
+
+def indicator(sets: Any, name: str) -> Any:
+    """A CSR matrix of 0 and 1 as one of ones alone, in order."""
     if not (sets.has_canonical_format and np.all(sets.data == 1)):
         sets = sets.copy()
         sets.sum_duplicates()
@@ -216,9 +233,14 @@ def _from_indicator(sets: Any, form: Form, classes: NDArray[Any] | None) -> Targ
             at = wrong[0]
             row = int(np.searchsorted(sets.indptr, at, side="right")) - 1
             raise ValueError(
-                f"row {row}, column {sets.indices[at]} of y is {sets.data[at]}; "
+                f"row {row}, column {sets.indices[at]} of {name} is {sets.data[at]}; "
                 "an indicator of label sets holds only 0 and 1"
             )
+    return sets
+
+
+def _from_indicator(sets: Any, form: Form, classes: NDArray[Any] | None) -> Target:
+    sets = indicator(sets, "y")
     if sets.shape[1] == 0:
         raise ValueError("y is an indicator without columns; it needs one per label")
     if classes is None:
@@ -228,13 +250,14 @@ def _from_indicator(sets: Any, form: Form, classes: NDArray[Any] | None) -> Targ
     return Target(sets, classes, form)
 
 
-def _dense_indicator(array: NDArray[Any]) -> Any:
+def dense_indicator(array: NDArray[Any], name: str = "y") -> Any:
+    """A dense indicator as CSR, its values not yet checked."""
     if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise ValueError(f"y must be labels or an indicator, got {array.dtype} {array.shape}")
+        raise ValueError(f"{name} must be labels or an indicator, got {array.dtype} {array.shape}")
     return sp.csr_array(array)
 
 
-def _is_label_lists(y: Any) -> bool:
+def is_label_lists(y: Any) -> bool:
     """A sequence whose entries are collections; strings are labels, not collections."""
     if hasattr(y, "to_list") and getattr(y, "dtype", None) is not None:
         kind = str(y.dtype)

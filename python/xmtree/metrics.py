@@ -1,92 +1,388 @@
 """Measures for rankings of very many labels, by the definitions of the
-Extreme Classification Repository."""
+Extreme Classification Repository (http://manikvarma.org/downloads/XC/XMLRepository.html).
+
+All functions take the same kinds of input.
+
+True labels (``y_true``) come as an indicator of shape (n, n_labels), dense or in any
+sparse format; as a list of label lists; or as one label per row.
+
+Predictions (``y_pred``) come as labels, best first, of shape (n, at least k), for
+instance from ``predict_topk``; or as scores of shape (n, n_labels), floats, dense or
+sparse. Of a sparse matrix the stored entries are ranked, all others are not
+predicted; nor is what scores -inf. Equal scores are in the order of the columns.
+An array of integers, strings or objects holds labels, one of floats scores (unless
+the true labels are floats themselves and ``classes`` is not given).
+-1, None and NaN stand for no label.
+
+Labels and labels are compared by value. Columns, of an indicator or of scores, stand for
+the labels 0, 1, ..., or for those of ``classes``: pass a learner's ``classes_`` where its
+labels are others. Integer arrays (int32, int64), scores (float32, float64) and CSR are
+read in place; all other labels are looked up one by one, which takes longer.
+
+Rows without true labels score 0 with ``empty="zero"``, as in the Repository's program, and
+are left out with ``empty="skip"``, as in some papers.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from xmtree import _core, _matching
+
+__all__ = [
+    "ndcg_at_k",
+    "precision_at_k",
+    "propensities",
+    "psndcg_at_k",
+    "psp_at_k",
+    "recall_at_k",
+]
+
+Empty = Literal["zero", "skip"]
+Cuts = Sequence[int] | NDArray[np.integer[Any]]
 
 
-def gains(
-    y_true: Any, best: NDArray[np.int32], k: int, counts: NDArray[Any] | None = None
-) -> dict[str, NDArray[np.float64]]:
-    """P@k and nDCG@k of every row; their means are the measures.
-
-    Parameters
-    ----------
-    y_true : CSR indicator of shape (n, n_classes)
-    best : class numbers, best first, of shape (n, at least k); -1 is none
-    counts : number of true labels of each row, where that is more than
-        ``y_true`` has
-
-    Notes
-    -----
-    P@k = hits among the k best / k;
-    nDCG@k = sum of 1/log2(rank + 1) over the hits / the same of a perfect ranking.
-    A row without labels scores 0.
-    """
-    found = _hits(y_true, best[:, :k])
-    if counts is None:
-        counts = np.diff(y_true.indptr)
-    discounts = 1 / np.log2(np.arange(2, k + 2))
-    ideal = np.concatenate([[0.0], np.cumsum(discounts)])[np.minimum(counts, k)]
-    gained = found @ discounts[: found.shape[1]]
-    ndcg = np.divide(gained, ideal, out=np.zeros(len(found)), where=ideal > 0)
-    return {f"P@{k}": found.sum(axis=1) / k, f"nDCG@{k}": ndcg}
-
-
-def inverse_propensities(
-    label_counts: NDArray[Any], n_rows: int, a: float = 0.55, b: float = 1.5
-) -> NDArray[np.float64]:
-    """1 + C (N_l + b)^-a with C = (ln N - 1)(b + 1)^a: how much a hit on a rare
-    label counts. Jain, Prabhu & Varma, KDD 2016.
-
-    Parameters
-    ----------
-    label_counts : N_l, how many training rows carry each label
-    n_rows : N, the number of training rows
-    """
-    c = max(np.log(n_rows) - 1, 0.0) * (b + 1) ** a
-    return np.asarray(1 + c * (np.asarray(label_counts) + b) ** -a, dtype=np.float64)
-
-
-def propensity_gains(
+@overload
+def precision_at_k(
+    y_true: Any, y_pred: Any, k: int = 5, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+) -> float: ...
+@overload
+def precision_at_k(
+    y_true: Any, y_pred: Any, k: Cuts, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+) -> NDArray[np.float64]: ...
+def precision_at_k(
     y_true: Any,
-    best: NDArray[np.int32],
-    k: int,
-    inverse: NDArray[np.float64],
-    unknown: tuple[NDArray[Any], float],
-) -> tuple[float, float]:
-    """What is gained over all rows and what a perfect ranking would gain; PSP@k
-    is their quotient.
+    y_pred: Any,
+    k: int | Cuts = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> float | NDArray[np.float64]:
+    """P@k: the share of the first k labels that are true, averaged over rows.
+
+    The divisor is k, also where fewer than k labels are true or predicted.
 
     Parameters
     ----------
-    y_true, best, k : as for :func:`gains`
-    inverse : inverse propensity of each class
-    unknown : for each row the number of its true labels that are not among the
-        classes, and their inverse propensity; the perfect ranking has them too
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
+    k : int or sequence of ints, default=5
+    classes : array of shape (n_labels,), optional
+        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
+        default. True labels that are not among them are missed.
+    empty : {"zero", "skip"}, default="zero"
+        Whether rows without true labels score 0 or are left out.
+
+    Returns
+    -------
+    float, or float64 array of shape (len(k),) for a sequence
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together, ``y_pred`` has fewer than k columns, a
+        score is NaN, a row names a label twice among its first k, or labels of
+        different types are to be compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xmtree.metrics import precision_at_k
+    >>> precision_at_k([["red", "round"], ["green"]], [["red", "blue"], ["red", "green"]], 2)
+    0.5
+    >>> precision_at_k(np.array([[1, 1, 0]]), np.array([[0.2, 0.1, 0.9]]), k=[1, 2, 3])
+    array([0.        , 0.5       , 0.66666667])
     """
-    best = best[:, :k]
-    gained = float((_hits(y_true, best) * inverse[best]).sum())
-    ideal = 0.0
-    for row, missing in enumerate(unknown[0]):
-        known = inverse[y_true.indices[y_true.indptr[row] : y_true.indptr[row + 1]]]
-        weights = np.concatenate([known, np.full(int(missing), unknown[1])])
-        ideal += float(np.sort(weights)[-k:].sum())
-    return gained, ideal
+    return _measure("precision", y_true, y_pred, k, classes, empty)
 
 
-def _hits(y_true: Any, best: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which of the ``best`` are true."""
-    n = len(best)
-    rows = np.repeat(np.arange(n), np.diff(y_true.indptr))
-    # Pairs (row, label) as single numbers, so that one search finds all hits.
-    n_classes = np.int64(y_true.shape[1])
-    true = np.sort(rows * n_classes + y_true.indices)
-    asked = np.arange(n)[:, None] * n_classes + best
-    found = np.searchsorted(true, asked)
-    hits: NDArray[np.bool_] = (best >= 0) & (np.append(true, -1)[found] == asked)
-    return hits
+@overload
+def recall_at_k(
+    y_true: Any, y_pred: Any, k: int = 5, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+) -> float: ...
+@overload
+def recall_at_k(
+    y_true: Any, y_pred: Any, k: Cuts, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+) -> NDArray[np.float64]: ...
+def recall_at_k(
+    y_true: Any,
+    y_pred: Any,
+    k: int | Cuts = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> float | NDArray[np.float64]:
+    """recall@k: the share of a row's true labels that are among the first k, averaged over rows.
+
+    Parameters, result and errors are those of :func:`precision_at_k`.
+
+    Examples
+    --------
+    >>> from xmtree.metrics import recall_at_k
+    >>> recall_at_k([[3, 8], [5]], [[8, 1], [5, 3]], k=1)
+    0.75
+    """
+    return _measure("recall", y_true, y_pred, k, classes, empty)
+
+
+@overload
+def ndcg_at_k(
+    y_true: Any, y_pred: Any, k: int = 5, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+) -> float: ...
+@overload
+def ndcg_at_k(
+    y_true: Any, y_pred: Any, k: Cuts, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+) -> NDArray[np.float64]: ...
+def ndcg_at_k(
+    y_true: Any,
+    y_pred: Any,
+    k: int | Cuts = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> float | NDArray[np.float64]:
+    """nDCG@k: hits discounted by their rank, against the best ranking, averaged over rows.
+
+    Of a row with the true labels Y::
+
+        sum of 1 / log2(r + 1) over the ranks r <= k of its hits
+        --------------------------------------------------------
+        sum of 1 / log2(r + 1) for r = 1, ..., min(k, |Y|)
+
+    Parameters, result and errors are those of :func:`precision_at_k`.
+
+    Examples
+    --------
+    >>> from xmtree.metrics import ndcg_at_k
+    >>> round(ndcg_at_k([[3, 8], [5]], [[8, 1], [3, 5]], k=2), 4)
+    0.622
+    """
+    return _measure("ndcg", y_true, y_pred, k, classes, empty)
+
+
+@overload
+def psp_at_k(
+    y_true: Any,
+    y_pred: Any,
+    propensities: ArrayLike,
+    k: int = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> float: ...
+@overload
+def psp_at_k(
+    y_true: Any,
+    y_pred: Any,
+    propensities: ArrayLike,
+    k: Cuts,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> NDArray[np.float64]: ...
+def psp_at_k(
+    y_true: Any,
+    y_pred: Any,
+    propensities: ArrayLike,
+    k: int | Cuts = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> float | NDArray[np.float64]:
+    """PSP@k: precision in which a hit on label l counts 1 / p_l, against the best ranking.
+
+    With the propensities p, as the Repository's program has it::
+
+        sum over all rows of the 1 / p_l of the hits among the first k
+        --------------------------------------------------------------
+        sum over all rows of the k largest 1 / p_l of the true labels
+
+    The quotient is taken once, over all rows together, so that it lies between 0 and 1.
+    Rows without true labels add to neither sum: ``empty`` makes no difference, but
+    where no row has any label (0 with "zero", an error with "skip").
+
+    Parameters
+    ----------
+    y_true, y_pred : as for :func:`precision_at_k`
+    propensities : array of shape (n_labels,), above 0 and at most 1
+        From :func:`propensities`, of the training labels. In the order of the columns or of
+        ``classes``; integer labels without either are the places of theirs. Every
+        true label needs one.
+    k, classes, empty : as for :func:`precision_at_k`
+
+    Returns
+    -------
+    float, or float64 array of shape (len(k),) for a sequence
+
+    Raises
+    ------
+    ValueError
+        As :func:`precision_at_k`; and if a propensity is out of range, a true label has
+        none, or the labels are not numbers and there are no ``classes``.
+
+    Examples
+    --------
+    >>> from xmtree.metrics import psp_at_k
+    >>> psp_at_k([[0, 1], [2]], [[1, 2], [2, 0]], propensities=[0.25, 0.5, 1.0], k=1)
+    0.6
+    """
+    return _measure("psp", y_true, y_pred, k, classes, empty, propensities)
+
+
+@overload
+def psndcg_at_k(
+    y_true: Any,
+    y_pred: Any,
+    propensities: ArrayLike,
+    k: int = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> float: ...
+@overload
+def psndcg_at_k(
+    y_true: Any,
+    y_pred: Any,
+    propensities: ArrayLike,
+    k: Cuts,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> NDArray[np.float64]: ...
+def psndcg_at_k(
+    y_true: Any,
+    y_pred: Any,
+    propensities: ArrayLike,
+    k: int | Cuts = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
+) -> float | NDArray[np.float64]:
+    """PSnDCG@k: nDCG in which a hit on label l counts 1 / p_l, against the best ranking.
+
+    With the propensities p and I(Y) = sum of 1 / log2(r + 1) for r = 1, ..., min(k, |Y|),
+    as the Repository's program has it::
+
+        sum over all rows of (sum of 1 / (p_l log2(r + 1)) over the hits at r <= k) / I(Y)
+        ----------------------------------------------------------------------------------
+        the same for the best rankings: true labels by falling 1 / p_l
+
+    Parameters, result and errors are those of :func:`psp_at_k`.
+
+    Examples
+    --------
+    >>> from xmtree.metrics import psndcg_at_k
+    >>> psndcg_at_k([[0, 1], [2]], [[1, 2], [2, 0]], propensities=[0.25, 0.5, 1.0], k=1)
+    0.6
+    """
+    return _measure("psndcg", y_true, y_pred, k, classes, empty, propensities)
+
+
+def propensities(
+    y: Any, a: float = 0.55, b: float = 1.5, *, classes: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """How likely each label is to have been noted where it is true, by its frequency.
+
+    p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a, where N is the number of
+    rows and N_l how many of them carry l; C is at least 0. H. Jain, Y. Prabhu, M. Varma,
+    KDD 2016. They chose a = 0.5, b = 0.4 for Wikipedia, a = 0.6, b = 2.6 for Amazon, and
+    the defaults for all else.
+
+    Parameters
+    ----------
+    y : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+        The labels of the training part, never those of the test part: these are too few
+        to tell a rare label from an absent one, and N is not theirs either.
+    a : float of at least 0, default=0.55
+    b : float above 0, default=1.5
+    classes : array of shape (n_labels,), optional
+        The labels to tell propensities of; others are left out of account. By default
+        those of the columns, for integer labels 0, 1, ..., max(y), for any other labels
+        those that occur, sorted (a learner's ``classes_``).
+
+    Returns
+    -------
+    float64 array of shape (n_labels,)
+
+    Raises
+    ------
+    ValueError
+        If ``y`` has no rows or is not made of labels, or a or b is out of range.
+
+    Examples
+    --------
+    >>> from xmtree.metrics import propensities
+    >>> y = [["often"]] * 99 + [["often", "rare"]]
+    >>> propensities(y, classes=["often", "rare", "never"]).round(2)
+    array([0.68, 0.22, 0.17])
+    """
+    sets, n_labels = _matching.label_sets(y, _matching.names(classes), "y")
+    counts = np.bincount(sets.indices, minlength=n_labels)[:n_labels]
+    return _core.propensities(counts.astype(np.int64), sets.n_rows, float(a), float(b))
+
+
+def _measure(
+    name: str,
+    y_true: Any,
+    y_pred: Any,
+    k: Any,
+    classes: Any,
+    empty: str,
+    propensities: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    asked = _cuts(k)
+    cuts = sorted(set(asked))
+    if empty not in ("zero", "skip"):
+        raise ValueError(f'empty must be "zero" or "skip", got {empty!r}')
+    labels = _matching.names(classes)
+    found = _matching.match(y_true, y_pred, labels, cuts[-1])
+    weights = None
+    if name.startswith("ps"):
+        weights = _propensities(propensities, found, labels)
+    scores = _core.Scores(cuts, weights, None, empty == "skip")
+    scores.add(found.sets, found.sets.n_labels, found.ranking, found.bounded)
+    values = scores.measures()[name]
+    if np.ndim(k) == 0:
+        return float(values[0])
+    return values[[cuts.index(cut) for cut in asked]]
+
+
+def _cuts(k: Any) -> list[int]:
+    many = np.ndim(k) > 0
+    cuts = list(k) if many else [k]
+    for cut in cuts:
+        if not isinstance(cut, Integral) or isinstance(cut, bool) or cut < 1:
+            what = "a sequence of integers of at least 1" if many else "an integer of at least 1"
+            raise ValueError(f"k must be {what}, got {k!r}")
+    if not cuts:
+        raise ValueError("k must be an integer or a sequence of them, got an empty one")
+    return [int(cut) for cut in cuts]
+
+
+def _propensities(
+    values: Any, found: _matching.Match, labels: NDArray[Any] | None
+) -> NDArray[np.float64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            "propensities must be numbers, one per label, "
+            f"got an array of {array.dtype} of shape {array.shape}"
+        )
+    if not found.sets.by_place:
+        raise ValueError(
+            "the labels are not numbers: classes must say which label each propensity is of"
+        )
+    needed = found.n_columns if labels is None else len(labels)
+    if needed is not None and len(array) != needed:
+        what = "columns" if labels is None else "classes"
+        raise ValueError(f"there are {len(array)} propensities for {needed} {what}")
+    if labels is not None and found.sets.n_labels > len(labels):
+        at = int(np.argmax(found.sets.indices >= len(labels)))
+        row = int(np.searchsorted(found.sets.indptr, at, side="right")) - 1
+        raise ValueError(f"row {row} of y_true: a label is not in classes, so has no propensity")
+    return np.ascontiguousarray(array, dtype=np.float64)

@@ -20,7 +20,7 @@ use xmtree::lomtree::{self, Forest};
 use xmtree::oaa::{self, Oaa};
 use xmtree::passes::{Batch, Schedule, Targets};
 use xmtree::recall_tree::{
-    self, BeamOptions, PathFeatures, RecallTree, RouterImportance, ScorerLoss,
+    self, BeamOptions, ClassCount, PathFeatures, RecallTree, RouterImportance, ScorerLoss,
 };
 use xmtree::Control;
 
@@ -174,6 +174,7 @@ fn recall_tree_params() -> recall_tree::Params {
         candidates_per_level: 4.0,
         max_depth: None,
         depth_share: 0.75,
+        class_count: ClassCount::Effective,
         bern_hyper: 4.0,
         arity: 2,
         loss: ScorerLoss::Softmax,

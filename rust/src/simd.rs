@@ -10,32 +10,38 @@ pub(crate) const LANES: usize = 16;
 
 /// Compiles the body for AVX-512, AVX2 and the baseline and calls the widest
 /// the machine has (the answer of the detection macro is cached by std).
+///
+/// `fn name[M, P](..)` is generic over numbers M and P.
 macro_rules! dispatched {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$($n:ident),*])? ($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         #[inline]
-        $vis fn $name($($arg: $type),*) $(-> $ret)? {
+        $vis fn $name $(<$(const $n: usize),*>)? ($($arg: $type),*) $(-> $ret)? {
             #[inline(always)]
             #[allow(clippy::inline_always, clippy::too_many_arguments)]
-            fn body($($arg: $type),*) $(-> $ret)? $body
+            fn body $(<$(const $n: usize),*>)? ($($arg: $type),*) $(-> $ret)? $body
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f")]
                 #[allow(clippy::too_many_arguments)]
-                fn avx512($($arg: $type),*) $(-> $ret)? { body($($arg),*) }
+                fn avx512 $(<$(const $n: usize),*>)? ($($arg: $type),*) $(-> $ret)? {
+                    body $(::<$($n),*>)? ($($arg),*)
+                }
                 #[target_feature(enable = "avx2")]
                 #[allow(clippy::too_many_arguments)]
-                fn avx2($($arg: $type),*) $(-> $ret)? { body($($arg),*) }
+                fn avx2 $(<$(const $n: usize),*>)? ($($arg: $type),*) $(-> $ret)? {
+                    body $(::<$($n),*>)? ($($arg),*)
+                }
                 if std::is_x86_feature_detected!("avx512f") {
                     // SAFETY: the feature was just found on this machine.
-                    return unsafe { avx512($($arg),*) };
+                    return unsafe { avx512 $(::<$($n),*>)? ($($arg),*) };
                 }
                 if std::is_x86_feature_detected!("avx2") {
                     // SAFETY: the feature was just found on this machine.
-                    return unsafe { avx2($($arg),*) };
+                    return unsafe { avx2 $(::<$($n),*>)? ($($arg),*) };
                 }
             }
-            body($($arg),*)
+            body $(::<$($n),*>)? ($($arg),*)
         }
     };
 }

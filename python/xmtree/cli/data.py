@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree import datasets
+from xmtree._labels import row_sets
+from xmtree._matching import Sets
 from xmtree.cli.errors import WrongUsage
 
 #: Rows parsed and learned or predicted at a time.
@@ -118,35 +120,32 @@ def one_label_each(indicator: Any, first_row: int) -> NDArray[Any]:
     return labels
 
 
-def as_sets(y: Any, classes: NDArray[Any]) -> Any:
-    """Labels, label lists or an XMC indicator as an indicator over ``classes``.
+def as_sets(y: Any, classes: NDArray[Any]) -> Sets:
+    """Labels, label lists or an XMC indicator as sets of places in ``classes``.
 
-    Labels the model does not know are kept out; each still counts as a label
-    that was missed, so their number per row comes along.
-
-    Returns
-    -------
-    known : CSR indicator of shape (n, len(classes))
-    counts : int array of shape (n,)
+    Labels the model does not know have numbers from ``len(classes)`` on, which nothing is
+    predicted by: each counts as a label that was missed.
     """
     if _is_sparse(y):
-        starts, flat = y.indptr.astype(np.int64), y.indices
+        lengths, flat = np.diff(y.indptr).astype(np.int64), y.indices
     elif isinstance(y, np.ndarray):
-        starts, flat = np.arange(len(y) + 1), y
+        lengths, flat = np.ones(len(y), np.int64), y
     else:
-        starts = np.cumsum([0, *(len(row) for row in y)])
+        lengths = np.fromiter((len(row) for row in y), np.int64, len(y))
         flat = np.array([label for row in y for label in row], dtype=classes.dtype)
-    counts = np.diff(starts)
     if len(flat) and (flat.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
         raise ValueError(
             f"the model's labels are {classes.dtype} ({classes[0]!r}, ...), "
             f"those of the file are numbers; they cannot be compared"
         )
     at = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
-    known = classes[at] == flat
-    rows = np.repeat(np.arange(len(counts)), counts)[known]
-    ones = np.ones(len(rows), np.uint8)
-    return sp.csr_array((ones, (rows, at[known])), shape=(len(counts), len(classes))), counts
+    # Any number will do that the row does not have yet.
+    within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    numbers = np.where(classes[at] == flat, at, len(classes) + within)
+    n_labels = len(classes) + int(lengths.max(initial=0))
+    sets = row_sets(numbers, lengths, n_labels)
+    sets.sum_duplicates()
+    return Sets(sets.indptr, sets.indices, n_labels)
 
 
 def _is_sparse(y: Any) -> bool:

@@ -1,9 +1,10 @@
 """Measure a model on a labelled file.
 
-error is the share of rows whose best label is wrong (1 - P@1); P@k and nDCG@k
-are as the Extreme Classification Repository defines them. Labels that the model
-has never seen count as missed. PSP@k weighs rare labels more; how rare a label is
-is counted in the training file, so it is told where that is given (--train).
+error is the share of rows whose best label is wrong (1 - P@1); P@k, nDCG@k and
+recall@k are those of xmtree.metrics, as the Extreme Classification Repository
+defines them. Labels that the model has never seen count as missed, rows without
+labels score 0. PSP@k and PSnDCG@k weigh rare labels more; how rare a label is is
+counted in the training file, so they are told where that is given (--train).
 
 example:
   xmtree evaluate model.xmtree test.txt.xz --train train.txt.xz --json
@@ -17,14 +18,17 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import xmtree
+from xmtree import _core
 from xmtree._progress import progress
 from xmtree.cli import data
-from xmtree.metrics import gains, inverse_propensities, propensity_gains
 
 CUTS = (1, 3, 5)
+#: The Repository's parameters of propensities, but for sets from Wikipedia and Amazon.
+A, B = 0.55, 1.5
+#: What the core calls a measure, and what everybody does.
+NAMES = {"precision": "P", "ndcg": "nDCG", "recall": "recall", "psp": "PSP", "psndcg": "PSnDCG"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a file of xmtree fit or of save()")
     data.add_arguments(parser)
     parser.add_argument(
-        "--train", metavar="FILE", help="what the model learned from, for PSP@k; formats as DATA"
+        "--train",
+        metavar="FILE",
+        help="what the model learned from, for PSP@k and PSnDCG@k; formats as DATA",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: all cores (default 1)")
@@ -45,36 +51,25 @@ def run(options: argparse.Namespace) -> int:
     source = data.Source.of(options)
     sets = learner._y_form != "labels"
     cuts = [k for k in CUTS if k <= len(learner.classes_)]
-    weights = _inverse_propensities(options, learner, sets)
-    sums: dict[str, float] = {}
-    ideal: dict[int, float] = dict.fromkeys(cuts, 0.0)
+    scores = _core.Scores(cuts, *_propensities(options, learner, sets))
     n, seconds = 0, 0.0
     with progress(1, "evaluate") as report:
         for X, y in source.batches(learner.n_features_in_, sets):
-            known, counts = data.as_sets(y, learner.classes_)
+            true = data.as_sets(y, learner.classes_)
             began = time.perf_counter()
             best, _ = learner._topk(learner._rows(X), cuts[-1])
             seconds += time.perf_counter() - began
-            n += X.shape[0]
-            for k in cuts:
-                for name, per_row in gains(known, best, k, counts).items():
-                    sums[name] = sums.get(name, 0.0) + float(np.sum(per_row))
-                if weights is not None:
-                    missing = counts - np.diff(known.indptr)
-                    won, most = propensity_gains(
-                        known, best, k, weights[:-1], (missing, float(weights[-1]))
-                    )
-                    sums[f"PSP@{k}"] = sums.get(f"PSP@{k}", 0.0) + won
-                    ideal[k] += most
+            scores.add(true, true.n_labels, best)
+            n += true.n_rows
             if report:
-                report(n, 0, 1 - sums["P@1"] / n, None)
+                report(n, 0, 1 - scores.measures()["precision"][0], None)
     if n == 0:
         raise ValueError(f"{source.path} holds no examples")
-    figures: dict[str, Any] = {"n_examples": n, "error": 1 - sums["P@1"] / n}
-    for k, most in ideal.items():
-        if most > 0:
-            sums[f"PSP@{k}"] *= n / most
-    figures |= {name: sums[name] / n for name in sorted(sums, key=_order)}
+    measures = scores.measures()
+    figures: dict[str, Any] = {"n_examples": n, "error": 1 - float(measures["precision"][0])}
+    for name, values in measures.items():
+        for k, value in zip(cuts, values.tolist(), strict=True):
+            figures[f"{NAMES[name]}@{k}"] = value
     figures["us_per_prediction"] = seconds / n * 1e6
     if options.json:
         print(json.dumps(figures))
@@ -84,23 +79,22 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _inverse_propensities(
+def _propensities(
     options: argparse.Namespace, learner: Any, sets: bool
-) -> NDArray[np.float64] | None:
-    """Of each class and, last, of a label that never occurred in training."""
+) -> tuple[list[float] | None, float | None]:
+    """Of each class, and of a label that never occurred in training."""
     if options.train is None:
-        return None
+        return None, None
     file = argparse.Namespace(**vars(options) | {"data": options.train})
     source = data.Source.of(file)
-    n, labels = 0, np.zeros(len(learner.classes_) + 1, np.int64)
+    n, n_classes = 0, len(learner.classes_)
+    # The last one stays 0.
+    counts = np.zeros(n_classes + 1, np.int64)
     for _, y in source.batches(learner.n_features_in_, sets):
-        known, counts = data.as_sets(y, learner.classes_)
-        labels[:-1] += np.bincount(known.indices, minlength=len(learner.classes_))
-        n += len(counts)
+        true = data.as_sets(y, learner.classes_)
+        counts[:-1] += np.bincount(true.indices, minlength=n_classes)[:n_classes]
+        n += true.n_rows
     if n == 0:
         raise ValueError(f"{source.path} holds no examples")
-    return inverse_propensities(labels, n)
-
-
-def _order(name: str) -> tuple[bool, str]:
-    return (not name.startswith("P@"), name)
+    *known, unseen = _core.propensities(counts, n, A, B).tolist()
+    return known, unseen

@@ -8,6 +8,7 @@ from typing import Any
 
 from xmtree import (
     FilterTreeClassifier,
+    LdSMClassifier,
     LOMTreeClassifier,
     OAAClassifier,
     RandomTreeClassifier,
@@ -74,12 +75,17 @@ def _recall_tree(**settings: Any) -> Callable[..., Learner]:
     return lambda **more: RecallTreeClassifier(**settings, **more)
 
 
+def _ldsm(**settings: Any) -> Callable[..., Learner]:
+    return lambda **more: LdSMClassifier(**settings, **more)
+
+
 CONTENDERS = (
     Contender("OAA", "oaa", 1, _oaa(), multilabel=True),
     Contender("OAA, softmax", "oaa", 2, _oaa(loss="softmax")),
     Contender("LOMtree", "tree", 3, _lomtree()),
     Contender("LOMtree x 10", "tree", 4, _lomtree(n_estimators=10)),
     Contender("Recall Tree", "tree", 5, _recall_tree()),
+    Contender("LdSM x 10", "tree", 8, _ldsm(n_estimators=10), multiclass=False, multilabel=True),
     Contender("Filter tree", "tree", 6, FilterTreeClassifier),
     Contender("Random tree", "tree", 7, RandomTreeClassifier),
 )

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from xmtree.datasets import make_xmc
 from xmtree.demo.contenders import Contender, DataSet
-from xmtree.metrics import gains
+from xmtree.metrics import precision_at_k
 
 #: Predictions are timed this often; the best run counts, as the others were disturbed.
 REPEATS = 3
@@ -51,10 +50,9 @@ def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Re
     began = time.perf_counter()
     learner.fit(parts.X_train, parts.y_train)
     fit_seconds = time.perf_counter() - began
-    y_test = parts.y_test if data.multilabel else _indicator(parts.y_test, learner.classes_)
     cuts = (1, 3, 5) if data.multilabel else (1,)
-    best, _ = learner._topk(learner._rows(parts.X_test), cuts[-1])
-    precision = tuple(float(np.mean(gains(y_test, best, k)[f"P@{k}"])) for k in cuts)
+    best, _ = learner.predict_topk(parts.X_test, cuts[-1])
+    precision = tuple(precision_at_k(parts.y_test, best, cuts).tolist())
     return Result(
         data=data,
         contender=contender,
@@ -124,14 +122,6 @@ def _predict_seconds(learner: Any, X: Any, multilabel: bool) -> float:
             learner.predict(X)
         times.append(time.perf_counter() - began)
     return min(times)
-
-
-def _indicator(y: Any, classes: Any) -> Any:
-    """Labels as a sparse indicator; those the learner has not seen stay empty."""
-    at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    known = classes[at] == y
-    entries = (np.ones(int(known.sum())), (np.flatnonzero(known), at[known]))
-    return sp.csr_array(entries, shape=(len(y), len(classes)))
 
 
 def _depths(learner: Any) -> tuple[int, ...]:

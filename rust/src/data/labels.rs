@@ -83,6 +83,11 @@ impl<'a> LabelSets<'a> {
         self.labels.len()
     }
 
+    /// The row starts and the labels, for who reads them in place.
+    pub(crate) fn parts(&self) -> (Indices<'a>, Indices<'a>) {
+        (self.starts, self.labels)
+    }
+
     /// Replaces `into` by the labels of `row`, in increasing order.
     pub fn read(&self, row: usize, into: &mut Vec<u32>) {
         into.clear();

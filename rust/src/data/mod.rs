@@ -10,5 +10,6 @@ mod scale;
 
 pub use gaps::GappyRows;
 pub use labels::{LabelSets, Labels};
+pub(crate) use rows::check_structure;
 pub use rows::{Indices, RowBuffer, Rows, Values};
 pub use scale::{Preparation, Scaling};

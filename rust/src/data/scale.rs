@@ -26,6 +26,8 @@ pub enum Scaling {
     Row,
     /// Each column centred and divided by its standard deviation.
     Standard,
+    /// ln(1 + x) of each value, of a negative one -ln(1 - x): counts grow too fast.
+    Log,
 }
 
 /// Share of non-zeros above which `Auto` standardises columns.
@@ -164,6 +166,10 @@ impl Preparation {
         match (&self.moments, self.scaling) {
             (Some(moments), _) => moments.standardise(example),
             (None, Scaling::Row) => to_length_one(&mut example.values),
+            (None, Scaling::Log) => {
+                let logs = example.values.iter_mut();
+                logs.for_each(|x| *x = x.abs().ln_1p().copysign(*x));
+            }
             (None, _) => {}
         }
         example.columns.push(self.width() as u32 - 1);

@@ -43,22 +43,12 @@ impl Oaa {
         n_threads: usize,
         control: &Control,
     ) -> Result<Vec<f32>> {
-        let state = self.ready(rows, control)?;
         let width = self.n_classes;
         let mut scores = room(rows.n_rows(), width, 0.0f32)?;
         let all: Vec<u32> = (0..rows.n_rows() as u32).collect();
         control.set_total(all.len() as u64);
         let work = |block: &[u32], out: &mut [f32]| {
-            state.each_tile(rows, block, control, |tile, groups, scores| {
-                for (row, scores) in scores.chunks_exact(groups * LANES).enumerate() {
-                    let out = &mut out[row * width..(row + 1) * width];
-                    let absent = &state.tiles[tile].absent;
-                    let first = state.tiles[tile].first;
-                    for ((out, score), absent) in out[first..].iter_mut().zip(scores).zip(absent) {
-                        *out = score + absent;
-                    }
-                }
-            })?;
+            self.score_block(rows, block, out, control)?;
             control.tick(block.len())
         };
         with_threads(n_threads, |parallel| {
@@ -73,6 +63,29 @@ impl Oaa {
             }
         })??;
         Ok(scores)
+    }
+
+    /// [`decision_function`](Self::decision_function) for some rows, few enough to
+    /// be a block, into `out`.
+    pub(crate) fn score_block(
+        &self,
+        rows: &Rows<'_>,
+        block: &[u32],
+        out: &mut [f32],
+        control: &Control,
+    ) -> Result<()> {
+        let state = self.ready(rows, control)?;
+        let width = self.n_classes;
+        state.each_tile(rows, block, control, |tile, groups, scores| {
+            for (row, scores) in scores.chunks_exact(groups * LANES).enumerate() {
+                let out = &mut out[row * width..(row + 1) * width];
+                let absent = &state.tiles[tile].absent;
+                let first = state.tiles[tile].first;
+                for ((out, score), absent) in out[first..].iter_mut().zip(scores).zip(absent) {
+                    *out = score + absent;
+                }
+            }
+        })
     }
 
     /// [`predict_topk`](Self::predict_topk) for some of the rows.

@@ -54,11 +54,42 @@ fn dtype_of(array: &Bound<'_, PyAny>) -> String {
         .map_or_else(|_| array.get_type().to_string(), |dtype| dtype.to_string())
 }
 
+/// A scipy CSR matrix or array of float32 or float64.
+pub(super) struct SparseArg<'py> {
+    starts: IndexArray<'py>,
+    columns: IndexArray<'py>,
+    values: ValueArray<'py>,
+    /// Number of columns.
+    pub n_cols: usize,
+}
+
+impl<'py> SparseArg<'py> {
+    /// Borrows the arrays of `x`.
+    pub fn take(x: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let (_, n_cols): (usize, usize) = x.getattr("shape")?.extract()?;
+        Ok(Self {
+            starts: Either::take(x, "indptr")?,
+            columns: Either::take(x, "indices")?,
+            values: Either::take(x, "data")?,
+            n_cols,
+        })
+    }
+
+    /// Row starts, columns and values, not yet checked.
+    pub fn views(&self) -> PyResult<(Indices<'_>, Indices<'_>, Values<'_>)> {
+        Ok((
+            self.starts.view()?,
+            self.columns.view()?,
+            self.values.view()?,
+        ))
+    }
+}
+
 /// X as it came: a C-contiguous float32/float64 array of two dimensions, or a
 /// scipy CSR matrix or array of such values. The Python side brings
 /// everything else into one of these forms.
 pub(super) enum RowsArg<'py> {
-    Csr(IndexArray<'py>, IndexArray<'py>, ValueArray<'py>, usize),
+    Csr(SparseArg<'py>),
     DenseF32(PyReadonlyArray2<'py, f32>),
     DenseF64(PyReadonlyArray2<'py, f64>),
 }
@@ -79,13 +110,7 @@ impl<'py> RowsArg<'py> {
                 dtype_of(x)
             )));
         }
-        let (_, n_cols): (usize, usize) = x.getattr("shape")?.extract()?;
-        Ok(Self::Csr(
-            Either::take(x, "indptr")?,
-            Either::take(x, "indices")?,
-            Either::take(x, "data")?,
-            n_cols,
-        ))
+        SparseArg::take(x).map(Self::Csr)
     }
 
     /// The checked view. Do this once, before anything changes.
@@ -113,8 +138,9 @@ impl<'py> RowsArg<'py> {
             return Err(PyTypeError::new_err("X must be C-contiguous"));
         }
         let rows = match self {
-            Self::Csr(starts, columns, values, n_cols) => {
-                csr(starts.view()?, columns.view()?, values.view()?, *n_cols)
+            Self::Csr(x) => {
+                let (starts, columns, values) = x.views()?;
+                csr(starts, columns, values, x.n_cols)
             }
             Self::DenseF32(x) => dense(Values::F32(x.as_slice()?), x.shape()[0], x.shape()[1]),
             Self::DenseF64(x) => dense(Values::F64(x.as_slice()?), x.shape()[0], x.shape()[1]),

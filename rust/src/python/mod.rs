@@ -8,7 +8,9 @@ mod arrays;
 mod errors;
 mod gamble;
 mod label_tree;
+mod ldsm;
 mod lomtree;
+mod metrics;
 mod model_io;
 mod oaa;
 mod recall_tree;
@@ -35,7 +37,11 @@ mod core {
     #[pymodule_export]
     use super::label_tree::PyLabelTree;
     #[pymodule_export]
+    use super::ldsm::Ldsm;
+    #[pymodule_export]
     use super::lomtree::LomTree;
+    #[pymodule_export]
+    use super::metrics::{propensities, Scores};
     #[pymodule_export]
     use super::model_io::{load_estimator, save_estimator};
     #[pymodule_export]

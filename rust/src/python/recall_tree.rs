@@ -92,16 +92,16 @@ impl RecallTree {
         self.0.n_classes()
     }
 
-    /// F.
+    /// F; None before anything was learned.
     #[getter]
-    fn max_candidates(&self) -> usize {
-        self.0.params().candidates(self.0.n_classes())
+    fn max_candidates(&self) -> Option<usize> {
+        self.0.max_candidates()
     }
 
-    /// D.
+    /// D; None before anything was learned.
     #[getter]
-    fn max_depth(&self) -> u32 {
-        self.0.params().depth(self.0.n_classes())
+    fn max_depth(&self) -> Option<u32> {
+        self.0.max_depth()
     }
 
     #[getter]

@@ -29,6 +29,8 @@ pub struct Learner {
     pub(super) streaming: bool,
     /// Labels by number: tree and scorers know but numbers.
     pub(super) numbering: Numbering,
+    /// Entropy of the labels that F and D were chosen by.
+    pub(super) bits: f64,
     pub(super) tree: Tree,
     pub(super) scorers: Scorers,
     /// Wrong answers.
@@ -51,12 +53,19 @@ struct Routed {
 }
 
 impl Learner {
-    /// A tree for `n_classes` that has seen nothing; rows have about `filled`
-    /// values.
-    pub fn new(params: &Params, preparation: Preparation, n_classes: usize, filled: usize) -> Self {
+    /// A tree that has seen nothing, for `n_classes` that `bits` tell apart; rows
+    /// have about `filled` values.
+    pub fn new(
+        params: &Params,
+        preparation: Preparation,
+        n_classes: usize,
+        bits: f64,
+        filled: usize,
+    ) -> Self {
         let width = preparation.width();
         Self {
-            tree: Tree::new(params, n_classes, width),
+            tree: Tree::new(params, n_classes, bits, width),
+            bits,
             numbering: Numbering::new(n_classes),
             scorers: Scorers::new(params, n_classes, width, filled),
             preparation,

@@ -44,7 +44,7 @@ pub use arena::{Arena, Node};
 pub use counts::Counts;
 pub use learner::Learner;
 pub use model::RecallTree;
-pub use params::{Params, PathFeatures, RouterImportance, ScorerLoss};
+pub use params::{ClassCount, Params, PathFeatures, RouterImportance, ScorerLoss};
 pub use predict::BeamOptions;
 pub use report::Report;
 pub use routing::{Tree, Visit};

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::frozen::FrozenTree;
+use super::params::even_bits;
 use super::predict::{BeamOptions, Walker};
 use super::{Learner, Params, NAME};
 use crate::control::Control;
@@ -53,7 +54,8 @@ impl RecallTree {
     pub fn fit(&mut self, batch: &Batch<'_>, n_threads: usize, control: &Control) -> Result<()> {
         let mut preparation = self.prepare(batch)?;
         preparation.observe_all(&batch.rows, &batch.present(), control)?;
-        let mut learner = self.plant(preparation, &batch.rows);
+        let bits = self.params.bits_of(batch, self.n_classes)?;
+        let mut learner = self.plant(preparation, bits, &batch.rows);
         learner.n_threads = n_threads;
         let schedule = self.params.schedule.clone();
         control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
@@ -75,7 +77,9 @@ impl RecallTree {
     ) -> Result<()> {
         self.check_labels(batch)?;
         if self.learner.is_none() {
-            let learner = self.plant(self.prepare(batch)?, &batch.rows);
+            // Nobody knows how often the labels of a stream will occur.
+            let bits = even_bits(self.n_classes);
+            let learner = self.plant(self.prepare(batch)?, bits, &batch.rows);
             self.learner = Some(learner);
             self.n_features = batch.rows.n_cols();
         }
@@ -95,9 +99,9 @@ impl RecallTree {
         Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)
     }
 
-    fn plant(&self, preparation: Preparation, rows: &Rows<'_>) -> Learner {
+    fn plant(&self, preparation: Preparation, bits: f64, rows: &Rows<'_>) -> Learner {
         let filled = row_values(Some(&preparation), rows);
-        Learner::new(&self.params, preparation, self.n_classes, filled)
+        Learner::new(&self.params, preparation, self.n_classes, bits, filled)
     }
 
     fn check_labels(&self, batch: &Batch<'_>) -> Result<()> {
@@ -137,9 +141,11 @@ impl RecallTree {
 
     /// How many products it is about to score `rows`.
     pub fn walk_effort(&self, rows: &Rows<'_>, beam: BeamOptions) -> usize {
-        let preparation = self.learner.as_ref().map(|learner| &learner.preparation);
-        let ways = (beam.size as usize).saturating_mul(32 + self.params.candidates(self.n_classes));
-        row_values(preparation, rows)
+        let Some(learner) = &self.learner else {
+            return 0;
+        };
+        let ways = (beam.size as usize).saturating_mul(32 + learner.tree.arena.max_candidates());
+        row_values(Some(&learner.preparation), rows)
             .saturating_mul(rows.n_rows())
             .saturating_mul(ways)
     }
@@ -189,6 +195,16 @@ impl RecallTree {
     /// The options.
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// F: candidates of a node at most, of what was learned.
+    pub fn max_candidates(&self) -> Option<usize> {
+        Some(self.learner.as_ref()?.tree.arena.max_candidates())
+    }
+
+    /// D: levels below the root at most, of what was learned.
+    pub fn max_depth(&self) -> Option<u32> {
+        Some(self.learner.as_ref()?.tree.max_depth)
     }
 
     /// Number of classes.

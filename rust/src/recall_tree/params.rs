@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::NAME;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
-use crate::passes::Schedule;
+use crate::passes::{Batch, Schedule};
 
 /// How the scorers of the candidates learn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,16 @@ pub enum RouterImportance {
     Entropy,
 }
 
+/// How many classes there are, when it comes to the size of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClassCount {
+    /// 2^H, H the entropy of the labels in bits, where they are known beforehand.
+    Effective,
+    /// All.
+    All,
+}
+
 /// Every option; [`Params::check`] refuses what cannot be. The Python class
 /// documents them for users and says where the defaults come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +90,8 @@ pub struct Params {
     pub max_depth: Option<u32>,
     /// D as a share of the levels of a full tree over the classes, rounded up.
     pub depth_share: f64,
+    /// How many classes F and D are for.
+    pub class_count: ClassCount,
     /// Multiplier of the recall bound; 0: descend to the full depth.
     pub bern_hyper: f64,
     /// Children of a node.
@@ -195,18 +208,36 @@ impl Params {
         Ok(self)
     }
 
-    /// F for `n_classes`.
-    pub fn candidates(&self, n_classes: usize) -> usize {
-        let default = self.candidates_per_level * (n_classes as f64).log2().ceil();
+    /// F for labels of `bits` of entropy.
+    pub fn candidates(&self, n_classes: usize, bits: f64) -> usize {
+        let default = self.candidates_per_level * bits.ceil();
         let most = self.max_candidates.map_or(default as usize, |f| f as usize);
         most.clamp(1, n_classes)
     }
 
-    /// D for `n_classes`.
-    pub fn depth(&self, n_classes: usize) -> u32 {
-        let levels = (n_classes as f64).log2() / f64::from(self.arity).log2();
+    /// D for labels of `bits` of entropy.
+    pub fn depth(&self, bits: f64) -> u32 {
+        let levels = bits / f64::from(self.arity).log2();
         let share = (self.depth_share * levels).ceil() as u32;
         self.max_depth.unwrap_or(share.min(MOST_LEVELS))
+    }
+
+    /// Bits that tell the labels of `batch` apart: their entropy, or that of
+    /// classes which all occur equally often.
+    pub fn bits_of(&self, batch: &Batch<'_>, n_classes: usize) -> Result<f64> {
+        if self.class_count == ClassCount::All {
+            return Ok(even_bits(n_classes));
+        }
+        let mut counts = vec![0.0; n_classes];
+        let labels = batch.one_label_each(NAME)?.as_slice();
+        for i in batch.present() {
+            counts[labels[i as usize] as usize] += f64::from(batch.weight(i as usize));
+        }
+        let total: f64 = counts.iter().sum();
+        let shares = counts.iter().filter(|&&c| c > 0.0).map(|c| c / total);
+        let bits: f64 = shares.map(|p| -p * p.log2()).sum();
+        // Rounding must not add a level to classes that are all alike.
+        Ok(bits.min(even_bits(n_classes)))
     }
 
     /// Loss of the routers.
@@ -245,6 +276,11 @@ impl Params {
             self.decay
         }
     }
+}
+
+/// Bits of `n_classes` that occur equally often.
+pub fn even_bits(n_classes: usize) -> f64 {
+    (n_classes as f64).log2()
 }
 
 /// Beyond any use: 2^60 nodes.

@@ -2,6 +2,7 @@
 
 use super::arena::{Arena, Node};
 use super::numbering::Numbering;
+use super::params::even_bits;
 use super::scorers::{Adaptive, Column, Columns, OfPath, Plain, Scorers, Store};
 use super::{Counts, Learner, Params, RecallTree, Tree};
 use crate::data::Preparation;
@@ -56,6 +57,7 @@ impl Learner {
         let mut bundle = Bundle::new(LEARNER);
         bundle.put_meta("preparation", &self.preparation);
         bundle.put_meta("streaming", &self.streaming);
+        bundle.put_meta("bits", &self.bits);
         bundle.put_meta("progress", &self.progress);
         bundle.put_meta("missed", &self.missed);
         bundle.put("label_of", self.numbering.labels());
@@ -77,7 +79,11 @@ impl Learner {
         if arrays.next().map(Array::len) != Some(n_classes) {
             return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
         }
-        let mut learner = Self::new(params, preparation, n_classes, 0);
+        let bits: f64 = bundle.take_meta("bits")?;
+        if !(0.0..=even_bits(n_classes)).contains(&bits) {
+            return Err(bundle.damaged("the entropy of the labels is out of range"));
+        }
+        let mut learner = Self::new(params, preparation, n_classes, bits, 0);
         learner.streaming = bundle.take_meta("streaming")?;
         learner.progress = bundle.take_meta("progress")?;
         learner.missed = bundle.take_meta("missed")?;

@@ -77,18 +77,18 @@ pub enum Change {
 
 impl Tree {
     /// A tree that has seen nothing.
-    pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
+    pub fn new(params: &Params, n_classes: usize, bits: f64, width: usize) -> Self {
         let arity = params.arity;
         Self {
             arena: Arena::new(
                 arity,
-                params.candidates(n_classes),
+                params.candidates(n_classes, bits),
                 params.bern_hyper,
                 params.honest,
             ),
             routers: Regressors::new(params.optimizer, params.router_loss(), width),
             rate: Rate::new(params.router_rate(), params.decay()),
-            max_depth: params.depth(n_classes),
+            max_depth: params.depth(bits),
             importance: params.router_importance,
             randomized: params.randomized_routing,
             seed: params.schedule.seed,

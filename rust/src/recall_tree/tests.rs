@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::params::even_bits;
 use super::*;
 use crate::control::Control;
 use crate::data::{Indices, Labels, Preparation, Rows, Scaling, Values};
@@ -42,7 +43,8 @@ fn params() -> Params {
 }
 
 const DEFAULTS: &str = r#"{
-    "max_candidates": null, "candidates_per_level": 4.0, "max_depth": null, "depth_share": 0.75, "bern_hyper": 4.0,
+    "max_candidates": null, "candidates_per_level": 4.0, "max_depth": null, "depth_share": 0.75,
+    "class_count": "effective", "bern_hyper": 4.0,
     "arity": 2, "loss": "softmax", "margin": 4.0, "router_loss": null, "optimizer": "pn",
     "scaling": "auto", "n_bits": null, "learning_rate": null, "router_rate": null,
     "decay": 1.0, "router_importance": "entropy", "randomized_routing": false, "honest": true,
@@ -226,7 +228,7 @@ fn scorings() -> impl Strategy<Value = Params> {
 fn learner(params: &Params, stream: &Stream) -> Learner {
     let preparation = Preparation::new(params.scaling, params.n_bits, &stream.rows()).unwrap();
     let filled = stream.dense.as_ref().map_or(4, |_| WIDTH);
-    Learner::new(params, preparation, N_CLASSES, filled)
+    Learner::new(params, preparation, N_CLASSES, even_bits(N_CLASSES), filled)
 }
 
 fn control() -> Control {
@@ -283,7 +285,7 @@ impl Watch {
     ) -> Result<(), TestCaseError> {
         let arena = &tree.arena;
         self.nodes.resize(arena.nodes.len(), Recount::default());
-        let most = params.candidates(N_CLASSES);
+        let most = params.candidates(N_CLASSES, even_bits(N_CLASSES));
         let mut path = Vec::new();
         let mut met = Vec::new();
         for at in 0..self.nodes.len() {
@@ -314,7 +316,7 @@ impl Watch {
 
     fn check(&self, tree: &Tree, params: &Params) -> Result<(), TestCaseError> {
         let arena = &tree.arena;
-        let most = params.candidates(N_CLASSES);
+        let most = params.candidates(N_CLASSES, even_bits(N_CLASSES));
         let (mut path, mut routers) = (Vec::new(), BTreeSet::new());
         let mut children = 0;
         for (at, (node, recount)) in arena.nodes.iter().zip(&self.nodes).enumerate() {
@@ -354,14 +356,14 @@ impl Watch {
             prop_assert_eq!(path[0], Arena::ROOT);
             prop_assert_eq!(path[path.len() - 1], id);
             let depth = path.len() - 1;
-            prop_assert!(depth <= params.depth(N_CLASSES) as usize);
+            prop_assert!(depth <= params.depth(even_bits(N_CLASSES)) as usize);
             if let Some(&parent) = path.len().checked_sub(2).map(|above| &path[above]) {
                 let parent = arena.node(parent);
                 prop_assert!(parent.has_children());
                 prop_assert!((0..params.arity).any(|side| parent.child(side) == id));
             }
             if node.has_children() {
-                prop_assert!(depth < params.depth(N_CLASSES) as usize);
+                prop_assert!(depth < params.depth(even_bits(N_CLASSES)) as usize);
                 children += params.arity as usize;
                 let below = (0..params.arity).map(|side| arena.node(node.child(side)));
                 let below: f64 = below.map(|child| child.counts.total()).sum();
@@ -471,7 +473,7 @@ proptest! {
             prop_assert!(found.starts_with(known));
             let distinct: BTreeSet<u32> = found.iter().copied().collect();
             prop_assert_eq!(distinct.len(), found.len());
-            prop_assert!(found.len() <= params.candidates(N_CLASSES));
+            prop_assert!(found.len() <= params.candidates(N_CLASSES, even_bits(N_CLASSES)));
             prop_assert!(params.back_off || found.len() == known.len());
         }
         let nodes: BTreeSet<NodeId> = (0..frozen.ends.len() as u32).map(|e| frozen.ends.node(e)).collect();

@@ -38,7 +38,8 @@ fn sizes_by_default() {
             arity,
             ..params()
         };
-        (params.candidates(n_classes), params.depth(n_classes))
+        let bits = even_bits(n_classes);
+        (params.candidates(n_classes, bits), params.depth(bits))
     };
     assert_eq!(sizes(2, 1), (1, 0));
     assert_eq!(sizes(2, 2), (2, 1));
@@ -46,4 +47,28 @@ fn sizes_by_default() {
     assert_eq!(sizes(16, 1 << 16).0, 64);
     assert!(sizes(16, 1 << 16).1 * 3 < sizes(2, 1 << 16).1);
     assert_eq!(params().router_loss(), Loss::Hinge);
+}
+
+#[test]
+fn rare_classes_hardly_count() {
+    // Half the examples have one label, the rest are spread over seven.
+    let labels: Vec<u32> = (0..28)
+        .map(|i| if i < 14 { 0 } else { i % 7 + 1 })
+        .collect();
+    let x = vec![1.0f32; labels.len()];
+    let rows = Rows::dense(Values::F32(&x), labels.len(), 1).unwrap();
+    let targets = Targets::One(Labels::new(&labels, 8).unwrap());
+    let bits = |class_count, weights: Option<&[f32]>| {
+        let batch = Batch::new(rows, targets, weights).unwrap();
+        let params = Params {
+            class_count,
+            ..params()
+        };
+        params.bits_of(&batch, 8).unwrap()
+    };
+    let expected = 1.0 + 0.5 * 7f64.log2();
+    assert!((bits(ClassCount::Effective, None) - expected).abs() < 1e-12);
+    assert_eq!(bits(ClassCount::All, None), 3.0);
+    let weights: Vec<f32> = (0..28).map(|i| if i < 14 { 0.0 } else { 2.0 }).collect();
+    assert!((bits(ClassCount::Effective, Some(&weights)) - 7f64.log2()).abs() < 1e-12);
 }

@@ -1,0 +1,378 @@
+"""LdSM: ensembles of trees over label sets."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from xmtree import _core, _validation
+from xmtree._base import Learner, transaction
+from xmtree._progress import progress
+from xmtree._trees import TreeMixin
+
+
+class LdSMClassifier(TreeMixin, Learner):
+    """Ensemble of M-ary trees for label sets (LdSM), with linear scorers beside them.
+
+    A node of a tree has one linear regressor per child and sends an example to every
+    child whose regressor says so. The regressors learn an objective that wants the
+    children evenly filled, each label at one child, and few examples at several.
+    Leaves hold histograms of labels; the answer is their average over the leaves
+    that a row comes to and over the trees. Training takes time proportional to the
+    depth, which is about the logarithm of the number of labels, and so does
+    prediction.
+
+    By default one-against-all scorers, as those of :class:`OAAClassifier`, judge the
+    labels that the trees find. This goes beyond the paper [1]_ and is what makes one
+    setting serve text and dense label sets alike; ``scorers="none"`` leaves them out.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Trees. The error falls with every tree, ever more slowly; ten are usually
+        within a point or two of fifty. The paper has about 50.
+    arity : int, default=2
+        M of [1]_: children of a node, 2 to 8. Wider trees are flatter; the time per
+        node grows, and accuracy with equal numbers of nodes was seldom better.
+    max_nodes : int, default=8000
+        Nodes of a tree at most, leaves among them. Where labels are few examples
+        each, trees end before.
+    n_epochs : int, default=10
+        Passes of a node over its examples. 20, as in the paper, gained nothing
+        that could be told from chance.
+    lambda1 : float, default=2.0
+        Weight of class integrity in the objective: each label at one child. Too
+        large, and all examples follow their labels to one child: the tree collapses,
+        which raises a warning.
+    lambda2 : float, default=1.0
+        Weight of the multi-way penalty: one child for each example.
+    reshuffle : bool, default=True
+        Whether every epoch of a node goes through its examples in an order of its
+        own. The authors' program draws one order per tree.
+    loss : {"centred", "logistic"}, default="centred"
+        Loss of a regressor of margin m, which routes at m >= 1/2. "logistic": that of
+        the logistic function of m, as in the authors' program. "centred": of 4 m - 2,
+        which is even where examples are routed; one to three points of P@1 where
+        labels are many and rare.
+    optimizer : {"auto", "nag", "sgd"}, default="auto"
+        "nag": normalised adaptive gradients, for sparse rows. "sgd": features
+        standardised by the node's own examples and plain steps, for dense ones.
+        "auto": "sgd" where more than half of the values are not zero.
+    learning_rate : float, default=0.1
+        Step size of the regressors.
+    scaling : {"log", "none", "row", "standard", "auto"}, default="log"
+        "log": ln(1 + x) of every value (of a negative one -ln(1 - x)), since counts
+        grow faster than what they mean; nothing changes where they are 0 or 1.
+        "row": rows divided by their length. "standard": columns centred and divided
+        by their deviation. "auto": "standard" where more than half of the values are
+        not zero, else "row". "none": as they come.
+    n_bits : int, optional
+        Hash columns into ``2**n_bits``.
+    bootstrap : bool, default=False
+        Whether each tree learns from a sample of the rows, with replacement. Without,
+        chance makes the trees differ enough: start weights, orders and ties.
+    feature_share : float, default=1.0
+        Share of the columns that a tree may use, drawn anew for each tree.
+    early_stopping : bool, default=False
+        Whether a node's training ends once an epoch lowers its objective by less
+        than ``min_gain``.
+    min_gain : float, default=0.0
+        See ``early_stopping``.
+    beta : float, default=1.0
+        Weight of the trees' score in the re-ranking for tail labels (Section 4 of
+        [1]_): ``beta * score + (1 - beta) / (1 + exp(gamma / 2 * d))`` with d the squared
+        distance from the mean of the label's training examples. 1: no re-ranking;
+        the paper takes 0.8 on Amazon-670k.
+    gamma : float, default=1e-4
+        See ``beta``; the paper's.
+    scorers : {"auto", "none", "one_against_all"}, default="auto"
+        What judges the labels that the trees find. "one_against_all": a linear
+        scorer for each label, learned with the squared hinge loss in five passes.
+        "auto": the same, unless their weights would take more than 2 GiB. "none":
+        the trees' score is the last word, as in the paper.
+    scorer_weight : float, default=0.5
+        b in ``(score + 0.01) * exp(-b * max(0, 1 - z)**2)``, z the scorer's margin. 1 is
+        better where labels follow from single words, 0.25 where they are tags that
+        go together.
+    threshold : float, optional
+        :meth:`predict` then returns the labels of a score above it.
+    n_labels : int, optional
+        :meth:`predict` then returns the so many best labels, if there is no
+        ``threshold``. With neither it returns those that are more likely there than
+        not: by the share of the leaves' examples that have them and, with scorers,
+        (z + 1) / 2, half each.
+    warm_start : bool, default=False
+        Whether :meth:`fit` keeps the trees there are and adds what is missing to
+        ``n_estimators``. Scorers and centroids stay as they are.
+    random_state : int, RandomState or None, default=None
+        Fixes everything that is left to chance. The model does not depend on
+        ``n_jobs``.
+    n_jobs : int, optional
+        Threads: trees, and nodes of one tree, are trained at the same time; rows are
+        predicted at the same time. None is 1, -1 all cores.
+    verbose : int, default=0
+        1 shows progress, in nodes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X had some.
+    trees_ : list of Bunch
+        For each tree read-only arrays with one entry per node, parents before
+        children: ``parent`` (-1 at the root), ``children`` of shape (n_nodes, arity), -1 at
+        leaves, ``depth``, ``n_examples`` (by importance), ``label_entropy`` (nats); of
+        internal nodes, NaN at leaves, the objective ``j`` and its terms ``balance``,
+        ``class_integrity`` and ``multiway_penalty``, and what it stands for,
+        ``balancedness`` (beta of the paper) and ``purity`` (alpha; both 0 at best),
+        measured once more after training; ``j_by_epoch`` of shape (n_nodes,
+        n_epochs), the running objective; ``n_weights``, weights that are not 0. The
+        histogram of node i is ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in
+        ``classes_``) with ``label_counts``.
+
+    Notes
+    -----
+    Rows without labels are left out of the trees' training, as in the authors'
+    program; the scorers learn from them.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where a tree collapses: it stays below a hundredth of ``max_nodes`` while its
+        leaves are nearly as mixed as its root.
+
+    See Also
+    --------
+    OAAClassifier : Scores every label; time proportional to their number.
+
+    References
+    ----------
+    .. [1] M. Majzoubi, A. Choromanska, "LdSM: Logarithm-depth Streaming Multi-label
+       Decision Trees", AISTATS 2020.
+
+    Examples
+    --------
+    >>> from xmtree import LdSMClassifier
+    >>> X = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 1.0]] * 20
+    >>> y = [["a", "b"], ["c"], ["c", "d"]] * 20
+    >>> clf = LdSMClassifier(n_estimators=5, random_state=0).fit(X, y)
+    >>> clf.predict([[1.0, 0.0, 0.0]])
+    [['a', 'b']]
+    >>> labels, scores = clf.predict_topk([[0.0, 1.0, 1.0]], k=2)
+    >>> sorted(labels[0])
+    ['c', 'd']
+    """
+
+    _short_name = "ldsm"
+    _Model = _core.Ldsm
+    _multilabel = True
+    _python_only = Learner._python_only | {"threshold", "n_labels", "warm_start"}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Learner._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
+        "arity": [Interval(Integral, 2, 8, closed="both")],
+        "max_nodes": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "n_epochs": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
+        "lambda1": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+        "lambda2": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+        "reshuffle": ["boolean"],
+        "loss": [StrOptions({"centred", "logistic"})],
+        "optimizer": [StrOptions({"auto", "nag", "sgd"})],
+        "learning_rate": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
+        "scaling": [StrOptions({"log", "none", "row", "standard", "auto"})],
+        "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
+        "bootstrap": ["boolean"],
+        "feature_share": [Interval(Real, 0, 1, closed="right")],
+        "early_stopping": ["boolean"],
+        "min_gain": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+        "beta": [Interval(Real, 0, 1, closed="both")],
+        "gamma": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+        "scorers": [StrOptions({"auto", "none", "one_against_all"})],
+        "scorer_weight": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+        "threshold": [None, Interval(Real, None, None, closed="neither")],
+        "n_labels": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
+        "warm_start": ["boolean"],
+    }
+
+    #: Settings that follow the authors' program, of their sample call for Delicious.
+    PAPER: ClassVar[dict[str, Any]] = {
+        "max_nodes": 1000,
+        "n_epochs": 20,
+        "lambda1": 2.0,
+        "lambda2": 1.0,
+        "reshuffle": False,
+        "loss": "logistic",
+        "learning_rate": 0.1,
+        "scaling": "none",
+        "scorers": "none",
+    }
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 50,
+        arity: int = 2,
+        max_nodes: int = 8000,
+        n_epochs: int = 10,
+        lambda1: float = 2.0,
+        lambda2: float = 1.0,
+        reshuffle: bool = True,
+        loss: str = "centred",
+        optimizer: str = "auto",
+        learning_rate: float = 0.1,
+        scaling: str = "log",
+        n_bits: int | None = None,
+        bootstrap: bool = False,
+        feature_share: float = 1.0,
+        early_stopping: bool = False,
+        min_gain: float = 0.0,
+        beta: float = 1.0,
+        gamma: float = 1e-4,
+        scorers: str = "auto",
+        scorer_weight: float = 0.5,
+        threshold: float | None = None,
+        n_labels: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.arity = arity
+        self.max_nodes = max_nodes
+        self.n_epochs = n_epochs
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.reshuffle = reshuffle
+        self.loss = loss
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.scaling = scaling
+        self.n_bits = n_bits
+        self.bootstrap = bootstrap
+        self.feature_share = feature_share
+        self.early_stopping = early_stopping
+        self.min_gain = min_gain
+        self.beta = beta
+        self.gamma = gamma
+        self.scorers = scorers
+        self.scorer_weight = scorer_weight
+        self.threshold = threshold
+        self.n_labels = n_labels
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the trees; with ``warm_start`` those that are missing.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+            Examples. float32 and float64, C-contiguous or CSR, are read
+            in place; all else is converted. Values must be finite.
+        y : array of shape (n,), or label sets
+            One label per row; or a dense or sparse indicator of shape
+            (n, n_classes), or a list of label lists.
+        sample_weight : array of shape (n,), optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, ``X`` or ``y`` cannot be used, or no row has a label. The
+            estimator is then as it was before.
+        """
+        first = 0
+        if self.warm_start and self.__sklearn_is_fitted__():
+            first = self._model.n_trees
+            self._add_trees(X, y, sample_weight)
+        else:
+            super().fit(X, y, sample_weight)
+        collapsed = self._model.n_collapsed(first)
+        if collapsed:
+            warnings.warn(
+                f"{collapsed} of {self._model.n_trees - first} trees collapsed: they stayed below "
+                f"max_nodes / 100 = {self.max_nodes / 100:g} nodes with leaves nearly as mixed as "
+                f"the root. Lower lambda1 (now {self.lambda1}) or raise lambda2 "
+                f"(now {self.lambda2}).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _add_trees(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Grows what is missing beside the trees there are."""
+        self._validate_params()
+        model = self._model
+        if self.n_estimators < model.n_trees:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be at least the {model.n_trees} trees that "
+                f"there are where warm_start=True"
+            )
+        with transaction(self) as change:
+            X = self._rows(X)
+            target = self._encode(y, self.classes_)
+            if (target.form == "labels") != (self._y_form == "labels"):
+                raise ValueError("y must be of the kind it was in the first fit: labels, or sets")
+            weights = _validation.weights(sample_weight, X)
+            before = model.params_json
+            seed = json.loads(before)["seed"]
+            if self.random_state is not None:
+                seed = _validation.seed(self.random_state)
+            model.set_params(json.dumps({**self._core_params(), "seed": seed}))
+            try:
+                with progress(self.verbose, type(self).__name__) as report:
+                    threads = self._n_threads()
+                    _validation.canonical(
+                        X, lambda X: model.fit(X, target.codes, weights, threads, report, adds=True)
+                    )
+            except BaseException:
+                model.set_params(before)
+                raise
+            change.keep()
+
+    def predict_scores(self, X: Any, threshold: float = 0.0) -> sp.csr_matrix:
+        """The scores of all labels that have one.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+        threshold : float, default=0.0
+            Scores that are not above it are left out.
+
+        Returns
+        -------
+        float32 CSR matrix of shape (n, n_classes)
+            The average, over leaves and trees, of a label's share of the leaf's
+            labels; with scorers and re-ranking see ``scorer_weight`` and ``beta``.
+        """
+        X = self._rows(X)
+        return self._sparse(X, float(threshold), None)
+
+    def _label_sets(self, X: Any) -> Any:
+        self._validate_params()
+        threshold = None if self.threshold is None else float(self.threshold)
+        sets = self._sparse(X, threshold, self.n_labels)
+        sets.data = np.ones(len(sets.data), np.int64)
+        return sets
+
+    def _sparse(self, X: Any, threshold: float | None, n_labels: int | None) -> sp.csr_matrix:
+        starts, labels, scores = self._call(self._model.scores, X, threshold, n_labels)
+        shape = (X.shape[0], len(self.classes_))
+        return sp.csr_matrix((scores, labels, starts), shape=shape)

@@ -1,0 +1,126 @@
+//! The M regressors of a node on dense rows: features standardised by the node's
+//! own examples, plain stochastic gradient descent on the logistic loss.
+
+use super::View;
+
+/// Rows of a node, standardised, and its regressors.
+#[derive(Debug)]
+pub struct Dense<const M: usize> {
+    /// One row after the other, every feature filled.
+    rows: Vec<f32>,
+    width: usize,
+    means: Vec<f32>,
+    /// 1 / deviation; 0 for a feature that does not vary, and then, as its
+    /// standardised values are all 0, neither does its weight.
+    inverse: Vec<f32>,
+    /// Weight of each feature, standardised, for each regressor.
+    weights: Vec<[f32; M]>,
+    bias: [f32; M],
+    rate: f32,
+}
+
+impl<const M: usize> Dense<M> {
+    /// Regressors of these weights for the rows of `view`.
+    pub fn new(view: &View, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
+        let width = view.columns.len();
+        let mut rows = vec![0.0; width * view.len()];
+        let (mut sums, mut total) = (vec![0.0f64; width], 0.0);
+        for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+            let (features, values) = view.row(i);
+            let weight = f64::from(view.weight(i));
+            total += weight;
+            for (&feature, &x) in features.iter().zip(values) {
+                row[feature as usize] = x;
+                sums[feature as usize] += weight * f64::from(x);
+            }
+        }
+        let means: Vec<f64> = sums.iter().map(|sum| sum / total).collect();
+        let mut squares = vec![0.0f64; width];
+        for (i, row) in rows.chunks_exact(width).enumerate() {
+            let weight = f64::from(view.weight(i));
+            for ((square, &x), mean) in squares.iter_mut().zip(row).zip(&means) {
+                *square += weight * (f64::from(x) - mean).powi(2);
+            }
+        }
+        let inverse = |(square, mean): (&f64, &f64)| {
+            let deviation = (square / total).sqrt();
+            // What is left of equal values is rounding.
+            let varies = deviation > 1e-6 * mean.abs() && deviation > 0.0;
+            if varies {
+                deviation.recip() as f32
+            } else {
+                0.0
+            }
+        };
+        let inverse: Vec<f32> = squares.iter().zip(&means).map(inverse).collect();
+        let means: Vec<f32> = means.into_iter().map(|mean| mean as f32).collect();
+        for row in rows.chunks_exact_mut(width) {
+            for ((x, mean), inverse) in row.iter_mut().zip(&means).zip(&inverse) {
+                *x = (*x - mean) * inverse;
+            }
+        }
+        Self {
+            rows,
+            width,
+            means,
+            inverse,
+            weights: weights.collect(),
+            bias: [0.0; M],
+            rate,
+        }
+    }
+
+    /// The margins of example `i`.
+    #[inline]
+    pub fn meet(&self, i: usize) -> [f32; M] {
+        let mut margins = self.bias;
+        for (&x, weights) in self.row(i).iter().zip(&self.weights) {
+            for j in 0..M {
+                margins[j] += weights[j] * x;
+            }
+        }
+        margins
+    }
+
+    /// Takes the step of example `i`. `gradients` are those of the loss by the
+    /// margins, which the step moves.
+    #[inline]
+    pub fn step(&mut self, i: usize, gradients: &[f32; M], margins: &mut [f32; M]) {
+        let steps = gradients.map(|gradient| self.rate * gradient);
+        let row = &self.rows[i * self.width..][..self.width];
+        let mut length = 1.0f32;
+        for (&x, weights) in row.iter().zip(&mut self.weights) {
+            length += x * x;
+            for j in 0..M {
+                weights[j] -= steps[j] * x;
+            }
+        }
+        for j in 0..M {
+            self.bias[j] -= steps[j];
+            margins[j] -= steps[j] * length;
+        }
+    }
+
+    fn row(&self, i: usize) -> &[f32] {
+        &self.rows[i * self.width..][..self.width]
+    }
+
+    /// Weights of the features as they came; that of the constant, feature number
+    /// `constant`, holds what the means add up to.
+    pub fn weights(&self, constant: usize) -> Vec<[f32; M]> {
+        let mut weights: Vec<[f32; M]> = self
+            .weights
+            .iter()
+            .zip(&self.inverse)
+            .map(|(weights, inverse)| weights.map(|w| w * inverse))
+            .collect();
+        let mut bias = self.bias;
+        for (weights, mean) in weights.iter().zip(&self.means) {
+            for j in 0..M {
+                bias[j] -= weights[j] * mean;
+            }
+        }
+        weights[constant] = bias;
+        weights
+    }
+}

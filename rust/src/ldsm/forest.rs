@@ -1,0 +1,179 @@
+//! LdSM as it is used from outside: an ensemble of trees.
+
+use rayon::prelude::*;
+
+use super::centroids::Centroids;
+use super::growth::{grow, Desks};
+use super::scorers;
+use super::split::Task;
+use super::tree::Tree;
+use super::{Examples, Params, NAME};
+use crate::control::Control;
+use crate::data::{Preparation, Rows};
+use crate::error::{Error, Result};
+use crate::oaa::Oaa;
+use crate::passes::{Batch, Targets};
+use crate::shape;
+use crate::threads::with_threads;
+
+/// LdSM.
+#[derive(Debug, Clone)]
+pub struct Ldsm {
+    pub(super) params: Params,
+    pub(super) n_classes: usize,
+    /// Made from the rows of the first fit.
+    pub(super) preparation: Option<Preparation>,
+    pub(super) trees: Vec<Tree>,
+    /// For the re-ranking, if there is to be any.
+    pub(super) centroids: Option<Centroids>,
+    /// Judges of the labels that the trees find, if there are to be any.
+    pub(super) scorers: Option<Oaa>,
+}
+
+impl Ldsm {
+    /// Checks the parameters; learns nothing yet.
+    pub fn new(params: Params, n_classes: usize) -> Result<Self> {
+        shape::check_n_classes(n_classes)?;
+        Ok(Self {
+            params: params.check()?,
+            n_classes,
+            preparation: None,
+            trees: Vec::new(),
+            centroids: None,
+            scorers: None,
+        })
+    }
+
+    /// Grows trees until there are `n_estimators`: all of them, or what is missing
+    /// of them if `adds` and some were grown before. On an error, or stopped half
+    /// way, it stays as it was.
+    pub fn fit(
+        &mut self,
+        batch: &Batch<'_>,
+        adds: bool,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        self.check_labels(batch)?;
+        let before = if adds { self.trees.len() } else { 0 };
+        let preparation = match &self.preparation {
+            Some(preparation) if before > 0 => {
+                shape::check_columns(&batch.rows, self.params.n_bits, preparation.n_features())?;
+                preparation.clone()
+            }
+            _ => self.prepare(batch, control)?,
+        };
+        let examples = Examples::read(batch, &preparation, self.n_classes, control)?;
+        let task = Task {
+            examples: &examples,
+            params: &self.params,
+            is_dense: self.params.is_dense(examples.filled()),
+            used: None,
+            control,
+        };
+        let missing = (self.params.n_estimators as usize).saturating_sub(before);
+        control.set_total(missing as u64 * u64::from(self.params.max_nodes));
+        let desks = Desks::new(&examples);
+        let numbers = before..before + missing;
+        let seed = |t: usize| {
+            let step = (t as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            self.params.seed.wrapping_add(step)
+        };
+        let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
+            if parallel {
+                let one = |t| grow(&task, seed(t), n_threads, &desks);
+                numbers.into_par_iter().map(one).collect()
+            } else {
+                numbers.map(|t| grow(&task, seed(t), 1, &desks)).collect()
+            }
+        })?;
+        let trees = trees?;
+        if before == 0 {
+            let scorers = scorers::learn(&self.params, batch, &examples, n_threads, control)?;
+            self.scorers = scorers;
+            self.centroids = (self.params.beta < 1.0).then(|| Centroids::of(&examples));
+        }
+        self.trees.truncate(before);
+        self.trees.extend(trees);
+        self.preparation = Some(preparation);
+        Ok(())
+    }
+
+    fn prepare(&self, batch: &Batch<'_>, control: &Control) -> Result<Preparation> {
+        let mut preparation =
+            Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)?;
+        preparation.observe_all(&batch.rows, &batch.present(), control)?;
+        Ok(preparation)
+    }
+
+    fn check_labels(&self, batch: &Batch<'_>) -> Result<()> {
+        let n_classes = match batch.targets {
+            Targets::One(labels) => labels.n_classes(),
+            Targets::Sets(sets) => sets.n_classes(),
+        };
+        if n_classes == self.n_classes {
+            return Ok(());
+        }
+        Err(Error::data(format!(
+            "y is of {n_classes} classes, {NAME} was made for {}",
+            self.n_classes
+        )))
+    }
+
+    /// What rows are read by, if `rows` have the columns.
+    pub(super) fn check_columns(&self, rows: &Rows<'_>) -> Result<&Preparation> {
+        let preparation = self
+            .preparation
+            .as_ref()
+            .ok_or_else(shape::nothing_learned)?;
+        shape::check_columns(rows, self.params.n_bits, preparation.n_features())?;
+        Ok(preparation)
+    }
+
+    /// How many products growing trees from `rows` is about, at least.
+    pub fn fit_effort(&self, rows: &Rows<'_>) -> usize {
+        let visits = self.params.n_estimators as usize * self.params.n_epochs as usize;
+        rows.n_values()
+            .saturating_mul(visits)
+            .saturating_mul(self.params.arity as usize)
+    }
+
+    /// Takes over other options, which further trees and predictions heed; what
+    /// the model was made with must stay as it is.
+    pub fn set_params(&mut self, params: Params) -> Result<()> {
+        let params = params.check()?;
+        let kept = |params: &Params| (params.arity, params.scaling, params.n_bits);
+        if kept(&params) != kept(&self.params) {
+            return Err(Error::data(
+                "arity, scaling and n_bits must stay as they are where trees are added",
+            ));
+        }
+        self.params = params;
+        Ok(())
+    }
+
+    /// Whether there are scorers beside the trees.
+    pub fn has_scorers(&self) -> bool {
+        self.scorers.is_some()
+    }
+
+    /// The options.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Number of classes.
+    pub fn n_classes(&self) -> usize {
+        self.n_classes
+    }
+
+    /// Columns of X; 0 before anything was learned.
+    pub fn n_features(&self) -> usize {
+        self.preparation.as_ref().map_or(0, Preparation::n_features)
+    }
+
+    /// The trees.
+    pub fn trees(&self) -> &[Tree] {
+        &self.trees
+    }
+}

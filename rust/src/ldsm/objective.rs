@@ -1,0 +1,235 @@
+//! The objective of a node (Section 2 of the paper) and the search for the
+//! directions that lower it most.
+//!
+//! Everything is kept as sums and not as the paper's running means: multiplied
+//! by C, the number of labels seen, the objective reads
+//!
+//! ```text
+//! C J = sum_{j<l} |T_j - T_l| - lambda1 sum_k sum_{j<l} |S_j^k - S_l^k| + lambda2 |sum_j T_j - C|
+//! ```
+//!
+//! with T_j = C P_j and S_j^k = l(k) P_j^k, and no quotient is left. Only the
+//! differences of two children enter, and an example can move a difference in
+//! three ways: by +1 if it goes to the first alone, by -1 if to the second alone,
+//! by 0 otherwise. So a pass over the labels of an example sums three values per
+//! pair of children, from which all 2^M - 1 sets of directions are compared;
+//! neither the number of sets nor their comparison is multiplied by the labels.
+
+/// The weights of the terms.
+#[derive(Debug, Clone, Copy)]
+pub struct Lambdas {
+    /// Weight of class integrity.
+    pub integrity: f64,
+    /// Weight of the multi-way penalty.
+    pub penalty: f64,
+}
+
+/// The objective and its terms; `j = balance - lambda1 integrity + lambda2 penalty`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Terms {
+    /// J.
+    pub j: f64,
+    /// B: how unevenly the children are reached.
+    pub balance: f64,
+    /// CI: how well each label keeps together.
+    pub integrity: f64,
+    /// MWP: how many more or fewer children than one are reached.
+    pub penalty: f64,
+}
+
+/// Running sums of a node with M children, P = M (M - 1) / 2 pairs of them.
+#[derive(Debug, Clone)]
+pub struct Sums<const M: usize, const P: usize> {
+    lambdas: Lambdas,
+    /// C: labels seen, by weight.
+    labels_seen: f64,
+    /// T_j: clamped margins, an example counting once per label.
+    reached: [f64; M],
+    /// S_j^k - S_l^k for each label, by pair.
+    apart: Vec<[f64; P]>,
+}
+
+/// How one pair of children would come to stand: what they would add to the
+/// objective if the example goes to neither or both, to the first, to the second.
+type Outcomes = [f64; 3];
+
+/// Beyond it the 2^M - 1 sets of directions are too many to try for each example.
+pub const MOST_CHILDREN: usize = 8;
+const MOST_SETS: usize = 1 << MOST_CHILDREN;
+
+impl<const M: usize, const P: usize> Sums<M, P> {
+    /// Nothing seen yet, of `n_labels` labels.
+    pub fn new(lambdas: Lambdas, n_labels: usize) -> Self {
+        Self {
+            lambdas,
+            labels_seen: 0.0,
+            reached: [0.0; M],
+            apart: vec![[0.0; P]; n_labels],
+        }
+    }
+
+    /// The set of directions, as bits, that makes the objective smallest once an
+    /// example of these labels and `weight` has gone there. Of equal sets `coin`
+    /// decides; going everywhere never wins a tie.
+    #[inline]
+    pub fn best(&self, labels: &[u32], weight: f64, mut coin: impl FnMut() -> bool) -> u32 {
+        let costs = Self::of_all_sets(&self.outcomes(labels, weight));
+        let n = weight * labels.len() as f64;
+        let above = self.reached.iter().sum::<f64>() - self.labels_seen - n;
+        // By number of directions.
+        let mut penalties = [0.0; MOST_CHILDREN + 1];
+        for (directions, penalty) in penalties[..=M].iter_mut().enumerate() {
+            *penalty = self.lambdas.penalty * (above + n * directions as f64).abs();
+        }
+        let everywhere = (1u32 << M) - 1;
+        let (mut best, mut lowest) = (everywhere, f64::INFINITY);
+        for set in 1..=everywhere {
+            let cost = costs[set as usize] + penalties[set.count_ones() as usize];
+            if cost < lowest || (cost == lowest && set != everywhere && coin()) {
+                (best, lowest) = (set, cost);
+            }
+        }
+        best
+    }
+
+    /// What the pairs cost together, for every set of directions.
+    ///
+    /// Child by child, each of which doubles the sets: those without it and those
+    /// with it differ from what is known by its pairs with the children before,
+    /// which are summed for all sets of these in the same way.
+    #[inline]
+    fn of_all_sets(outcomes: &[Outcomes; P]) -> [f64; MOST_SETS] {
+        let mut costs = [0.0; MOST_SETS];
+        for j in 1..M {
+            let n = 1 << j;
+            let mut without = [0.0; MOST_SETS / 2];
+            let mut with = [0.0; MOST_SETS / 2];
+            for i in 0..j {
+                let [both_or_none, first, second] = outcomes[Self::pair(i, j)];
+                let n = 1 << i;
+                for set in 0..n {
+                    without[n + set] = without[set] + first;
+                    without[set] += both_or_none;
+                    with[n + set] = with[set] + both_or_none;
+                    with[set] += second;
+                }
+            }
+            for set in 0..n {
+                costs[n + set] = costs[set] + with[set];
+                costs[set] += without[set];
+            }
+        }
+        costs
+    }
+
+    /// What each pair would add to the objective.
+    #[inline]
+    fn outcomes(&self, labels: &[u32], weight: f64) -> [Outcomes; P] {
+        // Every other label in sums of its own: an addition need not wait for the
+        // one before.
+        let mut halves = [[[0.0f64; P]; 3]; 2];
+        let mut add = |half: usize, label: u32| {
+            let apart = &self.apart[label as usize];
+            let [still, first, second] = &mut halves[half];
+            for pair in 0..P {
+                still[pair] += apart[pair].abs();
+                first[pair] += (apart[pair] + weight).abs();
+                second[pair] += (apart[pair] - weight).abs();
+            }
+        };
+        let (twos, last) = labels.as_chunks::<2>();
+        for &[a, b] in twos {
+            add(0, a);
+            add(1, b);
+        }
+        last.iter().for_each(|&label| add(0, label));
+        let [mut integrity, other] = halves;
+        for (sum, other) in integrity
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(other.as_flattened())
+        {
+            *sum += other;
+        }
+        let n = weight * labels.len() as f64;
+        let mut outcomes = [[0.0; 3]; P];
+        for (pair, &(j, l)) in Self::PAIRS.iter().enumerate() {
+            let apart = self.reached[j] - self.reached[l];
+            for (way, moved) in [0.0, n, -n].into_iter().enumerate() {
+                let unevenness = (apart + moved).abs();
+                outcomes[pair][way] = unevenness - self.lambdas.integrity * integrity[way][pair];
+            }
+        }
+        outcomes
+    }
+
+    /// Takes in an example of these labels whose clamped margins are `reached`.
+    #[inline]
+    pub fn add(&mut self, labels: &[u32], weight: f64, reached: &[f32; M]) {
+        let n = weight * labels.len() as f64;
+        self.labels_seen += n;
+        let mut moved = [0.0; P];
+        for (moved, &(j, l)) in moved.iter_mut().zip(&Self::PAIRS) {
+            *moved = weight * (f64::from(reached[j]) - f64::from(reached[l]));
+        }
+        for (sum, &reached) in self.reached.iter_mut().zip(reached) {
+            *sum += n * f64::from(reached);
+        }
+        for &label in labels {
+            let apart = &mut self.apart[label as usize];
+            for pair in 0..P {
+                apart[pair] += moved[pair];
+            }
+        }
+    }
+
+    /// The objective of all that was taken in.
+    pub fn terms(&self) -> Terms {
+        let c = self.labels_seen;
+        let pairs = Self::PAIRS.iter();
+        let balance: f64 = pairs
+            .map(|&(j, l)| (self.reached[j] - self.reached[l]).abs())
+            .sum();
+        let integrity: f64 = self.apart.iter().flatten().map(|apart| apart.abs()).sum();
+        let penalty = (self.reached.iter().sum::<f64>() - c).abs();
+        Terms::new(balance / c, integrity / c, penalty / c, self.lambdas)
+    }
+
+    /// P_j.
+    pub fn shares(&self) -> [f64; M] {
+        self.reached.map(|reached| reached / self.labels_seen)
+    }
+
+    /// Number of the pair of children i < j.
+    const fn pair(i: usize, j: usize) -> usize {
+        i * (2 * M - i - 1) / 2 + j - i - 1
+    }
+
+    /// The pairs of children, the smaller first.
+    const PAIRS: [(usize, usize); P] = {
+        assert!(P == M * (M - 1) / 2, "P is the number of pairs");
+        let mut pairs = [(0, 0); P];
+        let (mut at, mut j) = (0, 0);
+        while j < M {
+            let mut l = j + 1;
+            while l < M {
+                pairs[at] = (j, l);
+                at += 1;
+                l += 1;
+            }
+            j += 1;
+        }
+        pairs
+    };
+}
+
+impl Terms {
+    fn new(balance: f64, integrity: f64, penalty: f64, lambdas: Lambdas) -> Self {
+        Self {
+            j: balance - lambdas.integrity * integrity + lambdas.penalty * penalty,
+            balance,
+            integrity,
+            penalty,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Options of LdSM.
+
+use serde::{Deserialize, Serialize};
+
+use super::objective::MOST_CHILDREN;
+use crate::data::Scaling;
+use crate::error::{Error, Result};
+
+/// How the regressors of a node learn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeOptimizer {
+    /// "sgd" where more than half of the values are non-zero, else "nag".
+    Auto,
+    /// Normalised adaptive gradients.
+    Nag,
+    /// Features standardised by the node's own examples, plain gradient steps.
+    Sgd,
+}
+
+/// The chance that a regressor of margin m stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeLoss {
+    /// The logistic function of 4 m - 2: even where examples are routed, at 1/2,
+    /// and there of slope 1.
+    Centred,
+    /// The logistic function of m; what the authors' program does.
+    Logistic,
+}
+
+/// What judges the labels that the trees find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scorers {
+    /// `OneAgainstAll`, unless its weights would take over 2 GiB.
+    Auto,
+    /// Nothing: the trees' score is the last word, as in the paper.
+    None,
+    /// A linear scorer for each label.
+    OneAgainstAll,
+}
+
+/// Every option; [`Params::check`] refuses what cannot be. The Python class
+/// documents them for users and says where the defaults come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Trees.
+    pub n_estimators: u32,
+    /// M: children of a node.
+    pub arity: u32,
+    /// Nodes of a tree at most, leaves among them.
+    pub max_nodes: u32,
+    /// Passes of a node over its examples.
+    pub n_epochs: u32,
+    /// Weight of class integrity in the objective.
+    pub lambda1: f64,
+    /// Weight of the multi-way penalty in the objective.
+    pub lambda2: f64,
+    /// Whether every epoch has an order of its own.
+    pub reshuffle: bool,
+    /// What the margins stand for in training.
+    pub loss: NodeLoss,
+    /// How the regressors learn.
+    pub optimizer: NodeOptimizer,
+    /// Their step size.
+    pub learning_rate: f64,
+    /// Scaling of the examples.
+    pub scaling: Scaling,
+    /// Columns are hashed into 2^`n_bits`, if given.
+    pub n_bits: Option<u32>,
+    /// Whether a tree learns from a sample with replacement.
+    pub bootstrap: bool,
+    /// Share of the columns that a tree may use.
+    pub feature_share: f64,
+    /// Whether a node's training ends as soon as an epoch no longer lowers J.
+    pub early_stopping: bool,
+    /// By how much an epoch must lower J, with early stopping.
+    pub min_gain: f64,
+    /// Weight of the trees' score in the re-ranking for tail labels; 1: none.
+    pub beta: f64,
+    /// How fast the score of a label falls with the distance from its examples.
+    pub gamma: f64,
+    /// What judges the labels that the trees find.
+    pub scorers: Scorers,
+    /// Weight of that judgement.
+    pub scorer_weight: f64,
+    /// Fixes everything that is left to chance.
+    pub seed: u64,
+}
+
+impl Params {
+    /// Refuses what cannot be.
+    pub fn check(self) -> Result<Self> {
+        for (name, value, from, to) in [
+            ("n_estimators", self.n_estimators, 1, u32::MAX),
+            ("arity", self.arity, 2, MOST_CHILDREN as u32),
+            ("max_nodes", self.max_nodes, 1, MOST_NODES),
+            ("n_epochs", self.n_epochs, 1, u32::MAX),
+        ] {
+            if !(from..=to).contains(&value) {
+                let allowed = format!("from {from} to {to}");
+                return Err(Error::parameter(name, value, allowed));
+            }
+        }
+        let is_single = |value: f64| (value as f32).is_finite();
+        if !(self.learning_rate > 0.0 && is_single(self.learning_rate)) {
+            let allowed = "a number above 0, below 3e38";
+            return Err(Error::parameter(
+                "learning_rate",
+                self.learning_rate,
+                allowed,
+            ));
+        }
+        for (name, value) in [
+            ("lambda1", self.lambda1),
+            ("lambda2", self.lambda2),
+            ("min_gain", self.min_gain),
+            ("gamma", self.gamma),
+            ("scorer_weight", self.scorer_weight),
+        ] {
+            if !(value >= 0.0 && is_single(value)) {
+                return Err(Error::parameter(name, value, "from 0 to 3e38"));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.beta) {
+            return Err(Error::parameter("beta", self.beta, "from 0 to 1"));
+        }
+        if !(self.feature_share > 0.0 && self.feature_share <= 1.0) {
+            let allowed = "above 0, at most 1";
+            return Err(Error::parameter(
+                "feature_share",
+                self.feature_share,
+                allowed,
+            ));
+        }
+        Ok(self)
+    }
+
+    /// Whether nodes standardise, given the share of values that are not zero.
+    pub fn is_dense(&self, filled: f64) -> bool {
+        match self.optimizer {
+            NodeOptimizer::Auto => filled > 0.5,
+            NodeOptimizer::Nag => false,
+            NodeOptimizer::Sgd => true,
+        }
+    }
+}
+
+/// Node numbers are shown as i32.
+const MOST_NODES: u32 = i32::MAX as u32;

@@ -1,0 +1,309 @@
+//! Predictions: labels best first, or scores to be ranked. Borrowed.
+
+use std::ops::Range;
+
+use super::shallow::{self, Hits, DEEPEST};
+use crate::data::{check_structure, Indices, Values};
+use crate::error::{Error, Result};
+
+/// Stands in a ranking where there is no label.
+const NO_LABEL: i64 = -1;
+
+/// Labels of a ranking longer than this are sorted to find a repeated one.
+const FEW: usize = 32;
+
+/// A ranking of labels for each row.
+#[derive(Debug, Clone, Copy)]
+pub struct Ranking<'a> {
+    form: Form<'a>,
+    n_rows: usize,
+    width: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Form<'a> {
+    Labels(Indices<'a>),
+    Dense(Values<'a>),
+    Sparse {
+        starts: Indices<'a>,
+        columns: Indices<'a>,
+        scores: Values<'a>,
+    },
+}
+
+/// The ranking of one row, and the room to make it in.
+#[derive(Debug, Default)]
+pub(super) struct Ranked {
+    labels: Vec<i64>,
+    best: Vec<(f64, i64)>,
+    sorted: Vec<i64>,
+}
+
+impl Ranked {
+    /// Labels, best first; negative ones are none.
+    pub fn labels(&self) -> &[i64] {
+        &self.labels
+    }
+}
+
+impl<'a> Ranking<'a> {
+    /// Labels best first, `width` of them in each of `n_rows` rows, -1 for none. With
+    /// `bound` all others must be from 0 to below it; without, all negative numbers
+    /// stand for none.
+    pub fn labels(
+        labels: Indices<'a>,
+        n_rows: usize,
+        width: usize,
+        bound: Option<usize>,
+    ) -> Result<Self> {
+        check_size(labels.len(), n_rows, width)?;
+        if let Some(bound) = bound {
+            let outside = match labels {
+                Indices::I32(slice) => first_outside(slice, bound),
+                Indices::I64(slice) => first_outside(slice, bound),
+            };
+            if let Some((at, label)) = outside {
+                return Err(Error::data(format!(
+                    "row {}, column {} of y_pred: label {label} is outside 0..{bound}, \
+                     the columns of y_true (-1 stands for none)",
+                    at / width,
+                    at % width
+                )));
+            }
+        }
+        Ok(Self {
+            form: Form::Labels(labels),
+            n_rows,
+            width,
+        })
+    }
+
+    /// The scores of all labels, row by row. Minus infinity: not predicted.
+    pub fn dense(scores: Values<'a>, n_rows: usize, width: usize) -> Result<Self> {
+        check_size(scores.len(), n_rows, width)?;
+        Ok(Self {
+            form: Form::Dense(scores),
+            n_rows,
+            width,
+        })
+    }
+
+    /// The scores of some labels in CSR form; the others are not predicted.
+    pub fn sparse(
+        starts: Indices<'a>,
+        columns: Indices<'a>,
+        scores: Values<'a>,
+        width: usize,
+    ) -> Result<Self> {
+        if columns.len() != scores.len() {
+            return Err(Error::data(format!(
+                "y_pred: indices and data differ in length: {} and {}",
+                columns.len(),
+                scores.len()
+            )));
+        }
+        check_structure(starts, columns, width, "column index")?;
+        Ok(Self {
+            form: Form::Sparse {
+                starts,
+                columns,
+                scores,
+            },
+            n_rows: starts.len() - 1,
+            width,
+        })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.n_rows == 0
+    }
+
+    /// Number of columns: how far a ranking can go.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of values held, a measure of the work that ranking is.
+    pub fn n_values(&self) -> usize {
+        match self.form {
+            Form::Labels(labels) => labels.len(),
+            Form::Dense(scores) | Form::Sparse { scores, .. } => scores.len(),
+        }
+    }
+
+    /// The hits of `rows` all at once, where that can be done: with labels of which few
+    /// count. Else `into` stays empty.
+    pub(super) fn hits<T: Copy + Into<i64>>(
+        &self,
+        rows: Range<usize>,
+        k: usize,
+        truth: (Indices<'_>, &[T]),
+        into: &mut Vec<Hits>,
+    ) -> Result<()> {
+        into.clear();
+        let Form::Labels(labels) = self.form else {
+            return Ok(());
+        };
+        if k > DEEPEST {
+            return Ok(());
+        }
+        let repeated = match labels {
+            Indices::I32(l) => shallow::hits(rows, truth, (l, self.width), k, into),
+            Indices::I64(l) => shallow::hits(rows, truth, (l, self.width), k, into),
+        };
+        // Whoever reads that row tells what is wrong with it.
+        repeated.map_or(Ok(()), |row| self.read(row, k, &mut Ranked::default()))
+    }
+
+    /// The label at `rank`, without reading the row, where these are labels.
+    pub(super) fn label(&self, row: usize, rank: usize) -> Option<i64> {
+        match self.form {
+            Form::Labels(Indices::I32(l)) => l.get(row * self.width + rank).map(|&l| l.into()),
+            Form::Labels(Indices::I64(l)) => l.get(row * self.width + rank).copied(),
+            Form::Dense(_) | Form::Sparse { .. } => None,
+        }
+    }
+
+    /// Puts the `k` best labels of `row` into `into`, equal scores in the order of the
+    /// labels. There are fewer where fewer are predicted.
+    pub(super) fn read(&self, row: usize, k: usize, into: &mut Ranked) -> Result<()> {
+        into.labels.clear();
+        match self.form {
+            Form::Labels(labels) => {
+                let from = row * self.width;
+                let span = from..from + k.min(self.width);
+                match labels {
+                    Indices::I32(slice) => into
+                        .labels
+                        .extend(slice[span].iter().map(|&l| i64::from(l))),
+                    Indices::I64(slice) => into.labels.extend_from_slice(&slice[span]),
+                }
+                into.refuse_repetition(row)
+            }
+            Form::Dense(scores) => {
+                let span = row * self.width..(row + 1) * self.width;
+                into.rank(scores, span, row, k, |at| at as i64)
+            }
+            Form::Sparse {
+                starts,
+                columns,
+                scores,
+            } => {
+                let span = starts.get(row)..starts.get(row + 1);
+                let from = span.start;
+                into.rank(scores, span, row, k, |at| columns.get(from + at) as i64)
+            }
+        }
+    }
+}
+
+impl Ranked {
+    fn refuse_repetition(&mut self, row: usize) -> Result<()> {
+        let repeated = if self.labels.len() <= FEW {
+            let mut labels = self.labels.iter().enumerate();
+            labels
+                .find(|&(at, l)| *l >= 0 && self.labels[..at].contains(l))
+                .map(|(_, &label)| label)
+        } else {
+            self.sorted.clone_from(&self.labels);
+            self.sorted.sort_unstable();
+            let mut pairs = self.sorted.windows(2);
+            pairs
+                .find(|pair| pair[0] == pair[1] && pair[0] >= 0)
+                .map(|pair| pair[0])
+        };
+        match repeated {
+            None => Ok(()),
+            Some(label) => Err(Error::data(format!(
+                "row {row} of y_pred: label {label} stands there twice; a ranking names each \
+                 label once (if these are scores, pass floats)"
+            ))),
+        }
+    }
+
+    fn rank(
+        &mut self,
+        scores: Values<'_>,
+        span: Range<usize>,
+        row: usize,
+        k: usize,
+        label: impl Fn(usize) -> i64,
+    ) -> Result<()> {
+        self.best.clear();
+        let nan = match scores {
+            Values::F32(slice) => select(&slice[span], k, &label, &mut self.best),
+            Values::F64(slice) => select(&slice[span], k, &label, &mut self.best),
+        };
+        if let Some(at) = nan {
+            return Err(Error::data(format!(
+                "row {row}, column {} of y_pred: the score is NaN; scores must be numbers",
+                label(at)
+            )));
+        }
+        self.labels
+            .extend(self.best.iter().map(|&(_, label)| label));
+        Ok(())
+    }
+}
+
+/// Collects the `k` best, best first, or says where a NaN stands.
+fn select<T: Copy + Into<f64>>(
+    scores: &[T],
+    k: usize,
+    label: impl Fn(usize) -> i64,
+    best: &mut Vec<(f64, i64)>,
+) -> Option<usize> {
+    const CHUNK: usize = 64;
+    let mut bar = f64::NEG_INFINITY;
+    for (c, chunk) in scores.chunks(CHUNK).enumerate() {
+        // Few chunks hold anything better, and without an exit the test vectorises.
+        // The comparison is turned round for NaN, which must not pass unseen.
+        if chunk.iter().fold(true, |all, &s| all & (s.into() <= bar)) {
+            continue;
+        }
+        for (i, &score) in chunk.iter().enumerate() {
+            let (at, score) = (c * CHUNK + i, score.into());
+            if score.is_nan() {
+                return Some(at);
+            }
+            // Labels come in increasing order: of equal scores the first stays ahead.
+            if score > bar {
+                let place = best.partition_point(|&(other, _)| other >= score);
+                best.insert(place, (score, label(at)));
+                best.truncate(k);
+                if let Some(&(last, _)) = best.last().filter(|_| best.len() == k) {
+                    bar = last;
+                }
+            }
+        }
+    }
+    None
+}
+
+fn check_size(len: usize, n_rows: usize, width: usize) -> Result<()> {
+    if n_rows.checked_mul(width) == Some(len) {
+        return Ok(());
+    }
+    Err(Error::data(format!(
+        "y_pred of {n_rows} x {width} does not have {len} values"
+    )))
+}
+
+fn first_outside<I: Copy + Into<i64>>(labels: &[I], bound: usize) -> Option<(usize, i64)> {
+    let outside = |label: I| {
+        let label: i64 = label.into();
+        label < NO_LABEL || label >= bound as i64
+    };
+    // All at once vectorises, and as a rule there is none.
+    if !labels.iter().fold(false, |any, &l| any | outside(l)) {
+        return None;
+    }
+    let at = labels.iter().position(|&l| outside(l))?;
+    Some((at, labels[at].into()))
+}

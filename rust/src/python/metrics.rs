@@ -1,0 +1,140 @@
+//! Measures, seen from Python.
+
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::arrays::{LabelSetsArg, SparseArg};
+use super::run::brief_or_watched;
+use crate::data::{Indices, Values};
+use crate::metrics::{self, Empty, Ranking, Weights};
+
+/// y_pred as it came: C-contiguous labels or scores of two dimensions, or scores as a
+/// CSR matrix. The Python side brings everything else into one of these forms.
+enum RankingArg<'py> {
+    I32(PyReadonlyArray2<'py, i32>),
+    I64(PyReadonlyArray2<'py, i64>),
+    F32(PyReadonlyArray2<'py, f32>),
+    F64(PyReadonlyArray2<'py, f64>),
+    Sparse(SparseArg<'py>),
+}
+
+impl<'py> RankingArg<'py> {
+    fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(labels) = y.extract() {
+            return Ok(Self::I32(labels));
+        }
+        if let Ok(labels) = y.extract() {
+            return Ok(Self::I64(labels));
+        }
+        if let Ok(scores) = y.extract() {
+            return Ok(Self::F32(scores));
+        }
+        if let Ok(scores) = y.extract() {
+            return Ok(Self::F64(scores));
+        }
+        if y.hasattr("indptr")? {
+            return SparseArg::take(y).map(Self::Sparse);
+        }
+        Err(PyTypeError::new_err(
+            "y_pred must be a CSR matrix or an array of two dimensions, of labels (int32, int64) \
+             or scores (float32, float64)",
+        ))
+    }
+
+    /// The checked view; labels must be below `bound`, if there is one.
+    fn ranking(&self, bound: Option<usize>) -> PyResult<Ranking<'_>> {
+        Ok(match self {
+            Self::I32(y) => {
+                Ranking::labels(Indices::I32(in_rows(y)?), y.shape()[0], y.shape()[1], bound)?
+            }
+            Self::I64(y) => {
+                Ranking::labels(Indices::I64(in_rows(y)?), y.shape()[0], y.shape()[1], bound)?
+            }
+            Self::F32(y) => Ranking::dense(Values::F32(in_rows(y)?), y.shape()[0], y.shape()[1])?,
+            Self::F64(y) => Ranking::dense(Values::F64(in_rows(y)?), y.shape()[0], y.shape()[1])?,
+            Self::Sparse(y) => {
+                let (starts, columns, scores) = y.views()?;
+                Ranking::sparse(starts, columns, scores, y.n_cols)?
+            }
+        })
+    }
+}
+
+fn in_rows<'a, T: Element>(y: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+    // A slice of a Fortran array can be had, too: of the values in another order.
+    if !y.is_c_contiguous() {
+        return Err(PyTypeError::new_err("y_pred must be C-contiguous"));
+    }
+    Ok(y.as_slice()?)
+}
+
+/// Takes in batches of rows and tells the measures over all of them.
+#[pyclass(module = "xmtree._core")]
+pub(super) struct Scores(metrics::Scores);
+
+#[pymethods]
+impl Scores {
+    #[new]
+    #[pyo3(signature = (cuts, propensities=None, unseen=None, skip_empty=false))]
+    fn new(
+        cuts: Vec<usize>,
+        propensities: Option<Vec<f64>>,
+        unseen: Option<f64>,
+        skip_empty: bool,
+    ) -> PyResult<Self> {
+        let weights = propensities.map(|p| Weights::new(&p, unseen)).transpose()?;
+        let empty = if skip_empty { Empty::Skip } else { Empty::Zero };
+        Ok(Self(metrics::Scores::new(&cuts, weights, empty)?))
+    }
+
+    /// Takes in a batch; one that is refused changes nothing.
+    #[pyo3(signature = (y_true, n_labels, y_pred, bounded=false))]
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        y_true: &Bound<'_, PyAny>,
+        n_labels: usize,
+        y_pred: &Bound<'_, PyAny>,
+        bounded: bool,
+    ) -> PyResult<()> {
+        let truth = LabelSetsArg::take(y_true)?;
+        let truth = truth.label_sets(n_labels)?;
+        let ranking = RankingArg::take(y_pred)?;
+        let ranking = ranking.ranking(bounded.then_some(n_labels))?;
+        let effort = truth.total().saturating_add(ranking.n_values());
+        brief_or_watched(py, effort, None, |control| {
+            self.0.add(&truth, &ranking, control)
+        })
+    }
+
+    /// Every measure over all rows so far, one value per cut.
+    fn measures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let found = self.0.measures()?;
+        let named = PyDict::new(py);
+        named.set_item("precision", found.precision.into_pyarray(py))?;
+        named.set_item("ndcg", found.ndcg.into_pyarray(py))?;
+        named.set_item("recall", found.recall.into_pyarray(py))?;
+        if let (Some(psp), Some(psndcg)) = (found.psp, found.psndcg) {
+            named.set_item("psp", psp.into_pyarray(py))?;
+            named.set_item("psndcg", psndcg.into_pyarray(py))?;
+        }
+        Ok(named)
+    }
+}
+
+/// Propensities from how many of the training rows carry each label.
+#[pyfunction]
+pub(super) fn propensities<'py>(
+    py: Python<'py>,
+    counts: PyReadonlyArray1<'py, i64>,
+    n_rows: usize,
+    a: f64,
+    b: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let found = metrics::propensities(counts.as_slice()?, n_rows, a, b)?;
+    Ok(found.into_pyarray(py))
+}
