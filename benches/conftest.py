@@ -114,7 +114,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def circumstances():
     """When, on what machine, and of what versions the figures are."""
-    names = ("xmtree", "numpy", "scipy", "scikit-learn", "vowpalwabbit")
+    names = ("xmtree", "numpy", "scipy", "scikit-learn", "vowpalwabbit", "lightgbm")
     versions = [f"{name} {version(name)}" for name in names]
     yield "Written by the benchmarks (pytest benches --figures), not by hand."
     yield f"date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"

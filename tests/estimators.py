@@ -41,6 +41,14 @@ ALL = {
     "filter-tree-nag": lambda **more: xmtree.FilterTreeClassifier(
         **{"optimizer": "nag", "label_order": "random", "random_state": 0, **more}
     ),
+    "gamble": lambda **more: gamble(xmtree.GambleClassifier, **{"n_estimators": 30, **more}),
+    "gamble-paper": lambda **more: gamble(
+        xmtree.GambleClassifier, **xmtree.GambleClassifier.PAPER | {"n_estimators": 20, **more}
+    ),
+    "gamble-early": lambda **more: gamble(
+        xmtree.GambleClassifier, **{"n_estimators": 30, "early_stopping": True, **more}
+    ),
+    "samme": lambda **more: gamble(xmtree.SAMMEClassifier, **{"n_estimators": 30, **more}),
     "ldsm": lambda **more: xmtree.LdSMClassifier(
         **{"n_estimators": 3, "max_nodes": 60, "random_state": 0, **more}
     ),
@@ -57,8 +65,19 @@ ALL = {
         }
     ),
 }
+
+
+def gamble(cls, *, scaling="none", **more):
+    """Trees split where they split, whatever the scale: what is asked for makes no difference."""
+    return cls(**{"random_state": 0, **more})
+
+
+ONLINE = [name for name, make in ALL.items() if hasattr(make(), "partial_fit")]
+#: Learners of whole data sets.
+BATCH = [name for name in ALL if name not in ONLINE]
+#: Those that take NaN for a missing value.
+GAPPY = [name for name in ALL if ALL[name]().__sklearn_tags__().input_tags.allow_nan]
 LDSM = [name for name in ALL if name.startswith("ldsm")]
-ONLINE = [name for name in ALL if name not in LDSM]
 MULTILABEL = ["oaa", "oaa-logistic-nag", *LDSM]
 RECALL_TREES = [name for name in ALL if name.startswith("recall-tree")]
 TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TREES]

@@ -173,7 +173,15 @@ def test_inspect_a_recall_tree(files, capsys):
     assert nodes[1].endswith(" ...")
 
 
-@pytest.mark.parametrize("name", ["lomtree-3", *estimators.TREES])
+def test_inspect_tells_of_the_first_trees_only(files, capsys):
+    estimators.ALL["gamble"](n_estimators=25).fit(X, Y).save(files / "model")
+    assert run("inspect", files / "model") == 0
+    out = capsys.readouterr().out
+    assert "tree 19: " in out
+    assert "and 5 more" in out
+
+
+@pytest.mark.parametrize("name", ["lomtree-3", "gamble", "samme", *estimators.TREES])
 @pytest.mark.parametrize("depth", [0, 3, 20])
 def test_inspect_draws_the_tree(name, depth, files, capsys):
     estimators.ALL[name]().fit(X, Y).save(files / "model")

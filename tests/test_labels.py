@@ -23,7 +23,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree", "gamble", "samme"])
 @pytest.mark.parametrize("labels", TYPES.values(), ids=TYPES)
 def test_labels_of_any_type_come_back(name, labels):
     X, y = estimators.dense()
@@ -55,7 +55,7 @@ def test_y_in_any_container(kind):
         (np.array([False, True]), None, object),
     ],
 )
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree", "gamble", "samme"])
 def test_topk_beyond_the_classes_is_filled_up(name, labels, missing, dtype):
     X, y = estimators.dense(n_classes=2)
     found, scores = estimators.ALL[name]().fit(X, labels[y]).predict_topk(X, 4)
@@ -90,7 +90,7 @@ def test_a_single_class_is_always_predicted(name):
         ([datetime.timedelta(days=1), "a"] * 120, "different types"),
     ],
 )
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree", "gamble", "samme"])
 def test_bad_labels_are_refused(name, y, message):
     X, _ = estimators.dense()
     with pytest.raises((ValueError, TypeError), match=message):

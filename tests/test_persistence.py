@@ -128,7 +128,7 @@ def test_feature_names_and_settings_are_kept(tmp_path):
     again.partial_fit(frame, Y)
 
 
-@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree", "gamble"])
 def test_damaged_files_are_refused(name, tmp_path):
     path = tmp_path / "model"
     estimators.ALL[name]().fit(X, Y).save(path)

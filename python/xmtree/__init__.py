@@ -2,6 +2,7 @@
 
 from xmtree import datasets, metrics
 from xmtree._core import ModelFileError, __version__
+from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
 from xmtree._ldsm import LdSMClassifier
 from xmtree._lomtree import LOMTreeClassifier
@@ -11,12 +12,14 @@ from xmtree._recall_tree import RecallTreeClassifier
 
 __all__ = [
     "FilterTreeClassifier",
+    "GambleClassifier",
     "LOMTreeClassifier",
     "LdSMClassifier",
     "ModelFileError",
     "OAAClassifier",
     "RandomTreeClassifier",
     "RecallTreeClassifier",
+    "SAMMEClassifier",
     "__version__",
     "datasets",
     "load",

@@ -120,7 +120,10 @@ def _plain_params(estimator: Learner) -> dict[str, Any]:
     for name, value in params.items():
         if isinstance(value, np.generic):
             params[name] = value = value.item()
-        if not isinstance(value, (type(None), bool, int, float, str)):
+        if isinstance(value, (list, tuple, np.ndarray)):
+            params[name] = value = np.asarray(value).tolist()
+        plain = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, (type(None), bool, int, float, str)) for item in plain):
             raise TypeError(f"the parameter {name}={value!r} cannot be stored in a model file")
     return params
 

@@ -6,6 +6,7 @@
 pub mod control;
 pub mod data;
 pub mod error;
+pub mod gamble;
 pub mod label_tree;
 pub mod ldsm;
 pub mod linear;

@@ -36,34 +36,7 @@ impl<'a> Batch<'a> {
             Targets::One(labels) => labels.len(),
             Targets::Sets(sets) => sets.len(),
         };
-        if n_targets != rows.n_rows() {
-            return Err(Error::data(format!(
-                "X has {} rows, y has {n_targets}",
-                rows.n_rows()
-            )));
-        }
-        if let Some(weights) = weights {
-            if weights.len() != rows.n_rows() {
-                return Err(Error::data(format!(
-                    "X has {} rows, sample_weight has {}",
-                    rows.n_rows(),
-                    weights.len()
-                )));
-            }
-            if let Some(row) = weights.iter().position(|w| !w.is_finite() || *w < 0.0) {
-                return Err(Error::data(format!(
-                    "row {row}: sample_weight is {}; it must be finite and not negative",
-                    weights[row]
-                )));
-            }
-        }
-        if rows.n_rows() > u32::MAX as usize {
-            return Err(Error::data(format!(
-                "{} rows at once; at most {} are possible, pass them in parts to partial_fit",
-                rows.n_rows(),
-                u32::MAX
-            )));
-        }
+        check_parts(rows.n_rows(), n_targets, weights)?;
         Ok(Self {
             rows,
             targets,
@@ -119,6 +92,37 @@ impl<'a> Batch<'a> {
             .filter(|&i| self.weight(i as usize) > 0.0)
             .collect()
     }
+}
+
+/// Checks that there are as many targets and weights as rows, and that weights are finite
+/// and not negative.
+pub(crate) fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32]>) -> Result<()> {
+    if n_targets != n_rows {
+        return Err(Error::data(format!(
+            "X has {n_rows} rows, y has {n_targets}"
+        )));
+    }
+    if let Some(weights) = weights {
+        if weights.len() != n_rows {
+            return Err(Error::data(format!(
+                "X has {n_rows} rows, sample_weight has {}",
+                weights.len()
+            )));
+        }
+        if let Some(row) = weights.iter().position(|w| !w.is_finite() || *w < 0.0) {
+            return Err(Error::data(format!(
+                "row {row}: sample_weight is {}; it must be finite and not negative",
+                weights[row]
+            )));
+        }
+    }
+    if n_rows > u32::MAX as usize {
+        return Err(Error::data(format!(
+            "{n_rows} rows at once; at most {} are possible, pass them in parts to partial_fit",
+            u32::MAX
+        )));
+    }
+    Ok(())
 }
 
 /// A learner that takes examples one after the other.

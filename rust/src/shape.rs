@@ -40,11 +40,18 @@ pub(crate) fn nothing_learned() -> Error {
 
 /// An error where X has not the columns learned from. Hashed, any will do.
 pub(crate) fn check_columns(rows: &Rows<'_>, n_bits: Option<u32>, n_features: usize) -> Result<()> {
-    if n_bits.is_none() && rows.n_cols() != n_features {
-        return Err(Error::data(format!(
-            "X has {} features, but the model learned from {n_features}",
-            rows.n_cols()
-        )));
+    if n_bits.is_none() {
+        check_n_columns(rows.n_cols(), n_features)?;
     }
     Ok(())
+}
+
+/// An error where X has not as many columns as there were.
+pub(crate) fn check_n_columns(n_cols: usize, n_features: usize) -> Result<()> {
+    if n_cols == n_features {
+        return Ok(());
+    }
+    Err(Error::data(format!(
+        "X has {n_cols} features, but the model learned from {n_features}"
+    )))
 }

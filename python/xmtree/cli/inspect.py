@@ -24,6 +24,11 @@ from xmtree.cli.errors import WrongUsage
 
 #: Of a tree's arrays, those that the drawing of it tells, or that are not one per node.
 _NOT_FACTS = {"parent", "children", "depth", "candidates", "candidate_counts"}
+_NOT_FACTS |= {"category_starts", "categories"}
+_NOT_FACTS |= {"vote_starts", "vote_classes", "votes", "other_votes"}
+
+#: Trees of which a line is printed.
+_MOST_TREES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,9 +65,11 @@ def run(options: argparse.Namespace) -> int:
     print("parameters")
     for name, value in sorted(learner.get_params(deep=False).items()):
         print(f"  {name:<22}{value!r}")
-    for number, tree in enumerate(trees):
+    for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"
         print(f"{title}: {_summary(tree, learner._ended(tree))}")
+    if len(trees) > _MOST_TREES:
+        print(f"and {len(trees) - _MOST_TREES} more")
     if trees:
         print("tree" if len(trees) == 1 else "tree 0")
         print("\n".join(_lines(trees[0], learner.classes_, options.depth)))
@@ -108,7 +115,8 @@ def _facts(tree: Any, classes: Any, node: int) -> str:
         and isinstance(values, np.ndarray)
         and values.shape == tree.depth.shape
     }
-    facts["label"] = classes[facts["label"]]
+    if "label" in facts:
+        facts["label"] = classes[facts["label"]]
     if "candidate_starts" in tree:
         start, end = tree.candidate_starts[node : node + 2]
         facts["candidates"] = end - start

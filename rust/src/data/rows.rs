@@ -65,13 +65,15 @@ impl Values<'_> {
     }
 
     /// Where the first value stands that single precision cannot hold as a
-    /// finite number.
-    fn first_unusable(&self) -> Option<usize> {
+    /// finite number, or as NaN where there may be gaps.
+    fn first_unusable(&self, gaps: bool) -> Option<usize> {
         // One sum over a chunk is not finite if any of its values is not;
         // only then is the chunk looked at value by value.
-        match self {
-            Self::F32(slice) => first_where(slice, |v| !v.is_finite()),
-            Self::F64(slice) => first_where(slice, |v| !(v as f32).is_finite()),
+        match (self, gaps) {
+            (Self::F32(slice), false) => first_where(slice, |v| !v.is_finite()),
+            (Self::F64(slice), false) => first_where(slice, |v| !(v as f32).is_finite()),
+            (Self::F32(slice), true) => first_where(slice, f32::is_infinite),
+            (Self::F64(slice), true) => first_where(slice, |v| (v as f32).is_infinite()),
         }
     }
 
@@ -133,6 +135,17 @@ impl<'a> Rows<'a> {
         values: Values<'a>,
         n_cols: usize,
     ) -> Result<Self> {
+        Self::new_csr(starts, columns, values, n_cols, false)
+    }
+
+    /// [`csr`](Self::csr), where NaN may be let through.
+    pub(super) fn new_csr(
+        starts: Indices<'a>,
+        columns: Indices<'a>,
+        values: Values<'a>,
+        n_cols: usize,
+        gaps: bool,
+    ) -> Result<Self> {
         check_width(n_cols)?;
         if columns.len() != values.len() {
             return Err(Error::data(format!(
@@ -152,17 +165,27 @@ impl<'a> Rows<'a> {
             n_rows: starts.len() - 1,
             n_cols,
         };
-        if let Some(at) = values.first_unusable() {
+        if let Some(at) = values.first_unusable(gaps) {
             let row = (0..rows.n_rows)
                 .find(|&row| starts.get(row + 1) > at)
                 .unwrap_or(rows.n_rows);
-            return Err(unusable(row, columns.get(at), values.raw(at)));
+            return Err(unusable(row, columns.get(at), values.raw(at), gaps));
         }
         Ok(rows)
     }
 
     /// Checks a dense matrix in row-major order.
     pub fn dense(values: Values<'a>, n_rows: usize, n_cols: usize) -> Result<Self> {
+        Self::new_dense(values, n_rows, n_cols, false)
+    }
+
+    /// [`dense`](Self::dense), where NaN may be let through.
+    pub(super) fn new_dense(
+        values: Values<'a>,
+        n_rows: usize,
+        n_cols: usize,
+        gaps: bool,
+    ) -> Result<Self> {
         check_width(n_cols)?;
         if n_rows.checked_mul(n_cols) != Some(values.len()) {
             return Err(Error::data(format!(
@@ -170,8 +193,8 @@ impl<'a> Rows<'a> {
                 values.len()
             )));
         }
-        if let Some(at) = values.first_unusable() {
-            return Err(unusable(at / n_cols, at % n_cols, values.raw(at)));
+        if let Some(at) = values.first_unusable(gaps) {
+            return Err(unusable(at / n_cols, at % n_cols, values.raw(at), gaps));
         }
         Ok(Self {
             form: Form::Dense(values),
@@ -292,7 +315,7 @@ fn check_width(n_cols: usize) -> Result<()> {
     Ok(())
 }
 
-fn unusable(row: usize, column: usize, value: f64) -> Error {
+fn unusable(row: usize, column: usize, value: f64, gaps: bool) -> Error {
     let what = if value.is_nan() {
         "NaN".into()
     } else if value.is_infinite() {
@@ -300,8 +323,9 @@ fn unusable(row: usize, column: usize, value: f64) -> Error {
     } else {
         format!("{value:e}, too large for float32")
     };
+    let or_missing = if gaps { ", or NaN where missing" } else { "" };
     Error::data(format!(
-        "row {row}, column {column}: the value is {what}; all values must be finite"
+        "row {row}, column {column}: the value is {what}; all values must be finite{or_missing}"
     ))
 }
 

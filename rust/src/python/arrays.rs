@@ -4,7 +4,7 @@ use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::data::{Indices, LabelSets, Rows, Values};
+use crate::data::{GappyRows, Indices, LabelSets, Rows, Values};
 use crate::error::Result;
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
@@ -115,6 +115,19 @@ impl<'py> RowsArg<'py> {
 
     /// The checked view. Do this once, before anything changes.
     pub fn rows(&self) -> PyResult<Rows<'_>> {
+        self.view(Rows::csr, Rows::dense)
+    }
+
+    /// The checked view for a learner that can do with missing values.
+    pub fn gappy_rows(&self) -> PyResult<GappyRows<'_>> {
+        self.view(GappyRows::csr, GappyRows::dense)
+    }
+
+    fn view<'a, R>(
+        &'a self,
+        csr: impl FnOnce(Indices<'a>, Indices<'a>, Values<'a>, usize) -> Result<R>,
+        dense: impl FnOnce(Values<'a>, usize, usize) -> Result<R>,
+    ) -> PyResult<R> {
         // A slice of a Fortran array can be had, too: of the values in another order.
         let in_rows = match self {
             Self::Csr(..) => true,
@@ -124,17 +137,13 @@ impl<'py> RowsArg<'py> {
         if !in_rows {
             return Err(PyTypeError::new_err("X must be C-contiguous"));
         }
-        let rows: Result<Rows<'_>> = match self {
+        let rows = match self {
             Self::Csr(x) => {
                 let (starts, columns, values) = x.views()?;
-                Rows::csr(starts, columns, values, x.n_cols)
+                csr(starts, columns, values, x.n_cols)
             }
-            Self::DenseF32(x) => {
-                Rows::dense(Values::F32(x.as_slice()?), x.shape()[0], x.shape()[1])
-            }
-            Self::DenseF64(x) => {
-                Rows::dense(Values::F64(x.as_slice()?), x.shape()[0], x.shape()[1])
-            }
+            Self::DenseF32(x) => dense(Values::F32(x.as_slice()?), x.shape()[0], x.shape()[1]),
+            Self::DenseF64(x) => dense(Values::F64(x.as_slice()?), x.shape()[0], x.shape()[1]),
         };
         Ok(rows?)
     }

@@ -6,6 +6,7 @@
 
 mod arrays;
 mod errors;
+mod gamble;
 mod label_tree;
 mod ldsm;
 mod lomtree;
@@ -31,6 +32,8 @@ use arrays::{LabelsArg, RowsArg, WeightsArg};
 mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
+    #[pymodule_export]
+    use super::gamble::PyGamble;
     #[pymodule_export]
     use super::label_tree::PyLabelTree;
     #[pymodule_export]

@@ -1,0 +1,80 @@
+//! What the splits of a node are judged by.
+
+/// The rows of a node: their weights, their classes, and the sums over them. Classes
+/// are numbered from 0 among those present, so that nothing done at a node depends on
+/// how many there are elsewhere.
+#[derive(Debug, Default, Clone)]
+pub struct Node {
+    /// Row numbers, rising.
+    pub rows: Vec<u32>,
+    /// Class of each row, as numbered here.
+    pub classes: Vec<u32>,
+    /// Weight of each row.
+    pub weights: Vec<f64>,
+    /// The classes present, in the order of their first rows.
+    pub present: Vec<u32>,
+    /// Weight of each class present: W_k.
+    pub totals: Vec<f64>,
+    /// Weight of all rows: W.
+    pub weight: f64,
+    /// Sum of the squared weights of the classes.
+    pub square: f64,
+    /// Rows of a leaf, at least.
+    pub min_rows: usize,
+}
+
+impl Node {
+    /// Takes in `rows`. `numbers` has an entry of [`Self::ABSENT`] for every class, and
+    /// has it again afterwards.
+    pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64], numbers: &mut [u32]) {
+        self.rows.clear();
+        self.rows.extend_from_slice(rows);
+        self.weights.clear();
+        self.weights
+            .extend(rows.iter().map(|&row| weights[row as usize]));
+        self.classes.clear();
+        self.present.clear();
+        self.totals.clear();
+        for (&row, &weight) in rows.iter().zip(&self.weights) {
+            let class = labels[row as usize];
+            let number = &mut numbers[class as usize];
+            if *number == Self::ABSENT {
+                *number = self.present.len() as u32;
+                self.present.push(class);
+                self.totals.push(0.0);
+            }
+            self.classes.push(*number);
+            self.totals[*number as usize] += weight;
+        }
+        for &class in &self.present {
+            numbers[class as usize] = Self::ABSENT;
+        }
+        self.weight = self.totals.iter().sum();
+        self.square = self.totals.iter().map(|total| total * total).sum();
+    }
+
+    /// No number.
+    pub const ABSENT: u32 = u32::MAX;
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Entropy of the classes' weights, in nats.
+    pub fn entropy(&self) -> f64 {
+        let shares = self.totals.iter().map(|total| total / self.weight);
+        // Not -0.
+        0.0 - shares.map(|share| share * share.ln()).sum::<f64>()
+    }
+
+    /// What a split has to be better than: the score of none, (sum_k W_k^2) / W.
+    pub fn score(&self) -> f64 {
+        self.square / self.weight
+    }
+
+    /// Scores that differ by no more are equal: they are sums in another order.
+    pub fn tolerance(&self) -> f64 {
+        1e-10 * self.weight
+    }
+}

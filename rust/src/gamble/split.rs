@@ -1,0 +1,194 @@
+//! The best split of a node over the features drawn for it.
+
+use rayon::prelude::*;
+
+use super::category::{best_subset, holds, Subset};
+use super::cells::Cells;
+use super::columns::{Codes, Column, Columns, Place};
+use super::entries::Gather;
+use super::node::Node;
+use super::scan::{Cut, Scratch};
+
+/// Which codes go left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule {
+    /// Those up to `low`, and missing values as `missing_left` says.
+    UpTo {
+        /// The last code that goes left.
+        low: u32,
+        /// Threshold between the values of the codes.
+        threshold: f32,
+        /// The code of missing values.
+        missing: Option<u32>,
+        /// Where missing values go.
+        missing_left: bool,
+    },
+    /// Those of a set.
+    In(Subset),
+}
+
+impl Rule {
+    /// Whether `code` goes left.
+    #[inline]
+    pub fn goes_left(&self, code: u32) -> bool {
+        match self {
+            Self::UpTo {
+                low,
+                missing,
+                missing_left,
+                ..
+            } => {
+                if Some(code) == *missing {
+                    *missing_left
+                } else {
+                    code <= *low
+                }
+            }
+            Self::In(subset) => holds(subset, code),
+        }
+    }
+}
+
+/// A split of a node in two.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Split {
+    /// By which column.
+    pub column: u32,
+    /// How.
+    pub rule: Rule,
+    /// By how much it raises sum_k W_k^2 / W, which is by how much it lowers the
+    /// squared error, a constant aside.
+    pub gain: f64,
+}
+
+/// Work at a node from which it pays to share it out, in codes.
+const SHARED: usize = 1 << 14;
+
+/// Room for the search for splits.
+#[derive(Debug, Default)]
+pub struct Search {
+    scratch: Scratch,
+    cells: Cells,
+    gather: Gather,
+}
+
+/// What was found in one column.
+enum Found {
+    Cut(Cut),
+    Subset(f64, Subset),
+}
+
+impl Found {
+    fn score(&self) -> f64 {
+        match self {
+            Self::Cut(cut) => cut.score,
+            Self::Subset(score, _) => *score,
+        }
+    }
+}
+
+impl Search {
+    /// The best split of `node` by one of the columns `drawn`, which rise; of equals
+    /// that by the first column.
+    pub fn best(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        drawn: &[u32],
+        threads: bool,
+    ) -> Option<Split> {
+        let is_full =
+            |column: &&u32| matches!(columns.columns[**column as usize].place, Place::Full(_));
+        let full: Vec<u32> = drawn.iter().filter(is_full).copied().collect();
+        let mut found: Vec<(u32, Found)> = Vec::new();
+        if threads && full.len() * node.len() >= SHARED {
+            let all: Vec<Option<Found>> = full
+                .par_iter()
+                .map_init(
+                    || (Scratch::default(), Cells::default()),
+                    |(scratch, cells), &column| {
+                        one(node, &columns.columns[column as usize], scratch, cells)
+                    },
+                )
+                .collect();
+            let all = full.iter().zip(all);
+            found.extend(all.filter_map(|(&column, found)| Some((column, found?))));
+        } else {
+            for &column in &full {
+                let of = &columns.columns[column as usize];
+                if let Some(best) = one(node, of, &mut self.scratch, &mut self.cells) {
+                    found.push((column, best));
+                }
+            }
+        }
+        if full.len() < drawn.len() {
+            let rest: Vec<u32> = drawn.iter().filter(|c| !is_full(c)).copied().collect();
+            self.gather
+                .best_cuts(node, columns, &rest, &mut self.scratch, |column, cut| {
+                    found.push((column, Found::Cut(cut)));
+                });
+        }
+        let mut best: Option<(u32, Found)> = None;
+        let mut score = node.score();
+        // In the order of the columns, wherever they are kept.
+        found.sort_by_key(|&(column, _)| column);
+        for (column, cut) in found {
+            if cut.score() > score + node.tolerance() {
+                score = cut.score();
+                best = Some((column, cut));
+            }
+        }
+        let (column, found) = best?;
+        Some(Split {
+            column,
+            gain: score - node.score(),
+            rule: rule(&columns.columns[column as usize], &found, node),
+        })
+    }
+}
+
+/// The best of a column that is kept as an array.
+fn one(node: &Node, column: &Column, scratch: &mut Scratch, cells: &mut Cells) -> Option<Found> {
+    let Place::Full(codes) = &column.place else {
+        return None;
+    };
+    let (n_codes, missing) = (column.coding.n_codes(), column.coding.missing_code());
+    match codes {
+        Codes::Few(codes) if column.coding.categorical => {
+            scratch.sort_few(node, codes, n_codes);
+            best_subset(node, scratch).map(|(score, left)| Found::Subset(score, left))
+        }
+        Codes::Few(codes) if Cells::are_few(node, n_codes) => cells
+            .best_cut(node, codes, n_codes, missing.is_some())
+            .map(Found::Cut),
+        Codes::Few(codes) => {
+            scratch.sort_few(node, codes, n_codes);
+            scratch.best_cut(node, missing, None).map(Found::Cut)
+        }
+        Codes::Many { codes, order } => {
+            scratch.sort_many(node, codes, order);
+            scratch.best_cut(node, missing, None).map(Found::Cut)
+        }
+    }
+}
+
+/// The rule of what was found. Missing values to come where none was missing at the node
+/// go to the side of more weight.
+fn rule(column: &Column, found: &Found, node: &Node) -> Rule {
+    let cut = match found {
+        Found::Subset(_, left) => return Rule::In(*left),
+        Found::Cut(cut) => cut,
+    };
+    let coding = &column.coding;
+    let (low, threshold) = match cut.high {
+        Some(high) => coding.cut(cut.low, high),
+        None => (coding.spans.len() as u32 - 1, f32::INFINITY),
+    };
+    let left_is_heavier = 2.0 * cut.left_weight > node.weight;
+    Rule::UpTo {
+        low,
+        threshold,
+        missing: coding.missing_code(),
+        missing_left: cut.missing_left.unwrap_or(left_is_heavier),
+    }
+}

@@ -1,0 +1,203 @@
+//! Every way of finding a split finds the best one.
+
+use proptest::prelude::*;
+
+use super::super::cells::Cells;
+use super::super::scan::Scratch;
+use super::super::split::{Rule, Search, Split};
+use super::*;
+
+/// Rows of few different values, some of them missing, some columns mostly zero.
+fn tables(most_values: i8) -> impl Strategy<Value = Table> {
+    let cell = prop_oneof![
+        6 => (-most_values..=most_values).prop_map(f32::from),
+        1 => Just(f32::NAN),
+    ];
+    let sparse = prop_oneof![
+        7 => Just(0.0f32),
+        2 => (-2i8..=2).prop_map(f32::from),
+        1 => Just(f32::NAN),
+    ];
+    let row = (
+        prop::collection::vec(cell, 2),
+        prop::collection::vec(sparse, 2),
+        0u32..5,
+        1u8..20,
+    );
+    prop::collection::vec(row, 2..60).prop_map(|rows| {
+        let mut table = Table {
+            values: Vec::new(),
+            width: 4,
+            labels: Vec::new(),
+            weights: Vec::new(),
+            n_classes: 5,
+        };
+        for (full, sparse, label, weight) in rows {
+            table.values.extend(full.iter().chain(&sparse));
+            table.labels.push(label);
+            table.weights.push(f32::from(weight) / 7.0);
+        }
+        table
+    })
+}
+
+/// Sum over both sides of sum_k W_k^2 / W, from scratch.
+fn score(table: &Table, goes_left: &[bool]) -> f64 {
+    let mut sides = [vec![0.0; table.n_classes], vec![0.0; table.n_classes]];
+    for ((&left, &label), &weight) in goes_left.iter().zip(&table.labels).zip(&table.weights) {
+        sides[usize::from(left)][label as usize] += f64::from(weight);
+    }
+    let of = |side: &Vec<f64>| {
+        let all: f64 = side.iter().sum();
+        let square: f64 = side.iter().map(|w| w * w).sum();
+        if all > 0.0 {
+            square / all
+        } else {
+            0.0
+        }
+    };
+    sides.iter().map(of).sum()
+}
+
+/// The best score of all cuts of all columns, missing values to either side, that leave
+/// both sides `min_rows` rows.
+fn best_by_trying(table: &Table, min_rows: usize) -> f64 {
+    let n = table.labels.len();
+    let mut best = score(table, &vec![true; n]);
+    for column in 0..table.width {
+        let value = |row: usize| table.values[row * table.width + column];
+        let thresholds = (0..n).map(value).filter(|v| !v.is_nan());
+        for threshold in thresholds {
+            for missing_left in [false, true] {
+                let left: Vec<bool> = (0..n)
+                    .map(|row| value(row) <= threshold || (missing_left && value(row).is_nan()))
+                    .collect();
+                let n_left = left.iter().filter(|left| **left).count();
+                if n_left >= min_rows && n - n_left >= min_rows {
+                    best = best.max(score(table, &left));
+                }
+            }
+        }
+    }
+    best
+}
+
+fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
+    (0..table.labels.len())
+        .map(|row| {
+            split
+                .rule
+                .goes_left(columns.code(split.column as usize, row))
+        })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn the_split_found_is_the_best(
+        table in tables(6),
+        min_rows in 1usize..4,
+        splits in prop_oneof![Just(Splits::Exact), Just(Splits::Binned)],
+    ) {
+        let columns = table.columns(&Params { splits, ..paper() });
+        let node = table.node(min_rows);
+        let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
+        let expected = best_by_trying(&table, min_rows);
+        match Search::default().best(&node, &columns, &drawn, false) {
+            Some(split) => {
+                let left = goes_left(&table, &columns, &split);
+                prop_assert!((score(&table, &left) - expected).abs() < 1e-9 * node.weight);
+                prop_assert!((split.gain + node.score() - expected).abs() < 1e-9 * node.weight);
+                let n_left = left.iter().filter(|left| **left).count();
+                prop_assert!(n_left >= min_rows && left.len() - n_left >= min_rows);
+            }
+            None => prop_assert!(expected - node.score() < 1e-9 * node.weight),
+        }
+    }
+
+    #[test]
+    fn cells_and_sweeps_agree(table in tables(3), min_rows in 1usize..3) {
+        let node = table.node(min_rows);
+        for column in 0..table.width {
+            let values: Vec<f32> = table.values.iter().skip(column).step_by(table.width).copied().collect();
+            let coding = coding(&values, Splits::Exact, false);
+            let codes: Vec<u8> = values.iter().map(|&v| coding.code(v) as u8).collect();
+            let (n_codes, missing) = (coding.n_codes(), coding.missing_code());
+            let mut scratch = Scratch::default();
+            scratch.sort_few(&node, &codes, n_codes);
+            let swept = scratch.best_cut(&node, missing, None);
+            let summed = Cells::default().best_cut(&node, &codes, n_codes, missing.is_some());
+            let many: Vec<u32> = codes.iter().map(|&code| u32::from(code)).collect();
+            let mut order: Vec<u32> = (0..many.len() as u32).collect();
+            order.sort_by_key(|&row| many[row as usize]);
+            let mut presorted = Scratch::default();
+            presorted.sort_many(&node, &many, &order);
+            prop_assert_eq!(presorted.best_cut(&node, missing, None), swept);
+            prop_assert_eq!(swept.is_some(), summed.is_some());
+            if let (Some(a), Some(b)) = (swept, summed) {
+                prop_assert_eq!((a.low, a.high, a.missing_left), (b.low, b.high, b.missing_left));
+                prop_assert!((a.score - b.score).abs() < 1e-9 * node.weight);
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_classes_the_best_subset_is_found(
+        rows in prop::collection::vec((0u8..7, 0u32..2, 1u8..9), 2..40),
+    ) {
+        let table = Table {
+            values: rows.iter().map(|row| f32::from(row.0)).collect(),
+            width: 1,
+            labels: rows.iter().map(|row| row.1).collect(),
+            weights: rows.iter().map(|row| f32::from(row.2)).collect(),
+            n_classes: 2,
+        };
+        let params = Params { categorical_features: vec![0], ..paper() };
+        let (columns, node) = (table.columns(&params), table.node(1));
+        let mut best = node.score();
+        for subset in 0u32..1 << 7 {
+            let left: Vec<bool> = table.values.iter().map(|&v| subset >> v as u32 & 1 == 1).collect();
+            best = best.max(score(&table, &left));
+        }
+        let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
+        let found = Search::default().best(&node, &columns, &drawn, false);
+        let found = found.map_or(node.score(), |split| {
+            assert!(matches!(split.rule, Rule::In(_)));
+            score(&table, &goes_left(&table, &columns, &split))
+        });
+        prop_assert!((found - best).abs() < 1e-9 * node.weight);
+    }
+
+    #[test]
+    fn codes_and_thresholds_part_values_alike(
+        values in prop::collection::vec(-1000i16..1000, 2..600),
+        splits in prop_oneof![Just(Splits::Exact), Just(Splits::Binned)],
+        at in (0usize..10_000, 0usize..10_000),
+    ) {
+        let values: Vec<f32> = values.into_iter().map(|v| f32::from(v) / 3.0).collect();
+        let coding = coding(&values, splits, false);
+        let n = coding.n_codes();
+        prop_assert!(splits == Splits::Exact || n <= 255);
+        prop_assume!(n >= 2);
+        let low = at.0 % (n - 1);
+        let high = low + 1 + at.1 % (n - 1 - low);
+        let (last, threshold) = coding.cut(low as u32, high as u32);
+        prop_assert!((low as u32..high as u32).contains(&last));
+        for &value in &values {
+            let code = coding.code(value);
+            let (from, to) = coding.spans[code as usize];
+            prop_assert!(from <= value && value <= to);
+            prop_assert_eq!(code <= last, value <= threshold);
+        }
+    }
+}
+
+#[test]
+fn too_many_categories_are_refused() {
+    let values: Vec<f32> = (0..300u16).map(f32::from).collect();
+    let error = Coding::of(3, &values[1..], 1, Splits::Binned, true).unwrap_err();
+    assert!(
+        error.to_string().contains("column 3 has 300 categories"),
+        "{error}"
+    );
+}

@@ -1,0 +1,112 @@
+//! A learned tree, as prediction walks it.
+
+use super::category::{holds, Subset};
+use super::columns::Columns;
+use super::leaf::Leaves;
+use super::split::Rule;
+
+/// A node: where to go on, or which leaf it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TreeNode {
+    /// Column of X that decides; at a leaf its number.
+    pub feature: u32,
+    /// Values up to it go left.
+    pub threshold: f32,
+    /// The left child, the right one is next to it; 0 at a leaf.
+    pub left: u32,
+    /// Whether missing values go left.
+    pub missing_left: bool,
+    /// Which of the tree's sets decides, if the feature is categorical.
+    pub set: Option<u32>,
+}
+
+/// What learning knows of a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Statistics {
+    /// Rows it was learned from.
+    pub n_rows: u32,
+    /// Their share of the weight.
+    pub weight: f64,
+    /// By how much its split raised the score.
+    pub gain: f64,
+    /// Entropy of the classes' weights, in nats.
+    pub entropy: f64,
+}
+
+/// A tree and the votes of its leaves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tree {
+    /// The root first, every parent before its children.
+    pub nodes: Vec<TreeNode>,
+    /// As many.
+    pub statistics: Vec<Statistics>,
+    /// Values that go left, rising, of the splits of categorical features.
+    pub sets: Vec<Vec<f32>>,
+    /// By number.
+    pub leaves: Leaves,
+}
+
+impl Tree {
+    /// Number of the leaf that an example with the values `values` comes to.
+    #[inline]
+    pub fn leaf(&self, values: &[f32]) -> usize {
+        let mut node = &self.nodes[0];
+        while node.left != 0 {
+            let value = values[node.feature as usize];
+            let left = match node.set {
+                _ if value.is_nan() => node.missing_left,
+                None => value <= node.threshold,
+                Some(set) => self.sets[set as usize]
+                    .binary_search_by(|other| other.total_cmp(&value))
+                    .is_ok(),
+            };
+            node = &self.nodes[node.left as usize + usize::from(!left)];
+        }
+        node.feature as usize
+    }
+
+    /// Adds a node that a rule over `column` splits, as values and no longer as codes.
+    pub fn push_split(&mut self, columns: &Columns, column: u32, rule: &Rule, left: u32) {
+        let column = &columns.columns[column as usize];
+        let (threshold, missing_left, set) = match rule {
+            Rule::UpTo {
+                threshold,
+                missing_left,
+                ..
+            } => (*threshold, *missing_left, None),
+            Rule::In(subset) => {
+                self.sets.push(named(subset, &column.coding.spans));
+                let missing = column.coding.missing_code();
+                let missing_left = missing.is_some_and(|code| holds(subset, code));
+                (0.0, missing_left, Some(self.sets.len() as u32 - 1))
+            }
+        };
+        self.nodes.push(TreeNode {
+            feature: column.feature,
+            threshold,
+            left,
+            missing_left,
+            set,
+        });
+    }
+
+    /// Adds a leaf.
+    pub fn push_leaf(&mut self, number: u32) {
+        self.nodes.push(TreeNode {
+            feature: number,
+            threshold: 0.0,
+            left: 0,
+            missing_left: false,
+            set: None,
+        });
+    }
+}
+
+/// The values of the codes in `subset`.
+fn named(subset: &Subset, spans: &[(f32, f32)]) -> Vec<f32> {
+    let codes = 0..spans.len() as u32;
+    codes
+        .filter(|&code| holds(subset, code))
+        .map(|code| spans[code as usize].0)
+        .collect()
+}

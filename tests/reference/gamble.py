@@ -1,0 +1,98 @@
+"""GAMBLE, slowly: Algorithm 1 with its two regressions, and Algorithm 2.
+
+Trees are grown on encoded labels by the squared error itself, computed anew for every
+threshold, so nothing of what makes the core fast is in here.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+
+def encode(y, n_classes):
+    """Rows of 1 at the class and -1 / (K - 1) elsewhere."""
+    codes = np.full((len(y), n_classes), -1 / (n_classes - 1))
+    codes[np.arange(len(y)), y] = 1
+    return codes
+
+
+def squared_error(target, w):
+    mean = np.average(target, axis=0, weights=w)
+    return np.sum(w[:, None] * (target - mean) ** 2)
+
+
+def best_cut(X, target, w, rows):
+    """Gain, feature and threshold of the cut that lowers the squared error most."""
+    best = (0.0, -1, 0.0)
+    error = squared_error(target[rows], w[rows])
+    for feature in range(X.shape[1]):
+        values = np.unique(X[rows, feature])
+        for low, high in pairwise(values):
+            threshold = np.float32((np.float64(low) + np.float64(high)) / 2)
+            left = X[rows, feature] <= threshold
+            parts = (rows[left], rows[~left])
+            gain = error - sum(squared_error(target[part], w[part]) for part in parts)
+            if gain > best[0] + 1e-9 * np.sum(w[rows]):
+                best = (gain, feature, threshold)
+    return best
+
+
+def grow(X, target, w, max_leaves):
+    """A regression tree, best first: splits in their order, and the leaves' rows."""
+    leaves = {0: np.arange(len(X))}
+    cuts = {0: best_cut(X, target, w, leaves[0])}
+    splits, n_nodes = [], 1
+    while len(leaves) < max_leaves:
+        node = max(cuts, key=lambda node: (cuts[node][0], -node))
+        gain, feature, threshold = cuts.pop(node)
+        if gain <= 0:
+            break
+        rows = leaves.pop(node)
+        splits.append((node, feature, threshold))
+        for part in (rows[X[rows, feature] <= threshold], rows[X[rows, feature] > threshold]):
+            leaves[n_nodes] = part
+            cuts[n_nodes] = best_cut(X, target, w, part)
+            n_nodes += 1
+    return splits, list(leaves.values())
+
+
+def fitted(leaves, target, w):
+    """What the tree says of each of its own rows: the weighted mean of its leaf."""
+    values = np.empty_like(target)
+    for rows in leaves:
+        values[rows] = np.average(target[rows], axis=0, weights=w[rows])
+    return values
+
+
+def boost(X, y, n_classes, n_rounds, max_leaves, *, general, clip=False, rate=1.0):
+    """The committee's scores of the training rows, and each round's splits.
+
+    ``general``: Algorithm 1, which grows a second tree to fit z = y^2; else Algorithm 2.
+    """
+    codes, k = encode(y, n_classes), n_classes
+    w = np.ones(len(y)) / len(y)
+    committee, rounds = np.zeros((len(y), k)), []
+    for _ in range(n_rounds):
+        splits, leaves = grow(X, codes, w, max_leaves)
+        g = fitted(leaves, codes, w)
+        if general and k == 2:
+            # z is 1 everywhere: any tree fits it, and none has anything to split for.
+            r = k * g
+        elif general:
+            own, leaves = grow(X, codes**2, w, max_leaves)
+            # Theorem 3.2.
+            assert [split[1:] for split in own] == [split[1:] for split in splits]
+            h = fitted(leaves, codes**2, w)
+            # Corollary 3.1.
+            np.testing.assert_allclose(h, ((k - 2) * g + 1) / (k - 1), atol=1e-10)
+            r = k * g / h
+        else:
+            r = k * (k - 1) * g / ((k - 2) * g + 1)
+        if clip:
+            r = np.maximum(r, -k)
+        f = rate * (r - r.mean(axis=1, keepdims=True))
+        committee += f
+        w = w * np.exp(-np.sum(codes * f, axis=1) / k)
+        w /= w.sum()
+        rounds.append(splits)
+    return committee, rounds

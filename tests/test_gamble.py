@@ -1,0 +1,226 @@
+"""GAMBLE and SAMME: against slow references, and what is particular to them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import xmtree
+from reference import gamble as reference
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.tree import DecisionTreeClassifier
+from xmtree import GambleClassifier, SAMMEClassifier
+
+PAPER = GambleClassifier.PAPER
+
+
+def task(n=60, n_features=3, n_classes=4, seed=0):
+    """Overlapping classes; values have no ties, so neither do splits."""
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    X = random.normal(size=(n, n_features)) + 1.5 * np.eye(n_classes, n_features)[y]
+    return X.astype(np.float32), y
+
+
+@pytest.mark.parametrize("general", [True, False], ids=["algorithm 1", "algorithm 2"])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize(("clip", "rate"), [(False, 1.0), (True, 0.3)])
+def test_the_reference_gives_the_same_committee(general, n_classes, clip, rate):
+    X, y = task(n_classes=n_classes)
+    expected, rounds = reference.boost(X, y, n_classes, 4, 5, general=general, clip=clip, rate=rate)
+    model = GambleClassifier(
+        **PAPER | {"n_estimators": 4, "max_leaves": 5, "clip": clip, "learning_rate": rate}
+    ).fit(X, y)
+    for tree, splits in zip(model.trees_, rounds, strict=True):
+        inner = tree.feature >= 0
+        found = set(zip(tree.feature[inner], tree.threshold[inner], strict=True))
+        assert found == {split[1:] for split in splits}
+    scores = model._model.scores(X, 0, 4)
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_samme_is_that_of_scikit_learn(seed):
+    X, y = task(n=200, seed=seed)
+    model = SAMMEClassifier(n_estimators=20, max_leaves=5, splits="exact").fit(X, y)
+    tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0)
+    other = AdaBoostClassifier(tree, n_estimators=20, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+    for stage, expected in zip(model.staged_predict(X), other.staged_predict(X), strict=True):
+        np.testing.assert_array_equal(stage, expected)
+
+
+def test_a_leaf_sums_to_zero():
+    X, y = task(n_classes=5)
+    model = GambleClassifier(n_estimators=10, random_state=0).fit(X, y)
+    for tree in model.trees_:
+        for leaf, other in enumerate(tree.other_votes):
+            named = tree.votes[tree.vote_starts[leaf] : tree.vote_starts[leaf + 1]]
+            total = named.sum() + (5 - len(named)) * other
+            assert abs(total) < 1e-4
+    np.testing.assert_allclose(model.decision_function(X).sum(axis=1), 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{}, PAPER], ids=["default", "paper"])
+def test_sparse_rows_are_learned_as_they_are(settings):
+    random = np.random.default_rng(0)
+    y = np.arange(300) % 5
+    X = random.poisson(0.15 + (random.random((300, 40)) < 0.1), size=(300, 40)).astype(float)
+    X[np.arange(300), y * 3] += 1
+    X[random.random(X.shape) < 0.01] = np.nan
+    settings = settings | {"n_estimators": 15, "random_state": 0}
+    dense = GambleClassifier(**settings).fit(X, y)
+    sparse = GambleClassifier(**settings).fit(sp.csr_array(X), y)
+    assert dense._model.to_bytes() == sparse._model.to_bytes()
+    np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csr_array(X)))
+
+
+def test_missing_values_learn_their_side():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2))
+    X[::4, 0] = np.nan
+    y = np.where(np.isnan(X[:, 0]), 1, (X[:, 0] > 0.5).astype(int))
+    settings = PAPER | {"n_estimators": 1, "max_leaves": 2}
+    model = GambleClassifier(**settings).fit(X, y)
+    assert model.score(X, y) == 1
+    tree = model.trees_[0]
+    assert (tree.feature[0], tree.missing_left[0]) == (0, 0)
+    assert abs(tree.threshold[0] - 0.5) < 0.1
+    turned = GambleClassifier(**settings).fit(-X, y)
+    assert turned.score(-X, y) == 1
+    assert turned.trees_[0].missing_left[0] == 1
+    # Values all to the one side, missing ones to the other.
+    only = GambleClassifier(**settings).fit(X[:, :1], np.isnan(X[:, 0]))
+    assert only.score(X[:, :1], np.isnan(X[:, 0])) == 1
+    assert only.trees_[0].threshold[0] == np.inf
+
+
+def test_missing_where_none_was_missing():
+    X, y = task()
+    model = GambleClassifier(n_estimators=5, random_state=0).fit(X, y)
+    X[:, 0] = np.nan
+    assert set(model.predict(X)) <= set(y)
+    X[0, 1] = np.inf
+    with pytest.raises(ValueError, match=r"row 0, column 1: .*infinity.*or NaN where missing"):
+        model.predict(X)
+
+
+def test_categories_are_parted_as_sets():
+    random = np.random.default_rng(0)
+    colour = random.integers(0, 8, 400).astype(float)
+    y = np.isin(colour, [1, 4, 6]).astype(int)
+    X = np.column_stack([random.normal(size=400), colour])
+    settings = PAPER | {"n_estimators": 1, "max_leaves": 2}
+    assert GambleClassifier(**settings).fit(X, y).score(X, y) < 1
+    model = GambleClassifier(**settings, categorical_features=[1]).fit(X, y)
+    assert model.score(X, y) == 1
+    tree = model.trees_[0]
+    assert tree.feature[0] == 1
+    assert np.isnan(tree.threshold[0])
+    # The set is that of the lighter side: what was never seen goes with the other.
+    assert set(tree.categories) == {1, 4, 6}
+    assert model.predict([[0.0, 99.0], [0.0, np.nan]]).tolist() == [0, 0]
+
+
+def test_a_missing_category_is_one_of_them():
+    colour = np.array([0, 1, 2, np.nan] * 50)
+    y = np.isin(colour, [1]) | np.isnan(colour)
+    settings = PAPER | {"n_estimators": 1, "max_leaves": 2, "categorical_features": [0]}
+    model = GambleClassifier(**settings).fit(colour[:, None], y)
+    assert model.score(colour[:, None], y) == 1
+
+
+def test_ways_to_name_categorical_columns(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.integers(0, 4, (100, 3)).astype(float)
+    y = (X[:, 1] % 2).astype(int)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    ways = [[1, 2], np.array([2, 1]), [False, True, True], ["b", "c"]]
+    models = [
+        GambleClassifier(n_estimators=3, random_state=0, categorical_features=way).fit(frame, y)
+        for way in ways
+    ]
+    for model in models:
+        assert model._model.to_bytes() == models[0]._model.to_bytes()
+        model.save(tmp_path / "model")
+        again = xmtree.load(tmp_path / "model")
+        assert list(again.categorical_features) == list(model.categorical_features)
+        np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    many = np.arange(300.0)[:, None]
+    with pytest.raises(ValueError, match="column 0 has 300 categories"):
+        GambleClassifier(categorical_features=[0]).fit(many, np.arange(300) % 2)
+
+
+def test_stages_end_with_the_whole():
+    X, y = task(n_classes=4)
+    for cls in (GambleClassifier, SAMMEClassifier):
+        model = cls(n_estimators=7, random_state=0).fit(X, y)
+        for staged, whole in (
+            (model.staged_predict, model.predict),
+            (model.staged_decision_function, model.decision_function),
+            (model.staged_predict_proba, model.predict_proba),
+        ):
+            stages = list(staged(X))
+            assert len(stages) == model.n_estimators_
+            np.testing.assert_allclose(stages[-1], whole(X), rtol=1e-5, atol=1e-5)
+
+
+def test_early_stopping():
+    X, y = task(n=400)
+    y[::2] = np.random.default_rng(0).permutation(y[::2])
+    model = GambleClassifier(
+        n_estimators=1000, early_stopping=True, validation_fraction=0.3, patience=20, random_state=0
+    ).fit(X, y)
+    assert 1 <= model.n_estimators_ < 500
+    assert len(model.trees_) == model.n_estimators_
+
+
+def test_importances():
+    X, y = task(n=200)
+    X = np.column_stack([X, np.zeros(200), np.random.default_rng(1).normal(size=200)])
+    model = GambleClassifier(n_estimators=10, random_state=0).fit(X, y)
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert model.feature_importances_[3] == 0
+    assert model.feature_importances_[:3].min() > model.feature_importances_[4]
+    splits = sum(np.bincount(t.feature[t.feature >= 0], minlength=5) for t in model.trees_)
+    np.testing.assert_array_equal(model.feature_splits_, splits)
+
+
+def test_weights_count_as_rows():
+    X, y = task()
+    settings = PAPER | {"n_estimators": 5}
+    weights = np.arange(len(y)) % 3
+    weighted = GambleClassifier(**settings).fit(X, y, sample_weight=weights)
+    repeated = GambleClassifier(**settings).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    np.testing.assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_rare_classes_are_never_left_out():
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), 2)
+    X = random.normal(size=(100, 8)).repeat(2, axis=0) + 0.01 * random.normal(size=(200, 8))
+    model = GambleClassifier(n_estimators=1, subsample=0.1, trim=0, random_state=0).fit(X, y)
+    assert model.trees_[0].n_examples[0] == 200
+
+
+def test_a_thousand_rounds_and_many_classes():
+    X, y = task(n=120, n_features=3, n_classes=3)
+    y = np.arange(120) % 40
+    model = GambleClassifier(**PAPER).fit(X, y)
+    assert np.all(np.isfinite(model.decision_function(X)))
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_spheres():
+    """The paper's example, K = 5: ahead of SAMME by a good deal."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5000, 10))
+    radius = np.sum(X**2, axis=1)
+    y = np.searchsorted(np.quantile(radius, [0.2, 0.4, 0.6, 0.8]), radius)
+    train, test = slice(0, 2500), slice(2500, None)
+    settings = {"n_estimators": 100, "max_leaves": 15, "random_state": 0}
+    paper = PAPER | settings | {"splits": "binned"}
+    gamble = GambleClassifier(**paper).fit(X[train], y[train])
+    samme = SAMMEClassifier(**settings).fit(X[train], y[train])
+    assert gamble.score(X[test], y[test]) > samme.score(X[test], y[test]) + 0.03
