@@ -1,0 +1,284 @@
+"""LdSM: its options act, its arrays agree with each other, sets and scores are what they say."""
+
+import copy
+import json
+import warnings
+
+import estimators
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from xmtree import LdSMClassifier, metrics
+
+N_LABELS = 30
+
+
+def data(n=900, seed=0):
+    """Counts of features, each with a label of its own; labels come in groups of three."""
+    random = np.random.default_rng(seed)
+    group = random.integers(0, N_LABELS // 3, n)
+    Y = np.zeros((n, N_LABELS), np.int64)
+    for j in range(3):
+        Y[np.arange(n), 3 * group + j] = random.random(n) < (0.9, 0.6, 0.3)[j]
+    Y[Y.sum(axis=1) == 0, 0] = 1
+    X = Y * random.poisson(3, Y.shape) + (random.random(Y.shape) < 0.05)
+    return sp.csr_matrix(X.astype(np.float32)), sp.csr_matrix(Y)
+
+
+X, Y = data()
+X_NEW, Y_NEW = data(300, seed=1)
+FEW = {"n_estimators": 3, "max_nodes": 60, "n_epochs": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def few():
+    return LdSMClassifier(**FEW).fit(X, Y)
+
+
+def scores(model, rows=X_NEW):
+    return model.predict_scores(rows).toarray()
+
+
+def test_the_arguments_are_those_of_the_core(few):
+    known = set(json.loads(few._model.params_json)) - {"seed"}
+    assert known == set(few.get_params()) - few._python_only
+    assert set(few._parameter_constraints) == set(few.get_params())
+    assert set(LdSMClassifier.PAPER) < known
+
+
+OPTIONS = [
+    {"n_estimators": 5},
+    {"arity": 3},
+    {"arity": 8, "max_nodes": 100},
+    {"max_nodes": 9},
+    {"n_epochs": 1},
+    {"lambda1": 0.5},
+    {"lambda2": 4.0},
+    {"reshuffle": False},
+    {"loss": "logistic"},
+    {"optimizer": "sgd"},
+    {"learning_rate": 0.5},
+    {"scaling": "none"},
+    {"scaling": "row"},
+    {"scaling": "standard"},
+    {"n_bits": 4},
+    {"bootstrap": True},
+    {"feature_share": 0.5},
+    {"early_stopping": True, "min_gain": 0.1, "n_epochs": 20},
+    {"beta": 0.5},
+    {"beta": 0.5, "gamma": 1.0},
+    {"scorers": "none"},
+    {"scorer_weight": 3.0},
+    {"random_state": 1},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_acts(options, few):
+    reference = few
+    if "gamma" in options or "early_stopping" in options:
+        without = {k: v for k, v in options.items() if k not in ("gamma", "early_stopping")}
+        reference = LdSMClassifier(**FEW | without).fit(X, Y)
+    model = LdSMClassifier(**FEW | options).fit(X, Y)
+    assert not np.array_equal(scores(model), scores(reference))
+    labels, _ = model.predict_topk(X_NEW, 1)
+    found = metrics.precision_at_k(Y_NEW, labels, 1)
+    assert found > (0.3 if "n_bits" in options else 0.6)
+    # Saved with the model, and alive again.
+    again = copy.deepcopy(model)
+    assert np.array_equal(scores(again), scores(model))
+    assert json.loads(again._model.params_json) == json.loads(model._model.params_json)
+
+
+def test_auto_scorers_are_those_asked_for(few):
+    asked = LdSMClassifier(**FEW, scorers="one_against_all").fit(X, Y)
+    assert np.array_equal(scores(asked), scores(few))
+    assert few._model.has_scorers
+    assert not LdSMClassifier(**FEW, scorers="none").fit(X, Y)._model.has_scorers
+
+
+def test_auto_optimizer_looks_at_the_share_of_zeros():
+    dense, y = estimators.dense()
+    for rows, labels, chosen in [(dense, y, "sgd"), (X, Y, "nag")]:
+        auto, asked = (
+            LdSMClassifier(**FEW, optimizer=optimizer).fit(rows, labels)
+            for optimizer in ("auto", chosen)
+        )
+        assert np.array_equal(scores(auto, rows), scores(asked, rows))
+
+
+@pytest.mark.parametrize("options", [{}, {"arity": 4}, {"bootstrap": True}], ids=str)
+def test_the_arrays_of_a_tree(options):
+    model = LdSMClassifier(**FEW | options).fit(X, Y)
+    assert len(model.trees_) == 3
+    for tree in model.trees_:
+        n = len(tree.parent)
+        assert n <= FEW["max_nodes"]
+        inner = tree.children[:, 0] >= 0
+        assert tree.parent[0] == -1
+        for node in np.flatnonzero(inner):
+            assert (tree.parent[tree.children[node]] == node).all()
+            assert (tree.depth[tree.children[node]] == tree.depth[node] + 1).all()
+            sizes = tree.n_examples[tree.children[node]]
+            assert (sizes > 0).all()
+            assert (sizes < tree.n_examples[node]).all()
+            assert sizes.sum() >= tree.n_examples[node]
+        assert tree.n_examples[0] == X.shape[0]
+        for name in ("j", "balance", "class_integrity", "multiway_penalty", "purity"):
+            assert np.isfinite(tree[name][inner]).all()
+            assert np.isnan(tree[name][~inner]).all()
+        expected = tree.balance - 2.0 * tree.class_integrity + 1.0 * tree.multiway_penalty
+        np.testing.assert_allclose(tree.j[inner], expected[inner], atol=1e-9)
+        assert tree.j_by_epoch.shape == (n, FEW["n_epochs"])
+        assert np.isfinite(tree.j_by_epoch[inner]).all()
+        assert (tree.n_weights[inner] > 0).all()
+        assert (tree.n_weights[~inner] == 0).all()
+        for node in range(n):
+            part = slice(tree.label_starts[node], tree.label_starts[node + 1])
+            assert (np.diff(tree.labels[part]) > 0).all()
+            share = tree.label_counts[part] / tree.label_counts[part].sum()
+            np.testing.assert_allclose(tree.label_entropy[node], -(share * np.log(share)).sum())
+        with pytest.raises(ValueError, match="read-only"):
+            tree.depth[0] = 1
+    if "bootstrap" not in options:
+        root = slice(0, model.trees_[0].label_starts[1])
+        counts = np.zeros(N_LABELS)
+        counts[model.trees_[0].labels[root]] = model.trees_[0].label_counts[root]
+        np.testing.assert_array_equal(counts, np.asarray(Y.sum(axis=0)).ravel())
+
+
+def test_a_further_tree_changes_no_other():
+    model = LdSMClassifier(**FEW | {"n_estimators": 2}, warm_start=True).fit(X, Y)
+    before = model.trees_
+    model.set_params(n_estimators=4, n_jobs=2).fit(X, Y)
+    at_once = LdSMClassifier(**FEW | {"n_estimators": 4}).fit(X, Y)
+    assert np.array_equal(scores(model), scores(at_once))
+    for old, new in zip(before, model.trees_, strict=False):
+        np.testing.assert_array_equal(old.labels, new.labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "rows", "labels", "message"),
+    [
+        ({"n_estimators": 1}, X, Y, "n_estimators=1 must be at least the 3 trees"),
+        ({"n_estimators": 5, "arity": 3}, X, Y, "arity"),
+        ({"n_estimators": 5}, X[:, :7], Y, "features"),
+        ({"n_estimators": 5}, X[:5], Y, "rows|samples"),
+        ({"n_estimators": 5}, X, np.zeros(X.shape[0], int), "labels, or sets"),
+    ],
+    ids=str,
+)
+def test_trees_that_cannot_be_added(change, rows, labels, message):
+    model = LdSMClassifier(**FEW, warm_start=True).fit(X, Y)
+    before, params = scores(model), model._model.params_json
+    model.set_params(**change)
+    with pytest.raises(ValueError, match=message):
+        model.fit(rows, labels)
+    assert np.array_equal(scores(model), before)
+    assert model._model.params_json == params
+
+
+def test_collapsed_trees_are_told_of():
+    """Class integrity alone: every example follows its labels to one side."""
+    with pytest.warns(ConvergenceWarning, match=r"collapsed.*lambda1"):
+        LdSMClassifier(**FEW | {"max_nodes": 8000, "n_epochs": 2}, lambda1=50.0).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LdSMClassifier(**FEW | {"max_nodes": 8000}).fit(X, Y)
+
+
+def test_which_labels_a_prediction_names(few):
+    values = scores(few)
+    model = copy.deepcopy(few)
+    above = model.set_params(threshold=0.3).predict(X_NEW)
+    np.testing.assert_array_equal(above.toarray(), values > 0.3)
+    two = model.set_params(threshold=None, n_labels=2).predict(X_NEW)
+    assert (two.sum(axis=1) == 2).all()
+    labels, _ = model.predict_topk(X_NEW, 2)
+    assert (np.take_along_axis(two.toarray(), labels, 1) == 1).all()
+    likely = model.set_params(n_labels=None).predict(X_NEW)
+    wrong = (likely != Y_NEW).toarray().mean()
+    assert wrong < 0.5 * Y_NEW.toarray().mean()
+    with pytest.raises(ValueError, match="n_labels"):
+        model.set_params(n_labels=0).predict(X_NEW)
+
+
+def test_scores_of_all_labels_and_of_the_best_agree(few):
+    values = scores(few)
+    labels, best = few.predict_topk(X_NEW, N_LABELS + 2)
+    for row in range(X_NEW.shape[0]):
+        known = labels[row] >= 0
+        np.testing.assert_array_equal(values[row, labels[row, known]], best[row, known])
+        assert (values[row] > 0).sum() == known.sum()
+        assert (best[row, ~known] == -np.inf).all()
+    sparse = few.predict_scores(X_NEW, threshold=0.1)
+    np.testing.assert_array_equal(sparse.toarray(), np.where(values > 0.1, values, 0))
+
+
+def test_shares_sum_to_one_without_scorers():
+    model = LdSMClassifier(**FEW, scorers="none").fit(X, Y)
+    np.testing.assert_allclose(scores(model).sum(axis=1), 1, atol=1e-5)
+
+
+def test_single_labels():
+    rows, y = estimators.sparse()
+    names = np.array([f"class {i}" for i in range(12)])[y]
+    model = LdSMClassifier(n_estimators=5, random_state=0).fit(rows, names)
+    assert model.score(rows, names) > 0.9
+    assert model.predict(rows).dtype == names.dtype
+
+
+def test_rows_without_labels_are_for_the_scorers_alone():
+    empty = sp.csr_matrix((200, N_LABELS), dtype=np.int64)
+    noise = sp.random(200, X.shape[1], 0.1, "csr", np.float32, random_state=0)
+    both = sp.vstack([X, noise], format="csr"), sp.vstack([Y, empty], format="csr")
+    options = FEW | {"scorers": "none"}
+    alone, more = LdSMClassifier(**options).fit(X, Y), LdSMClassifier(**options).fit(*both)
+    assert np.array_equal(scores(alone), scores(more))
+    with pytest.raises(ValueError, match="label"):
+        LdSMClassifier(**FEW).fit(noise, empty)
+
+
+def test_weights_count_as_repetition_in_the_histograms():
+    weights = np.where(np.arange(X.shape[0]) % 3 == 0, 2.0, 1.0)
+    tree = LdSMClassifier(**FEW).fit(X, Y, weights).trees_[0]
+    assert tree.n_examples[0] == weights.sum()
+    root = slice(0, tree.label_starts[1])
+    expected = (sp.diags(weights) @ Y).sum(axis=0)
+    np.testing.assert_allclose(tree.label_counts[root], np.asarray(expected).ravel())
+
+
+def test_settings_of_the_paper():
+    settings = LdSMClassifier.PAPER | {"n_estimators": 3, "max_nodes": 60, "random_state": 0}
+    model = LdSMClassifier(**settings).fit(X, Y)
+    labels, _ = model.predict_topk(X_NEW, 1)
+    assert metrics.precision_at_k(Y_NEW, labels, 1) > 0.6
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n_estimators": 0},
+        {"arity": 1},
+        {"arity": 9},
+        {"max_nodes": 0},
+        {"n_epochs": 0},
+        {"lambda1": -1.0},
+        {"lambda2": np.inf},
+        {"learning_rate": 0.0},
+        {"feature_share": 0.0},
+        {"feature_share": 1.5},
+        {"beta": 2.0},
+        {"gamma": -1.0},
+        {"scorers": "all"},
+        {"loss": "hinge"},
+        {"optimizer": "pn"},
+        {"n_bits": 40},
+        {"min_gain": -0.1},
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused_by_name(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        LdSMClassifier(**bad).fit(X, Y)
