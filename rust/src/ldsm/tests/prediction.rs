@@ -342,3 +342,40 @@ fn light_labels_are_there_once() {
     let (labels, scores) = ldsm.predict_topk(&data.rows(), 4, 1, &control()).unwrap();
     assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
 }
+
+/// Few labels are all looked at, of many those that have a score are noted.
+#[test]
+fn many_labels_are_scored_as_few() {
+    use super::super::score::Scores;
+    let mut data = fixed(120, false);
+    data.weights = Some(
+        (0..120)
+            .map(|i| if i % 7 == 0 { 1e-30 } else { 1e20 })
+            .collect(),
+    );
+    let ldsm = data.fit(&params());
+    let (mut few, mut many) = (Scores::new(N_CLASSES), Scores::new(100_000));
+    let told = |scores: &Scores| {
+        let mut told = Vec::new();
+        scores.each(|label, score| told.push((label, score.to_bits())));
+        told.sort_unstable();
+        told
+    };
+    for tree in ldsm.trees() {
+        for leaf in 1..tree.len() {
+            few.clear();
+            many.clear();
+            for scores in [&mut few, &mut many] {
+                scores.add(tree, crate::tree::NodeId(leaf as u32), 0.5);
+                scores.add(tree, crate::tree::NodeId(leaf as u32 - 1), 0.5);
+                scores.change(|label, score| score * (label + 1) as f32);
+            }
+            let of_both = [leaf - 1, leaf]
+                .map(|id| tree.labels.get(id).to_vec())
+                .concat();
+            let labels: BTreeSet<u32> = of_both.into_iter().map(|(label, _)| label).collect();
+            assert!(told(&few).iter().map(|&(label, _)| label).eq(labels));
+            assert_eq!(told(&few), told(&many));
+        }
+    }
+}
