@@ -110,13 +110,15 @@ impl<const M: usize> Dense<M> {
     }
 
     /// Weights of the features as they came; that of the constant, feature number
-    /// `constant`, holds what the means add up to.
-    pub fn weights(&self, constant: usize) -> Vec<[f32; M]> {
+    /// `constant`, holds what the means add up to. Of standardised features those
+    /// below `small` are 0: they were never needed.
+    pub fn weights(&self, constant: usize, small: f32) -> Vec<[f32; M]> {
+        let kept = |w: f32| if w.abs() < small { 0.0 } else { w };
         let mut weights: Vec<[f32; M]> = self
             .weights
             .iter()
             .zip(&self.inverse)
-            .map(|(weights, inverse)| weights.map(|w| w * inverse))
+            .map(|(weights, inverse)| weights.map(|w| kept(w) * inverse))
             .collect();
         let mut bias = self.bias;
         for (weights, mean) in weights.iter().zip(&self.means) {

@@ -81,7 +81,13 @@ impl Ldsm {
         };
         let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
             if parallel {
-                let one = |t| grow(&task, seed(t), n_threads, &desks);
+                // Trees enough for all threads need no leaves trained ahead.
+                let ahead = if missing < 2 * n_threads {
+                    n_threads
+                } else {
+                    1
+                };
+                let one = |t| grow(&task, seed(t), ahead, &desks);
                 numbers.into_par_iter().map(one).collect()
             } else {
                 numbers.map(|t| grow(&task, seed(t), 1, &desks)).collect()

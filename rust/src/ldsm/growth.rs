@@ -132,7 +132,7 @@ fn train_next(
         }
     }
     let train = |leaf: &mut Waiting| {
-        let seed = seed ^ u64::from(leaf.id.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let seed = mixed(seed, leaf.id);
         let split = desks.with(|numbers| Split::train(task, &leaf.ids, seed, numbers))?;
         leaf.split = Some(split);
         Ok(())
@@ -145,6 +145,15 @@ fn train_next(
     queue.extend(trained);
     queue.extend(next);
     Ok(())
+}
+
+/// A seed for a node, far from those of its tree and of other trees' nodes: the
+/// finaliser of SplitMix64.
+fn mixed(seed: u64, id: NodeId) -> u64 {
+    let mut z = seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 /// The examples that a tree learns from, in the order in which it does.

@@ -97,8 +97,14 @@ impl<const M: usize> Nag<M> {
         }
     }
 
-    /// The weights, one feature after the other.
-    pub fn weights(&self) -> impl Iterator<Item = [f32; M]> + '_ {
-        self.features.iter().map(|feature| feature.weights)
+    /// The weights, one feature after the other. Those whose largest product so far
+    /// is below `small` are 0, and so are, as in the authors' program, all below it
+    /// themselves where values are at most 1: they were never needed.
+    pub fn weights(&self, small: f32) -> impl Iterator<Item = [f32; M]> + '_ {
+        self.features.iter().map(move |feature| {
+            let unit = feature.largest.max(1.0);
+            let kept = |w: f32| if w.abs() * unit < small { 0.0 } else { w };
+            feature.weights.map(kept)
+        })
     }
 }

@@ -88,7 +88,12 @@ impl Verdicts {
     /// hinge loss of the label's being there, as if it were a log-likelihood.
     #[inline]
     pub fn weigh(&self, row: usize, label: u32, tree_score: f32, weight: f32) -> f32 {
-        let missing = (1.0 - self.margin(row, label)).max(0.0);
+        let margin = self.margin(row, label);
+        if margin == f32::NEG_INFINITY {
+            // Trees that were added know of labels that the scorers never met.
+            return tree_score + FLOOR;
+        }
+        let missing = (1.0 - margin).max(0.0);
         let score = (tree_score + FLOOR) * (-weight * missing * missing).exp();
         // Low as it may be, it is a score.
         score.max(f32::MIN_POSITIVE)

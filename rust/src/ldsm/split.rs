@@ -184,20 +184,14 @@ fn train<const M: usize, const P: usize>(
             break;
         }
     }
-    let mut weights: Vec<[f32; M]> = match regressors {
-        Regressors::Sparse(nag) => nag.weights().collect(),
+    let weights: Vec<[f32; M]> = match regressors {
+        Regressors::Sparse(nag) => nag.weights(small).collect(),
         Regressors::Dense(dense) => {
             let constant = examples.width as u32 - 1;
             let at = view.columns.iter().position(|&column| column == constant);
-            dense.weights(at.expect("every example has the constant"))
+            dense.weights(at.expect("every example has the constant"), small)
         }
     };
-    // What is smaller than at the start was never needed.
-    for weight in weights.iter_mut().flatten() {
-        if weight.abs() < small {
-            *weight = 0.0;
-        }
-    }
     Ok(send::<M, P>(&view, ids, &weights, lambdas, curve))
 }
 

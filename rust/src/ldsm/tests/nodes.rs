@@ -177,11 +177,16 @@ fn check<const M: usize, const P: usize>(
         .weights
         .chunks(M)
         .all(|weights| weights.iter().any(|&w| w != 0.0)));
-    prop_assert!(split.weights.iter().all(|w| *w == 0.0 || w.abs() >= small));
+    // Small is what a weight of the largest value comes to, values of at least 1.
+    let unit = |column: u32| {
+        let values = rows.iter().flatten().filter(|&&(other, _)| other == column);
+        values.fold(1.0f32, |most, &(_, x)| most.max(x.abs()))
+    };
     prop_assert!(split.columns.iter().all(|column| columns.contains(column)));
     for (&(column, j), &weight) in &slow.weights {
-        let is_small = weight.abs() < f64::from(small);
-        if (weight.abs() - f64::from(small)).abs() > 1e-4 {
+        let small = f64::from(small / unit(column));
+        let is_small = weight.abs() < small;
+        if (weight.abs() - small).abs() > 1e-4 {
             let wanted = if is_small { 0.0 } else { weight };
             prop_assert!(
                 is_near(found(column, j).into(), wanted, 1e-3),

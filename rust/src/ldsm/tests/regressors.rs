@@ -104,7 +104,7 @@ proptest! {
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-4), "moved: {margins:?} {wanted:?}");
             }
-            for (i, weights) in (0u32..).zip(nag.weights()) {
+            for (i, weights) in (0u32..).zip(nag.weights(0.0)) {
                 for j in 0..M {
                     let wanted = slow.weights[&(i, j)];
                     prop_assert!(is_near(weights[j].into(), wanted, 1e-4), "{i} {j}: {weights:?} {wanted}");
@@ -177,7 +177,7 @@ proptest! {
             }
         }
         let constant = view.columns.iter().position(|&column| column as usize == WIDTH).unwrap();
-        let own = dense.weights(constant);
+        let own = dense.weights(constant, 0.0);
         for (f, &column) in view.columns.iter().enumerate() {
             if column == 2 {
                 prop_assert_eq!(own[f], [0.0; M]);
@@ -246,7 +246,7 @@ fn dense_rows_that_are_all_the_same() {
     dense.step(1, &[1.0, -0.5], &mut margins);
     assert_eq!(margins, [-0.5, 0.25]);
     assert_eq!(dense.meet(2), margins);
-    assert_eq!(dense.weights(2), [[0.0; 2], [0.0; 2], margins]);
+    assert_eq!(dense.weights(2, 0.0), [[0.0; 2], [0.0; 2], margins]);
 }
 
 /// Features whose inverse is more than a single float holds.
@@ -265,12 +265,12 @@ fn tiny_values_leave_the_regressors_finite() {
         nag.step(&[0, 1], &row, &[0.5, -0.5], &mut margins);
         assert!(margins.iter().all(|m| m.is_finite()), "{row:?} {margins:?}");
     }
-    assert!(nag.weights().flatten().all(f32::is_finite));
+    assert!(nag.weights(0.0).flatten().all(f32::is_finite));
     // The other feature goes on learning.
     assert!(
-        nag.weights().nth(1).unwrap()[0] < -0.3,
+        nag.weights(0.0).nth(1).unwrap()[0] < -0.3,
         "{:?}",
-        nag.weights().nth(1)
+        nag.weights(0.0).nth(1)
     );
 
     for scale in [1e-44f32, 1e-39, 1.0, 1e30, 3e38] {
@@ -295,7 +295,11 @@ fn tiny_values_leave_the_regressors_finite() {
             );
         }
         assert!(
-            dense.weights(2).iter().flatten().all(|w| w.is_finite()),
+            dense
+                .weights(2, 0.0)
+                .iter()
+                .flatten()
+                .all(|w| w.is_finite()),
             "{scale:e}"
         );
     }
@@ -346,9 +350,24 @@ fn columns_that_meet_add_up() {
         );
         let dense = Dense::<1>::new(&view, [[0.25]; 2].into_iter(), 0.5);
         let margins: Vec<f32> = (0..data.len()).map(|i| dense.meet(i)[0]).collect();
-        (margins, dense.weights(1))
+        (margins, dense.weights(1, 0.0))
     };
     let apart = dense(&[vec![(a, 1.0), (b, 3.0)], vec![(a, 2.0)], vec![(b, -1.0)]]);
     let together = dense(&[vec![(a, 4.0)], vec![(a, 2.0)], vec![(a, -1.0)]]);
     assert_eq!(apart, together);
+}
+
+#[test]
+fn what_is_left_of_the_weights_does_not_depend_on_units() {
+    let small = 0.01;
+    for unit in [1.0f32, 100.0, 1e4] {
+        let mut nag = Nag::<2>::new([[0.001; 2]; 2].into_iter(), 0.1);
+        for _ in 0..20 {
+            let mut margins = nag.meet(&[0], &[unit]);
+            nag.step(&[0], &[unit], &[0.4, -0.4], &mut margins);
+        }
+        let weights: Vec<[f32; 2]> = nag.weights(small).collect();
+        assert!(weights[0].iter().all(|&w| w != 0.0), "{unit}: {weights:?}");
+        assert_eq!(weights[1], [0.0; 2], "a feature that never came");
+    }
 }
