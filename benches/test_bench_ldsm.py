@@ -1,0 +1,241 @@
+"""LdSM's time and memory on Delicious: a tree, an ensemble, two cores, and omikuji.
+
+    pytest benches/test_bench_ldsm.py
+
+The authors' program needs 3.4 s for a binary tree of 1000 nodes (4-ary: 27 s) and 26 us per
+example and tree to predict. omikuji (label trees, 3 of them by default) is run beside it through
+its Python interface: it reads the examples from a file, so here we do, too, and is asked row by
+row, as it takes one row at a time. What is compared is timed turn about, and the ratio is that of
+the medians; beside it stands the ratio of the shortest times, which others on the machine
+disturb less.
+"""
+
+import itertools
+import multiprocessing
+import os
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+from test_bench_memory import RESET, resident
+from xmtree import LdSMClassifier
+from xmtree.datasets import load_xmc, save_xmc
+from xmtree.metrics import precision_at_k
+
+NAME = "delicious"
+PAPER = LdSMClassifier.PAPER
+#: Arity -> seconds per tree that are aimed at, those of the authors' program, and runs.
+TREES = {2: (0.35, 3.4, 5), 4: (1.5, 27.0, 3)}
+#: Microseconds per example and tree: aim, and the authors' program.
+PREDICTION = (2.0, 26.0)
+ENSEMBLE, THREADS, ROUNDS = 10, 2, 3
+#: Rows that are asked about one by one.
+N_ALONE = 500
+#: How many times as fast on two cores.
+TWO_CORES = 1.8
+#: How many times as fast as omikuji in prediction.
+PREDICTION_AHEAD = 5.0
+
+
+def seconds_of(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def turn_about(rounds, **functions):
+    """Seconds of all runs, by name, so that a change of pace does the same to all."""
+    found = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            found[name].append(seconds_of(function))
+    return found
+
+
+def ratio(theirs, ours):
+    """The ratio of medians, and that of the shortest."""
+    return statistics.median(theirs) / statistics.median(ours), min(theirs) / min(ours)
+
+
+def mark(met):
+    return "" if met else " MISSED"
+
+
+@pytest.mark.parametrize("arity", TREES)
+def test_tree(benchmark, label_sets, say, arity):
+    data, (aim, authors, rounds) = label_sets(NAME), TREES[arity]
+    model = LdSMClassifier(**PAPER, arity=arity, n_estimators=1, random_state=0)
+    seconds = []
+    benchmark.pedantic(
+        lambda: seconds.append(seconds_of(lambda: model.fit(data.X, data.y))), rounds=rounds
+    )
+    median = statistics.median(seconds)
+    say(
+        f"{NAME}, a tree of M = {arity}, {PAPER['max_nodes']} nodes, {PAPER['n_epochs']} epochs: "
+        f"median {median:.2f} s, shortest {min(seconds):.2f} s (aim {aim}; the authors' program "
+        f"{authors:g}, {authors / median:.1f} times as long){mark(median <= aim)}"
+    )
+
+
+@pytest.mark.parametrize("what", ["paper", "default, no scorers", "default"])
+def test_prediction(benchmark, label_sets, say, what):
+    data = label_sets(NAME)
+    options = {
+        "paper": PAPER,
+        "default, no scorers": {"scorers": "none"},
+        "default": {},
+    }[what]
+    model = LdSMClassifier(**options, n_estimators=ENSEMBLE, n_jobs=-1, random_state=0)
+    model.fit(data.X, data.y).set_params(n_jobs=None)
+    model.predict_topk(data.X_test, 5)  # the first call may make what the others use
+    seconds = []
+    benchmark.pedantic(
+        lambda: seconds.append(seconds_of(lambda: model.predict_topk(data.X_test, 5))), rounds=9
+    )
+    each = 1e6 / data.X_test.shape[0]
+    median, shortest = each * statistics.median(seconds), each * min(seconds)
+    aim, authors = PREDICTION
+    nodes = max(len(tree.depth) for tree in model.trees_)
+    judged = ""
+    if what == "paper":
+        judged = f" (aim {aim:g}; the authors' program {authors:g})"
+        judged += mark(median / ENSEMBLE <= aim)
+    say(
+        f"{NAME}, prediction, {what}, {ENSEMBLE} trees of {nodes} nodes: {median:.1f} us an "
+        f"example, {median / ENSEMBLE:.2f} us an example and tree (shortest "
+        f"{shortest / ENSEMBLE:.2f}){judged}"
+    )
+
+
+@pytest.mark.parametrize("what", ["paper", "default"])
+@pytest.mark.parametrize("trees", [ENSEMBLE, 1])
+def test_two_cores(benchmark, label_sets, say, trees, what):
+    data = label_sets(NAME)
+    options = PAPER if what == "paper" else {}
+    one, two = (
+        LdSMClassifier(**options, n_estimators=trees, n_jobs=jobs, random_state=0)
+        for jobs in (1, THREADS)
+    )
+    found = benchmark.pedantic(
+        lambda: turn_about(
+            ROUNDS, one=lambda: one.fit(data.X, data.y), two=lambda: two.fit(data.X, data.y)
+        ),
+        rounds=1,
+    )
+    same = one._model.to_bytes() == two._model.to_bytes()
+    assert same, "the model depends on the number of threads"
+    median, best = ratio(found["one"], found["two"])
+    aim = TWO_CORES if trees > 1 else 1.0
+    say(
+        f"{NAME}, {what}, {trees} tree(s) on two cores: {statistics.median(found['one']):.2f} s -> "
+        f"{statistics.median(found['two']):.2f} s, {median:.2f} times as fast (shortest "
+        f"{min(found['one']):.2f} -> {min(found['two']):.2f} s, {best:.2f} times; aim "
+        f"{'above ' * (trees == 1)}{aim:g}; {os.cpu_count()} cores){mark(median > aim)}"
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(label_sets, tmp_path_factory):
+    """The train part as a file that is not packed, without the rows that have no label."""
+    data = label_sets(NAME)
+    labelled = np.diff(data.y.indptr) > 0
+    path = tmp_path_factory.mktemp("omikuji") / "train.txt"
+    save_xmc(path, data.X[labelled], data.y[labelled])
+    return path
+
+
+def test_omikuji(benchmark, label_sets, plain, say):
+    omikuji = pytest.importorskip("omikuji", reason="needs omikuji from PyPI", exc_type=ImportError)
+    data, models = label_sets(NAME), {}
+    what = f"{ENSEMBLE} trees with scorers"
+
+    def train_theirs():
+        models["theirs"] = omikuji.Model.train_on_data(str(plain), n_threads=THREADS)
+
+    def train_ours():
+        model = LdSMClassifier(n_estimators=ENSEMBLE, n_jobs=THREADS, random_state=0)
+        models["ours"] = model.fit(*load_xmc(plain, multilabel=True))
+
+    found = benchmark.pedantic(
+        lambda: turn_about(ROUNDS, theirs=train_theirs, ours=train_ours), rounds=1
+    )
+    times = {name: statistics.median(seconds) for name, seconds in found.items()}
+    median, best = ratio(found["theirs"], found["ours"])
+    say(
+        f"{NAME}, training on {THREADS} threads from a file: omikuji {times['theirs']:.2f} s, "
+        f"{what} {times['ours']:.2f} s: {median:.2f} times as fast (shortest {best:.2f}; "
+        f"aim above 1){mark(median > 1)}"
+    )
+
+    X = data.X_test
+    rows = [
+        list(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
+        for a, b in itertools.pairwise(X.indptr)
+    ]
+    theirs, ours = models["theirs"], models["ours"].set_params(n_jobs=None)
+    theirs.init_prediction_thread_pool(1)
+    answers = np.full((len(rows), 5), -1)
+
+    def ask_theirs():
+        for i, row in enumerate(rows):
+            labels = [label for label, _ in theirs.predict(row, top_k=5)]
+            answers[i, : len(labels)] = labels
+
+    found = turn_about(ROUNDS, theirs=ask_theirs, ours=lambda: ours.predict_topk(X, 5))
+    few = [X[i] for i in range(N_ALONE)]
+    alone = 1e6 / N_ALONE * seconds_of(lambda: [ours.predict_topk(row, 5) for row in few])
+    median, best = ratio(found["theirs"], found["ours"])
+    times = {name: 1e6 / len(rows) * statistics.median(times) for name, times in found.items()}
+    say(
+        f"{NAME}, prediction on one thread: omikuji {times['theirs']:.1f} us an example, {what}, "
+        f"in a batch {times['ours']:.1f} us: {median:.1f} times as fast (shortest {best:.1f}; aim "
+        f"{PREDICTION_AHEAD:g}){mark(median >= PREDICTION_AHEAD)}; row by row {alone:.1f} us"
+    )
+
+    def precision(best):
+        return 100 * precision_at_k(data.y_test, best, [1, 3, 5], empty="skip")
+
+    one, other = precision(ours.predict_topk(X, 5)[0]), precision(answers)
+    one_text, other_text = (" / ".join(f"{p:.1f}" for p in found) for found in (one, other))
+    say(
+        f"{NAME}, P@1/3/5 of these models: omikuji {other_text}, {what} {one_text} "
+        f"(aim: P@1 above){mark(one[0] > other[0])}"
+    )
+    assert one[0] > other[0]
+
+
+def grown_by(data, trees):
+    """Megabytes of the model's bytes, and by which fitting made the process grow."""
+    X, y = data
+    model = LdSMClassifier(n_estimators=trees, random_state=0)
+    # Whatever is only made once.
+    LdSMClassifier(n_estimators=1).fit(X[:50], y[:50])
+    RESET.write_text("5")
+    before = resident("VmRSS")
+    model.fit(X, y)
+    grown = resident("VmHWM") - before
+    return len(model._model.to_bytes()) / 2**20, grown
+
+
+def test_memory(benchmark, label_sets, say):
+    if not RESET.exists():
+        pytest.skip("needs Linux, which tells how much memory was used at most")
+    data = label_sets("bibtex")
+
+    def run():
+        found = {}
+        for trees in (10, 50):
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+                found[trees] = process.submit(grown_by, (data.X, data.y), trees).result()
+        return found
+
+    found = benchmark.pedantic(run, rounds=1)
+    say(
+        "bibtex, memory of the default: "
+        + ", ".join(
+            f"{trees} trees {size:.1f} MB as bytes and {grown:.1f} MB more while fitting"
+            for trees, (size, grown) in found.items()
+        )
+    )
