@@ -118,7 +118,8 @@ def test_bad_x_is_refused_and_changes_nothing(name, X, message):
 
     model = estimators.ALL[name]().fit(X_DENSE, Y_DENSE)
     before = copy.deepcopy(model)
-    for method in (model.fit, model.partial_fit):
+    ways = [model.fit, model.partial_fit] if name in estimators.ONLINE else [model.fit]
+    for method in ways:
         with pytest.raises((ValueError, TypeError)):
             method(X, y)
         estimators.same_predictions(model, before, X_DENSE)
@@ -198,9 +199,10 @@ def test_before_anything_was_learned(name, tmp_path):
     calls = [
         lambda: model.predict(X_DENSE),
         lambda: model.predict_topk(X_DENSE),
-        lambda: model.progressive_loss_,
         lambda: model.save(tmp_path / "model"),
     ]
+    if name in estimators.ONLINE:
+        calls.append(lambda: model.progressive_loss_)
     for call in calls:
         with pytest.raises(NotFittedError):
             call()

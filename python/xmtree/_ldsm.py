@@ -105,8 +105,9 @@ class LdSMClassifier(TreeMixin, Learner):
         :meth:`predict` then returns the labels of a score above it.
     n_labels : int, optional
         :meth:`predict` then returns the so many best labels, if there is no
-        ``threshold``. With neither it returns as many as the training examples in
-        the row's leaves have on average.
+        ``threshold``. With neither it returns those that are more likely there than
+        not: by the share of the leaves' examples that have them and, with scorers,
+        (z + 1) / 2, half each.
     warm_start : bool, default=False
         Whether :meth:`fit` keeps the trees there are and adds what is missing to
         ``n_estimators``. Scorers and centroids stay as they are.

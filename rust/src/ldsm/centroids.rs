@@ -68,5 +68,7 @@ impl Centroids {
 
 /// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
 pub fn reranked(score: f32, distance: f32, beta: f32, gamma: f32) -> f32 {
-    beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp())
+    let reranked = beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
+    // Low as it may be, it is a score.
+    reranked.max(f32::MIN_POSITIVE)
 }

@@ -125,14 +125,31 @@ impl<const M: usize, const P: usize> Sums<M, P> {
     /// What each pair would add to the objective.
     #[inline]
     fn outcomes(&self, labels: &[u32], weight: f64) -> [Outcomes; P] {
-        let mut integrity = [[0.0f64; P]; 3];
-        for &label in labels {
+        // Every other label in sums of its own: an addition need not wait for the
+        // one before.
+        let mut halves = [[[0.0f64; P]; 3]; 2];
+        let mut add = |half: usize, label: u32| {
             let apart = &self.apart[label as usize];
+            let [still, first, second] = &mut halves[half];
             for pair in 0..P {
-                integrity[0][pair] += apart[pair].abs();
-                integrity[1][pair] += (apart[pair] + weight).abs();
-                integrity[2][pair] += (apart[pair] - weight).abs();
+                still[pair] += apart[pair].abs();
+                first[pair] += (apart[pair] + weight).abs();
+                second[pair] += (apart[pair] - weight).abs();
             }
+        };
+        let (twos, last) = labels.as_chunks::<2>();
+        for &[a, b] in twos {
+            add(0, a);
+            add(1, b);
+        }
+        last.iter().for_each(|&label| add(0, label));
+        let [mut integrity, other] = halves;
+        for (sum, other) in integrity
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(other.as_flattened())
+        {
+            *sum += other;
         }
         let n = weight * labels.len() as f64;
         let mut outcomes = [[0.0; 3]; P];

@@ -34,9 +34,8 @@ pub enum Wanted {
     Above(f32),
     /// The so many best.
     Best(usize),
-    /// As many of the best as the training examples of its leaves have on average,
-    /// but at least one.
-    Expected,
+    /// Those that are more likely there than not.
+    Likely,
 }
 
 impl Ldsm {
@@ -86,6 +85,7 @@ impl Ldsm {
         let parts = blocks.iter_mut();
         let work = |judge: &mut Judge<'_>, found: &mut SparseScores| {
             let mut of_row = Vec::new();
+            judge.wants_chances = wanted == Wanted::Likely;
             for i in 0..judge.block.len() {
                 judge.score(i, control)?;
                 judge.select(wanted, &mut of_row);
@@ -175,8 +175,10 @@ struct Judge<'a> {
     arrivals: Vec<Vec<(u32, NodeId)>>,
     /// Labels of the row at hand.
     scores: Scores,
-    /// Labels per training example in its leaves, on average.
-    expected: f32,
+    /// How likely each of them is there.
+    chances: Vec<(u32, f32)>,
+    /// Whether that is wanted.
+    wants_chances: bool,
     /// The row at hand, spread over all columns.
     spread: Vec<f32>,
     verdicts: Verdicts,
@@ -194,7 +196,8 @@ impl<'a> Judge<'a> {
             walker: Walker::new(width, ldsm.params.arity),
             arrivals: Vec::new(),
             scores: Scores::new(ldsm.n_classes),
-            expected: 0.0,
+            chances: Vec::new(),
+            wants_chances: false,
             spread: vec![0.0; if ldsm.centroids.is_some() { width } else { 0 }],
             verdicts: Verdicts::default(),
             judged: 0,
@@ -220,7 +223,8 @@ impl<'a> Judge<'a> {
     fn score(&mut self, i: usize, control: &Control) -> Result<()> {
         let trees = &self.ldsm.trees;
         self.scores.clear();
-        self.expected = 0.0;
+        // Labels per training example in the leaves, on average.
+        let mut expected = 0.0;
         let each = (trees.len() as f32).recip();
         for leaves in self.arrivals[i].chunk_by(|a, b| a.0 == b.0) {
             let share = each / leaves.len() as f32;
@@ -228,8 +232,15 @@ impl<'a> Judge<'a> {
                 let tree = &trees[t as usize];
                 self.scores.add(tree, leaf, share);
                 let labels = (tree.weight[leaf.at()] as f32 * tree.inverse_mass[leaf.at()]).recip();
-                self.expected += share * labels;
+                expected += share * labels;
             }
+        }
+        self.chances.clear();
+        if self.wants_chances {
+            // Shares of a leaf's labels become shares of its examples.
+            let chances = &mut self.chances;
+            self.scores
+                .each(|label, share| chances.push((label, share * expected)));
         }
         self.rerank(i);
         self.weigh(i, control)
@@ -273,6 +284,9 @@ impl<'a> Judge<'a> {
         }
         let weight = self.ldsm.params.scorer_weight as f32;
         let verdicts = &self.verdicts;
+        for (label, chance) in &mut self.chances {
+            *chance = 0.5 * (chance.min(1.0) + verdicts.chance(row, *label));
+        }
         self.scores
             .change(|label, score| verdicts.weigh(row, label, score, weight));
         Ok(())
@@ -281,29 +295,39 @@ impl<'a> Judge<'a> {
     /// The best labels of the row at hand.
     fn best(&self, top: &mut TopK) {
         top.clear();
-        for (label, score) in self.scores.iter() {
-            top.push(label, score);
-        }
+        self.scores.each(|label, score| {
+            // Nearly all fall short.
+            if score >= top.bar() {
+                top.push(label, score);
+            }
+        });
     }
 
     /// The wanted labels of the row at hand, increasing.
     fn select(&self, wanted: Wanted, found: &mut Vec<(u32, f32)>) {
         found.clear();
-        let n = match wanted {
-            Wanted::Above(threshold) => {
-                let above = |&(_, score): &(u32, f32)| score > threshold;
-                found.extend(self.scores.iter().filter(above));
-                found.len()
+        match wanted {
+            Wanted::Above(threshold) => self.scores.each(|label, score| {
+                if score > threshold {
+                    found.push((label, score));
+                }
+            }),
+            Wanted::Best(n) => {
+                self.scores.each(|label, score| found.push((label, score)));
+                if n < found.len() {
+                    // Ties to the smaller label, as everywhere.
+                    found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                    found.truncate(n);
+                }
             }
-            Wanted::Best(n) => n,
-            Wanted::Expected => (self.expected.round() as usize).max(1),
-        };
-        if !matches!(wanted, Wanted::Above(_)) {
-            found.extend(self.scores.iter());
-            if n < found.len() {
-                // Ties to the smaller label, as everywhere.
-                found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-                found.truncate(n);
+            Wanted::Likely => {
+                let mut chances = self.chances.iter();
+                self.scores.each(|label, score| {
+                    // Both are in the same order.
+                    if chances.next().is_some_and(|&(_, chance)| chance > 0.5) {
+                        found.push((label, score));
+                    }
+                });
             }
         }
         found.sort_unstable_by_key(|&(label, _)| label);

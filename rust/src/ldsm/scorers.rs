@@ -77,12 +77,25 @@ impl Verdicts {
         scorers.score_block(rows, &which, &mut self.scores, control)
     }
 
+    /// How likely a label is there: the squared hinge loss is least, on average, at a
+    /// margin of 2 p - 1.
+    #[inline]
+    pub fn chance(&self, row: usize, label: u32) -> f32 {
+        (0.5 * (self.margin(row, label) + 1.0)).clamp(0.0, 1.0)
+    }
+
     /// Adds the verdict on a label of `row` to what the trees say: the squared
     /// hinge loss of the label's being there, as if it were a log-likelihood.
     #[inline]
     pub fn weigh(&self, row: usize, label: u32, tree_score: f32, weight: f32) -> f32 {
-        let score = self.scores[(row - self.from) * self.n_labels + label as usize];
-        let missing = (1.0 - score).max(0.0);
-        (tree_score + FLOOR) * (-weight * missing * missing).exp()
+        let missing = (1.0 - self.margin(row, label)).max(0.0);
+        let score = (tree_score + FLOOR) * (-weight * missing * missing).exp();
+        // Low as it may be, it is a score.
+        score.max(f32::MIN_POSITIVE)
+    }
+
+    #[inline]
+    fn margin(&self, row: usize, label: u32) -> f32 {
+        self.scores[(row - self.from) * self.n_labels + label as usize]
     }
 }

@@ -86,7 +86,7 @@ impl Ldsm {
     }
 
     /// Classes of each row and their scores, as the arrays of a CSR matrix: those
-    /// of a score above `threshold`, the `n_labels` best, or as many as are expected.
+    /// of a score above `threshold`, the `n_labels` best, or those more likely there than not.
     #[pyo3(signature = (X, threshold=None, n_labels=None, n_threads=1))]
     fn scores<'py>(
         &self,
@@ -101,7 +101,7 @@ impl Ldsm {
         let wanted = match (threshold, n_labels) {
             (Some(threshold), _) => Wanted::Above(threshold),
             (None, Some(n)) => Wanted::Best(n),
-            (None, None) => Wanted::Expected,
+            (None, None) => Wanted::Likely,
         };
         let work = |control: &Control| self.0.scores(&rows, wanted, n_threads, control);
         let found = brief_or_watched(py, self.0.effort(&rows), None, work)?;
