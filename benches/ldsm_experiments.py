@@ -6,7 +6,7 @@
 
 A setting is ``default``, ``paper`` (``LdSMClassifier.PAPER``), or options that are changed,
 separated by commas; ``paper,loss=centred`` changes the paper's. Held out is a fifth of the
-train part, the same for all settings; choose there, and use ``--on test`` to report. Rows
+train part, the same for all settings (or ``--folds`` of them in turn); choose there, and use ``--on test`` to report. Rows
 without labels are left out of the measures, which are means over the seeds, in per cent:
 P@1, 3, 5, nDCG@3, 5 and PSP@1, 3, 5. Depth and nodes are the largest of all trees. The benchmarks
 use what is defined here.
@@ -14,6 +14,7 @@ use what is defined here.
 
 import argparse
 import ast
+import itertools
 import statistics
 import sys
 import time
@@ -75,14 +76,16 @@ class Task:
         return levels, 3 * levels
 
 
-def load(name, on="test"):
+def load(name, on="test", fold=0):
     """A data set with its test part, or with a fifth of its train part in the place of it."""
     folder = ROOT / name
     X, y = load_xmc(folder / "train.txt.xz", multilabel=True)
     if on == "test":
         return Task(name, X, y, *load_xmc(folder / "test.txt.xz", multilabel=True))
     order = np.random.default_rng(20).permutation(X.shape[0])
-    out, kept = order[: len(order) // 5], np.sort(order[len(order) // 5 :])
+    size = len(order) // 5
+    out = order[fold * size : (fold + 1) * size]
+    kept = np.setdiff1d(order, out)
     return Task(name, X[kept], y[kept], X[out], y[out])
 
 
@@ -126,13 +129,13 @@ def grown(task, options, trees, jobs):
         yield count, model, seconds
 
 
-def rows(task, text, arguments):
+def rows(tasks, text, arguments):
     """A line per number of trees and weight of the scorers."""
     options = setting(text)
     counts = arguments.trees or [options.pop("n_estimators", LdSMClassifier().n_estimators)]
     weights = arguments.weights or [options.get("scorer_weight", LdSMClassifier().scorer_weight)]
     found: dict[tuple[int, float], list] = {}
-    for seed in arguments.seeds:
+    for seed, task in itertools.product(arguments.seeds, tasks):
         seeded = {**options, "random_state": seed}
         for count, model, seconds in grown(task, seeded, counts, arguments.jobs):
             for weight in weights:
@@ -145,7 +148,7 @@ def rows(task, text, arguments):
         spread = np.std([one[0] for one in measures]) if len(lines) > 1 else 0.0
         described = text if not arguments.weights else f"{text},scorer_weight={weight:g}"
         yield [
-            task.name,
+            tasks[0].name,
             described,
             str(count),
             *formed(np.mean(measures, axis=0)),
@@ -165,6 +168,7 @@ def main():
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--on", choices=("held-out", "test"), default="held-out")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--folds", type=int, default=1, help="fifths held out in turn, at most 5")
     parser.add_argument("--trees", nargs="+", type=int, help="numbers of trees, rising")
     parser.add_argument("--weights", nargs="+", type=float, help="of the scorers, for each model")
     parser.add_argument("--jobs", type=int, default=-1)
@@ -175,12 +179,14 @@ def main():
     missing = [name for name in arguments.sets if not (ROOT / name).is_dir()]
     if missing:
         sys.exit(f"{', '.join(missing)}: not below {ROOT}; XMTREE_DATA says where the sets are")
-    print(f"# {arguments.on}, mean over seeds {arguments.seeds}, rows without labels left out")
+    folds = f", {arguments.folds} folds" if arguments.on == "held-out" else ""
+    print(f"# {arguments.on}{folds}, mean over seeds {arguments.seeds}, no rows without labels")
     print("set | setting | trees | P@1/3/5 | nDCG@3/5 | PSP@1/3/5 | sd P@1 | depth | nodes | s")
     for name in arguments.sets:
-        task = load(name, arguments.on)
+        folds = range(arguments.folds if arguments.on == "held-out" else 1)
+        tasks = [load(name, arguments.on, fold) for fold in folds]
         for text in settings:
-            for cells in rows(task, text, arguments):
+            for cells in rows(tasks, text, arguments):
                 print(" | ".join(cells), flush=True)
 
 
