@@ -6,10 +6,10 @@
 
 A setting is ``default``, ``paper`` (``LdSMClassifier.PAPER``), or options that are changed,
 separated by commas; ``paper,loss=centred`` changes the paper's. Held out is a fifth of the
-train part, the same for all settings (or ``--folds`` of them in turn); choose there, and use ``--on test`` to report. Rows
-without labels are left out of the measures, which are means over the seeds, in per cent:
-P@1, 3, 5, nDCG@3, 5 and PSP@1, 3, 5. Depth and nodes are the largest of all trees. The benchmarks
-use what is defined here.
+train part, the same for all settings, or ``--folds`` of them in turn; choose there, and use
+``--on test`` to report. Rows without labels are left out of the measures, which are means over
+seeds and folds, in per cent: P@1, 3, 5, nDCG@3, 5 and PSP@1, 3, 5. Depth and nodes are the
+largest of all trees. The benchmarks use what is defined here.
 """
 
 import argparse

@@ -11,12 +11,14 @@ which others on the machine disturb less; what runs on one thread is judged by t
 """
 
 import itertools
+import math
 import multiprocessing
 import os
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,18 +42,32 @@ TWO_CORES = 1.8
 PREDICTION_AHEAD = 5.0
 
 
+def busy_seconds():
+    """Of all cores since the machine started, where Linux tells; idle and waiting do not count."""
+    try:
+        fields = Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    except OSError:
+        return math.nan
+    ticks = [int(text) for text in fields]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass
 class Runs:
     """Seconds of runs of the same thing, by the clock and of the processor."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
+    #: Cores that others kept busy meanwhile.
+    others: list[float] = field(default_factory=list)
 
     def add(self, function):
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall, cpu, busy = time.perf_counter(), time.process_time(), busy_seconds()
         function()
-        self.wall.append(time.perf_counter() - wall)
-        self.cpu.append(time.process_time() - cpu)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        self.wall.append(wall)
+        self.cpu.append(cpu)
+        self.others.append(max(0.0, busy_seconds() - busy - cpu) / wall)
 
     def text(self, unit, digits=2):
         """Medians in some unit, given in seconds."""
@@ -138,7 +154,8 @@ def test_two_cores(benchmark, label_sets, say, trees, what):
     say(
         f"{NAME}, {what}, {trees} tree(s) on two cores: {alone.text(1)} s -> {together.text(1)} s, "
         f"{median:.2f} times as fast (shortest {shortest:.2f}; aim above {aim:g}; "
-        f"{os.cpu_count()} cores){mark(median > aim)}"
+        f"{os.cpu_count()} cores, of which others took {max(alone.others):.1f} and "
+        f"{max(together.others):.1f} at most){mark(median > aim)}"
     )
 
 
@@ -171,7 +188,8 @@ def test_omikuji(benchmark, label_sets, plain, say):
     say(
         f"{NAME}, training on {THREADS} threads from a file: omikuji {theirs.text(1)} s, {what} "
         f"{ours.text(1)} s: {median:.2f} times as fast (processor {cpu:.2f}, shortest "
-        f"{shortest:.2f}; aim above 1){mark(median > 1)}"
+        f"{shortest:.2f}; aim above 1; others took {max(theirs.others):.1f} and "
+        f"{max(ours.others):.1f} cores at most){mark(median > 1)}"
     )
 
     X = data.X_test
