@@ -82,13 +82,16 @@ $(VENV)/.test: $(VENV)/.build
 	$(PHASE) "install test tools" $(PIP) -r $(VENV)/test.txt
 	@touch $@
 
-# Vowpal Wabbit has no wheel for every machine; without it the rest is measured.
+# Vowpal Wabbit and omikuji have no wheel for every machine; without them the rest is measured.
 $(VENV)/.bench: $(VENV)/.build
 	@$(BIN)/python tools/requirements.py bench >$(VENV)/bench.txt
-	@grep -v vowpalwabbit $(VENV)/bench.txt >$(VENV)/bench-rest.txt
+	@grep -v -e vowpalwabbit -e omikuji $(VENV)/bench.txt >$(VENV)/bench-rest.txt
 	$(PHASE) "install bench tools" $(PIP) -r $(VENV)/bench-rest.txt
-	@$(PIP) --only-binary vowpalwabbit -r $(VENV)/bench.txt || \
-		echo "== no Vowpal Wabbit for this Python and machine: comparisons with it are skipped"
+	@for opponent in vowpalwabbit omikuji; do \
+		grep $$opponent $(VENV)/bench.txt >$(VENV)/bench-one.txt; \
+		$(PIP) --only-binary $$opponent -r $(VENV)/bench-one.txt || \
+			echo "== no $$opponent for this Python and machine: comparisons with it are skipped"; \
+	done
 	@touch $@
 
 # Entry points and metadata live in the environment: a change of anything but Rust code

@@ -59,6 +59,20 @@ def real():
 
 
 @pytest.fixture(scope="session")
+def label_sets():
+    """Loads a data set with label sets: ``label_sets(name, on="test") -> Task``."""
+    import ldsm_experiments
+
+    @functools.cache
+    def load(name, on="test"):
+        if not (ROOT / name).is_dir():
+            pytest.skip(f"{name} is not below {ROOT}; XMTREE_DATA says where the data sets are")
+        return ldsm_experiments.load(name, on)
+
+    return load
+
+
+@pytest.fixture(scope="session")
 def next_word(tmp_path_factory):
     """Makes the next-word task: ``next_word(n, *, seed=7) -> X, y``.
 
@@ -114,7 +128,8 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def circumstances():
     """When, on what machine, and of what versions the figures are."""
-    names = ("xmtree", "numpy", "scipy", "scikit-learn", "vowpalwabbit", "lightgbm")
+    opponents = ("vowpalwabbit", "omikuji", "lightgbm")
+    names = ("xmtree", "numpy", "scipy", "scikit-learn", *opponents)
     versions = [f"{name} {version(name)}" for name in names]
     yield "Written by the benchmarks (pytest benches --figures), not by hand."
     yield f"date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"

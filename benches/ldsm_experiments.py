@@ -1,0 +1,194 @@
+"""Tries settings of LdSM on label sets: held out, or on the test part.
+
+    python benches/ldsm_experiments.py default loss=logistic,scaling=none --sets delicious
+    python benches/ldsm_experiments.py max_nodes=4000 --weights 0.25 0.5 1 --trees 10 50
+    python benches/ldsm_experiments.py --ablation --seeds 0 1
+
+A setting is ``default``, ``paper`` (``LdSMClassifier.PAPER``), or options that are changed,
+separated by commas; ``paper,loss=centred`` changes the paper's. Held out is a fifth of the
+train part, the same for all settings, or ``--folds`` of them in turn; choose there, and use
+``--on test`` to report. Rows without labels are left out of the measures, which are means over
+seeds and folds, in per cent: P@1, 3, 5, nDCG@3, 5 and PSP@1, 3, 5. Depth and nodes are the
+largest of all trees. The benchmarks use what is defined here.
+"""
+
+import argparse
+import ast
+import itertools
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from conftest import ROOT
+from xmtree import LdSMClassifier
+from xmtree.datasets import load_xmc
+from xmtree.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
+
+SETS = ("delicious", "bibtex", "makupalat", "onet-titles", "stackex-cooking")
+#: One thing at a time that makes the default what it is, and then several.
+ABLATION = (
+    "default",
+    "scorers='none'",
+    "loss='logistic'",
+    "reshuffle=False",
+    "scaling='none'",
+    "scaling='row'",
+    "max_nodes=1000",
+    "n_epochs=20",
+    "arity=4",
+    "scorers='none',loss='logistic'",
+    "scorers='none',reshuffle=False",
+    "scorers='none',scaling='none'",
+    "scorers='none',max_nodes=1000",
+    "paper",
+    "paper,max_nodes=8000",
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Examples to learn and others to be asked about, labels as sparse indicators."""
+
+    name: str
+    X: object
+    y: object
+    X_test: object
+    y_test: object
+
+    def measure(self, model, empty="skip"):
+        """The measures of a model, in per cent."""
+        best, _ = model.predict_topk(self.X_test, 5)
+        how = {"empty": empty}
+        return np.concatenate(
+            (
+                100 * precision_at_k(self.y_test, best, [1, 3, 5], **how),
+                100 * ndcg_at_k(self.y_test, best, [3, 5], **how),
+                100 * psp_at_k(self.y_test, best, propensities(self.y), [1, 3, 5], **how),
+            )
+        )
+
+    def depths(self, arity):
+        """log_M K and three times as much."""
+        levels = log(self.y.shape[1]) / log(arity)
+        return levels, 3 * levels
+
+
+def load(name, on="test", fold=0):
+    """A data set with its test part, or with a fifth of its train part in the place of it."""
+    folder = ROOT / name
+    X, y = load_xmc(folder / "train.txt.xz", multilabel=True)
+    if on == "test":
+        return Task(name, X, y, *load_xmc(folder / "test.txt.xz", multilabel=True))
+    order = np.random.default_rng(20).permutation(X.shape[0])
+    size = len(order) // 5
+    out = order[fold * size : (fold + 1) * size]
+    kept = np.setdiff1d(order, out)
+    return Task(name, X[kept], y[kept], X[out], y[out])
+
+
+def setting(text):
+    """``"default"``, ``"paper"`` or ``"a=1,b='c',..."`` as options; quotes may be left out."""
+    options = {}
+    for part in text.split(","):
+        if part == "paper":
+            options |= LdSMClassifier.PAPER
+        elif part != "default":
+            name, equals, value = part.partition("=")
+            if not equals:
+                raise ValueError(f"a setting is default, paper or NAME=VALUE, got {part!r}")
+            try:
+                options[name] = ast.literal_eval(value)
+            except (ValueError, SyntaxError):
+                options[name] = value
+    return options
+
+
+def deepest(model):
+    """Depth and nodes of the largest trees."""
+    trees = model.trees_
+    return max(tree.depth.max() for tree in trees), max(len(tree.depth) for tree in trees)
+
+
+def formed(measures):
+    """The measures as a row of cells."""
+    texts = [f"{value:.1f}" for value in measures]
+    return [" / ".join(texts[:3]), " / ".join(texts[3:5]), " / ".join(texts[5:])]
+
+
+def grown(task, options, trees, jobs):
+    """A model with as many trees as said, again and again, and the seconds so far."""
+    model, seconds = LdSMClassifier(**options, n_jobs=jobs), 0.0
+    for count in trees:
+        model.set_params(n_estimators=count, warm_start=True)
+        start = time.perf_counter()
+        model.fit(task.X, task.y)
+        seconds += time.perf_counter() - start
+        yield count, model, seconds
+
+
+def rows(tasks, text, arguments):
+    """A line per number of trees and weight of the scorers."""
+    options = setting(text)
+    counts = arguments.trees or [options.pop("n_estimators", LdSMClassifier().n_estimators)]
+    weights = arguments.weights or [options.get("scorer_weight", LdSMClassifier().scorer_weight)]
+    found: dict[tuple[int, float], list] = {}
+    for seed, task in itertools.product(arguments.seeds, tasks):
+        seeded = {**options, "random_state": seed}
+        for count, model, seconds in grown(task, seeded, counts, arguments.jobs):
+            for weight in weights:
+                # Nothing is learned anew: the trees are there, the weight is taken over.
+                model.set_params(scorer_weight=weight).fit(task.X, task.y)
+                line = task.measure(model), *deepest(model), seconds
+                found.setdefault((count, weight), []).append(line)
+    for (count, weight), lines in found.items():
+        measures, depths, nodes, seconds = zip(*lines, strict=True)
+        spread = np.std([one[0] for one in measures]) if len(lines) > 1 else 0.0
+        described = text if not arguments.weights else f"{text},scorer_weight={weight:g}"
+        yield [
+            tasks[0].name,
+            described,
+            str(count),
+            *formed(np.mean(measures, axis=0)),
+            f"{spread:.1f}",
+            str(max(depths)),
+            str(max(nodes)),
+            f"{statistics.mean(seconds):.1f}",
+        ]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("settings", nargs="*", help="default, paper, or NAME=VALUE,...")
+    parser.add_argument("--ablation", action="store_true", help="the settings of the ablation")
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--on", choices=("held-out", "test"), default="held-out")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--folds", type=int, default=1, help="fifths held out in turn, at most 5")
+    parser.add_argument("--trees", nargs="+", type=int, help="numbers of trees, rising")
+    parser.add_argument("--weights", nargs="+", type=float, help="of the scorers, for each model")
+    parser.add_argument("--jobs", type=int, default=-1)
+    arguments = parser.parse_args()
+    settings = [*arguments.settings, *(ABLATION if arguments.ablation else ())] or ["default"]
+    for text in settings:
+        LdSMClassifier(**setting(text))
+    missing = [name for name in arguments.sets if not (ROOT / name).is_dir()]
+    if missing:
+        sys.exit(f"{', '.join(missing)}: not below {ROOT}; XMTREE_DATA says where the sets are")
+    folds = f", {arguments.folds} folds" if arguments.on == "held-out" else ""
+    print(f"# {arguments.on}{folds}, mean over seeds {arguments.seeds}, no rows without labels")
+    print("set | setting | trees | P@1/3/5 | nDCG@3/5 | PSP@1/3/5 | sd P@1 | depth | nodes | s")
+    for name in arguments.sets:
+        folds = range(arguments.folds if arguments.on == "held-out" else 1)
+        tasks = [load(name, arguments.on, fold) for fold in folds]
+        for text in settings:
+            for cells in rows(tasks, text, arguments):
+                print(" | ".join(cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
