@@ -82,12 +82,12 @@ $(VENV)/.test: $(VENV)/.build
 	$(PHASE) "install test tools" $(PIP) -r $(VENV)/test.txt
 	@touch $@
 
-# Vowpal Wabbit and omikuji have no wheel for every machine; without them the rest is measured.
+# The opponents have no wheel for every machine; without them the rest is measured.
 $(VENV)/.bench: $(VENV)/.build
 	@$(BIN)/python tools/requirements.py bench >$(VENV)/bench.txt
-	@grep -v -e vowpalwabbit -e omikuji $(VENV)/bench.txt >$(VENV)/bench-rest.txt
+	@grep -v -e vowpalwabbit -e omikuji -e lightgbm $(VENV)/bench.txt >$(VENV)/bench-rest.txt
 	$(PHASE) "install bench tools" $(PIP) -r $(VENV)/bench-rest.txt
-	@for opponent in vowpalwabbit omikuji; do \
+	@for opponent in vowpalwabbit omikuji lightgbm; do \
 		grep $$opponent $(VENV)/bench.txt >$(VENV)/bench-one.txt; \
 		$(PIP) --only-binary $$opponent -r $(VENV)/bench-one.txt || \
 			echo "== no $$opponent for this Python and machine: comparisons with it are skipped"; \
