@@ -1,5 +1,7 @@
 //! From rows to labels with scores.
 
+use std::ops::Range;
+
 use super::centroids::reranked;
 use super::forest::Ldsm;
 use super::score::Scores;
@@ -9,12 +11,20 @@ use crate::control::Control;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::room::room;
+use crate::simd::prefetch;
 use crate::topk::TopK;
-use crate::tree::{block_rows, in_blocks, row_values, NodeId};
+use crate::tree::{block_rows, in_blocks, row_values};
 
 /// Rows that walk the trees together: many, so that few of a node's weights are
 /// read for one row alone.
 const BLOCK: usize = 4096;
+
+/// Leaves whose histograms are fetched before their turn: they lie far apart.
+const AHEAD: usize = 2;
+/// Labels of a cache line, and lines that are fetched of a histogram; the
+/// processor finds out about the others by itself.
+const LINE: usize = 8;
+const LINES: usize = 4;
 
 /// Scores of some labels of each row, in CSR form.
 #[derive(Debug, Default)]
@@ -163,6 +173,19 @@ impl SparseScores {
     }
 }
 
+/// A leaf that a row comes to: what is looked up of it while many rows arrive, and
+/// need not be looked up again row by row.
+#[derive(Debug, Clone)]
+struct Arrival {
+    tree: u32,
+    /// 1 / the sum of the leaf's histogram.
+    inverse_mass: f32,
+    /// Labels per training example.
+    labels_each: f32,
+    /// Where the histogram is, among all of the tree's.
+    labels: Range<usize>,
+}
+
 /// What predicts blocks of rows.
 struct Judge<'a> {
     ldsm: &'a Ldsm,
@@ -172,7 +195,7 @@ struct Judge<'a> {
     block: RowBlock,
     walker: Walker,
     /// The leaves that each row comes to, tree after tree.
-    arrivals: Vec<Vec<(u32, NodeId)>>,
+    arrivals: Vec<Vec<Arrival>>,
     /// Labels of the row at hand.
     scores: Scores,
     /// How likely each of them is there.
@@ -182,6 +205,8 @@ struct Judge<'a> {
     /// The row at hand, spread over all columns.
     spread: Vec<f32>,
     verdicts: Verdicts,
+    /// The row at hand, by its number.
+    row: usize,
     /// The first row that these do not cover.
     judged: usize,
 }
@@ -200,6 +225,7 @@ impl<'a> Judge<'a> {
             wants_chances: false,
             spread: vec![0.0; if ldsm.centroids.is_some() { width } else { 0 }],
             verdicts: Verdicts::default(),
+            row: 0,
             judged: 0,
         }
     }
@@ -208,12 +234,23 @@ impl<'a> Judge<'a> {
     fn walk(&mut self, control: &Control) -> Result<()> {
         self.arrivals.iter_mut().for_each(Vec::clear);
         let n = self.arrivals.len().max(self.block.len());
-        self.arrivals.resize_with(n, Vec::new);
+        // Few rows come to more leaves.
+        let usual = 2 * self.ldsm.trees.len();
+        self.arrivals.resize_with(n, || Vec::with_capacity(usual));
         for (t, tree) in (0..).zip(&self.ldsm.trees) {
             control.check()?;
             let arrivals = &mut self.arrivals;
-            self.walker.walk(tree, &self.block, |row, leaf| {
-                arrivals[row as usize].push((t, leaf));
+            self.walker.walk(tree, &self.block, |rows, leaf| {
+                let inverse_mass = tree.inverse_mass[leaf.at()];
+                let arrival = Arrival {
+                    tree: t,
+                    inverse_mass,
+                    labels_each: (tree.weight[leaf.at()] as f32 * inverse_mass).recip(),
+                    labels: tree.labels.range(leaf.at()),
+                };
+                for &row in rows {
+                    arrivals[row as usize].push(arrival.clone());
+                }
             });
         }
         Ok(())
@@ -226,13 +263,18 @@ impl<'a> Judge<'a> {
         // Labels per training example in the leaves, on average.
         let mut expected = 0.0;
         let each = (trees.len() as f32).recip();
-        for leaves in self.arrivals[i].chunk_by(|a, b| a.0 == b.0) {
+        let arrivals = &self.arrivals[i];
+        let histogram = |of: &Arrival| &trees[of.tree as usize].labels.entries()[of.labels.clone()];
+        let mut coming = arrivals.iter().skip(AHEAD);
+        for leaves in arrivals.chunk_by(|a, b| a.tree == b.tree) {
             let share = each / leaves.len() as f32;
-            for &(t, leaf) in leaves {
-                let tree = &trees[t as usize];
-                self.scores.add(tree, leaf, share);
-                let labels = (tree.weight[leaf.at()] as f32 * tree.inverse_mass[leaf.at()]).recip();
-                expected += share * labels;
+            for leaf in leaves {
+                if let Some(leaf) = coming.next() {
+                    let labels = histogram(leaf).chunks(LINE).take(LINES);
+                    labels.for_each(|line| prefetch(&line[0]));
+                }
+                self.scores.add(histogram(leaf), share * leaf.inverse_mass);
+                expected += share * leaf.labels_each;
             }
         }
         self.chances.clear();
@@ -243,7 +285,7 @@ impl<'a> Judge<'a> {
                 .each(|label, share| chances.push((label, share * expected)));
         }
         self.rerank(i);
-        self.weigh(i, control)
+        self.judge(i, control)
     }
 
     /// Lets the distance from each label's examples have a say.
@@ -271,8 +313,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Lets the scorers have a say.
-    fn weigh(&mut self, i: usize, control: &Control) -> Result<()> {
+    /// Lets the scorers have their say on the row and its labels' chances.
+    fn judge(&mut self, i: usize, control: &Control) -> Result<()> {
         let Some(scorers) = &self.ldsm.scorers else {
             return Ok(());
         };
@@ -282,23 +324,31 @@ impl<'a> Judge<'a> {
             self.verdicts.score(scorers, self.rows, row, n, control)?;
             self.judged = row + n;
         }
-        let weight = self.ldsm.params.scorer_weight as f32;
-        let verdicts = &self.verdicts;
+        self.row = row;
         for (label, chance) in &mut self.chances {
-            *chance = 0.5 * (chance.min(1.0) + verdicts.chance(row, *label));
+            *chance = 0.5 * (chance.min(1.0) + self.verdicts.chance(row, *label));
         }
-        self.scores
-            .change(|label, score| verdicts.weigh(row, label, score, weight));
         Ok(())
+    }
+
+    /// What a label's score by the trees becomes.
+    fn weighed(&self, label: u32, score: f32) -> f32 {
+        if self.ldsm.scorers.is_none() {
+            return score;
+        }
+        let weight = self.ldsm.params.scorer_weight as f32;
+        self.verdicts.weigh(self.row, label, score, weight)
     }
 
     /// The best labels of the row at hand.
     fn best(&self, top: &mut TopK) {
         top.clear();
+        // Scorers never raise a score by more than this: nearly all labels fall short
+        // before they are asked.
+        let most = scorers::FLOOR;
         self.scores.each(|label, score| {
-            // Nearly all fall short.
-            if score >= top.bar() {
-                top.push(label, score);
+            if score + most >= top.bar() {
+                top.push(label, self.weighed(label, score));
             }
         });
     }
@@ -308,12 +358,14 @@ impl<'a> Judge<'a> {
         found.clear();
         match wanted {
             Wanted::Above(threshold) => self.scores.each(|label, score| {
+                let score = self.weighed(label, score);
                 if score > threshold {
                     found.push((label, score));
                 }
             }),
             Wanted::Best(n) => {
-                self.scores.each(|label, score| found.push((label, score)));
+                self.scores
+                    .each(|label, score| found.push((label, self.weighed(label, score))));
                 if n < found.len() {
                     // Ties to the smaller label, as everywhere.
                     found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -325,7 +377,7 @@ impl<'a> Judge<'a> {
                 self.scores.each(|label, score| {
                     // Both are in the same order.
                     if chances.next().is_some_and(|&(_, chance)| chance > 0.5) {
-                        found.push((label, score));
+                        found.push((label, self.weighed(label, score)));
                     }
                 });
             }

@@ -1,8 +1,5 @@
 //! From the leaves that a row comes to, to labels with scores.
 
-use super::tree::Tree;
-use crate::tree::NodeId;
-
 /// Scores of the labels of one row after the other.
 #[derive(Debug)]
 pub struct Scores {
@@ -37,10 +34,8 @@ impl Scores {
         }
     }
 
-    /// Adds the histogram of a leaf, `share` in all.
-    pub fn add(&mut self, tree: &Tree, leaf: NodeId, share: f32) {
-        let labels = tree.labels.get(leaf.at());
-        let scale = share * tree.inverse_mass[leaf.at()];
+    /// Adds a histogram, times `scale`.
+    pub fn add(&mut self, labels: &[(u32, f32)], scale: f32) {
         if let Some(touched) = &mut self.touched {
             let scores = &self.scores;
             let is_new = |&&(label, _): &&(u32, f32)| scores[label as usize] == 0.0;

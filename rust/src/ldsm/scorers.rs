@@ -15,7 +15,7 @@ use crate::passes::{Batch, Targets};
 pub const ROWS: usize = 64;
 /// Added to the trees' score, so that a label which they find unlikely, but
 /// possible, stays within the scorers' reach.
-const FLOOR: f32 = 0.01;
+pub const FLOOR: f32 = 0.01;
 
 /// Learns a scorer for every label, if the options want any.
 pub fn learn(

@@ -77,9 +77,9 @@ impl Walker {
         }
     }
 
-    /// Calls `arrive` with every row and leaf that it comes to. A row comes to its
-    /// leaves in an order that does not depend on the other rows.
-    pub fn walk(&mut self, tree: &Tree, block: &RowBlock, arrive: impl FnMut(u32, NodeId)) {
+    /// Calls `arrive` with every leaf and the rows that come to it. A row comes to
+    /// its leaves in an order that does not depend on the other rows.
+    pub fn walk(&mut self, tree: &Tree, block: &RowBlock, arrive: impl FnMut(&[u32], NodeId)) {
         match tree.arity {
             2 => self.walk_arity::<2>(tree, block, arrive),
             3 => self.walk_arity::<3>(tree, block, arrive),
@@ -95,7 +95,7 @@ impl Walker {
         &mut self,
         tree: &Tree,
         block: &RowBlock,
-        mut arrive: impl FnMut(u32, NodeId),
+        mut arrive: impl FnMut(&[u32], NodeId),
     ) {
         self.nodes.clear();
         self.waiting.clear();
@@ -106,7 +106,7 @@ impl Walker {
             self.here.extend_from_slice(&self.waiting[from..]);
             self.waiting.truncate(from);
             let Some(first) = tree.children(node) else {
-                self.here.iter().for_each(|&row| arrive(row, node));
+                arrive(&self.here, node);
                 continue;
             };
             self.route::<M>(tree, node, block);
@@ -130,7 +130,7 @@ impl Walker {
         let spread = &mut spread[..self.width];
         // Few rows look their columns up, many share a spread; their sums are the
         // same to the bit.
-        let n_values: usize = self.here.iter().map(|&row| block.row(row).0.len()).sum();
+        let n_values = self.here.len() * block.columns.len() / block.len();
         let is_few = n_values * (columns.len().max(1).ilog2() as usize + 1) < 2 * columns.len();
         self.reached.clear();
         if is_few {

@@ -366,8 +366,8 @@ fn many_labels_are_scored_as_few() {
             few.clear();
             many.clear();
             for scores in [&mut few, &mut many] {
-                scores.add(tree, crate::tree::NodeId(leaf as u32), 0.5);
-                scores.add(tree, crate::tree::NodeId(leaf as u32 - 1), 0.5);
+                scores.add(tree.labels.get(leaf), 0.5 * tree.inverse_mass[leaf]);
+                scores.add(tree.labels.get(leaf - 1), 0.5 * tree.inverse_mass[leaf - 1]);
                 scores.change(|label, score| score * (label + 1) as f32);
             }
             let of_both = [leaf - 1, leaf]

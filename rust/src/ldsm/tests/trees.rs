@@ -190,7 +190,9 @@ proptest! {
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
         let (mut walker, mut block) = (Walker::new(WIDTH + 1, params.arity), RowBlock::default());
         block.read(&unseen.rows(), 0..unseen.len(), &preparation);
-        walker.walk(&tree, &block, |row, leaf| together[row as usize].push(leaf));
+        walker.walk(&tree, &block, |rows, leaf| {
+            rows.iter().for_each(|&row| together[row as usize].push(leaf));
+        });
         for (i, row) in rows.iter().enumerate() {
             block.read(&unseen.rows(), i..i + 1, &preparation);
             prop_assert_eq!(block.row(0), (&row.columns[..], &row.values[..]));
