@@ -69,6 +69,7 @@ OPTIONS = [
     {"beta": 0.5},
     {"beta": 0.5, "gamma": 1.0},
     {"scorers": "none"},
+    {"scorer_loss": "logistic"},
     {"scorer_weight": 3.0},
     {"random_state": 1},
 ]

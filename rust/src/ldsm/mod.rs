@@ -34,7 +34,7 @@ mod tests;
 pub use examples::Examples;
 pub use forest::Ldsm;
 pub use objective::Terms;
-pub use params::{NodeLoss, NodeOptimizer, Params, Scorers};
+pub use params::{NodeLoss, NodeOptimizer, Params, ScorerLoss, Scorers};
 pub use predict::{SparseScores, Wanted};
 pub use purity::NodeStats;
 pub use report::Report;

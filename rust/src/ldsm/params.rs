@@ -41,6 +41,38 @@ pub enum Scorers {
     OneAgainstAll,
 }
 
+/// What the scorers minimise, and how their margins z are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScorerLoss {
+    /// max(0, 1 - y z)^2
+    SquaredHinge,
+    /// ln(1 + exp(-y z))
+    Logistic,
+}
+
+impl ScorerLoss {
+    /// The loss where the label is there.
+    #[inline]
+    pub fn of_present(self, margin: f32) -> f32 {
+        match self {
+            Self::SquaredHinge => (1.0 - margin).max(0.0).powi(2),
+            Self::Logistic if margin < 0.0 => margin.exp().ln_1p() - margin,
+            Self::Logistic => (-margin).exp().ln_1p(),
+        }
+    }
+
+    /// How likely the label is there: the chance for which the margin has the least
+    /// loss on average.
+    #[inline]
+    pub fn chance(self, margin: f32) -> f32 {
+        match self {
+            Self::SquaredHinge => (0.5 * (margin + 1.0)).clamp(0.0, 1.0),
+            Self::Logistic => 1.0 / (1.0 + (-margin).exp()),
+        }
+    }
+}
+
 /// Every option; [`Params::check`] refuses what cannot be. The Python class
 /// documents them for users and says where the defaults come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,6 +116,8 @@ pub struct Params {
     pub gamma: f64,
     /// What judges the labels that the trees find.
     pub scorers: Scorers,
+    /// What the scorers minimise.
+    pub scorer_loss: ScorerLoss,
     /// Weight of that judgement.
     pub scorer_weight: f64,
     /// Fixes everything that is left to chance.

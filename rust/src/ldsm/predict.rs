@@ -326,7 +326,8 @@ impl<'a> Judge<'a> {
         }
         self.row = row;
         for (label, chance) in &mut self.chances {
-            *chance = 0.5 * (chance.min(1.0) + self.verdicts.chance(row, *label));
+            *chance =
+                0.5 * (chance.min(1.0) + self.verdicts.chance(&self.ldsm.params, row, *label));
         }
         Ok(())
     }
@@ -336,8 +337,8 @@ impl<'a> Judge<'a> {
         if self.ldsm.scorers.is_none() {
             return score;
         }
-        let weight = self.ldsm.params.scorer_weight as f32;
-        self.verdicts.weigh(self.row, label, score, weight)
+        let params = &self.ldsm.params;
+        self.verdicts.weigh(params, self.row, label, score)
     }
 
     /// The best labels of the row at hand.

@@ -4,11 +4,11 @@
 //! similar examples went; they do not look at a label by itself. A linear scorer
 //! per label does, and the two err differently. This goes beyond the paper.
 
-use super::{Examples, Params, Scorers};
+use super::{Examples, Params, ScorerLoss, Scorers};
 use crate::control::Control;
 use crate::data::{Rows, Scaling};
 use crate::error::Result;
-use crate::oaa::{self, Oaa};
+use crate::oaa::{self, Oaa, OaaLoss};
 use crate::passes::{Batch, Targets};
 
 /// Rows that are scored at a time.
@@ -41,6 +41,10 @@ pub fn learn(
         scaling: match params.scaling {
             Scaling::Standard => Scaling::Standard,
             _ => Scaling::Auto,
+        },
+        loss: match params.scorer_loss {
+            ScorerLoss::SquaredHinge => OaaLoss::SquaredHinge,
+            ScorerLoss::Logistic => OaaLoss::Logistic,
         },
         n_bits: params.n_bits,
         seed: params.seed,
@@ -77,24 +81,23 @@ impl Verdicts {
         scorers.score_block(rows, &which, &mut self.scores, control)
     }
 
-    /// How likely a label is there: the squared hinge loss is least, on average, at a
-    /// margin of 2 p - 1.
+    /// How likely a label of `row` is there.
     #[inline]
-    pub fn chance(&self, row: usize, label: u32) -> f32 {
-        (0.5 * (self.margin(row, label) + 1.0)).clamp(0.0, 1.0)
+    pub fn chance(&self, params: &Params, row: usize, label: u32) -> f32 {
+        params.scorer_loss.chance(self.margin(row, label))
     }
 
-    /// Adds the verdict on a label of `row` to what the trees say: the squared
-    /// hinge loss of the label's being there, as if it were a log-likelihood.
+    /// Adds the verdict on a label of `row` to what the trees say: the loss of the
+    /// label's being there, as if it were a log-likelihood.
     #[inline]
-    pub fn weigh(&self, row: usize, label: u32, tree_score: f32, weight: f32) -> f32 {
+    pub fn weigh(&self, params: &Params, row: usize, label: u32, tree_score: f32) -> f32 {
         let margin = self.margin(row, label);
         if margin == f32::NEG_INFINITY {
             // Trees that were added know of labels that the scorers never met.
             return tree_score + FLOOR;
         }
-        let missing = (1.0 - margin).max(0.0);
-        let score = (tree_score + FLOOR) * (-weight * missing * missing).exp();
+        let loss = params.scorer_loss.of_present(margin);
+        let score = (tree_score + FLOOR) * (-(params.scorer_weight as f32) * loss).exp();
         // Low as it may be, it is a score.
         score.max(f32::MIN_POSITIVE)
     }

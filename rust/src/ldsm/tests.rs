@@ -45,6 +45,7 @@ fn params() -> Params {
         beta: 1.0,
         gamma: 1e-4,
         scorers: Scorers::None,
+        scorer_loss: ScorerLoss::SquaredHinge,
         scorer_weight: 1.0,
         seed: 3,
     }

@@ -130,3 +130,24 @@ proptest! {
         prop_assert_eq!(format!("{ldsm:?}"), format!("{:?}", sets.fit(&params)));
     }
 }
+
+/// `of_present` is the loss of y = 1, and `chance` the share of labels there for
+/// which the margin loses least.
+#[test]
+fn scorers_stand_for_chances() {
+    for margin in [-30.0f32, -1.0, -0.3, 0.0, 0.4, 1.0, 20.0] {
+        for loss in [ScorerLoss::SquaredHinge, ScorerLoss::Logistic] {
+            let p = loss.chance(margin);
+            let on_average = |z: f32| p * loss.of_present(z) + (1.0 - p) * loss.of_present(-z);
+            for other in [margin - 0.5, margin + 0.5] {
+                assert!(
+                    on_average(margin) <= on_average(other) + 1e-6,
+                    "{loss:?} {margin}"
+                );
+            }
+        }
+    }
+    assert_eq!(ScorerLoss::SquaredHinge.of_present(-1.0), 4.0);
+    assert!((ScorerLoss::Logistic.of_present(-50.0) - 50.0).abs() < 1e-4);
+    assert!((ScorerLoss::Logistic.of_present(0.0) - 2f32.ln()).abs() < 1e-6);
+}
