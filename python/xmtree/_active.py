@@ -137,6 +137,11 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     35
     """
 
+    estimator_: GambleClassifier | SAMMEClassifier
+    learning_curve_: Bunch
+    best_round_: int
+    _weights: NDArray[np.float32] | None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [None, GambleClassifier, SAMMEClassifier],
         "n_initial": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
@@ -217,8 +222,6 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             usable = np.arange(X.shape[0])
             if weights is not None:
                 usable = np.flatnonzero(weights)
-                if not len(usable):
-                    raise ValueError("sample_weight is 0 for every row; there is nothing to learn")
             self._begin(X, self._checked_validation(X_val, y_val))
             if self.early_stopping and self._validation is None:
                 usable = self._hold_out(usable, labels)
@@ -415,7 +418,11 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return "pool"
         if len(errors) >= self.n_rounds:
             return "rounds"
-        if self.early_stopping and len(errors) - 1 - np.argmin(errors, initial=0) >= self.patience:
+        if (
+            self.early_stopping
+            and len(errors)
+            and len(errors) - 1 - self.best_round_ >= self.patience
+        ):
             return "validation"
         return None
 
@@ -430,8 +437,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _forget(self) -> None:
         """Drops what was learned, so that nothing of it is taken for new."""
-        for name in set(vars(self)) - set(self.get_params(deep=False)):
-            delattr(self, name)
+        for name in ("estimator_", "best_round_", "_latest"):
+            vars(self).pop(name, None)
 
     def _checked_rows(self, X: Any) -> Any:
         """The pool, with its values looked at: of some rows later on, the core would name
@@ -455,7 +462,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._left_out = np.empty(0, np.int64)
         self._asked = np.empty(0, np.int64)
         self._asked_utilities: dict[int, float] = {}
-        self._weights: NDArray[np.float32] | None = None
+        self._weights = None
         self._n_left = X.shape[0]
         self._labels = np.empty(0, np.int64)
         self.selected_ = np.empty(0, np.int64)
@@ -530,12 +537,12 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _found(self, rows: Any, free: NDArray[np.bool_]) -> Rows:
         """Where in the pool the ``rows`` are: among those asked for first."""
-        given = _validation.rows(self, rows, reset=False).astype(self._pool.dtype)
+        given: Any = _validation.rows(self, rows, reset=False).astype(self._pool.dtype)
         if sp.issparse(self._pool):
             given = sp.csr_array(given)
             given.sum_duplicates()
         elif sp.issparse(given):
-            given = given.toarray()
+            given = sp.csr_array(given).toarray()
         asked = self._asked[free[self._asked]]
         order = np.concatenate([asked, np.setdiff1d(np.flatnonzero(free), asked)])
         places: defaultdict[bytes, list[int]] = defaultdict(list)
@@ -661,10 +668,9 @@ def _keys(X: Any) -> list[bytes]:
     if not sp.issparse(X):
         # Adding 0 makes 0 of -0.
         return [row.tobytes() for row in X + 0]
-    X = sp.csr_array(X, copy=True)
-    X.eliminate_zeros()
-    X.sort_indices()
-    parts = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
-    return [
-        X.indices[a:b].astype(np.int64).tobytes() + b"|" + X.data[a:b].tobytes() for a, b in parts
-    ]
+    csr: Any = X
+    csr = csr.copy()
+    csr.eliminate_zeros()
+    parts = zip(csr.indptr[:-1].tolist(), csr.indptr[1:].tolist(), strict=True)
+    columns = csr.indices.astype(np.int64)
+    return [columns[a:b].tobytes() + csr.data[a:b].tobytes() for a, b in parts]
