@@ -438,7 +438,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _forget(self) -> None:
         """Drops what was learned, so that nothing of it is taken for new."""
         for name in ("estimator_", "best_round_", "_latest"):
-            vars(self).pop(name, None)
+            if name in vars(self):
+                delattr(self, name)
 
     def _checked_rows(self, X: Any) -> Any:
         """The pool, with its values looked at: of some rows later on, the core would name
@@ -541,8 +542,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if sp.issparse(self._pool):
             given = sp.csr_array(given)
             given.sum_duplicates()
-        elif sp.issparse(given):
-            given = sp.csr_array(given).toarray()
+        elif hasattr(given, "toarray"):
+            given = given.toarray()
         asked = self._asked[free[self._asked]]
         order = np.concatenate([asked, np.setdiff1d(np.flatnonzero(free), asked)])
         places: defaultdict[bytes, list[int]] = defaultdict(list)
