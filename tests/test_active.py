@@ -147,6 +147,9 @@ def test_early_stopping_goes_back_to_the_best_round():
     session = active(early_stopping=True)
     with pytest.raises(ValueError, match="pass X_val and y_val to start"):
         session.start(X)
+    late = active().start(X).set_params(early_stopping=True)
+    with pytest.raises(ValueError, match="pass X_val and y_val to start"):
+        late.query()
     lessons(session.start(X, X_val=X[:50], y_val=y[:50]), y)
     assert session.best_round_ == np.argmin(session.learning_curve_.validation_error)
 

@@ -94,7 +94,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     learning_curve_ : Bunch of arrays, one entry per round
         ``n_samples``, the size of the working set; ``n_classes`` in it; ``validation_error``,
         a share, NaN without validation rows; ``utility``, the median over the rows
-        considered after the round, NaN where none were. It falls as the committee grows sure.
+        considered after the round, NaN where none were.
     best_round_ : int
         The round, from 0, that ``estimator_`` is of.
     stop_reason_ : {"pool", "rounds", "validation"} or None
@@ -272,11 +272,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         with transaction(self) as change:
             self._forget()
             self._begin(self._checked_rows(X), self._checked_validation(X_val, y_val))
-            if self.early_stopping and self._validation is None:
-                raise ValueError(
-                    "early_stopping needs labelled rows that are not learned from: "
-                    "pass X_val and y_val to start"
-                )
+            self._check_session()
             change.keep()
         return self
 
@@ -293,10 +289,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             unless labels were taught before. Empty when there is nothing more to ask for;
             ``stop_reason_`` says why.
         """
-        self._check_started()
+        self._check_session()
         if len(self._asked) == 0 and self.stop_reason_ is None:
-            # Parameters may have been set since the last round.
-            self._validate_params()
             self._choose()
         return self._asked.copy()
 
@@ -321,8 +315,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If a row is not of the pool or has a label already, or ``y`` does not fit. Nothing
             has been learned then.
         """
-        self._check_started()
-        self._validate_params()
+        self._check_session()
         with transaction(self) as change:
             numbers = self._numbers(rows)
             labels = _labels_of(y, len(numbers), "y")
@@ -349,8 +342,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If no row asked for is left without a label, a committee was trained on those
             taught since the last one.
         """
-        self._check_started()
-        self._validate_params()
+        self._check_session()
         with transaction(self) as change:
             numbers = self._numbers(rows)
             self._left_out = np.concatenate([self._left_out, numbers])
@@ -500,9 +492,16 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._validation = self._pool[held], labels[held]
         return np.setdiff1d(usable, held)
 
-    def _check_started(self) -> None:
+    def _check_session(self) -> None:
+        """Whether there is one, with parameters, which may have been set since, that it can use."""
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
+        self._validate_params()
+        if self.early_stopping and self._validation is None:
+            raise ValueError(
+                "early_stopping needs labelled rows that are not learned from: "
+                "pass X_val and y_val to start"
+            )
 
     def _open(self) -> NDArray[np.bool_]:
         """Which rows of the pool may still be chosen or taught."""
