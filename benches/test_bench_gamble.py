@@ -211,6 +211,7 @@ def blobs(n_classes, n=8192, n_features=20):
 
 
 def test_a_round_by_the_number_of_classes(benchmark, say, request):
+    """Should be flat; ``--figures PATH`` draws it too, into PATH with the suffix .html."""
     settings = GambleClassifier.PAPER | {"clip": True, "splits": "binned"}
 
     def make(settings):
