@@ -197,7 +197,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Values may be missing (NaN).
         y : array of shape (n,)
             Labels of any sortable type. Those of rows that are not chosen serve to draw the
-            first working set only.
+            first working set, and of rows held out to measure the error.
         sample_weight : array of shape (n,), optional
             Importances, not negative. Rows of weight 0 are never chosen.
         X_val, y_val : rows and labels, optional
@@ -301,7 +301,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ----------
         rows : int array of shape (n,), or rows of X of shape (n, n_features)
             Row numbers of the pool, or the rows themselves, which are found there. They may be
-            others than those asked for, and some of those asked for.
+            others than those asked for, and some of those asked for. While none are asked for,
+            every call is a round of its own, so teach what is known beforehand in one.
         y : array of shape (n,)
             Their labels.
 
