@@ -293,6 +293,10 @@ def test_what_is_missing_is_named():
         active().fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="y_val has 3 labels for 240 rows"):
         active().fit(X, y, X_val=X, y_val=y[:3])
+    with pytest.raises(ValueError, match=r"mixes types: .* those in y_val"):
+        active().fit(X, y, X_val=X, y_val=y.astype(str))
+    with pytest.raises(ValueError, match=r"mixes types: .* those in y_val"):
+        active().start(X, X_val=X, y_val=y.astype(str)).teach([0], [0])
     with pytest.raises(ValueError, match="only one of its class"):
         active(early_stopping=True).fit(X[:6], np.arange(6))
     with pytest.raises(ValueError, match="at least one non-zero"):

@@ -223,6 +223,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if weights is not None:
                 usable = np.flatnonzero(weights)
             self._begin(X, self._checked_validation(X_val, y_val))
+            if self._validation is not None:
+                _check_kind(labels, self._validation[1], "in y_val")
             if self.early_stopping and self._validation is None:
                 usable = self._hold_out(usable, labels)
             self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
@@ -320,12 +322,9 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         with transaction(self) as change:
             numbers = self._numbers(rows)
             labels = _labels_of(y, len(numbers), "y")
-            if len(self._labels) and (labels.dtype.kind in "UO") != (
-                self._labels.dtype.kind in "UO"
-            ):
-                raise ValueError(
-                    f"y mixes types: labels were {self._labels.dtype}, now they are {labels.dtype}"
-                )
+            _check_kind(labels, self._labels if len(self._labels) else labels, "before")
+            if self._validation is not None:
+                _check_kind(labels, self._validation[1], "in y_val")
             self._add(numbers, labels)
             change.keep()
         return self
@@ -649,6 +648,14 @@ def _labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
     labels: NDArray[Any] = target.classes[target.codes]
     return labels
+
+
+def _check_kind(labels: NDArray[Any], others: NDArray[Any], where: str) -> None:
+    """Refuses text beside numbers, which numpy would compare without a word."""
+    if (labels.dtype.kind in "UO") != (others.dtype.kind in "UO"):
+        raise ValueError(
+            f"y mixes types: its labels are {labels.dtype}, those {where} {others.dtype}"
+        )
 
 
 def _looked_at(X: Any) -> Any:
