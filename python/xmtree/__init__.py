@@ -1,6 +1,7 @@
 """Logarithmic-time classifiers for very many labels."""
 
 from xmtree import datasets, metrics
+from xmtree._active import ActiveGamble
 from xmtree._core import ModelFileError, __version__
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
@@ -11,6 +12,7 @@ from xmtree._persistence import load
 from xmtree._recall_tree import RecallTreeClassifier
 
 __all__ = [
+    "ActiveGamble",
     "FilterTreeClassifier",
     "GambleClassifier",
     "LOMTreeClassifier",
