@@ -35,7 +35,8 @@ OURS: list[Ours] = []
 
 @pytest.fixture(scope="module")
 def task(novels, tmp_path_factory):
-    return vowpal.Task(novels(), tmp_path_factory.mktemp("next-word-vw"))
+    # With 22 bits its weights collide so much that its error is 93 %.
+    return vowpal.Task(novels(), tmp_path_factory.mktemp("next-word-vw"), bits=28)
 
 
 def test_recall_tree(benchmark, task, say):

@@ -29,13 +29,17 @@ def per_example(seconds, start, n):
 
 
 class Task:
-    """A data set, in memory for us and as caches for Vowpal Wabbit, shuffled once."""
+    """A data set, in memory for us and as caches for Vowpal Wabbit, shuffled once.
 
-    def __init__(self, data, folder):
+    Vowpal Wabbit has 2**``bits`` weights. Where they are fewer than classes times
+    features it is faster, and its errors are higher.
+    """
+
+    def __init__(self, data, folder, bits=22):
         X, y, self.X_test, self.y_test = data
         order = np.random.default_rng(0).permutation(len(y))
         self.X, self.y = X[order], y[order]
-        self.folder = folder
+        self.folder, self.bits = folder, str(bits)
         self.n_classes = int(max(y.max(), self.y_test.max())) + 1
 
     def _source(self, name, X, y):
@@ -44,7 +48,8 @@ class Task:
         if not cache.exists():
             write(text, X, y)
             # A pass of a quick learner leaves the examples in binary form for all.
-            run("-d", text, "--log_multi", self.n_classes, "-b", "22", "--cache_file", cache)
+            quick = ["--log_multi", self.n_classes, "-b", self.bits]
+            run("-d", text, *quick, "--cache_file", cache)
         return ["-d", text, "--cache_file", cache]
 
     def _one(self):
@@ -57,8 +62,7 @@ class Task:
         """
 
         def learn(source, passes):
-            # Room for a weight per class and feature: no collisions.
-            model = ["-b", "22", "-f", self.folder / "vw.model"]
+            model = ["-b", self.bits, "-f", self.folder / "vw.model"]
             return run(*source, *options, "--passes", passes, "--holdout_off", *model)
 
         source = self._source("train", self.X, self.y)
