@@ -71,8 +71,14 @@ impl Ldsm {
             used: None,
             control,
         };
+        // The scorers first: they count their rows, the trees their nodes.
+        let scorers = match before {
+            0 => scorers::learn(&self.params, batch, &examples, n_threads, control)?,
+            _ => None,
+        };
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
-        control.set_total(missing as u64 * u64::from(self.params.max_nodes));
+        let nodes = missing as u64 * u64::from(self.params.max_nodes);
+        control.set_total(control.progress().done + nodes);
         let desks = Desks::new(&examples);
         let numbers = before..before + missing;
         let seed = |t: usize| {
@@ -95,7 +101,6 @@ impl Ldsm {
         })?;
         let trees = trees?;
         if before == 0 {
-            let scorers = scorers::learn(&self.params, batch, &examples, n_threads, control)?;
             self.scorers = scorers;
             self.centroids = (self.params.beta < 1.0).then(|| Centroids::of(&examples));
         }

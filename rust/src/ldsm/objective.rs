@@ -224,6 +224,14 @@ impl<const M: usize, const P: usize> Sums<M, P> {
 }
 
 impl Terms {
+    /// Nothing was measured.
+    pub const NONE: Self = Self {
+        j: f64::NAN,
+        balance: f64::NAN,
+        integrity: f64::NAN,
+        penalty: f64::NAN,
+    };
+
     fn new(balance: f64, integrity: f64, penalty: f64, lambdas: Lambdas) -> Self {
         Self {
             j: balance - lambdas.integrity * integrity + lambdas.penalty * penalty,

@@ -29,6 +29,18 @@ pub enum NodeLoss {
     Logistic,
 }
 
+impl NodeLoss {
+    /// The chance of going to a child, by its regressor.
+    #[inline]
+    pub fn chance(self, margin: f32) -> f32 {
+        let x = match self {
+            Self::Centred => 4.0 * margin - 2.0,
+            Self::Logistic => margin,
+        };
+        1.0 / (1.0 + (-x).exp())
+    }
+}
+
 /// What judges the labels that the trees find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

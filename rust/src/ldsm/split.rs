@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::dense::Dense;
 use super::nag::Nag;
-use super::objective::{Lambdas, Sums, Terms};
+use super::objective::{Lambdas, Sums};
 use super::purity::{Exact, NodeStats};
 use super::view::{Numbers, View};
 use super::{Examples, NodeLoss, Params};
@@ -300,26 +300,4 @@ pub fn directions(margins: &[f32]) -> u32 {
     } else {
         reached
     }
-}
-
-impl NodeLoss {
-    /// The chance of going to a child, by its regressor.
-    #[inline]
-    fn chance(self, margin: f32) -> f32 {
-        let x = match self {
-            Self::Centred => 4.0 * margin - 2.0,
-            Self::Logistic => margin,
-        };
-        1.0 / (1.0 + (-x).exp())
-    }
-}
-
-impl Terms {
-    /// Nothing was measured.
-    pub const NONE: Self = Self {
-        j: f64::NAN,
-        balance: f64::NAN,
-        integrity: f64::NAN,
-        penalty: f64::NAN,
-    };
 }
