@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,11 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _validation
 from xmtree._base import transaction
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
-from xmtree._labels import encode
+from xmtree._pool import Rows, check_kind, free_numbers, labels_of, like, looked_at, places_of
 from xmtree._progress import progress
-
-Rows = NDArray[np.int64]
-
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
 
@@ -216,15 +212,15 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         with transaction(self) as change:
             self._forget()
-            X = self._checked_rows(X)
-            labels = _labels_of(y, X.shape[0], "y")
+            X = looked_at(_validation.rows(self, X, reset=True))
+            labels = labels_of(y, X.shape[0], "y")
             weights = _validation.weights(sample_weight, X)
             usable = np.arange(X.shape[0])
             if weights is not None:
                 usable = np.flatnonzero(weights)
             self._begin(X, self._checked_validation(X_val, y_val))
             if self._validation is not None:
-                _check_kind(labels, self._validation[1], "in y_val")
+                check_kind(labels, self._validation[1], "in y_val")
             if self.early_stopping and self._validation is None:
                 usable = self._hold_out(usable, labels)
             self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
@@ -273,7 +269,10 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         with transaction(self) as change:
             self._forget()
-            self._begin(self._checked_rows(X), self._checked_validation(X_val, y_val))
+            self._begin(
+                looked_at(_validation.rows(self, X, reset=True)),
+                self._checked_validation(X_val, y_val),
+            )
             self._check_session()
             change.keep()
         return self
@@ -321,10 +320,10 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._check_session()
         with transaction(self) as change:
             numbers = self._numbers(rows)
-            labels = _labels_of(y, len(numbers), "y")
-            _check_kind(labels, self._labels if len(self._labels) else labels, "before")
+            labels = labels_of(y, len(numbers), "y")
+            check_kind(labels, self._labels if len(self._labels) else labels, "before")
             if self._validation is not None:
-                _check_kind(labels, self._validation[1], "in y_val")
+                check_kind(labels, self._validation[1], "in y_val")
             self._add(numbers, labels)
             change.keep()
         return self
@@ -433,19 +432,13 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if name in vars(self):
                 delattr(self, name)
 
-    def _checked_rows(self, X: Any) -> Any:
-        """The pool, with its values looked at: of some rows later on, the core would name
-        the wrong one."""
-        X = _validation.rows(self, X, reset=True)
-        return _looked_at(X)
-
     def _checked_validation(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]] | None:
         if (X is None) != (y is None):
             raise ValueError("X_val and y_val go together: pass both or neither")
         if X is None:
             return None
-        X = _looked_at(_validation.rows(self, X, reset=False))
-        return X, _labels_of(y, X.shape[0], "y_val")
+        X = looked_at(_validation.rows(self, X, reset=False))
+        return X, labels_of(y, X.shape[0], "y_val")
 
     def _begin(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
         """An empty working set."""
@@ -515,48 +508,14 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         free = self._open()
         if getattr(rows, "ndim", None) == 2 or sp.issparse(rows) or np.ndim(rows) == 2:
             return self._found(rows, free)
-        numbers = np.asarray(rows)
-        if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
-            raise TypeError(
-                "rows must be row numbers of the pool, one dimension of at least one integer, or "
-                f"rows of shape (n, {self.n_features_in_}); got {numbers.dtype} {numbers.shape}"
-            )
-        outside = numbers[(numbers < 0) | (numbers >= len(free))]
-        if len(outside):
-            raise ValueError(
-                f"rows must be from 0 to {len(free) - 1}, the rows of the pool, got {outside[0]}"
-            )
-        values, counts = np.unique(numbers, return_counts=True)
-        if counts.max() > 1:
-            raise ValueError(f"rows names row {values[counts.argmax()]} twice")
-        taken = numbers[~free[numbers]]
-        if len(taken):
-            how = "was skipped" if taken[0] in self._left_out else "has a label already"
-            raise ValueError(f"row {taken[0]} of the pool {how}")
-        return numbers.astype(np.int64)
+        return free_numbers(rows, free, self._left_out, self.n_features_in_)
 
     def _found(self, rows: Any, free: NDArray[np.bool_]) -> Rows:
         """Where in the pool the ``rows`` are: among those asked for first."""
-        given: Any = _validation.rows(self, rows, reset=False).astype(self._pool.dtype)
-        if sp.issparse(self._pool):
-            given = sp.csr_array(given)
-            given.sum_duplicates()
-        elif hasattr(given, "toarray"):
-            given = given.toarray()
+        given = like(self._pool, _validation.rows(self, rows, reset=False))
         asked = self._asked[free[self._asked]]
         order = np.concatenate([asked, np.setdiff1d(np.flatnonzero(free), asked)])
-        places: defaultdict[bytes, list[int]] = defaultdict(list)
-        for number, key in zip(order[::-1].tolist(), _keys(self._pool[order[::-1]]), strict=True):
-            places[key].append(number)
-        numbers = []
-        for row, key in enumerate(_keys(given)):
-            if not places[key]:
-                raise ValueError(
-                    f"row {row} is no row of the pool that is without a label; "
-                    "rows to learn from belong to the X of start"
-                )
-            numbers.append(places[key].pop())
-        return np.array(numbers, np.int64)
+        return places_of(given, self._pool, order)
 
     def _choose(self) -> None:
         """Asks for the next rows."""
@@ -637,48 +596,3 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if committee.categorical_features is not None:
             committee.set_params(categorical_features=committee._categorical())
         return committee
-
-
-def _labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
-    """One label for each of ``n`` rows."""
-    target = encode(y)
-    if target.multilabel:
-        raise ValueError(f"{name} must hold one label per row, not label sets")
-    if len(target.codes) != n:
-        raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
-    labels: NDArray[Any] = target.classes[target.codes]
-    return labels
-
-
-def _check_kind(labels: NDArray[Any], others: NDArray[Any], where: str) -> None:
-    """Refuses text beside numbers, which numpy would compare without a word."""
-    if (labels.dtype.kind in "UO") != (others.dtype.kind in "UO"):
-        raise ValueError(
-            f"y mixes types: its labels are {labels.dtype}, those {where} {others.dtype}"
-        )
-
-
-def _looked_at(X: Any) -> Any:
-    """Validated rows whose values the core takes, of a CSR matrix in canonical form."""
-    # What the core checks it checks of any rows it is given, so it is asked for an answer.
-    n = X.shape[1]
-    model = GambleClassifier(n_estimators=1, max_leaves=2).fit(np.zeros((2, n), X.dtype), [0, 1])
-
-    def look(X: Any) -> Any:
-        model._model.predict_topk(X, 1)
-        return X
-
-    return _validation.canonical(X, look)
-
-
-def _keys(X: Any) -> list[bytes]:
-    """Rows as bytes, alike where the rows are."""
-    if not sp.issparse(X):
-        # Adding 0 makes 0 of -0.
-        return [row.tobytes() for row in X + 0]
-    csr: Any = X
-    csr = csr.copy()
-    csr.eliminate_zeros()
-    parts = zip(csr.indptr[:-1].tolist(), csr.indptr[1:].tolist(), strict=True)
-    columns = csr.indices.astype(np.int64)
-    return [columns[a:b].tobytes() + csr.data[a:b].tobytes() for a, b in parts]

@@ -18,6 +18,16 @@ pub enum Targets<'a> {
     Sets(LabelSets<'a>),
 }
 
+impl Targets<'_> {
+    /// Number of classes that may occur.
+    pub fn n_classes(&self) -> usize {
+        match self {
+            Self::One(labels) => labels.n_classes(),
+            Self::Sets(sets) => sets.n_classes(),
+        }
+    }
+}
+
 /// Examples with their targets and importances, checked against one another.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {

@@ -24,13 +24,17 @@ pub(crate) fn check_n_classes(n_classes: usize) -> Result<()> {
 /// The labels, or an error where y holds sets, or has not the classes of the model.
 pub(crate) fn labels<'a>(batch: &Batch<'a>, learner: &str, n_classes: usize) -> Result<&'a [u32]> {
     let labels = batch.one_label_each(learner)?;
-    if labels.n_classes() != n_classes {
-        return Err(Error::data(format!(
-            "y has {} classes, the model {n_classes}",
-            labels.n_classes()
-        )));
-    }
+    check_classes(labels.n_classes(), n_classes)?;
     Ok(labels.as_slice())
+}
+
+/// An error where y has not the classes of the model.
+pub(crate) fn check_classes(of_y: usize, n_classes: usize) -> Result<()> {
+    if of_y == n_classes {
+        return Ok(());
+    }
+    let told = format!("y has {of_y} classes, the model {n_classes}");
+    Err(Error::data(told))
 }
 
 /// An error where nothing was learned yet: there is nothing to predict with.

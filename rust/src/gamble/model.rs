@@ -90,13 +90,7 @@ impl Boosted {
 
     /// Forgets everything and learns. On an error it stays as it was.
     pub fn fit(&mut self, lesson: &Lesson<'_>, n_threads: usize, control: &Control) -> Result<()> {
-        if lesson.labels.n_classes() != self.n_classes {
-            return Err(Error::data(format!(
-                "y has {} classes, the model {}",
-                lesson.labels.n_classes(),
-                self.n_classes
-            )));
-        }
+        shape::check_classes(lesson.labels.n_classes(), self.n_classes)?;
         let n_features = lesson.rows.n_cols();
         if !is_there_room(n_features.checked_mul(FEATURE)) {
             return Err(Error::data(format!(

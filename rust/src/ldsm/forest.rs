@@ -7,12 +7,12 @@ use super::growth::{grow, Desks};
 use super::scorers;
 use super::split::Task;
 use super::tree::Tree;
-use super::{Examples, Params, NAME};
+use super::{Examples, Params};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::oaa::Oaa;
-use crate::passes::{Batch, Targets};
+use crate::passes::Batch;
 use crate::shape;
 use crate::threads::with_threads;
 
@@ -54,7 +54,7 @@ impl Ldsm {
         n_threads: usize,
         control: &Control,
     ) -> Result<()> {
-        self.check_labels(batch)?;
+        shape::check_classes(batch.targets.n_classes(), self.n_classes)?;
         let before = if adds { self.trees.len() } else { 0 };
         let preparation = match &self.preparation {
             Some(preparation) if before > 0 => {
@@ -115,20 +115,6 @@ impl Ldsm {
             Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)?;
         preparation.observe_all(&batch.rows, &Examples::which(batch), control)?;
         Ok(preparation)
-    }
-
-    fn check_labels(&self, batch: &Batch<'_>) -> Result<()> {
-        let n_classes = match batch.targets {
-            Targets::One(labels) => labels.n_classes(),
-            Targets::Sets(sets) => sets.n_classes(),
-        };
-        if n_classes == self.n_classes {
-            return Ok(());
-        }
-        Err(Error::data(format!(
-            "y is of {n_classes} classes, {NAME} was made for {}",
-            self.n_classes
-        )))
     }
 
     /// What rows are read by, if `rows` have the columns.

@@ -41,6 +41,3 @@ pub use report::Report;
 pub use tree::{Ragged, Tree};
 
 use view::View;
-
-/// As messages call it.
-const NAME: &str = "LdSM";

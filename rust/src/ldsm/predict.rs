@@ -8,7 +8,7 @@ use super::score::Scores;
 use super::scorers::{self, Verdicts};
 use super::walk::{RowBlock, Walker};
 use crate::control::Control;
-use crate::data::Rows;
+use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::room::room;
 use crate::simd::prefetch;
@@ -61,7 +61,7 @@ impl Ldsm {
         if k == 0 {
             return Err(Error::parameter("k", k, "at least 1"));
         }
-        self.check_columns(rows)?;
+        let preparation = self.check_columns(rows)?;
         let mut labels = room(rows.n_rows(), k, TopK::NO_LABEL)?;
         let mut scores = room(rows.n_rows(), k, f32::NEG_INFINITY)?;
         let step = self.block_rows(rows);
@@ -76,7 +76,7 @@ impl Ldsm {
             }
             Ok(())
         };
-        self.in_blocks(rows, step, parts, n_threads, control, work)?;
+        self.in_blocks((rows, preparation), step, parts, n_threads, control, work)?;
         Ok((labels, scores))
     }
 
@@ -88,7 +88,7 @@ impl Ldsm {
         n_threads: usize,
         control: &Control,
     ) -> Result<SparseScores> {
-        self.check_columns(rows)?;
+        let preparation = self.check_columns(rows)?;
         let step = self.block_rows(rows);
         let mut blocks = Vec::new();
         blocks.resize_with(rows.n_rows().div_ceil(step), SparseScores::default);
@@ -106,7 +106,7 @@ impl Ldsm {
             }
             Ok(())
         };
-        self.in_blocks(rows, step, parts, n_threads, control, work)?;
+        self.in_blocks((rows, preparation), step, parts, n_threads, control, work)?;
         Ok(SparseScores::join(blocks))
     }
 
@@ -116,14 +116,13 @@ impl Ldsm {
 
     fn in_blocks<B: Send>(
         &self,
-        rows: &Rows<'_>,
+        (rows, preparation): (&Rows<'_>, &Preparation),
         step: usize,
         parts: impl Iterator<Item = B>,
         n_threads: usize,
         control: &Control,
         work: impl Fn(&mut Judge<'_>, B) -> Result<()> + Sync + Send,
     ) -> Result<()> {
-        let preparation = self.check_columns(rows)?;
         let new_judge = || Judge::new(self, rows, preparation.width());
         in_blocks(
             rows.n_rows(),

@@ -8,6 +8,7 @@ use super::nag::Nag;
 use super::objective::{Lambdas, Sums};
 use super::purity::{Exact, NodeStats};
 use super::view::{Numbers, View};
+use super::walk::margins;
 use super::{Examples, NodeLoss, Params};
 use crate::control::Control;
 use crate::error::Result;
@@ -252,13 +253,7 @@ fn send<const M: usize, const P: usize>(
     let mut exact = Exact::<M, P>::new(lambdas, view.labels.len());
     let mut children = vec![(Vec::new(), Counter::new(view.labels.len())); M];
     for (i, &id) in ids.iter().enumerate() {
-        let (row, values) = view.row(i);
-        let mut margins = [0.0f32; M];
-        for (&feature, &x) in row.iter().zip(values) {
-            for j in 0..M {
-                margins[j] += weights[feature as usize][j] * x;
-            }
-        }
+        let margins = margins(view.row(i), |feature| weights[feature as usize]);
         exact.add(view.labels_of(i), f64::from(view.weight(i)), &margins);
         let reached = directions(&margins);
         for (j, (child, counter)) in children.iter_mut().enumerate() {

@@ -156,8 +156,9 @@ impl Walker {
     }
 }
 
+/// The margins of a row, by the weights of its columns.
 #[inline]
-fn margins<const M: usize>(
+pub fn margins<const M: usize>(
     (columns, values): (&[u32], &[f32]),
     weights: impl Fn(u32) -> [f32; M],
 ) -> [f32; M] {

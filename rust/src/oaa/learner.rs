@@ -16,6 +16,7 @@ use crate::linear::Loss;
 use crate::passes::{Batch, Online, Targets};
 use crate::progressive::Mistakes;
 use crate::room::is_there_room;
+use crate::shape;
 use crate::threads::with_threads;
 
 /// A one-against-all classifier that learns online.
@@ -64,10 +65,7 @@ impl Oaa {
     /// A learner of `n_classes` classes that has seen nothing.
     pub fn new(params: Params, n_classes: usize, multilabel: bool) -> Result<Self> {
         params.check()?;
-        if n_classes == 0 || n_classes > i32::MAX as usize {
-            let allowed = format!("from 1 to {}", i32::MAX);
-            return Err(Error::parameter("n_classes", n_classes, allowed));
-        }
+        shape::check_n_classes(n_classes)?;
         Ok(Self {
             params,
             n_classes,
@@ -166,9 +164,8 @@ impl Oaa {
 
     /// Everything that could be wrong with a batch.
     fn check(&self, batch: &Batch<'_>) -> Result<()> {
-        let n_classes = match (batch.targets, self.multilabel) {
-            (Targets::One(labels), false) => labels.n_classes(),
-            (Targets::Sets(sets), true) => sets.n_classes(),
+        match (batch.targets, self.multilabel) {
+            (Targets::One(_), false) | (Targets::Sets(_), true) => {}
             (Targets::One(_), true) => {
                 return Err(Error::data(
                     "the model learns sets of labels, y holds single labels",
@@ -179,13 +176,8 @@ impl Oaa {
                     "the model learns single labels, y holds sets of labels",
                 ))
             }
-        };
-        if n_classes != self.n_classes {
-            return Err(Error::data(format!(
-                "y has {n_classes} classes, the model {}",
-                self.n_classes
-            )));
         }
+        shape::check_classes(batch.targets.n_classes(), self.n_classes)?;
         self.check_width(&batch.rows)
     }
 

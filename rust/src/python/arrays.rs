@@ -4,8 +4,9 @@ use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::data::{GappyRows, Indices, LabelSets, Rows, Values};
+use crate::data::{GappyRows, Indices, LabelSets, Labels, Rows, Values};
 use crate::error::Result;
+use crate::passes::Targets;
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
 pub(super) enum Either<'py, A: Element, B: Element> {
@@ -169,6 +170,33 @@ impl<'py> LabelSetsArg<'py> {
 
 /// One label per row, as class numbers.
 pub(super) type LabelsArg<'py> = PyReadonlyArray1<'py, u32>;
+
+/// Single labels or label sets.
+pub(super) enum TargetsArg<'py> {
+    One(LabelsArg<'py>),
+    Sets(LabelSetsArg<'py>),
+}
+
+impl<'py> TargetsArg<'py> {
+    /// Borrows the arrays of `y`: a CSR indicator where it holds sets.
+    pub fn take(y: &Bound<'py, PyAny>, are_sets: bool) -> PyResult<Self> {
+        if are_sets {
+            return LabelSetsArg::take(y).map(Self::Sets);
+        }
+        let labels = y.extract();
+        labels
+            .map(Self::One)
+            .map_err(|_| PyTypeError::new_err("y must be a uint32 array of one dimension"))
+    }
+
+    /// The checked view.
+    pub fn targets(&self, n_classes: usize) -> PyResult<Targets<'_>> {
+        Ok(match self {
+            Self::One(labels) => Targets::One(Labels::new(labels.as_slice()?, n_classes)?),
+            Self::Sets(sets) => Targets::Sets(sets.label_sets(n_classes)?),
+        })
+    }
+}
 
 /// One importance per row.
 pub(super) type WeightsArg<'py> = PyReadonlyArray1<'py, f32>;

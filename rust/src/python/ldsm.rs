@@ -1,17 +1,15 @@
 //! LdSM, seen from Python.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::arrays::{LabelSetsArg, LabelsArg, RowsArg, WeightsArg};
+use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::run::brief_or_watched;
 use crate::control::Control;
-use crate::data::Labels;
 use crate::ldsm::{self, NodeStats, Report, Wanted};
 use crate::model::Persist;
-use crate::passes::{Batch, Targets};
+use crate::passes::Batch;
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
@@ -49,22 +47,13 @@ impl Ldsm {
         let n_classes = self.0.n_classes();
         let x = RowsArg::take(X)?;
         let weights = sample_weight.as_ref().map(|w| w.as_slice()).transpose()?;
-        let run = |ldsm: &mut ldsm::Ldsm, targets: Targets<'_>| {
-            let batch = Batch::new(x.rows()?, targets, weights)?;
-            let effort = ldsm.fit_effort(&batch.rows);
-            brief_or_watched(py, effort, progress, |control| {
-                ldsm.fit(&batch, adds, n_threads, control)
-            })
-        };
-        if y.hasattr("indptr")? {
-            let y = LabelSetsArg::take(y)?;
-            return run(&mut self.0, Targets::Sets(y.label_sets(n_classes)?));
-        }
-        let y: LabelsArg<'_> = y.extract().map_err(|_| {
-            PyTypeError::new_err("y must be a CSR indicator or a uint32 array of one dimension")
-        })?;
-        let labels = Labels::new(y.as_slice()?, n_classes)?;
-        run(&mut self.0, Targets::One(labels))
+        let y = TargetsArg::take(y, y.hasattr("indptr")?)?;
+        let batch = Batch::new(x.rows()?, y.targets(n_classes)?, weights)?;
+        let effort = self.0.fit_effort(&batch.rows);
+        let ldsm = &mut self.0;
+        brief_or_watched(py, effort, progress, |control| {
+            ldsm.fit(&batch, adds, n_threads, control)
+        })
     }
 
     /// The k best classes of each row and their scores, best first.

@@ -1,18 +1,16 @@
 //! One-against-all, seen from Python.
 
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::arrays::{LabelSetsArg, LabelsArg, RowsArg, WeightsArg};
+use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::run::brief_or_watched;
 use crate::control::Control;
-use crate::data::Labels;
 use crate::error::Result;
 use crate::model::Persist;
 use crate::oaa::{Oaa, Params};
-use crate::passes::{Batch, Targets};
+use crate::passes::Batch;
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 type Weights<'py> = Option<WeightsArg<'py>>;
@@ -187,20 +185,10 @@ impl PyOaa {
         let n_classes = self.0.n_classes();
         let x = RowsArg::take(x)?;
         let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
-        let run = |oaa: &mut Oaa, targets: Targets<'_>| {
-            let batch = Batch::new(x.rows()?, targets, weights)?;
-            let effort = oaa.effort(&batch.rows).saturating_mul(passes);
-            brief_or_watched(py, effort, progress, |control| work(oaa, &batch, control))
-        };
-        if self.0.is_multilabel() {
-            let y = LabelSetsArg::take(y)?;
-            let sets = y.label_sets(n_classes)?;
-            return run(&mut self.0, Targets::Sets(sets));
-        }
-        let y: LabelsArg<'_> = y
-            .extract()
-            .map_err(|_| PyTypeError::new_err("y must be a uint32 array of one dimension"))?;
-        let labels = Labels::new(y.as_slice()?, n_classes)?;
-        run(&mut self.0, Targets::One(labels))
+        let y = TargetsArg::take(y, self.0.is_multilabel())?;
+        let batch = Batch::new(x.rows()?, y.targets(n_classes)?, weights)?;
+        let effort = self.0.effort(&batch.rows).saturating_mul(passes);
+        let oaa = &mut self.0;
+        brief_or_watched(py, effort, progress, |control| work(oaa, &batch, control))
     }
 }
