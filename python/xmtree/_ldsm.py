@@ -31,7 +31,8 @@ class LdSMClassifier(TreeMixin, Learner):
 
     By default one-against-all scorers, as those of :class:`OAAClassifier`, judge the
     labels that the trees find. This goes beyond the paper [1]_ and is what makes one
-    setting serve text and dense label sets alike; ``scorers="none"`` leaves them out.
+    setting serve text and dense label sets alike. They take time and memory
+    proportional to the number of labels; ``scorers="none"`` leaves them out.
 
     Parameters
     ----------
