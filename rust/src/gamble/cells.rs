@@ -1,9 +1,9 @@
-//! The best cut of a feature from the weights of its cells, code by class: the quicker
-//! way where a node has at least as many rows as the feature has cells, a fixed factor
-//! aside. Its cost is bounded by the number of rows, like that of a sweep over them.
+//! The sums of a feature of few codes from the weights of its cells, code by class: the
+//! quicker way where a node has at least as many rows as the feature has cells, a fixed
+//! factor aside. Its cost is bounded by the number of rows, like that of a sweep over them.
 
+use super::few::{Sums, CODES};
 use super::node::Node;
-use super::scan::{Best, Cut};
 use crate::simd::dispatched;
 
 /// Classes side by side: one 512-bit register, two of 256 bits.
@@ -13,14 +13,13 @@ const LANES: usize = 8;
 pub(super) const FEW_LANES: usize = 4;
 
 /// Cells that cost as much as a row.
-const CELLS_PER_ROW: usize = 16;
+const CELLS_PER_ROW: usize = 4;
 
 /// Room for one thread.
 #[derive(Debug, Default)]
 pub struct Cells {
+    /// By code and class.
     weights: Vec<f64>,
-    counts: Vec<u32>,
-    sums: Vec<[f64; 3]>,
 }
 
 /// Cells of a code, empty ones included.
@@ -39,89 +38,46 @@ impl Cells {
         n_codes * stride(node) <= CELLS_PER_ROW * node.len()
     }
 
-    /// The best cut of the rows of `node`, of which each has one of `codes`.
-    pub fn best_cut(
-        &mut self,
-        node: &Node,
-        codes: &[u8],
-        n_codes: usize,
-        missing: bool,
-    ) -> Option<Cut> {
+    /// Adds up the rows of `node`, of which each has one of `codes`, and counts those of
+    /// every code.
+    pub fn fill(&mut self, node: &Node, codes: &[u8], n_codes: usize, counts: &mut [u32; CODES]) {
         let stride = stride(node);
         self.weights.clear();
         self.weights.resize(n_codes * stride, 0.0);
-        self.counts.clear();
-        self.counts.resize(n_codes, 0);
+        counts.fill(0);
         let rows = node.rows.iter().zip(&node.classes).zip(&node.weights);
         for ((&row, &class), &weight) in rows {
             let code = codes[row as usize] as usize;
             self.weights[code * stride + class as usize] += weight;
-            self.counts[code] += 1;
+            counts[code] += 1;
         }
-        self.sums.resize(n_codes, [0.0; 3]);
-        let sums = if stride == FEW_LANES { few_sums } else { sums };
-        let n_values = n_codes - usize::from(missing);
+    }
+
+    /// The sums up to each of `n_values` codes; those of the code after them are missing
+    /// values.
+    pub fn sum(&self, node: &Node, n_values: usize, missing_left: bool, sums: &mut Sums) {
+        let stride = stride(node);
         let (values, gone) = self.weights.split_at(n_values * stride);
-        let n_gone = self.counts[n_values..].first().copied().unwrap_or(0) as usize;
-        let mut best = Best::new(node);
-        for missing_left in [false, true] {
-            if missing_left && n_gone == 0 {
-                break;
-            }
-            let start = if missing_left { gone } else { &[] };
-            sums(values, start, &node.totals, &mut self.sums[..n_values]);
-            let (mut rows, mut before) = (if missing_left { n_gone } else { 0 }, None);
-            let missing = (n_gone > 0).then_some(missing_left);
-            for (code, &count) in self.counts[..n_values].iter().enumerate() {
-                if count == 0 {
-                    continue;
-                }
-                if let Some(low) = before {
-                    let sums: [f64; 3] = self.sums[low];
-                    best.offer(
-                        score(node, rows, sums),
-                        sums[0],
-                        low as u32,
-                        Some(code as u32),
-                        missing,
-                    );
-                }
-                rows += count as usize;
-                before = Some(code);
-            }
-            if let (Some(low), Some(false)) = (before, missing) {
-                let sums: [f64; 3] = self.sums[low];
-                best.offer(score(node, rows, sums), sums[0], low as u32, None, missing);
-            }
+        let start = if missing_left { gone } else { &[] };
+        if stride == FEW_LANES {
+            few_sums(values, start, &node.totals, n_values, sums);
+        } else {
+            many_sums(values, start, &node.totals, n_values, sums);
         }
-        best.cut
-    }
-}
-
-/// Score of the cut with `rows` rows on the left, from the weight there and the sums of
-/// squares of both sides.
-#[inline]
-fn score(node: &Node, rows: usize, [weight, left, right]: [f64; 3]) -> Option<f64> {
-    let other = node.weight - weight;
-    let rest = node.len() - rows;
-    if rows < node.min_rows || rest < node.min_rows || weight <= 0.0 || other <= 0.0 {
-        return None;
-    }
-    Some(left / weight + right.min(other * other) / other)
-}
-
-dispatched! {
-    /// For every code: weight of the codes up to it, sum of the squared weights of their
-    /// classes, and of the rest's. `start` is there before the first.
-    fn sums(values: &[f64], start: &[f64], totals: &[f64], sums: &mut [[f64; 3]]) {
-        laned_sums::<LANES>(values, start, totals, sums);
     }
 }
 
 dispatched! {
-    /// [`sums`] of few classes.
-    fn few_sums(values: &[f64], start: &[f64], totals: &[f64], sums: &mut [[f64; 3]]) {
-        laned_sums::<FEW_LANES>(values, start, totals, sums);
+    /// The sums of `n` codes. The weights of `start` are there before the first.
+    fn many_sums(values: &[f64], start: &[f64], totals: &[f64], n: usize, sums: &mut Sums) {
+        laned_sums::<LANES>(values, start, totals, n, sums);
+    }
+}
+
+dispatched! {
+    /// [`many_sums`] of few classes.
+    fn few_sums(values: &[f64], start: &[f64], totals: &[f64], n: usize, sums: &mut Sums) {
+        laned_sums::<FEW_LANES>(values, start, totals, n, sums);
     }
 }
 
@@ -131,10 +87,14 @@ fn laned_sums<const N: usize>(
     values: &[f64],
     start: &[f64],
     totals: &[f64],
-    sums: &mut [[f64; 3]],
+    n: usize,
+    sums: &mut Sums,
 ) {
-    let stride = values.len() / sums.len().max(1);
-    sums.fill([0.0; 3]);
+    let stride = values.len() / n.max(1);
+    let n = n.min(CODES);
+    for sums in [&mut sums.weight, &mut sums.left, &mut sums.right] {
+        sums[..n].fill(0.0);
+    }
     for at in (0..stride).step_by(N) {
         let mut all = [0.0; N];
         for (all, total) in all.iter_mut().zip(&totals[at..]) {
@@ -144,7 +104,7 @@ fn laned_sums<const N: usize>(
         if let Some(start) = start.get(at..at + N) {
             left.copy_from_slice(start);
         }
-        for (cells, sums) in values.chunks_exact(stride).zip(sums.iter_mut()) {
+        for (code, cells) in values.chunks_exact(stride).enumerate().take(n) {
             let cells: &[f64; N] = cells[at..].first_chunk().unwrap_or(&[0.0; N]);
             let (mut square, mut other) = ([0.0; N], [0.0; N]);
             for lane in 0..N {
@@ -153,9 +113,9 @@ fn laned_sums<const N: usize>(
                 let right = all[lane] - left[lane];
                 other[lane] = right * right;
             }
-            sums[0] += fold(left);
-            sums[1] += fold(square);
-            sums[2] += fold(other);
+            sums.weight[code] += fold(left);
+            sums.left[code] += fold(square);
+            sums.right[code] += fold(other);
         }
     }
 }

@@ -25,7 +25,8 @@
 //! | `binning`, `columns` | values as codes, codes in columns or entries |
 //! | `grow` | a tree, best first |
 //! | `node`, `split` | a node's rows; its best split over all features |
-//! | `scan`, `cells`, `category`, `entries` | that of one feature: sorted, by cells, as subsets, of sparse columns |
+//! | `few`, `cells`, `sweep` | that of a feature of at most 256 codes: by cells, or the rows sorted |
+//! | `scan`, `category`, `entries` | that of one of more codes, as subsets, of sparse columns |
 //! | `tree` | the learned tree |
 //! | `held_out` | early stopping |
 //! | `model`, `predict` | what the outside sees |
@@ -38,6 +39,7 @@ mod cells;
 mod columns;
 mod draw;
 mod entries;
+mod few;
 mod grow;
 mod held_out;
 mod leaf;
@@ -50,6 +52,7 @@ mod report;
 mod samme;
 mod scan;
 mod split;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -19,6 +19,16 @@ pub struct Item {
     pub code: u32,
 }
 
+impl Item {
+    fn of(node: &Node, at: usize, code: u32) -> Self {
+        Self {
+            weight: node.weights[at],
+            class: node.classes[at],
+            code,
+        }
+    }
+}
+
 /// Items of one code, side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
@@ -153,6 +163,11 @@ impl Scratch {
         }
     }
 
+    /// Sorts the few rows of `node` by their codes, those of a code in their order.
+    pub fn sort_some(&mut self, node: &Node, codes: &[u8]) {
+        self.sort_keys(node, |row| u32::from(codes[row as usize]));
+    }
+
     /// Sorts items by their codes, of which there are `n_codes`.
     pub fn sort_items(&mut self, items: &mut [Item], n_codes: usize) {
         if n_codes > 4 * items.len() {
@@ -204,25 +219,12 @@ impl Scratch {
     /// presorted rows, a small one sorts its own. Either way rows of one code stay in
     /// their order.
     pub fn sort_many(&mut self, node: &Node, codes: &[u32], order: &[u32]) {
-        self.items.clear();
-        self.runs.clear();
-        let item = |at: usize, code: u32| Item {
-            weight: node.weights[at],
-            class: node.classes[at],
-            code,
-        };
         if node.len() * (node.len().ilog2() as usize + 1) < order.len() {
-            self.keys.clear();
-            let keys = node.rows.iter().enumerate();
-            self.keys
-                .extend(keys.map(|(at, &row)| u64::from(codes[row as usize]) << 32 | at as u64));
-            self.keys.sort_unstable();
-            for &key in &self.keys {
-                let item = item(key as u32 as usize, (key >> 32) as u32);
-                append(&mut self.items, &mut self.runs, item);
-            }
+            self.sort_keys(node, |row| codes[row as usize]);
             return;
         }
+        self.items.clear();
+        self.runs.clear();
         // Place of each row at the node, from 1; 0: not there.
         self.counts.clear();
         self.counts.resize(codes.len(), 0);
@@ -232,9 +234,24 @@ impl Scratch {
         for &row in order {
             let place = self.counts[row as usize] as usize;
             if place > 0 {
-                let item = item(place - 1, codes[row as usize]);
+                let item = Item::of(node, place - 1, codes[row as usize]);
                 append(&mut self.items, &mut self.runs, item);
             }
+        }
+    }
+
+    /// Sorts the rows of `node`, of which `code` tells the codes.
+    fn sort_keys(&mut self, node: &Node, code: impl Fn(u32) -> u32) {
+        self.items.clear();
+        self.runs.clear();
+        self.keys.clear();
+        let keys = node.rows.iter().enumerate();
+        self.keys
+            .extend(keys.map(|(at, &row)| u64::from(code(row)) << 32 | at as u64));
+        self.keys.sort_unstable();
+        for &key in &self.keys {
+            let item = Item::of(node, key as u32 as usize, (key >> 32) as u32);
+            append(&mut self.items, &mut self.runs, item);
         }
     }
 

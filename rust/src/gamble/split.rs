@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use super::category::{best_subset, holds, Subset};
-use super::cells::Cells;
 use super::columns::{Codes, Column, Columns, Place};
 use super::entries::Gather;
+use super::few::Few;
 use super::node::Node;
 use super::scan::{Cut, Scratch};
 
@@ -68,7 +68,7 @@ const SHARED: usize = 1 << 14;
 #[derive(Debug, Default)]
 pub struct Search {
     scratch: Scratch,
-    cells: Cells,
+    few: Few,
     gather: Gather,
 }
 
@@ -105,9 +105,9 @@ impl Search {
             let all: Vec<Option<Found>> = full
                 .par_iter()
                 .map_init(
-                    || (Scratch::default(), Cells::default()),
-                    |(scratch, cells), &column| {
-                        one(node, &columns.columns[column as usize], scratch, cells)
+                    || (Scratch::default(), Few::default()),
+                    |(scratch, few), &column| {
+                        one(node, &columns.columns[column as usize], scratch, few)
                     },
                 )
                 .collect();
@@ -116,7 +116,7 @@ impl Search {
         } else {
             for &column in &full {
                 let of = &columns.columns[column as usize];
-                if let Some(best) = one(node, of, &mut self.scratch, &mut self.cells) {
+                if let Some(best) = one(node, of, &mut self.scratch, &mut self.few) {
                     found.push((column, best));
                 }
             }
@@ -148,7 +148,7 @@ impl Search {
 }
 
 /// The best of a column that is kept as an array.
-fn one(node: &Node, column: &Column, scratch: &mut Scratch, cells: &mut Cells) -> Option<Found> {
+fn one(node: &Node, column: &Column, scratch: &mut Scratch, few: &mut Few) -> Option<Found> {
     let Place::Full(codes) = &column.place else {
         return None;
     };
@@ -158,13 +158,9 @@ fn one(node: &Node, column: &Column, scratch: &mut Scratch, cells: &mut Cells) -
             scratch.sort_few(node, codes, n_codes);
             best_subset(node, scratch).map(|(score, left)| Found::Subset(score, left))
         }
-        Codes::Few(codes) if Cells::are_few(node, n_codes) => cells
+        Codes::Few(codes) => few
             .best_cut(node, codes, n_codes, missing.is_some())
             .map(Found::Cut),
-        Codes::Few(codes) => {
-            scratch.sort_few(node, codes, n_codes);
-            scratch.best_cut(node, missing, None).map(Found::Cut)
-        }
         Codes::Many { codes, order } => {
             scratch.sort_many(node, codes, order);
             scratch.best_cut(node, missing, None).map(Found::Cut)

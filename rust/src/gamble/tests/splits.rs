@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::cells::Cells;
+use super::super::few::Few;
 use super::super::scan::Scratch;
 use super::super::split::{Rule, Search, Split};
 use super::*;
@@ -126,17 +126,25 @@ proptest! {
             let mut scratch = Scratch::default();
             scratch.sort_few(&node, &codes, n_codes);
             let swept = scratch.best_cut(&node, missing, None);
-            let summed = Cells::default().best_cut(&node, &codes, n_codes, missing.is_some());
+            let mut few = Few::default();
+            let ways = [
+                few.by_cells(&node, &codes, n_codes, missing.is_some()),
+                few.by_sweep(&node, &codes, n_codes, missing.is_some()),
+            ];
             let many: Vec<u32> = codes.iter().map(|&code| u32::from(code)).collect();
             let mut order: Vec<u32> = (0..many.len() as u32).collect();
             order.sort_by_key(|&row| many[row as usize]);
             let mut presorted = Scratch::default();
             presorted.sort_many(&node, &many, &order);
             prop_assert_eq!(presorted.best_cut(&node, missing, None), swept);
-            prop_assert_eq!(swept.is_some(), summed.is_some());
-            if let (Some(a), Some(b)) = (swept, summed) {
-                prop_assert_eq!((a.low, a.high, a.missing_left), (b.low, b.high, b.missing_left));
-                prop_assert!((a.score - b.score).abs() < 1e-9 * node.weight);
+            presorted.sort_some(&node, &codes);
+            prop_assert_eq!(presorted.best_cut(&node, missing, None), swept);
+            for summed in ways {
+                prop_assert_eq!(swept.is_some(), summed.is_some());
+                if let (Some(a), Some(b)) = (swept, summed) {
+                    prop_assert_eq!((a.low, a.high, a.missing_left), (b.low, b.high, b.missing_left));
+                    prop_assert!((a.score - b.score).abs() < 1e-9 * node.weight);
+                }
             }
         }
     }
