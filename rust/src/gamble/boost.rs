@@ -55,7 +55,7 @@ pub fn boost(
     let mut weights = Weights::new(examples.importances[..n_learned].iter().copied());
     let mut held_out = HeldOut::new(params, examples)?;
     let features = Features::new(columns.columns.len(), params.max_features);
-    let mut grower = Grower::new(params, features, n_classes, threads);
+    let mut grower = Grower::new(params, &features, n_classes, threads);
     let mut drawer = Rows::new(labels, n_classes, params.subsample, params.trim);
     let (mut rows, mut sums) = (Vec::new(), Sums::new(n_classes));
     for round in 0..u64::from(params.n_estimators) {

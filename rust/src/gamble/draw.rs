@@ -19,7 +19,7 @@ pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
 }
 
 /// Draws the columns that a split chooses from.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Features {
     /// All columns; rising between draws.
     all: Vec<u32>,
@@ -37,6 +37,11 @@ impl Features {
             swaps: Vec::new(),
             drawn: Vec::new(),
         }
+    }
+
+    /// How many are drawn for a split.
+    pub fn n_drawn(&self) -> usize {
+        self.n_drawn
     }
 
     /// The columns for node `node` of round `round`, in any order.

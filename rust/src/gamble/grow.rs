@@ -26,6 +26,16 @@ pub struct Ground<'a> {
     pub seed: (u64, u64),
 }
 
+/// Where the rows of a node are, those that the tree is grown from and those that only come
+/// along.
+type Rows = (Range<usize>, Range<usize>);
+
+/// Rows of the smaller part from which it pays to divide two parts side by side.
+const SHARED_ROWS: usize = 1 << 13;
+
+/// Codes of the smaller child from which it pays to look at two side by side.
+const SHARED_CODES: usize = 1 << 11;
+
 /// A node: its rows, and how they are split.
 #[derive(Debug, Clone)]
 struct Part {
@@ -41,19 +51,57 @@ struct Part {
 /// Grows trees, one after the other, in the same room.
 pub struct Grower {
     max_leaves: usize,
-    min_rows: usize,
     threads: bool,
+    /// One for each of two children.
+    seekers: [Seeker; 2],
+    /// Rows that the tree is grown from, those of each node side by side.
+    learned: Vec<u32>,
+    /// All other rows, likewise.
+    others: Vec<u32>,
+    /// Room for dividing them.
+    right: [Vec<u32>; 2],
+    parts: Vec<Part>,
+}
+
+/// Finds the best split of a node. Room for one thread.
+struct Seeker {
+    min_rows: usize,
     features: Features,
     search: Search,
     node: Node,
     /// For [`Node::read`].
     numbers: Vec<u32>,
-    /// Rows that the tree is grown from, those of each node side by side.
-    learned: Vec<u32>,
-    /// All other rows, likewise.
-    others: Vec<u32>,
-    right: Vec<u32>,
-    parts: Vec<Part>,
+}
+
+impl Seeker {
+    /// What there is to know of node number `part`, which has these `rows`; where it may be
+    /// split and can be, how.
+    fn look(
+        &mut self,
+        ground: &Ground<'_>,
+        rows: &[u32],
+        part: usize,
+        may_be_split: bool,
+        threads: bool,
+    ) -> (Statistics, Option<Split>) {
+        let node = &mut self.node;
+        node.min_rows = self.min_rows;
+        node.read(rows, ground.labels, ground.weights, &mut self.numbers);
+        let statistics = Statistics {
+            n_rows: node.len() as u32,
+            weight: node.weight,
+            gain: 0.0,
+            entropy: node.entropy(),
+        };
+        // A node of one class has nothing to gain.
+        if !may_be_split || node.totals.len() < 2 || node.len() < 2 * self.min_rows {
+            return (statistics, None);
+        }
+        let (seed, round) = ground.seed;
+        let drawn = self.features.draw(seed, round, part as u64);
+        let split = self.search.best(node, ground.columns, drawn, threads);
+        (statistics, split)
+    }
 }
 
 /// A leaf that may be split. The greatest gain first, of equals the oldest.
@@ -85,18 +133,21 @@ impl Eq for Candidate {}
 
 impl Grower {
     /// For trees as `params` say, with splits by the columns that `features` draws.
-    pub fn new(params: &Params, features: Features, n_classes: usize, threads: bool) -> Self {
-        Self {
-            max_leaves: params.max_leaves as usize,
+    pub fn new(params: &Params, features: &Features, n_classes: usize, threads: bool) -> Self {
+        let seeker = || Seeker {
             min_rows: params.min_samples_leaf as usize,
-            threads,
-            features,
+            features: features.clone(),
             search: Search::default(),
             node: Node::default(),
             numbers: vec![Node::ABSENT; n_classes],
+        };
+        Self {
+            max_leaves: params.max_leaves as usize,
+            threads,
+            seekers: [seeker(), seeker()],
             learned: Vec::new(),
             others: Vec::new(),
-            right: Vec::new(),
+            right: [Vec::new(), Vec::new()],
             parts: Vec::new(),
         }
     }
@@ -115,66 +166,101 @@ impl Grower {
         self.parts.clear();
         let mut open = BinaryHeap::new();
         let all = (0..self.learned.len(), 0..self.others.len());
-        open.extend(self.add(ground, all, true));
+        let looked = self.seekers[0].look(ground, &self.learned, 0, true, self.threads);
+        open.extend(self.add(all, looked));
         let mut n_leaves = 1;
         while n_leaves < self.max_leaves {
             let Some(Candidate { split, part }) = open.pop() else {
                 break;
             };
             control.check()?;
-            let Part {
-                learned, others, ..
-            } = self.parts[part].clone();
-            let columns = ground.columns;
-            let (rows, right) = (&mut self.learned[learned.clone()], &mut self.right);
-            let middle = learned.start + divide(columns, &split, rows, right);
-            let rows = &mut self.others[others.clone()];
-            let other_middle = others.start + divide(columns, &split, rows, right);
+            let children = self.divide(ground.columns, &split, part);
             self.parts[part].split = Some((split, self.parts.len()));
             self.parts[part].statistics.gain = split.gain;
             n_leaves += 1;
-            let goes_on = n_leaves < self.max_leaves;
-            let left = (learned.start..middle, others.start..other_middle);
-            open.extend(self.add(ground, left, goes_on));
-            let right = (middle..learned.end, other_middle..others.end);
-            open.extend(self.add(ground, right, goes_on));
+            let looked = self.look_at(ground, &children, n_leaves < self.max_leaves);
+            for (child, looked) in children.into_iter().zip(looked) {
+                open.extend(self.add(child, looked));
+            }
         }
         Ok(())
     }
 
-    /// Adds a node; where it may be split and can be, how.
-    fn add(
+    /// Parts the rows of node `part` between its children, the left one first.
+    fn divide(&mut self, columns: &Columns, split: &Split, part: usize) -> [Rows; 2] {
+        let Part {
+            learned, others, ..
+        } = self.parts[part].clone();
+        let [room, other_room] = &mut self.right;
+        let (rows, other_rows) = (
+            &mut self.learned[learned.clone()],
+            &mut self.others[others.clone()],
+        );
+        let shared = self.threads && rows.len().min(other_rows.len()) >= SHARED_ROWS;
+        let (n, n_others) = join(
+            shared,
+            || divide(columns, split, rows, room),
+            || divide(columns, split, other_rows, other_room),
+        );
+        let (middle, other_middle) = (learned.start + n, others.start + n_others);
+        [
+            (learned.start..middle, others.start..other_middle),
+            (middle..learned.end, other_middle..others.end),
+        ]
+    }
+
+    /// Looks at two new nodes.
+    fn look_at(
         &mut self,
         ground: &Ground<'_>,
-        (learned, others): (Range<usize>, Range<usize>),
+        [left, right]: &[Rows; 2],
         may_be_split: bool,
+    ) -> [(Statistics, Option<Split>); 2] {
+        let (rows, part) = (&self.learned, self.parts.len());
+        let [first, second] = &mut self.seekers;
+        let n = left.0.len().min(right.0.len());
+        let shared = may_be_split && self.threads && n * first.features.n_drawn() >= SHARED_CODES;
+        let (left, right) = join(
+            shared,
+            || {
+                first.look(
+                    ground,
+                    &rows[left.0.clone()],
+                    part,
+                    may_be_split,
+                    self.threads,
+                )
+            },
+            || {
+                second.look(
+                    ground,
+                    &rows[right.0.clone()],
+                    part + 1,
+                    may_be_split,
+                    self.threads,
+                )
+            },
+        );
+        [left, right]
+    }
+
+    /// Adds a node; where it may be split, so that it will be.
+    fn add(
+        &mut self,
+        (learned, others): Rows,
+        (statistics, split): (Statistics, Option<Split>),
     ) -> Option<Candidate> {
         let part = self.parts.len();
-        let node = &mut self.node;
-        node.min_rows = self.min_rows;
-        let rows = &self.learned[learned.clone()];
-        node.read(rows, ground.labels, ground.weights, &mut self.numbers);
         self.parts.push(Part {
             learned,
             others,
             split: None,
-            statistics: Statistics {
-                n_rows: node.len() as u32,
-                weight: node.weight,
-                gain: 0.0,
-                entropy: node.entropy(),
-            },
+            statistics,
         });
-        // A node of one class has nothing to gain.
-        if !may_be_split || node.totals.len() < 2 || node.len() < 2 * self.min_rows {
-            return None;
-        }
-        let (seed, round) = ground.seed;
-        let drawn = self.features.draw(seed, round, part as u64);
-        let split = self
-            .search
-            .best(node, ground.columns, drawn, self.threads)?;
-        Some(Candidate { split, part })
+        Some(Candidate {
+            split: split?,
+            part,
+        })
     }
 
     /// The leaves of the tree in the order of its nodes: the rows that it was grown from
@@ -221,6 +307,19 @@ impl Grower {
             tree.statistics.push(part.statistics);
         }
         tree
+    }
+}
+
+/// Does both, side by side if it is to be `shared`.
+fn join<A: Send, B: Send>(
+    shared: bool,
+    a: impl FnOnce() -> A + Send,
+    b: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if shared {
+        rayon::join(a, b)
+    } else {
+        (a(), b())
     }
 }
 

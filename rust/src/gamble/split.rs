@@ -64,12 +64,22 @@ pub struct Split {
 /// Work at a node from which it pays to share it out, in codes.
 const SHARED: usize = 1 << 14;
 
+/// Parts that the columns are shared out in, per thread: the last to end is waited for.
+const PARTS: usize = 2;
+
 /// Room for the search for splits.
 #[derive(Debug, Default)]
 pub struct Search {
+    /// For each part of the columns.
+    rooms: Vec<Room>,
+    gather: Gather,
+}
+
+/// Room for one thread.
+#[derive(Debug, Default)]
+struct Room {
     scratch: Scratch,
     few: Few,
-    gather: Gather,
 }
 
 /// What was found in one column.
@@ -100,33 +110,40 @@ impl Search {
         let is_full =
             |column: &&u32| matches!(columns.columns[**column as usize].place, Place::Full(_));
         let full: Vec<u32> = drawn.iter().filter(is_full).copied().collect();
-        let mut found: Vec<(u32, Found)> = Vec::new();
-        if threads && full.len() * node.len() >= SHARED {
-            let all: Vec<Option<Found>> = full
-                .par_iter()
-                .map_init(
-                    || (Scratch::default(), Few::default()),
-                    |(scratch, few), &column| {
-                        one(node, &columns.columns[column as usize], scratch, few)
-                    },
-                )
-                .collect();
-            let all = full.iter().zip(all);
-            found.extend(all.filter_map(|(&column, found)| Some((column, found?))));
+        let shared = threads && full.len() * node.len() >= SHARED;
+        let parts = if shared {
+            PARTS * rayon::current_num_threads()
         } else {
-            for &column in &full {
-                let of = &columns.columns[column as usize];
-                if let Some(best) = one(node, of, &mut self.scratch, &mut self.few) {
-                    found.push((column, best));
-                }
-            }
+            1
+        };
+        if self.rooms.len() < parts {
+            self.rooms.resize_with(parts, Room::default);
         }
+        let each = full.len().div_ceil(parts).max(1);
+        let all = |(part, room): (&[u32], &mut Room)| -> Vec<(u32, Found)> {
+            let of = |&column: &u32| {
+                let best = one(node, &columns.columns[column as usize], room);
+                best.map(|best| (column, best))
+            };
+            part.iter().filter_map(of).collect()
+        };
+        let mut found: Vec<(u32, Found)> = if shared {
+            let parts = full.par_chunks(each).zip(&mut self.rooms);
+            parts.flat_map_iter(all).collect()
+        } else {
+            all((&full, &mut self.rooms[0]))
+        };
         if full.len() < drawn.len() {
             let rest: Vec<u32> = drawn.iter().filter(|c| !is_full(c)).copied().collect();
-            self.gather
-                .best_cuts(node, columns, &rest, &mut self.scratch, |column, cut| {
+            self.gather.best_cuts(
+                node,
+                columns,
+                &rest,
+                &mut self.rooms[0].scratch,
+                |column, cut| {
                     found.push((column, Found::Cut(cut)));
-                });
+                },
+            );
         }
         let mut best: Option<(u32, Found)> = None;
         let mut score = node.score();
@@ -148,7 +165,8 @@ impl Search {
 }
 
 /// The best of a column that is kept as an array.
-fn one(node: &Node, column: &Column, scratch: &mut Scratch, few: &mut Few) -> Option<Found> {
+fn one(node: &Node, column: &Column, room: &mut Room) -> Option<Found> {
+    let Room { scratch, few } = room;
     let Place::Full(codes) = &column.place else {
         return None;
     };

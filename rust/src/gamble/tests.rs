@@ -1,5 +1,6 @@
 //! Splits against a brute-force search, and what must hold of every committee.
 
+mod large;
 mod properties;
 mod splits;
 
