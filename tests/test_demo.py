@@ -4,8 +4,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from xmtree import demo
 from xmtree.cli import main
-from xmtree.demo import charts
+from xmtree.demo import charts, report
 
 
 def test_the_demo_end_to_end(tmp_path, capsys):
@@ -20,6 +21,8 @@ def test_the_demo_end_to_end(tmp_path, capsys):
         "LOMtree x 10",
         "Recall Tree",
         "Filter tree",
+        "GAMBLE",
+        "SAMME",
         str(page),
     ):
         assert name in out
@@ -29,6 +32,24 @@ def test_the_demo_end_to_end(tmp_path, capsys):
     assert len(plots) >= 12
     for plot in plots:
         ElementTree.fromstring(plot)
+
+
+def test_boosting_competes_on_tables_alone():
+    competing = {
+        (data.name, contender.name)
+        for data in demo.DATA_SETS
+        for contender in demo.CONTENDERS
+        if not contender.text and contender.competes_on(data)
+    }
+    assert competing == {("letter", "GAMBLE"), ("letter", "SAMME")}
+
+
+def test_every_contender_has_a_colour_of_its_own():
+    slots = [contender.slot for contender in demo.CONTENDERS]
+    assert len(set(slots)) == len(slots)
+    for slot in slots:
+        for rule in (f"--s{slot}: #", f".s{slot} {{", f".l{slot} {{", f".b{slot} {{"):
+            assert rule in report.style()
 
 
 BARS = [charts.Bar("a & <b>", 2.0, "2", 1), charts.Bar("none", 0.0, "0", 2)]
