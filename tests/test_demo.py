@@ -79,3 +79,19 @@ def test_plots_are_sound_xml_inside_their_box(plot):
             value = element.get(name)
             if value is not None:
                 assert 0 <= float(value) <= (width if "x" in name else height)
+
+
+def test_names_of_points_keep_apart():
+    names = [("LOMtree", 0.9, 35.7), ("OAA, softmax", 2.8, 32.4), ("LOMtree x 10", 14.4, 31.7)]
+    names += [("OAA", 4.6, 31.2), ("Recall Tree", 8.3, 31.2)]
+    root = ElementTree.fromstring(charts.scatter("t", [charts.Point(*n, 1) for n in names], "", ""))
+    spans = []
+    for text in root.iter("text"):
+        if text.get("class").startswith("end"):
+            x, long = float(text.get("x")), 7.5 * len(text.text)
+            begin = x if text.get("text-anchor") == "start" else x - long
+            spans.append((begin, begin + long, float(text.get("y"))))
+    assert len(spans) == len(names)
+    for at, (begin, end, line) in enumerate(spans):
+        for low, high, other in spans[:at]:
+            assert end < low or high < begin or abs(line - other) >= 14

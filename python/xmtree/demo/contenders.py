@@ -38,8 +38,8 @@ class Contender:
     """A learner and its settings, all defaults but those named.
 
     ``slot`` is its colour in all plots, ``family`` what it is compared as. ``text``: whether it
-    is for text. Boosting is not, it looks at every column many times: GAMBLE takes half a minute
-    on naics, as long as all the others together, for a higher error than one-against-all.
+    is for text. Boosting is not: GAMBLE takes half a minute on naics, more than all the others
+    together, for twice the error of one-against-all.
     """
 
     name: str
@@ -68,7 +68,7 @@ DATA_SETS = (
         "letter",
         False,
         "Letters from 16 measures of their image, 26 classes: a table, so boosting competes, too. "
-        "On text it takes far longer than all others.",
+        "Of text it learns slowly and badly.",
         text=False,
     ),
     DataSet(
