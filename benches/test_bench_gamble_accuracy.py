@@ -59,10 +59,8 @@ def test_default_settings(benchmark, real, say):
     """LightGBM: 100 rounds of 15 leaves, else its defaults, which draw nothing at random."""
     pytest.importorskip("lightgbm")
     better, slower = [], []
-    say(
-        f"test error %, fit in CPU s; {', '.join(RESPLIT)}: mean of {N_SPLITS} splits; GAMBLE: mean"
-    )
-    say(f"of {len(SEEDS)} seeds on each; LightGBM: 100 rounds of 15 leaves; SAMME: its default")
+    say(f"test error %, fit in CPU s; {', '.join(RESPLIT)}: mean of {N_SPLITS} splits; GAMBLE:")
+    say(f"mean of {len(SEEDS)} seeds; LightGBM: 100 rounds of 15 leaves; SAMME: its default")
     say(f"{'':14}{'GAMBLE':>14}{'LightGBM':>15}{'difference':>15}{'SAMME 100 / 300':>18}")
 
     def run():
@@ -103,9 +101,7 @@ def test_tuned_lightgbm(benchmark, real, say):
     reached = dict.fromkeys(columns, 0)
     say("test error %: GAMBLE's default beside LightGBM tuned by cross-validation on the training")
     say(f"part (of vowel by speaker): rounds ({', '.join(map(str, ROUNDS))}) with each of leaves,")
-    say(
-        "rate and rows of a leaf in turn; with sampling: then features per split and rows per round,"
-    )
+    say("rate and rows of a leaf in turn; with sampling: then features per split, rows per round")
     say("and leaves again; (GAMBLE less LightGBM, standard error), fit in CPU s")
 
     def run():
