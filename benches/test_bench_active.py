@@ -11,7 +11,7 @@ import statistics
 
 import numpy as np
 import pytest
-from test_bench_gamble import forms
+from gamble_tables import forms
 from xmtree import ActiveGamble
 
 #: Target error in %, samples that Active and Random GAMBLE needed (Table 2 of the paper).

@@ -1,4 +1,4 @@
-"""GAMBLE: test error and time on real data, side by side with LightGBM.
+"""GAMBLE: the time of a round, side by side with LightGBM's, and how it does on made data.
 
     pytest benches/test_bench_gamble.py
 
@@ -7,14 +7,14 @@ no property of a learner. LightGBM has its default options but for what is said:
 of trees of 15 leaves. It was not tuned, and draws neither rows nor features.
 """
 
-import statistics
 import time
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, chi2
+from gamble_tables import SETS, boosting, error, fitted, forms, staged_errors
+from scipy.stats import chi2
 from sklearn.ensemble import (
     AdaBoostClassifier,
     HistGradientBoostingClassifier,
@@ -26,123 +26,6 @@ from xmtree import GambleClassifier, SAMMEClassifier
 from xmtree.demo import charts
 
 lightgbm = pytest.importorskip("lightgbm")
-
-SETS = (
-    "glass",
-    "vehicle",
-    "vowel",
-    "segment",
-    "soybean-large",
-    "splice",
-    "satimage",
-    "pendigits",
-)
-SEEDS = (0, 1, 2, 3, 4)
-#: Lowest test error in % within 1000 rounds, Table 2 of the paper; where a rate is given
-#: the learning rate at which it must be reached.
-PAPER = {"pendigits": (4.71, 1.0), "segment": (4.62, 1.0), "vowel": (47.0, 1.0)}
-PAPER |= {"satimage": (12.6, 0.1)}
-#: Values per attribute of soybean, in the order of its columns, which are one-hot here.
-SOYBEAN = "7 2 3 3 2 4 4 3 3 3 2 2 3 3 3 2 2 3 2 2 4 4 2 3 2 3 2 4 5 2 2 2 2 2 3"
-
-
-def forms(real, name):
-    """The set, as arrays where a fifth of the values or more are not zero."""
-    X, y, X_test, y_test = real(name)
-    if X.nnz > 0.2 * X.shape[0] * X.shape[1]:
-        X, X_test = X.toarray(), X_test.toarray()
-    return X, y, X_test, y_test
-
-
-def fitted(model, X, y):
-    """The model and the CPU time of its fit."""
-    began = time.process_time()
-    model.fit(X, y)
-    return model, time.process_time() - began
-
-
-def error(model, X, y):
-    return 100 * float(np.mean(model.predict(X) != y))
-
-
-def staged_errors(model, X, y):
-    return np.array([100 * np.mean(labels != y) for labels in model.staged_predict(X)])
-
-
-def boosting(rounds=100):
-    return lightgbm.LGBMClassifier(n_estimators=rounds, num_leaves=15, n_jobs=1, verbose=-1)
-
-
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_default_settings(benchmark, real, say):
-    better, slower = [], []
-    say(f"{'error %, fit in CPU s':24}{'GAMBLE':>14}{'LightGBM':>14}{'SAMME':>8}")
-
-    def run():
-        for name in SETS:
-            X, y, X_test, y_test = forms(real, name)
-            fits = [fitted(GambleClassifier(random_state=seed), X, y) for seed in SEEDS]
-            mean = statistics.mean(error(model, X_test, y_test) for model, _ in fits)
-            seconds = statistics.median(seconds for _, seconds in fits)
-            other, other_seconds = fitted(boosting(), X, y)
-            other_error = error(other, X_test, y_test)
-            samme = error(SAMMEClassifier().fit(X, y), X_test, y_test)
-            if mean <= other_error:
-                better.append(name)
-            if seconds > other_seconds:
-                slower.append(name)
-            say(
-                f"{name:24}{mean:7.2f}{seconds:7.3f}{other_error:7.2f}{other_seconds:7.3f}"
-                f"{samme:8.2f}"
-            )
-
-    benchmark.pedantic(run, rounds=1)
-    say(f"GAMBLE not above LightGBM on {len(better)} of {len(SETS)} sets; slower on {slower}")
-    assert len(better) >= 6
-    assert not slower
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_settings_of_the_paper(benchmark, real, say, name):
-    X, y, X_test, y_test = forms(real, name)
-    at_most, rate = PAPER.get(name, (None, 1.0))
-    model = GambleClassifier(**GambleClassifier.PAPER | {"learning_rate": rate})
-    _, seconds = benchmark.pedantic(fitted, (model, X, y), rounds=1)
-    errors = staged_errors(model, X_test, y_test)
-    required = "" if at_most is None else f", required {at_most}"
-    say(
-        f"paper's settings, rate {rate}, {name}: lowest {errors.min():.2f} % after "
-        f"{errors.argmin() + 1} rounds, {errors[-1]:.2f} after 1000 in {seconds:.2f} s{required}"
-    )
-    if at_most is not None:
-        assert errors.min() <= at_most
-    if name == "pendigits":
-        assert seconds <= 3
-
-
-def test_soybean_with_names_and_gaps(benchmark, real, say):
-    X, y, X_test, y_test = forms(real, "soybean-large")
-    ends = np.cumsum([int(n) for n in SOYBEAN.split()])
-
-    def named(X):
-        parts = np.split(np.asarray(X), ends[:-1], axis=1)
-        return np.column_stack(
-            [np.where(part.any(axis=1), part.argmax(axis=1), np.nan) for part in parts]
-        )
-
-    settings = {"categorical_features": list(range(len(ends)))}
-
-    def run():
-        fits = [GambleClassifier(**settings, random_state=s).fit(named(X), y) for s in SEEDS]
-        paper = GambleClassifier(**GambleClassifier.PAPER | settings | {"learning_rate": 0.1})
-        default = statistics.mean(error(model, named(X_test), y_test) for model in fits)
-        lowest = staged_errors(paper.fit(named(X), y), named(X_test), y_test).min()
-        say(
-            f"soybean-large, categories and missing values: default {default:.2f} %, "
-            f"paper's settings at rate 0.1, lowest {lowest:.2f} (paper 5.65)"
-        )
-
-    benchmark.pedantic(run, rounds=1)
 
 
 @pytest.mark.parametrize(("name", "rounds", "share"), [("pendigits", 100, 3), ("omniglot", 1, 40)])
@@ -307,46 +190,6 @@ def test_concentric_spheres(benchmark, say, n_classes):
     # Of two classes the paper does not say that GAMBLE is the better one, and it is not.
     if n_classes == 5:
         assert paper[-1] < found["SAMME"][-1]
-
-
-def test_gamble_and_samme_by_the_sign_test(benchmark, real, say):
-    rounds = (10, 100, 1000)
-    contenders = {
-        "paper's settings": GambleClassifier(**GambleClassifier.PAPER),
-        "paper's, clipped, rate 0.3": GambleClassifier(
-            **GambleClassifier.PAPER | {"clip": True, "learning_rate": 0.3}
-        ),
-        "default": GambleClassifier(n_estimators=1000, random_state=0),
-    }
-
-    def at(errors):
-        return [errors[min(n, len(errors)) - 1] for n in rounds]
-
-    def run():
-        say("test error % after 10 / 100 / 1000 rounds")
-        say(f"{'':14}{'SAMME':>20}" + "".join(f"{name:>28}" for name in contenders))
-        wins = dict.fromkeys(contenders, 0)
-        losses = dict.fromkeys(contenders, 0)
-        for name in SETS:
-            X, y, X_test, y_test = forms(real, name)
-            samme = SAMMEClassifier(n_estimators=1000).fit(X, y)
-            theirs = at(staged_errors(samme, X_test, y_test))
-            line = f"{name:14}{' / '.join(f'{e:.1f}' for e in theirs):>20}"
-            for key, model in contenders.items():
-                ours = at(staged_errors(model.fit(X, y), X_test, y_test))
-                wins[key] += sum(a < b for a, b in zip(ours, theirs, strict=True))
-                losses[key] += sum(a > b for a, b in zip(ours, theirs, strict=True))
-                line += f"{' / '.join(f'{e:.1f}' for e in ours):>28}"
-            say(line)
-        for key in contenders:
-            n = wins[key] + losses[key]
-            p = binomtest(wins[key], n).pvalue if n else 1.0
-            say(
-                f"GAMBLE, {key}, against SAMME: {wins[key]} better, {losses[key]} worse of "
-                f"{len(SETS) * len(rounds)}, sign test p = {p:.2g} (paper 0.0066)"
-            )
-
-    benchmark.pedantic(run, rounds=1)
 
 
 @pytest.mark.parametrize(("n_classes", "n_rows"), [(200, 15), (400, 8), (800, 4), (1623, 2)])

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     # Their times are those of the plain one and of the filter tree.
     same = ("OAA, softmax", "Random tree")
     scaled = demo.scaling(
-        [c for c in demo.CONTENDERS if c.multiclass and c.name not in same],
+        [c for c in demo.CONTENDERS if c.multiclass and c.text and c.name not in same],
         range(6, 15, 2) if options.rows is None else range(6, 9, 2),
         min(8192, options.rows or 8192),
         budget=3.0,

@@ -169,28 +169,34 @@ def scatter(title: str, items: Sequence[Point], x_title: str, y_title: str) -> s
             if x_low <= math.log10(value) <= x_high:
                 parts.append(_text(across(value), floor + 18, f"{value:g}", "tick", "middle"))
     parts.append(_text((left + _WIDTH - right) / 2, height - 6, x_title, "tick", "middle"))
-    taken: list[tuple[float, float]] = []
+    # Spans that labels must keep off, each with the base line of a text there: the points first.
+    taken = [(across(item.x) - 7, across(item.x) + 7, up(item.y) + 4) for item in items]
     for item in sorted(items, key=lambda item: -item.y):
         x, y = across(item.x), up(item.y)
         parts.append(
             f'<circle class="s{item.slot}" cx="{x:.1f}" cy="{y:.1f}" r="5.5">'
             f"<title>{escape(item.name)}: {item.x:.3g}, {item.y:.1f}</title></circle>"
         )
-        right_side = x < _WIDTH - right - 110
-        label = y + 4
-        while any(abs(x - other_x) < 110 and abs(label - other) < 14 for other_x, other in taken):
-            label += 4
-        taken.append((x, label))
-        parts.append(
-            _text(
-                x + (10 if right_side else -10),
-                label,
-                item.name,
-                f"end t{item.slot}",
-                "start" if right_side else "end",
-            )
-        )
+        # Beside its point if there is room, else a little lower or higher.
+        long = 7.5 * len(item.name)
+        shifts = sorted(range(-60, 64, 4), key=lambda shift: (abs(shift), -shift))
+        spots = [
+            (begin, begin + long, y + 4 + shift)
+            for shift in shifts
+            for begin in (x + 10, x - 10 - long)
+            if begin >= left and begin + long <= _WIDTH and top - 4 <= y + 4 + shift <= floor + 4
+        ]
+        spot = next((spot for spot in spots if _free(spot, taken)), spots[0])
+        taken.append(spot)
+        anchor, near = ("start", spot[0]) if spot[0] > x else ("end", spot[1])
+        parts.append(_text(near, spot[2], item.name, f"end t{item.slot}", anchor))
     return _svg(title, height, parts)
+
+
+def _free(spot: tuple[float, float, float], taken: Sequence[tuple[float, float, float]]) -> bool:
+    """Whether a text from, to, on a base line touches none of those."""
+    begin, end, base = spot
+    return all(end < low or high < begin or abs(base - at) >= 14 for low, high, at in taken)
 
 
 def tree(title: str, nodes: Sequence[Branch]) -> str:
