@@ -7,8 +7,11 @@ use rand_pcg::Pcg64Mcg;
 
 use super::weights::Weights;
 
-/// Rows of a class that has no more are never left out.
-const FEW: u32 = 10;
+/// Classes from which, and rows per class, on average, up to which no row is left out. One that
+/// is seldom finds another of its class in its leaf then and keeps its weight, while those
+/// drawn lose theirs: weights would say who was drawn. With fewer classes it finds one, and
+/// what it tells of a tree that it had no part in is worth having.
+const MANY_OF_FEW: (usize, usize) = (100, 15);
 
 /// The generator for one purpose.
 pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
@@ -74,8 +77,6 @@ impl Features {
 pub struct Rows {
     share: f64,
     trim: f64,
-    /// Whether a row's class is so small that the row always stays.
-    always: Vec<bool>,
     /// Weight of the rows by how far below the greatest theirs is.
     by_level: Vec<f64>,
 }
@@ -83,13 +84,16 @@ pub struct Rows {
 impl Rows {
     /// For rows of these labels.
     pub fn new(labels: &[u32], n_classes: usize, share: f64, trim: f64) -> Self {
-        let mut counts = vec![0; n_classes];
-        labels.iter().for_each(|&label| counts[label as usize] += 1);
-        let small = |&label: &u32| counts[label as usize] <= FEW;
+        let mut present = vec![false; n_classes];
+        labels
+            .iter()
+            .for_each(|&label| present[label as usize] = true);
+        let n_present = present.iter().filter(|present| **present).count();
+        let (many, few) = MANY_OF_FEW;
+        let all = n_present >= many && labels.len() <= few * n_present;
         Self {
-            share,
+            share: if all { 1.0 } else { share },
             trim,
-            always: labels.iter().map(small).collect(),
             by_level: Vec::new(),
         }
     }
@@ -105,7 +109,7 @@ impl Rows {
             rows.extend(
                 all.clone()
                     // Drawn for every row, so that one row's weight does not decide over others.
-                    .filter(|&row| random.random::<f64>() < self.share || self.always[row])
+                    .filter(|_| random.random::<f64>() < self.share)
                     .filter(|&row| stays(row))
                     .map(|row| row as u32),
             );
@@ -142,5 +146,28 @@ impl Rows {
             }
         }
         1.0 / STEPS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(n_rows: usize, n_classes: usize) -> usize {
+        let labels: Vec<u32> = (0..n_rows).map(|row| (row % n_classes) as u32).collect();
+        let weights = Weights::new(labels.iter().map(|_| 1.0));
+        // A class that nobody has makes none of the others smaller.
+        let mut rows = Rows::new(&labels, n_classes + 1, 0.5, 0.0);
+        let mut drawn = Vec::new();
+        rows.draw(&weights, 0, 0, &mut drawn);
+        drawn.len()
+    }
+
+    #[test]
+    fn no_row_is_left_out_where_many_classes_have_few() {
+        assert_eq!(drawn(1500, 100), 1500);
+        for some in [drawn(1501, 100), drawn(1485, 99)] {
+            assert!((600..900).contains(&some), "{some}");
+        }
     }
 }
