@@ -66,8 +66,9 @@ pub fn boost(
             labels,
             weights: &weights.plain,
             seed: (seed, round),
+            control,
         };
-        grower.grow(&ground, &rows, control)?;
+        grower.grow(&ground, &rows)?;
         let mut leaves = Leaves::new();
         let by_leaf = grower.leaves().map(|(learned, _)| learned);
         let mut is_last = false;

@@ -24,6 +24,8 @@ pub struct Ground<'a> {
     pub weights: &'a [f64],
     /// Seed and number of the round, for what is drawn.
     pub seed: (u64, u64),
+    /// Whether to stop.
+    pub control: &'a Control,
 }
 
 /// Where the rows of a node are, those that the tree is grown from and those that only come
@@ -99,7 +101,10 @@ impl Seeker {
         }
         let (seed, round) = ground.seed;
         let drawn = self.features.draw(seed, round, part as u64);
-        let split = self.search.best(node, ground.columns, drawn, threads);
+        let Ground {
+            columns, control, ..
+        } = ground;
+        let split = self.search.best(node, columns, drawn, threads, control);
         (statistics, split)
     }
 }
@@ -154,7 +159,7 @@ impl Grower {
 
     /// Grows a tree on the rows `learned`, which rise; all others up to the number of
     /// weights come along to the leaves.
-    pub fn grow(&mut self, ground: &Ground<'_>, learned: &[u32], control: &Control) -> Result<()> {
+    pub fn grow(&mut self, ground: &Ground<'_>, learned: &[u32]) -> Result<()> {
         self.learned.clear();
         self.learned.extend_from_slice(learned);
         self.others.clear();
@@ -173,7 +178,7 @@ impl Grower {
             let Some(Candidate { split, part }) = open.pop() else {
                 break;
             };
-            control.check()?;
+            ground.control.check()?;
             let children = self.divide(ground.columns, &split, part);
             self.parts[part].split = Some((split, self.parts.len()));
             self.parts[part].statistics.gain = split.gain;

@@ -8,6 +8,7 @@ use super::entries::Gather;
 use super::few::Few;
 use super::node::Node;
 use super::scan::{Cut, Scratch};
+use crate::control::Control;
 
 /// Which codes go left.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,13 +100,14 @@ impl Found {
 
 impl Search {
     /// The best split of `node` by one of the columns `drawn`, which rise; of equals
-    /// that by the first column.
+    /// that by the first column. Whoever is told to stop finds nothing more.
     pub fn best(
         &mut self,
         node: &Node,
         columns: &Columns,
         drawn: &[u32],
         threads: bool,
+        control: &Control,
     ) -> Option<Split> {
         let is_full =
             |column: &&u32| matches!(columns.columns[**column as usize].place, Place::Full(_));
@@ -122,6 +124,7 @@ impl Search {
         let each = full.len().div_ceil(parts).max(1);
         let all = |(part, room): (&[u32], &mut Room)| -> Vec<(u32, Found)> {
             let of = |&column: &u32| {
+                control.check().ok()?;
                 let best = one(node, &columns.columns[column as usize], room);
                 best.map(|best| (column, best))
             };

@@ -139,7 +139,7 @@ proptest! {
         let node = table.node(min_rows);
         let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
         let expected = best_by_trying(&table, min_rows);
-        match Search::default().best(&node, &columns, &drawn, false) {
+        match Search::default().best(&node, &columns, &drawn, false, &Control::new(0)) {
             Some(split) => {
                 let left = goes_left(&table, &columns, &split);
                 prop_assert!((score(&table, &left) - expected).abs() < 1e-9 * node.weight);
@@ -175,7 +175,7 @@ proptest! {
             best = best.max(score(&table, &left));
         }
         let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
-        let found = Search::default().best(&node, &columns, &drawn, false);
+        let found = Search::default().best(&node, &columns, &drawn, false, &Control::new(0));
         let found = found.map_or(node.score(), |split| {
             assert!(matches!(split.rule, Rule::In(_)));
             score(&table, &goes_left(&table, &columns, &split))
