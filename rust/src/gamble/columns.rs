@@ -67,11 +67,40 @@ pub struct Column {
     pub place: Place,
 }
 
+/// The codes of a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Brief {
+    /// Their number, that of missing values included.
+    pub n_codes: u32,
+    /// That of missing values, if there are any.
+    pub missing: Option<u32>,
+    /// That of zero, if it is not among the entries.
+    pub zero: Option<u32>,
+}
+
+impl Brief {
+    fn of(column: &Column) -> Self {
+        Self {
+            n_codes: column.coding.n_codes() as u32,
+            missing: column.coding.missing_code(),
+            zero: match column.place {
+                Place::Full(_) => None,
+                Place::Entries { zero, .. } => Some(zero),
+            },
+        }
+    }
+}
+
 /// All examples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     /// The features of more than one code, in their order.
     pub columns: Vec<Column>,
+    /// Those that are kept as arrays.
+    pub full: Vec<u32>,
+    /// What entries have to be known of each, side by side: where columns are very many, most of
+    /// them have an entry or two at a node.
+    briefs: Vec<Brief>,
     /// Where the entries of each row begin, and where the last row's end.
     starts: Vec<usize>,
     entries: Entries,
@@ -123,7 +152,10 @@ impl Columns {
                 zero == 0 && column.coding.n_codes() == 2 && !column.coding.missing
             }
         });
+        let is_full = |at: &u32| matches!(columns[*at as usize].place, Place::Full(_));
         Ok(Self {
+            full: (0..columns.len() as u32).filter(is_full).collect(),
+            briefs: columns.iter().map(Brief::of).collect(),
             columns,
             starts,
             entries,
@@ -141,6 +173,12 @@ impl Columns {
     #[inline]
     pub fn entry_codes(&self, row: usize) -> &[u32] {
         &self.entries.codes[self.starts[row]..self.starts[row + 1]]
+    }
+
+    /// The codes of column `column`.
+    #[inline]
+    pub fn brief(&self, column: u32) -> Brief {
+        self.briefs[column as usize]
     }
 
     /// Whether all columns that are kept as entries have two codes, of which zero's is the

@@ -21,37 +21,72 @@ pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(mixed)
 }
 
+/// Columns above which they are drawn one by one, when they are met: a list of those
+/// drawn would take longer than a small node's entries.
+const WIDE: usize = 1024;
+
 /// Draws the columns that a split chooses from.
 #[derive(Debug, Clone)]
 pub struct Features {
-    /// All columns; rising between draws.
+    /// All columns; rising between draws. Empty where they are too many.
     all: Vec<u32>,
     n_drawn: usize,
+    /// The hashes up to which a column is drawn.
+    bar: u64,
+    is_wide: bool,
     swaps: Vec<usize>,
     drawn: Vec<u32>,
+}
+
+/// The columns drawn for a node.
+#[derive(Debug, Clone, Copy)]
+pub enum Drawn<'a> {
+    /// These, in any order.
+    Listed(&'a [u32]),
+    /// Those whose hash with the key is not above the bar.
+    Hashed {
+        /// Of the node.
+        key: u64,
+        /// Of the share.
+        bar: u64,
+    },
 }
 
 impl Features {
     /// A share of `n` columns, at least one if there is one.
     pub fn new(n: usize, share: f64) -> Self {
+        // A whole number that rounding put just above itself is not rounded up.
+        let n_drawn = ((n as f64 * share - 1e-9).ceil() as usize).clamp(n.min(1), n);
+        let is_wide = n > WIDE;
         Self {
-            all: (0..n as u32).collect(),
-            n_drawn: ((n as f64 * share).ceil() as usize).min(n),
+            all: if is_wide {
+                Vec::new()
+            } else {
+                (0..n as u32).collect()
+            },
+            n_drawn,
+            // 2^64 is rounded to the greatest there is.
+            bar: (n_drawn as f64 / n.max(1) as f64 * 2f64.powi(64)) as u64,
+            is_wide,
             swaps: Vec::new(),
             drawn: Vec::new(),
         }
     }
 
-    /// How many are drawn for a split.
+    /// How many are drawn for a split, about.
     pub fn n_drawn(&self) -> usize {
         self.n_drawn
     }
 
-    /// The columns for node `node` of round `round`, in any order.
-    pub fn draw(&mut self, seed: u64, round: u64, node: u64) -> &[u32] {
+    /// The columns for node `node` of round `round`.
+    pub fn draw(&mut self, seed: u64, round: u64, node: u64) -> Drawn<'_> {
+        if self.is_wide {
+            let key = generator(seed, round, node + 1).random();
+            return Drawn::Hashed { key, bar: self.bar };
+        }
         let n = self.all.len();
         if self.n_drawn == n {
-            return &self.all;
+            return Drawn::Listed(&self.all);
         }
         let mut random = generator(seed, round, node + 1);
         self.swaps.clear();
@@ -68,8 +103,18 @@ impl Features {
         for at in (0..self.n_drawn).rev() {
             self.all.swap(at, self.swaps[at]);
         }
-        &self.drawn
+        Drawn::Listed(&self.drawn)
     }
+}
+
+/// Whether `column` is drawn, of a node with this key.
+#[inline]
+pub fn is_drawn(column: u32, key: u64, bar: u64) -> bool {
+    // The finish of SplitMix64: every bit of the sum moves every bit of the hash.
+    let mut hash = key.wrapping_add(u64::from(column).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^ (hash >> 31) <= bar
 }
 
 /// Draws the rows that a tree learns from.
@@ -168,6 +213,50 @@ mod tests {
         assert_eq!(drawn(1500, 100), 1500);
         for some in [drawn(1501, 100), drawn(1485, 99)] {
             assert!((600..900).contains(&some), "{some}");
+        }
+    }
+
+    #[test]
+    fn the_lightest_are_trimmed() {
+        // Weights of one half, a quarter and so on, ten times each.
+        let weights = Weights::new((0..100).map(|row| 0.5f32.powi(row / 10)));
+        let labels = vec![0; 100];
+        for (trim, left) in [(0.0, 100), (0.01, 70), (0.1, 40), (0.3, 20), (0.9, 10)] {
+            let mut rows = Vec::new();
+            Rows::new(&labels, 1, 1.0, trim).draw(&weights, 0, 0, &mut rows);
+            assert_eq!(rows, (0..left).collect::<Vec<u32>>(), "trim {trim}");
+        }
+    }
+
+    fn columns(n: usize, share: f64, node: u64) -> Vec<u32> {
+        let mut features = Features::new(n, share);
+        let mut columns = match features.draw(7, 3, node) {
+            Drawn::Listed(columns) => columns.to_vec(),
+            Drawn::Hashed { key, bar } => (0..n as u32)
+                .filter(|&column| is_drawn(column, key, bar))
+                .collect(),
+        };
+        columns.sort_unstable();
+        columns
+    }
+
+    #[test]
+    fn a_share_of_the_columns_is_drawn_anew_for_every_node() {
+        for (n, share, least, most) in [
+            (100, 0.07, 7, 7),
+            (100, 0.071, 8, 8),
+            (3, 1e-9, 1, 1),
+            (100_000, 0.3, 29_000, 31_000),
+            (100_000, 1.0, 100_000, 100_000),
+        ] {
+            let drawn = columns(n, share, 1);
+            assert!(
+                (least..=most).contains(&drawn.len()),
+                "{n} {share}: {}",
+                drawn.len()
+            );
+            assert_eq!(drawn, columns(n, share, 1));
+            assert_eq!(drawn == columns(n, share, 2), share == 1.0 || n == 3);
         }
     }
 }

@@ -3,14 +3,14 @@
 //! The cost is that of the entries, whatever the number of rows, features or classes.
 
 use super::cells::{cut_off, stride, FEW_LANES};
-use super::columns::{Columns, Place};
+use super::columns::Columns;
 use super::node::Node;
 use super::scan::{Cut, Item, Scratch};
 
 /// Cells that cost as much as an entry.
 const CELLS_PER_ENTRY: usize = 4;
 
-/// The slot of a column that was not drawn.
+/// The slot of a column that was not drawn, or not met.
 const NONE: u32 = u32::MAX;
 
 /// Room for one thread.
@@ -50,17 +50,38 @@ impl Gather {
                 if entries.is_empty() {
                     continue;
                 }
-                let of = &columns.columns[column as usize];
-                let Place::Entries { zero, .. } = of.place else {
-                    continue;
-                };
-                scratch.sort_items(entries, of.coding.n_codes());
-                let missing = of.coding.missing_code();
-                if let Some(cut) = scratch.best_cut(node, missing, Some(zero)) {
+                let of = columns.brief(column);
+                scratch.sort_items(entries, of.n_codes as usize);
+                if let Some(cut) = scratch.best_cut(node, of.missing, of.zero) {
                     found(column, cut);
                 }
             }
         }
+    }
+
+    /// The columns that have an entry at the node and are drawn.
+    pub fn met(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        is_drawn: impl Fn(&u32) -> bool,
+    ) -> Vec<u32> {
+        self.slots.resize(columns.columns.len(), NONE);
+        let mut met = Vec::new();
+        for &row in &node.rows {
+            for &column in columns.entries(row as usize) {
+                let slot = &mut self.slots[column as usize];
+                if *slot == NONE {
+                    *slot = 0;
+                    met.push(column);
+                }
+            }
+        }
+        for &column in &met {
+            self.slots[column as usize] = NONE;
+        }
+        met.retain(is_drawn);
+        met
     }
 
     /// Sorts the entries of the drawn columns by column.

@@ -16,6 +16,8 @@ pub struct HeldOut {
     n_classes: usize,
     /// Scores of all classes for each row, up to what all classes have in common.
     scores: Vec<f32>,
+    /// The first class of the highest score, for each row.
+    bests: Vec<u32>,
     error: f64,
     lowest: f64,
     /// Rounds taken in, and those up to the lowest error.
@@ -34,6 +36,7 @@ impl HeldOut {
         let importances = &examples.importances[rows.clone()];
         Ok(Some(Self {
             scores: room(rows.len(), examples.n_classes, 0.0)?,
+            bests: vec![0; rows.len()],
             labels: examples.labels[rows.clone()].to_vec(),
             weights: importances.iter().map(|&w| f64::from(w)).collect(),
             rows,
@@ -51,14 +54,23 @@ impl HeldOut {
         let numbers = grower.numbers();
         let (mut wrong, mut all) = (0.0, 0.0);
         let scores = self.scores.chunks_exact_mut(self.n_classes);
-        for (at, (row, scores)) in self.rows.clone().zip(scores).enumerate() {
+        let rows = self.rows.clone().zip(scores).zip(&mut self.bests);
+        for (at, ((row, scores), best)) in rows.enumerate() {
             let leaf = grower.leaf(columns, row, &numbers);
             let (classes, votes) = tree.leaves.named(leaf);
             for (&class, vote) in classes.iter().zip(votes) {
-                scores[class as usize] += vote - tree.leaves.others[leaf];
+                let score = &mut scores[class as usize];
+                *score += vote - tree.leaves.others[leaf];
+                let score = *score;
+                // No leaf gives a class that it names less than those that it does not:
+                // scores only rise, and the best class changes among the named ones alone.
+                let highest = scores[*best as usize];
+                if score > highest || (score == highest && class < *best) {
+                    *best = class;
+                }
             }
             all += self.weights[at];
-            if first_best(scores) != self.labels[at] {
+            if *best != self.labels[at] {
                 wrong += self.weights[at];
             }
         }
@@ -80,14 +92,4 @@ impl HeldOut {
     pub fn best_round(&self) -> usize {
         self.best
     }
-}
-
-fn first_best(scores: &[f32]) -> u32 {
-    let mut best = 0;
-    for (class, &score) in scores.iter().enumerate() {
-        if score > scores[best] {
-            best = class;
-        }
-    }
-    best as u32
 }

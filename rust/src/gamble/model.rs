@@ -139,10 +139,29 @@ impl Boosted {
                 which.len()
             )));
         }
-        let n_learned = which.len() - n;
         which.shuffle(&mut generator(self.params.seed, u64::MAX, 0));
-        which[..n_learned].sort_unstable();
-        Ok((which, n_learned))
+        // The last row of a class is learned: nothing else could teach it.
+        let label = |row: u32| lesson.labels.as_slice()[row as usize] as usize;
+        let mut left = vec![0u32; self.n_classes];
+        which.iter().for_each(|&row| left[label(row)] += 1);
+        let (mut learned, mut held_out) = (Vec::new(), Vec::new());
+        for row in which {
+            if held_out.len() < n && left[label(row)] > 1 {
+                left[label(row)] -= 1;
+                held_out.push(row);
+            } else {
+                learned.push(row);
+            }
+        }
+        if held_out.is_empty() {
+            return Err(Error::data(
+                "early stopping has no row to hold out: each is the only one of its class",
+            ));
+        }
+        learned.sort_unstable();
+        let n_learned = learned.len();
+        learned.extend(held_out);
+        Ok((learned, n_learned))
     }
 
     pub(super) fn check_columns(&self, rows: &GappyRows<'_>) -> Result<()> {

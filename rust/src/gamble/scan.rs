@@ -146,6 +146,9 @@ pub struct Scratch {
     /// Their codes.
     pub runs: Vec<Run>,
     keys: Vec<u64>,
+    /// Cuts above zero: score, weight of the left side, last code there and first code of the
+    /// other.
+    offers: Vec<(Option<f64>, f64, u32, Option<u32>)>,
 }
 
 impl Scratch {
@@ -293,24 +296,26 @@ impl Scratch {
             let Some(rest) = rest else {
                 continue;
             };
-            // From the right, so that the rows without an item never have to join.
+            // From the right, so that the rows without an item never have to join; but offered
+            // from the left, as of equals the lowest wins.
             let mut right = Side::new(node, &mut self.by_class);
             let all = node.weight;
+            self.offers.clear();
             if let Some(run) = gone_right {
                 right.join(run.of(&self.items));
                 let low = above.last().map_or(rest, |run| run.code);
-                best.offer(right.score(), all - right.weight, low, None, missing);
+                self.offers
+                    .push((right.score(), all - right.weight, low, None));
             }
             for (at, run) in above.iter().enumerate().rev() {
                 right.join(run.of(&self.items));
                 let low = at.checked_sub(1).map_or(rest, |before| above[before].code);
-                best.offer(
-                    right.score(),
-                    all - right.weight,
-                    low,
-                    Some(run.code),
-                    missing,
-                );
+                let weight = all - right.weight;
+                self.offers
+                    .push((right.score(), weight, low, Some(run.code)));
+            }
+            for &(score, weight, low, high) in self.offers.iter().rev() {
+                best.offer(score, weight, low, high, missing);
             }
             right.clear(&self.items);
         }

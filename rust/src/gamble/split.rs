@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::category::{best_subset, holds, Subset};
 use super::columns::{Codes, Column, Columns, Place};
+use super::draw::{is_drawn, Drawn};
 use super::entries::Gather;
 use super::few::Few;
 use super::node::Node;
@@ -99,19 +100,26 @@ impl Found {
 }
 
 impl Search {
-    /// The best split of `node` by one of the columns `drawn`, which rise; of equals
-    /// that by the first column. Whoever is told to stop finds nothing more.
+    /// The best split of `node` by one of the columns `drawn`; of equals that by the first
+    /// column. Whoever is told to stop finds nothing more.
     pub fn best(
         &mut self,
         node: &Node,
         columns: &Columns,
-        drawn: &[u32],
+        drawn: Drawn<'_>,
         threads: bool,
         control: &Control,
     ) -> Option<Split> {
         let is_full =
-            |column: &&u32| matches!(columns.columns[**column as usize].place, Place::Full(_));
-        let full: Vec<u32> = drawn.iter().filter(is_full).copied().collect();
+            |column: &u32| matches!(columns.columns[*column as usize].place, Place::Full(_));
+        let (full, rest): (Vec<u32>, Vec<u32>) = match drawn {
+            Drawn::Listed(drawn) => drawn.iter().partition(|column| is_full(column)),
+            Drawn::Hashed { key, bar } => {
+                let is_drawn = |column: &u32| is_drawn(*column, key, bar);
+                let full = columns.full.iter().copied().filter(is_drawn).collect();
+                (full, self.gather.met(node, columns, is_drawn))
+            }
+        };
         let shared = threads && full.len() * node.len() >= SHARED;
         let parts = if shared {
             PARTS * rayon::current_num_threads()
@@ -136,17 +144,12 @@ impl Search {
         } else {
             all((&full, &mut self.rooms[0]))
         };
-        if full.len() < drawn.len() {
-            let rest: Vec<u32> = drawn.iter().filter(|c| !is_full(c)).copied().collect();
-            self.gather.best_cuts(
-                node,
-                columns,
-                &rest,
-                &mut self.rooms[0].scratch,
-                |column, cut| {
+        if !rest.is_empty() {
+            let scratch = &mut self.rooms[0].scratch;
+            self.gather
+                .best_cuts(node, columns, &rest, scratch, |column, cut| {
                     found.push((column, Found::Cut(cut)));
-                },
-            );
+                });
         }
         let mut best: Option<(u32, Found)> = None;
         let mut score = node.score();

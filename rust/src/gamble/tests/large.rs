@@ -3,6 +3,8 @@
 
 use rand::RngExt;
 
+use super::super::boost::{boost, Examples};
+use super::super::columns::{Codes, Place};
 use super::super::draw::generator;
 use super::splits::ways_agree;
 use super::*;
@@ -61,6 +63,59 @@ fn threads_change_nothing_in_large_nodes() {
         for n_threads in [2, 5] {
             assert_eq!(one.trees(), table.learn(params.clone(), n_threads).trees());
         }
+    }
+}
+
+/// All columns with the rows sorted by their codes, as where there are too many for a byte.
+fn presorted(columns: &Columns, n_rows: usize) -> Columns {
+    let mut sorted = columns.clone();
+    for (at, column) in sorted.columns.iter_mut().enumerate() {
+        let codes: Vec<u32> = (0..n_rows).map(|row| columns.code(at, row)).collect();
+        let mut order: Vec<u32> = (0..n_rows as u32).collect();
+        order.sort_by_key(|&row| codes[row as usize]);
+        column.place = Place::Full(Codes::Many { codes, order });
+    }
+    sorted
+}
+
+#[test]
+fn exact_and_binned_columns_grow_the_same_trees() {
+    for n_classes in [3, 12, 200] {
+        let table = table(n_classes);
+        let columns = table.columns(&params());
+        let grown = |columns: &Columns| -> Vec<_> {
+            let examples = Examples {
+                columns,
+                labels: &table.labels,
+                importances: &table.weights,
+                n_learned: table.labels.len(),
+                n_classes: table.n_classes,
+            };
+            let trees = boost(&params(), &examples, false, &Control::new(0)).unwrap();
+            trees
+                .into_iter()
+                .map(|tree| (tree.nodes, tree.leaves))
+                .collect()
+        };
+        assert!(columns.full.len() < columns.columns.len());
+        assert_eq!(
+            grown(&columns),
+            grown(&presorted(&columns, table.labels.len()))
+        );
+    }
+}
+
+#[test]
+fn leaves_have_the_rows_that_they_need() {
+    let params = Params {
+        min_samples_leaf: 300,
+        subsample: 0.5,
+        trim: 0.2,
+        ..params()
+    };
+    for tree in table(12).learn(params, 1).trees() {
+        let rows = tree.statistics.iter().map(|node| node.n_rows);
+        assert!(tree.nodes.len() > 9 && rows.min() >= Some(300));
     }
 }
 

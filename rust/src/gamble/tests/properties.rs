@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::super::leaf::{push_votes, response, Leaves};
 use super::super::weights::Weights;
 use super::*;
+use crate::data::Indices;
 use crate::model::{Bundle, Persist};
 use crate::topk::TopK;
 
@@ -101,14 +102,6 @@ proptest! {
     }
 
     #[test]
-    fn exact_and_binned_splits_are_the_same_trees(table in tables(), sample in any::<bool>()) {
-        let params = if sample { sampled() } else { paper() };
-        let exact = table.learn(Params { splits: Splits::Exact, ..params.clone() }, 1);
-        let binned = table.learn(Params { splits: Splits::Binned, ..params }, 1);
-        prop_assert_eq!(exact.trees(), binned.trees());
-    }
-
-    #[test]
     fn rows_of_weight_zero_are_not_there(table in tables()) {
         let reference = table.learn(sampled(), 1);
         let mut more = table.clone();
@@ -154,6 +147,88 @@ proptest! {
 
 /// With two classes it is Gentle AdaBoost (regression stumps on y in {-1, 1}, w *= exp(-y f)),
 /// but for a factor of 2: r = 2 g. So half the rate is the same to the last step.
+#[test]
+fn no_class_is_held_out_whole() {
+    let table = Table {
+        values: (0..60).map(|row| (row / 2) as f32).collect(),
+        width: 1,
+        labels: (0..60).map(|row| row / 2).collect(),
+        weights: vec![1.0; 60],
+        n_classes: 30,
+    };
+    let params = Params {
+        early_stopping: true,
+        validation_fraction: 0.4,
+        max_leaves: 30,
+        n_estimators: 1,
+        ..paper()
+    };
+    let model = table.learn(params, 1);
+    let control = Control::new(0);
+    let best = model.predict_topk(&table.rows(), 1, 1, &control).unwrap().0;
+    assert!(best.iter().zip(&table.labels).all(|(&a, &b)| a == b as i32));
+}
+
+#[test]
+fn zero_is_a_value_like_any_other() {
+    // Of equals the lowest threshold wins, also where the column is kept as entries.
+    let values: Vec<f32> = [0, 0, 0, 0, 0, 0, 0, 1, 2, 3].map(|v| v as f32).to_vec();
+    let threshold = |shift: f32| {
+        let table = Table {
+            values: values.iter().map(|value| value + shift).collect(),
+            width: 1,
+            labels: vec![1, 1, 1, 2, 1, 0, 2, 0, 1, 0],
+            weights: vec![1.0; 10],
+            n_classes: 3,
+        };
+        let params = Params {
+            n_estimators: 1,
+            max_leaves: 2,
+            ..paper()
+        };
+        table.learn(params, 1).trees()[0].nodes[0].threshold - shift
+    };
+    assert_eq!(threshold(0.0), threshold(1.0));
+}
+
+#[test]
+fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
+    // Every row has a column of its own, and one of its class.
+    let n = 1200;
+    let (mut starts, mut columns) = (vec![0i64], Vec::new());
+    for row in 0..n {
+        columns.extend([row % 4, 4 + row]);
+        starts.push(columns.len() as i64);
+    }
+    let values = vec![1.0f32; columns.len()];
+    let rows = GappyRows::csr(
+        Indices::I64(&starts),
+        Indices::I64(&columns),
+        Values::F32(&values),
+        4 + n as usize,
+    )
+    .unwrap();
+    let labels: Vec<u32> = (0..n).map(|row| (row % 4) as u32).collect();
+    let labels = Labels::new(&labels, 4).unwrap();
+    let learn = |max_features: f64, n_threads: usize| {
+        let params = Params {
+            max_features,
+            n_estimators: 1,
+            max_leaves: 4,
+            ..sampled()
+        };
+        let mut model = Boosted::new(params, 4).unwrap();
+        let lesson = Lesson::new(rows, labels, None).unwrap();
+        model.fit(&lesson, n_threads, &Control::new(0)).unwrap();
+        model.trees()[0].clone()
+    };
+    let all = learn(1.0, 1);
+    let inner = all.nodes.iter().filter(|node| node.left != 0);
+    assert!(inner.clone().count() == 3 && inner.clone().all(|node| node.feature < 4));
+    assert_ne!(learn(0.3, 1), all);
+    assert_eq!(learn(0.3, 1), learn(0.3, 2));
+}
+
 #[test]
 fn of_two_classes_it_is_gentle_adaboost() {
     let n = 40u16;

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::draw::Drawn;
 use super::super::few::Few;
 use super::super::scan::{Cut, Scratch};
 use super::super::split::{Rule, Search, Split};
@@ -139,7 +140,7 @@ proptest! {
         let node = table.node(min_rows);
         let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
         let expected = best_by_trying(&table, min_rows);
-        match Search::default().best(&node, &columns, &drawn, false, &Control::new(0)) {
+        match Search::default().best(&node, &columns, Drawn::Listed(&drawn), false, &Control::new(0)) {
             Some(split) => {
                 let left = goes_left(&table, &columns, &split);
                 prop_assert!((score(&table, &left) - expected).abs() < 1e-9 * node.weight);
@@ -175,7 +176,7 @@ proptest! {
             best = best.max(score(&table, &left));
         }
         let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
-        let found = Search::default().best(&node, &columns, &drawn, false, &Control::new(0));
+        let found = Search::default().best(&node, &columns, Drawn::Listed(&drawn), false, &Control::new(0));
         let found = found.map_or(node.score(), |split| {
             assert!(matches!(split.rule, Rule::In(_)));
             score(&table, &goes_left(&table, &columns, &split))
