@@ -315,8 +315,7 @@ class GambleClassifier(_Boosting):
 
     For hundreds of classes of few rows each: ``n_estimators=300, max_leaves=255,
     max_features=0.02, subsample=1, trim=0``. On omniglot, 200 classes of 15 rows, 784
-    features, this makes 50 % errors, the defaults 62, a random forest of 300 trees 58. Where
-    rows are left out, weights come to say who was drawn rather than who is difficult.
+    features, this makes 50 % errors, the defaults 59, a random forest of 300 trees 58.
 
     ``GambleClassifier(**GambleClassifier.PAPER)`` is Algorithm 2 as it is written [1]_.
 
