@@ -175,6 +175,12 @@ impl Columns {
         &self.entries.codes[self.starts[row]..self.starts[row + 1]]
     }
 
+    /// Whether column `column` is kept as an array.
+    #[inline]
+    pub fn is_full(&self, column: u32) -> bool {
+        self.brief(column).zero.is_none()
+    }
+
     /// The codes of column `column`.
     #[inline]
     pub fn brief(&self, column: u32) -> Brief {

@@ -110,40 +110,8 @@ impl Search {
         threads: bool,
         control: &Control,
     ) -> Option<Split> {
-        let is_full =
-            |column: &u32| matches!(columns.columns[*column as usize].place, Place::Full(_));
-        let (full, rest): (Vec<u32>, Vec<u32>) = match drawn {
-            Drawn::Listed(drawn) => drawn.iter().partition(|column| is_full(column)),
-            Drawn::Hashed { key, bar } => {
-                let is_drawn = |column: &u32| is_drawn(*column, key, bar);
-                let full = columns.full.iter().copied().filter(is_drawn).collect();
-                (full, self.gather.met(node, columns, is_drawn))
-            }
-        };
-        let shared = threads && full.len() * node.len() >= SHARED;
-        let parts = if shared {
-            PARTS * rayon::current_num_threads()
-        } else {
-            1
-        };
-        if self.rooms.len() < parts {
-            self.rooms.resize_with(parts, Room::default);
-        }
-        let each = full.len().div_ceil(parts).max(1);
-        let all = |(part, room): (&[u32], &mut Room)| -> Vec<(u32, Found)> {
-            let of = |&column: &u32| {
-                control.check().ok()?;
-                let best = one(node, &columns.columns[column as usize], room);
-                best.map(|best| (column, best))
-            };
-            part.iter().filter_map(of).collect()
-        };
-        let mut found: Vec<(u32, Found)> = if shared {
-            let parts = full.par_chunks(each).zip(&mut self.rooms);
-            parts.flat_map_iter(all).collect()
-        } else {
-            all((&full, &mut self.rooms[0]))
-        };
+        let (full, rest) = self.sides(node, columns, drawn);
+        let mut found = self.of_full(node, columns, &full, threads, control);
         if !rest.is_empty() {
             let scratch = &mut self.rooms[0].scratch;
             self.gather
@@ -167,6 +135,52 @@ impl Search {
             gain: score - node.score(),
             rule: rule(&columns.columns[column as usize], &found, node),
         })
+    }
+
+    /// The columns drawn that are kept as arrays, and the others, as far as need be looked at.
+    fn sides(&mut self, node: &Node, columns: &Columns, drawn: Drawn<'_>) -> (Vec<u32>, Vec<u32>) {
+        match drawn {
+            Drawn::Listed(drawn) => drawn.iter().partition(|column| columns.is_full(**column)),
+            Drawn::Hashed { key, bar } => {
+                let is_drawn = |column: &u32| is_drawn(*column, key, bar);
+                let full = columns.full.iter().copied().filter(is_drawn).collect();
+                (full, self.gather.met(node, columns, is_drawn))
+            }
+        }
+    }
+
+    /// The best of each of the columns `full`, which are kept as arrays.
+    fn of_full(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        full: &[u32],
+        threads: bool,
+        control: &Control,
+    ) -> Vec<(u32, Found)> {
+        let shared = threads && full.len() * node.len() >= SHARED;
+        let parts = if shared {
+            PARTS * rayon::current_num_threads()
+        } else {
+            1
+        };
+        if self.rooms.len() < parts {
+            self.rooms.resize_with(parts, Room::default);
+        }
+        let all = |(part, room): (&[u32], &mut Room)| -> Vec<(u32, Found)> {
+            let of = |&column: &u32| {
+                control.check().ok()?;
+                let best = one(node, &columns.columns[column as usize], room);
+                best.map(|best| (column, best))
+            };
+            part.iter().filter_map(of).collect()
+        };
+        if shared {
+            let parts = full.par_chunks(full.len().div_ceil(parts));
+            parts.zip(&mut self.rooms).flat_map_iter(all).collect()
+        } else {
+            all((full, &mut self.rooms[0]))
+        }
     }
 }
 
