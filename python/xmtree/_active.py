@@ -19,7 +19,17 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _validation
 from xmtree._base import transaction
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
-from xmtree._pool import Rows, check_kind, free_numbers, labels_of, like, looked_at, places_of
+from xmtree._pool import (
+    Rows,
+    check_kind,
+    first_set,
+    free_numbers,
+    held_out,
+    labels_of,
+    like,
+    looked_at,
+    places_of,
+)
 from xmtree._progress import progress
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
@@ -136,7 +146,11 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator_: GambleClassifier | SAMMEClassifier
     learning_curve_: Bunch
     best_round_: int
+    selected_: NDArray[np.int64]
     _weights: NDArray[np.float32] | None
+    _labels: NDArray[Any]
+    _held: tuple[Any, NDArray[Any]] | None
+    _latest: Any
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [None, GambleClassifier, SAMMEClassifier],
@@ -219,14 +233,17 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if weights is not None:
                 usable = np.flatnonzero(weights)
             self._begin(X, self._checked_validation(X_val, y_val))
-            if self._validation is not None:
-                check_kind(labels, self._validation[1], "in y_val")
-            if self.early_stopping and self._validation is None:
-                usable = self._hold_out(usable, labels)
+            if self._held is not None:
+                check_kind(labels, self._held[1], "in y_val")
+            if self.early_stopping and self._held is None:
+                draw = np.random.default_rng(self._seed)
+                held = held_out(usable, labels, self.validation_fraction, draw)
+                self._held = self._pool[held], labels[held]
+                usable = np.setdiff1d(usable, held)
             self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
             self._weights = weights
             self._n_left = len(usable)
-            self._asked = self._first(usable, labels)
+            self._asked = first_set(usable, labels, self.n_initial, self._draw())
             with progress(self.verbose, type(self).__name__) as report:
                 total = min(len(usable), len(self._asked) + (self.n_rounds - 1) * self.n_per_round)
                 while self.stop_reason_ is None:
@@ -237,7 +254,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                         known = None if math.isnan(error) else float(error)
                         report(len(self.selected_), total, known, None)
             # Only a session needs them; a model of a large set should be small.
-            del self._pool, self._validation, self._weights, self._labels, self._left_out
+            del self._pool, self._held, self._weights, self._labels, self._left_out
             del self._latest
             change.keep()
         return self
@@ -322,8 +339,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             numbers = self._numbers(rows)
             labels = labels_of(y, len(numbers), "y")
             check_kind(labels, self._labels if len(self._labels) else labels, "before")
-            if self._validation is not None:
-                check_kind(labels, self._validation[1], "in y_val")
+            if self._held is not None:
+                check_kind(labels, self._held[1], "in y_val")
             self._add(numbers, labels)
             change.keep()
         return self
@@ -443,7 +460,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _begin(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
         """An empty working set."""
         self._pool = X
-        self._validation = validation
+        self._held = validation
         self._seed = _validation.seed(self.random_state)
         self._left_out = np.empty(0, np.int64)
         self._asked = np.empty(0, np.int64)
@@ -464,33 +481,12 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """What a round draws from: the same however the session came there."""
         return np.random.default_rng([self._seed, len(self.learning_curve_.n_samples)])
 
-    def _first(self, usable: Rows, labels: NDArray[Any]) -> Rows:
-        """The first working set of ``fit``: one row of every class, the rest at random."""
-        order = self._draw().permutation(usable)
-        _, one_each = np.unique(labels[order], return_index=True)
-        others = np.delete(order, one_each)
-        return np.concatenate([order[one_each], others])[: max(self.n_initial, len(one_each))]
-
-    def _hold_out(self, usable: Rows, labels: NDArray[Any]) -> Rows:
-        """Takes validation rows from ``usable``, the last of no class, and gives the others."""
-        order = np.random.default_rng(self._seed).permutation(usable)
-        _, one_each = np.unique(labels[order], return_index=True)
-        n = max(1, round(self.validation_fraction * len(usable)))
-        held = np.delete(order, one_each)[:n]
-        if not len(held):
-            raise ValueError(
-                f"early_stopping needs rows to hold out, but of the {len(usable)} rows each is "
-                "the only one of its class; pass X_val and y_val"
-            )
-        self._validation = self._pool[held], labels[held]
-        return np.setdiff1d(usable, held)
-
     def _check_session(self) -> None:
         """Whether there is one, with parameters, which may have been set since, that it can use."""
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
         self._validate_params()
-        if self.early_stopping and self._validation is None:
+        if self.early_stopping and self._held is None:
             raise ValueError(
                 "early_stopping needs labelled rows that are not learned from: "
                 "pass X_val and y_val to start"
@@ -565,8 +561,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         weights = None if self._weights is None else self._weights[working]
         committee = self._committee().fit(self._pool[working], self._labels, weights)
         error = math.nan
-        if self._validation is not None:
-            X, y = self._validation
+        if self._held is not None:
+            X, y = self._held
             error = float(np.mean(committee.classes_[committee._best(X)] != y))
         if hasattr(self, "feature_names_in_"):
             committee.feature_names_in_ = self.feature_names_in_

@@ -77,6 +77,23 @@ def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
     return labels
 
 
+def first_set(usable: Rows, labels: NDArray[Any], n: int, draw: np.random.Generator) -> Rows:
+    """The first working set of ``fit``: one row of every class, the rest of ``n`` at random."""
+    one_each, others = _one_each(usable, labels, draw)
+    return np.concatenate([one_each, others])[: max(n, len(one_each))]
+
+
+def held_out(usable: Rows, labels: NDArray[Any], share: float, draw: np.random.Generator) -> Rows:
+    """Validation rows from ``usable``, the last of no class."""
+    _, others = _one_each(usable, labels, draw)
+    if not len(others):
+        raise ValueError(
+            f"early_stopping needs rows to hold out, but of the {len(usable)} rows each is "
+            "the only one of its class; pass X_val and y_val"
+        )
+    return others[: max(1, round(share * len(usable)))]
+
+
 def check_kind(labels: NDArray[Any], others: NDArray[Any], where: str) -> None:
     """Refuses text beside numbers, which numpy would compare without a word."""
     if (labels.dtype.kind in "UO") != (others.dtype.kind in "UO"):
@@ -99,6 +116,13 @@ def looked_at(X: Any) -> Any:
         return X
 
     return _validation.canonical(X, look)
+
+
+def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> tuple[Rows, Rows]:
+    """One row of every class, and the others in random order."""
+    order = draw.permutation(usable)
+    _, firsts = np.unique(labels[order], return_index=True)
+    return order[firsts], np.delete(order, firsts)
 
 
 def _keys(X: Any) -> list[bytes]:
