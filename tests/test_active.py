@@ -321,6 +321,23 @@ def test_a_failed_fit_changes_nothing():
     assert vars(model) == before
 
 
+@pytest.mark.parametrize("settings", [{"categorical_features": [77]}, {"max_leaves": 1}])
+def test_bad_settings_of_the_estimator_are_refused_at_once(settings):
+    X, y = estimators.dense()
+    name = next(iter(settings))
+    model = active().fit(X, y)
+    model.estimator = GambleClassifier(**settings)
+    before = dict(vars(model))
+    for call in (lambda: model.start(X), lambda: model.fit(X, y)):
+        with pytest.raises(ValueError, match=name):
+            call()
+        assert vars(model) == before
+    # As well where they come during a session.
+    session = active().start(X)
+    with pytest.raises(ValueError, match=name):
+        session.set_params(estimator=model.estimator).query()
+
+
 def test_a_session_is_pickled_and_a_committee_saved(tmp_path):
     X, y = estimators.dense()
     session = active().start(X)

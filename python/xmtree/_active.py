@@ -491,6 +491,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "early_stopping needs labelled rows that are not learned from: "
                 "pass X_val and y_val to start"
             )
+        # Not only when labels are there that somebody gave.
+        self._committee()
 
     def _open(self) -> NDArray[np.bool_]:
         """Which rows of the pool may still be chosen or taught."""
@@ -581,6 +583,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _committee(self) -> Any:
         """A copy of the template, with what it leaves open filled in."""
         committee: Any = GambleClassifier() if self.estimator is None else clone(self.estimator)
+        committee._validate_params()
         if committee.random_state is None:
             committee.set_params(random_state=self._seed)
         if committee.n_jobs is None:
