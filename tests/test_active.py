@@ -1,6 +1,7 @@
 """Active GAMBLE: what it chooses, and that it knows no label but those it was taught."""
 
 import pickle
+import re
 
 import estimators
 import numpy as np
@@ -204,6 +205,20 @@ def test_rows_themselves_may_be_taught(convert):
     assert session.selected_[5:].tolist() == asked.tolist()
 
 
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("types", [(np.float64, np.float32), (np.float32, np.float64)])
+def test_rows_are_found_as_the_core_reads_them(convert, types):
+    X, y = estimators.dense(n=40)
+    X[2, 0], X[3, 0] = np.nan, 1e-60
+    given = X[:4].copy()
+    given[2, 0], given[3, 0] = np.copysign(np.nan, -1), 0
+    session = active().start(convert(X.astype(types[0])))
+    session.teach(convert(given.astype(types[1])), y[:4])
+    assert session.selected_.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="row 0 is no row of the pool"):
+        session.teach(convert(np.full((1, 6), 1e300)), [0])
+
+
 def test_a_round_ends_when_all_rows_have_a_label():
     X, y = estimators.dense()
     session = active().start(X)
@@ -279,6 +294,50 @@ def test_bad_labels_change_nothing(y, message):
         session.teach([20, 21], y)
     assert len(session.selected_) == 12
     session.teach([20, 21], labels[20:22])
+
+
+UINT = np.array([2**63 + 1, 0], np.uint64)
+DAYS = np.array(["3000-01-01", "2000-01-01"], "M8[D]")
+
+
+@pytest.mark.parametrize(
+    ("before", "y"),
+    [
+        (UINT, np.array([-1, 1])),
+        (np.array([2**53 + 1, 0]), np.array([1.0, 2.0])),
+        (np.array([1.0, 2.0]), np.array([2**63 - 1, 0])),
+        (np.array([0, 1]), np.array([True, False])),
+        (np.array([True, False]), np.array([0.0, 1.0])),
+        (np.array(["a", "b"]), np.array([True, False])),
+        (np.array([0, 1]), DAYS),
+        (DAYS, np.array(["a", "b"], object)),
+        (DAYS, np.array([1, 2], "M8[ns]")),
+    ],
+)
+def test_labels_that_would_be_changed_are_refused(before, y):
+    X, _ = estimators.dense()
+    session = active().start(X).teach([0, 1], before)
+    with pytest.raises(ValueError, match=re.escape(f"its labels are {y.dtype}, those before")):
+        session.teach([2, 3], y)
+    assert session.classes_.tolist() == sorted(before.tolist())
+    assert len(session.selected_) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "y"),
+    [
+        ([0, 1], np.array([2.0, 3.0])),
+        (UINT // np.uint64(2**40), np.array([-1, 1], np.int8)),
+        (["a", "b"], np.array(["longer", "a"], object)),
+        (DAYS, np.array(["2001-01-01T00", "2002-01-01T12"], "M8[h]")),
+    ],
+)
+def test_labels_of_types_that_go_together(before, y):
+    X, _ = estimators.dense()
+    session = active().start(X).teach([0, 1], before).teach([2, 3], y)
+    assert len(session.classes_) == len({*np.array(before).tolist(), *np.array(y).tolist()})
+    assert np.isin(before, session.classes_).all()
+    assert np.isin(y, session.classes_).all()
 
 
 def test_what_is_missing_is_named():
