@@ -242,6 +242,15 @@ def test_a_round_ends_when_all_rows_have_a_label():
     assert len(session.set_params(n_rounds=6).query()) == 6
 
 
+def test_fit_leaves_nothing_to_go_on_with():
+    X, y = estimators.dense()
+    model = active().fit(X, y).set_params(n_rounds=50)
+    assert model.stop_reason_ == "rounds"
+    model = pickle.loads(pickle.dumps(model))
+    assert model.stop_reason_ == "rounds"
+    assert model.start(X).stop_reason_ is None
+
+
 def test_skipping_the_last_row_asked_for_ends_the_round():
     X, y = estimators.dense()
     session = active().start(X)

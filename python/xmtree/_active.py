@@ -151,6 +151,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     _labels: NDArray[Any]
     _held: tuple[Any, NDArray[Any]] | None
     _latest: Any
+    _ended: str | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [None, GambleClassifier, SAMMEClassifier],
@@ -253,6 +254,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                         error = self.learning_curve_.validation_error[-1]
                         known = None if math.isnan(error) else float(error)
                         report(len(self.selected_), total, known, None)
+            self._ended = self.stop_reason_
             # Only a session needs them; a model of a large set should be small.
             del self._pool, self._held, self._weights, self._labels, self._left_out
             del self._latest
@@ -417,7 +419,9 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def stop_reason_(self) -> str | None:
         """Why nothing more is asked for; None while there is more to do."""
-        if not hasattr(self, "_n_left"):
+        if hasattr(self, "_ended"):
+            return self._ended
+        if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
         errors = self.learning_curve_.validation_error
         if len(self._asked):
@@ -445,7 +449,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _forget(self) -> None:
         """Drops what was learned, so that nothing of it is taken for new."""
-        for name in ("estimator_", "best_round_", "_latest"):
+        for name in ("estimator_", "best_round_", "_latest", "_ended"):
             if name in vars(self):
                 delattr(self, name)
 
