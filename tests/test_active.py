@@ -81,6 +81,8 @@ def test_only_what_was_taught_has_a_label():
     rows = session.query()
     np.testing.assert_array_equal(session.query(), rows)
     assert not set(rows) & set(session.selected_)
+    assert session.learning_curve_.utility.tolist() == [0]
+    assert session.teach(rows, ["known"] * 6).utilities_[5:].tolist() == [0] * 6
 
 
 def test_the_first_working_set_has_all_classes():
@@ -123,6 +125,15 @@ def test_the_curve():
     assert model.best_round_ == 4
     assert len(set(model.selected_)) == 36
     assert np.isnan(active().fit(X, y).learning_curve_.validation_error).all()
+
+
+def test_a_curve_that_was_kept_stays():
+    X, y = estimators.dense()
+    session = active().start(X).teach(np.arange(12), y[:12])
+    curve = session.learning_curve_
+    session.query()
+    assert np.isnan(curve.utility).all()
+    assert np.isfinite(session.learning_curve_.utility).all()
 
 
 def test_all_rows_are_learned_in_the_end():

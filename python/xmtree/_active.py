@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _validation
+from xmtree import _curve, _validation
 from xmtree._base import transaction
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._pool import (
@@ -474,12 +474,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._labels = np.empty(0, np.int64)
         self.selected_ = np.empty(0, np.int64)
         self.utilities_ = np.empty(0)
-        self.learning_curve_ = Bunch(
-            n_samples=np.empty(0, np.int64),
-            n_classes=np.empty(0, np.int64),
-            validation_error=np.empty(0),
-            utility=np.empty(0),
-        )
+        self.learning_curve_ = _curve.empty()
 
     def _draw(self) -> np.random.Generator:
         """What a round draws from: the same however the session came there."""
@@ -531,17 +526,15 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         # In random order, for ties to be broken so.
         considered = draw.permutation(rest)[: max(n, math.ceil(self.pool_share * len(rest)))]
         _, best = self._latest._topk(self._pool[considered], 2)
-        if best.shape[1] == 2:
-            with np.errstate(divide="ignore"):
-                utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
-        else:
-            # A committee that knows a single class has no doubt of it.
-            utilities = np.zeros(len(considered))
+        # A committee that knows a single class has no doubt of it: the other scores -inf.
+        with np.errstate(divide="ignore"):
+            utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
         chosen = np.argsort(-utilities, kind="stable")[:n]
         self._asked = considered[chosen]
         named = zip(self._asked.tolist(), utilities[chosen].tolist(), strict=True)
         self._asked_utilities = dict(named)
-        self.learning_curve_.utility[-1] = np.median(utilities)
+        middle = float(np.median(utilities))
+        self.learning_curve_ = _curve.considered(self.learning_curve_, middle)
 
     def _add(self, rows: Rows, labels: NDArray[Any]) -> None:
         """Moves rows into the working set."""
@@ -577,12 +570,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self.estimator_ = committee
             self.best_round_ = len(curve.n_samples)
         self._latest = committee
-        self.learning_curve_ = Bunch(
-            n_samples=np.append(curve.n_samples, len(working)),
-            n_classes=np.append(curve.n_classes, len(committee.classes_)),
-            validation_error=np.append(curve.validation_error, error),
-            utility=np.append(curve.utility, math.nan),
-        )
+        n_classes = len(committee.classes_)
+        self.learning_curve_ = _curve.longer(curve, len(working), n_classes, error)
 
     def _committee(self) -> Any:
         """A copy of the template, with what it leaves open filled in."""
