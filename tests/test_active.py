@@ -196,6 +196,22 @@ def test_rows_of_weight_0_are_never_chosen():
     estimators.same_predictions(model, plain, X)
 
 
+def test_rows_held_out_count_by_their_weights():
+    X, y = bands(300)
+    y[::3] = np.random.default_rng(0).integers(0, 4, 100)
+    weights = np.random.default_rng(1).uniform(1, 100, 300).astype(np.float32)
+    model = active(n_rounds=1000, early_stopping=True, patience=10**6)
+    # All others are learned from in the end.
+    held = np.setdiff1d(np.arange(300), model.fit(X, y, weights).selected_)
+    wrong = model.predict(X[held]) != y[held]
+    error = model.learning_curve_.validation_error[model.best_round_]
+    assert error == pytest.approx(np.average(wrong, weights=weights[held]), rel=1e-6)
+    assert error != pytest.approx(wrong.mean(), rel=1e-3)
+    given = active().fit(X, y, weights, X_val=X[held], y_val=y[held])
+    error = given.learning_curve_.validation_error[-1]
+    assert error == pytest.approx(1 - given.score(X[held], y[held]))
+
+
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, pd.DataFrame])
 def test_rows_themselves_may_be_taught(convert):
     X, y = estimators.dense(n=40)

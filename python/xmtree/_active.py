@@ -149,7 +149,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     selected_: NDArray[np.int64]
     _weights: NDArray[np.float32] | None
     _labels: NDArray[Any]
-    _held: tuple[Any, NDArray[Any]] | None
+    _held: tuple[Any, NDArray[Any], NDArray[np.float64] | None] | None
     _latest: Any
     _ended: str | None
 
@@ -210,7 +210,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Labels of any sortable type. Those of rows that are not chosen serve to draw the
             first working set, and of rows held out to measure the error.
         sample_weight : array of shape (n,), optional
-            Importances, not negative. Rows of weight 0 are never chosen.
+            Importances, not negative. Rows of weight 0 are never chosen. Rows held out of X
+            count by theirs in the error, those of ``X_val`` alike.
         X_val, y_val : rows and labels, optional
             On which to measure the error after each round.
 
@@ -239,7 +240,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if self.early_stopping and self._held is None:
                 draw = np.random.default_rng(self._seed)
                 held = held_out(usable, labels, self.validation_fraction, draw)
-                self._held = self._pool[held], labels[held]
+                importance = None if weights is None else weights[held].astype(np.float64)
+                self._held = self._pool[held], labels[held], importance
                 usable = np.setdiff1d(usable, held)
             self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
             self._weights = weights
@@ -464,7 +466,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _begin(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
         """An empty working set."""
         self._pool = X
-        self._held = validation
+        self._held = None if validation is None else (*validation, None)
         self._seed = _validation.seed(self.random_state)
         self._left_out = np.empty(0, np.int64)
         self._asked = np.empty(0, np.int64)
@@ -561,8 +563,9 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         committee = self._committee().fit(self._pool[working], self._labels, weights)
         error = math.nan
         if self._held is not None:
-            X, y = self._held
-            error = float(np.mean(committee.classes_[committee._best(X)] != y))
+            X, y, importance = self._held
+            wrong = committee.classes_[committee._best(X)] != y
+            error = float(np.average(wrong, weights=importance))
         if hasattr(self, "feature_names_in_"):
             committee.feature_names_in_ = self.feature_names_in_
         curve = self.learning_curve_
