@@ -8,7 +8,7 @@ import xmtree
 from reference import gamble as reference
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
-from xmtree import GambleClassifier, SAMMEClassifier
+from xmtree import GambleClassifier, SAMMEClassifier, _validation
 
 PAPER = GambleClassifier.PAPER
 
@@ -164,6 +164,15 @@ def test_stages_end_with_the_whole():
             np.testing.assert_allclose(stages[-1], whole(X), rtol=1e-5, atol=1e-5)
 
 
+def test_stages_that_would_not_fit_in_memory(monkeypatch):
+    X, y = task()
+    model = GambleClassifier(n_estimators=7, random_state=0).fit(X, y)
+    monkeypatch.setattr(_validation, "MAX_DENSE_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"60 rows x 7 trees .* pass fewer rows at a time"):
+        next(model.staged_predict(X))
+    assert len(list(model.staged_predict(X[:35]))) == 7
+
+
 def test_early_stopping():
     X, y = task(n=400)
     y[::2] = np.random.default_rng(0).permutation(y[::2])
@@ -172,6 +181,12 @@ def test_early_stopping():
     ).fit(X, y)
     assert 1 <= model.n_estimators_ < 500
     assert len(model.trees_) == model.n_estimators_
+
+
+def test_fit_says_what_it_takes():
+    for cls in (GambleClassifier, SAMMEClassifier):
+        assert "missing (NaN)" in cls.fit.__doc__
+        assert "label sets" not in cls.fit.__doc__
 
 
 def test_importances():
@@ -183,6 +198,8 @@ def test_importances():
     assert model.feature_importances_[:3].min() > model.feature_importances_[4]
     splits = sum(np.bincount(t.feature[t.feature >= 0], minlength=5) for t in model.trees_)
     np.testing.assert_array_equal(model.feature_splits_, splits)
+    unsplit = GambleClassifier(n_estimators=2).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert unsplit.feature_importances_.tolist() == [0, 0]
 
 
 def test_weights_count_as_rows():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,31 @@ class _Boosting(TreeMixin, Learner):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
     }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from scratch.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+            Examples. float32 and float64, C-contiguous or CSR, are read
+            in place; all else is converted. Values may be missing (NaN), not infinite.
+        y : array of shape (n,)
+            Labels of any sortable type, one per row.
+        sample_weight : array of shape (n,), optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, ``X`` or ``y`` cannot be used. The estimator is
+            then as it was before.
+        """
+        return super().fit(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> NDArray[np.float32]:
         """The committee's scores F of all classes.
@@ -93,8 +118,17 @@ class _Boosting(TreeMixin, Learner):
         Yields
         ------
         array of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            Where the labels of all rounds, which are found at once, would not fit in memory.
         """
-        stages = self._call(self._model.staged_predict, self._rows(X))
+        rows = self._rows(X)
+        _validation.check_dense_size(
+            rows.shape[0], self._model.n_trees, 4, "pass fewer rows at a time", "trees"
+        )
+        stages = self._call(self._model.staged_predict, rows)
         for stage in range(stages.shape[1]):
             yield self.classes_[stages[:, stage]]
 
@@ -134,7 +168,9 @@ class _Boosting(TreeMixin, Learner):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the gain of all splits; they sum to 1.
+        """Share of each feature in the gain of all splits.
+
+        They sum to 1, or are all 0 where nothing is split.
 
         A split's gain is by how much it lowers the squared error, as a share of its tree's
         weight.
@@ -417,8 +453,8 @@ class SAMMEClassifier(_Boosting):
     Parameters
     ----------
     n_estimators : int, default=300
-        Rounds, one tree each, at most. It ends before when a tree gets nothing wrong, which
-        then decides alone, or is no better than chance.
+        Rounds, one tree each, at most. It ends before when a tree gets nothing wrong, whose
+        vote among the others is large but finite, or is no better than chance.
     max_leaves : int, default=15
         Leaves of a tree, at most; the one with the most to gain is split next.
     min_samples_leaf : int, default=1

@@ -81,13 +81,15 @@ def seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(0, np.iinfo(np.int32).max))
 
 
-def check_dense_size(n_rows: int, n_classes: int, item_size: int, instead: str) -> None:
-    """Refuses an answer of ``n_rows`` x ``n_classes`` that would not fit in memory."""
-    size = n_rows * n_classes * item_size
+def check_dense_size(
+    n_rows: int, n_columns: int, item_size: int, instead: str, columns: str = "classes"
+) -> None:
+    """Refuses an answer of ``n_rows`` x ``n_columns`` that would not fit in memory."""
+    size = n_rows * n_columns * item_size
     limit = min(MAX_DENSE_BYTES, _half_of_memory())
     if size > limit:
         raise ValueError(
-            f"{n_rows} rows x {n_classes} classes would take {size / 2**30:.1f} GiB, "
+            f"{n_rows} rows x {n_columns} {columns} would take {size / 2**30:.1f} GiB, "
             f"more than the {limit / 2**30:.1f} GiB allowed; {instead}"
         )
 
