@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _curve, _validation
+from xmtree import _categories, _curve, _validation
 from xmtree._base import transaction
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._pool import (
@@ -228,7 +228,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         with transaction(self) as change:
             self._forget()
-            X = looked_at(_validation.rows(self, X, reset=True))
+            X = looked_at(self._validated(X, reset=True))
             labels = labels_of(y, X.shape[0], "y")
             weights = _validation.weights(sample_weight, X)
             usable = np.arange(X.shape[0])
@@ -291,7 +291,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         with transaction(self) as change:
             self._forget()
             self._begin(
-                looked_at(_validation.rows(self, X, reset=True)),
+                looked_at(self._validated(X, reset=True)),
                 self._checked_validation(X_val, y_val),
             )
             self._check_session()
@@ -455,12 +455,16 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if name in vars(self):
                 delattr(self, name)
 
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        wide = getattr(self.estimator, "categorical_features", None) is not None
+        return _validation.rows(self, X, reset=reset, wide=wide)
+
     def _checked_validation(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]] | None:
         if (X is None) != (y is None):
             raise ValueError("X_val and y_val go together: pass both or neither")
         if X is None:
             return None
-        X = looked_at(_validation.rows(self, X, reset=False))
+        X = looked_at(self._validated(X, reset=False))
         return X, labels_of(y, X.shape[0], "y_val")
 
     def _begin(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
@@ -468,6 +472,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._pool = X
         self._held = None if validation is None else (*validation, None)
         self._seed = _validation.seed(self.random_state)
+        _categories.check(X, self._committee()._categorical())
         self._left_out = np.empty(0, np.int64)
         self._asked = np.empty(0, np.int64)
         self._asked_utilities: dict[int, float] = {}
@@ -511,7 +516,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _found(self, rows: Any, free: NDArray[np.bool_]) -> Rows:
         """Where in the pool the ``rows`` are: among those asked for first."""
-        given = like(self._pool, _validation.rows(self, rows, reset=False))
+        given = like(self._pool, self._validated(rows, reset=False))
         asked = self._asked[free[self._asked]]
         order = np.concatenate([asked, np.setdiff1d(np.flatnonzero(free), asked)])
         return places_of(given, self._pool, order)
