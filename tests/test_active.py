@@ -1,6 +1,7 @@
 """Active GAMBLE: what it chooses, and that it knows no label but those it was taught."""
 
 import pickle
+import re
 
 import estimators
 import numpy as np
@@ -80,6 +81,8 @@ def test_only_what_was_taught_has_a_label():
     rows = session.query()
     np.testing.assert_array_equal(session.query(), rows)
     assert not set(rows) & set(session.selected_)
+    assert session.learning_curve_.utility.tolist() == [0]
+    assert session.teach(rows, ["known"] * 6).utilities_[5:].tolist() == [0] * 6
 
 
 def test_the_first_working_set_has_all_classes():
@@ -122,6 +125,15 @@ def test_the_curve():
     assert model.best_round_ == 4
     assert len(set(model.selected_)) == 36
     assert np.isnan(active().fit(X, y).learning_curve_.validation_error).all()
+
+
+def test_a_curve_that_was_kept_stays():
+    X, y = estimators.dense()
+    session = active().start(X).teach(np.arange(12), y[:12])
+    curve = session.learning_curve_
+    session.query()
+    assert np.isnan(curve.utility).all()
+    assert np.isfinite(session.learning_curve_.utility).all()
 
 
 def test_all_rows_are_learned_in_the_end():
@@ -184,6 +196,22 @@ def test_rows_of_weight_0_are_never_chosen():
     estimators.same_predictions(model, plain, X)
 
 
+def test_rows_held_out_count_by_their_weights():
+    X, y = bands(300)
+    y[::3] = np.random.default_rng(0).integers(0, 4, 100)
+    weights = np.random.default_rng(1).uniform(1, 100, 300).astype(np.float32)
+    model = active(n_rounds=1000, early_stopping=True, patience=10**6)
+    # All others are learned from in the end.
+    held = np.setdiff1d(np.arange(300), model.fit(X, y, weights).selected_)
+    wrong = model.predict(X[held]) != y[held]
+    error = model.learning_curve_.validation_error[model.best_round_]
+    assert error == pytest.approx(np.average(wrong, weights=weights[held]), rel=1e-6)
+    assert error != pytest.approx(wrong.mean(), rel=1e-3)
+    given = active().fit(X, y, weights, X_val=X[held], y_val=y[held])
+    error = given.learning_curve_.validation_error[-1]
+    assert error == pytest.approx(1 - given.score(X[held], y[held]))
+
+
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, pd.DataFrame])
 def test_rows_themselves_may_be_taught(convert):
     X, y = estimators.dense(n=40)
@@ -202,6 +230,20 @@ def test_rows_themselves_may_be_taught(convert):
     asked = session.query()
     session.teach(convert(X[asked]), y[asked])
     assert session.selected_[5:].tolist() == asked.tolist()
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("types", [(np.float64, np.float32), (np.float32, np.float64)])
+def test_rows_are_found_as_the_core_reads_them(convert, types):
+    X, y = estimators.dense(n=40)
+    X[2, 0], X[3, 0] = np.nan, 1e-60
+    given = X[:4].copy()
+    given[2, 0], given[3, 0] = np.copysign(np.nan, -1), 0
+    session = active().start(convert(X.astype(types[0])))
+    session.teach(convert(given.astype(types[1])), y[:4])
+    assert session.selected_.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="row 0 is no row of the pool"):
+        session.teach(convert(np.full((1, 6), 1e300)), [0])
 
 
 def test_a_round_ends_when_all_rows_have_a_label():
@@ -225,6 +267,15 @@ def test_a_round_ends_when_all_rows_have_a_label():
     assert len(session.query()) == 0
     assert session.stop_reason_ == "rounds"
     assert len(session.set_params(n_rounds=6).query()) == 6
+
+
+def test_fit_leaves_nothing_to_go_on_with():
+    X, y = estimators.dense()
+    model = active().fit(X, y).set_params(n_rounds=50)
+    assert model.stop_reason_ == "rounds"
+    model = pickle.loads(pickle.dumps(model))
+    assert model.stop_reason_ == "rounds"
+    assert model.start(X).stop_reason_ is None
 
 
 def test_skipping_the_last_row_asked_for_ends_the_round():
@@ -281,6 +332,50 @@ def test_bad_labels_change_nothing(y, message):
     session.teach([20, 21], labels[20:22])
 
 
+UINT = np.array([2**63 + 1, 0], np.uint64)
+DAYS = np.array(["3000-01-01", "2000-01-01"], "M8[D]")
+
+
+@pytest.mark.parametrize(
+    ("before", "y"),
+    [
+        (UINT, np.array([-1, 1])),
+        (np.array([2**53 + 1, 0]), np.array([1.0, 2.0])),
+        (np.array([1.0, 2.0]), np.array([2**63 - 1, 0])),
+        (np.array([0, 1]), np.array([True, False])),
+        (np.array([True, False]), np.array([0.0, 1.0])),
+        (np.array(["a", "b"]), np.array([True, False])),
+        (np.array([0, 1]), DAYS),
+        (DAYS, np.array(["a", "b"], object)),
+        (DAYS, np.array([1, 2], "M8[ns]")),
+    ],
+)
+def test_labels_that_would_be_changed_are_refused(before, y):
+    X, _ = estimators.dense()
+    session = active().start(X).teach([0, 1], before)
+    with pytest.raises(ValueError, match=re.escape(f"its labels are {y.dtype}, those before")):
+        session.teach([2, 3], y)
+    assert session.classes_.tolist() == sorted(before.tolist())
+    assert len(session.selected_) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "y"),
+    [
+        ([0, 1], np.array([2.0, 3.0])),
+        (UINT // np.uint64(2**40), np.array([-1, 1], np.int8)),
+        (["a", "b"], np.array(["longer", "a"], object)),
+        (DAYS, np.array(["2001-01-01T00", "2002-01-01T12"], "M8[h]")),
+    ],
+)
+def test_labels_of_types_that_go_together(before, y):
+    X, _ = estimators.dense()
+    session = active().start(X).teach([0, 1], before).teach([2, 3], y)
+    assert len(session.classes_) == len({*np.array(before).tolist(), *np.array(y).tolist()})
+    assert np.isin(before, session.classes_).all()
+    assert np.isin(y, session.classes_).all()
+
+
 def test_what_is_missing_is_named():
     X, y = estimators.dense()
     fitted = active().fit(X, y)
@@ -319,6 +414,23 @@ def test_a_failed_fit_changes_nothing():
     with pytest.raises(ValueError, match="labels for"):
         model.fit(X, y[:-1])
     assert vars(model) == before
+
+
+@pytest.mark.parametrize("settings", [{"categorical_features": [77]}, {"max_leaves": 1}])
+def test_bad_settings_of_the_estimator_are_refused_at_once(settings):
+    X, y = estimators.dense()
+    name = next(iter(settings))
+    model = active().fit(X, y)
+    model.estimator = GambleClassifier(**settings)
+    before = dict(vars(model))
+    for call in (lambda: model.start(X), lambda: model.fit(X, y)):
+        with pytest.raises(ValueError, match=name):
+            call()
+        assert vars(model) == before
+    # As well where they come during a session.
+    session = active().start(X)
+    with pytest.raises(ValueError, match=name):
+        session.set_params(estimator=model.estimator).query()
 
 
 def test_a_session_is_pickled_and_a_committee_saved(tmp_path):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import xmtree
 from reference import gamble as reference
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
-from xmtree import GambleClassifier, SAMMEClassifier
+from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier, _validation
 
 PAPER = GambleClassifier.PAPER
 
@@ -134,7 +135,13 @@ def test_ways_to_name_categorical_columns(tmp_path):
     X = random.integers(0, 4, (100, 3)).astype(float)
     y = (X[:, 1] % 2).astype(int)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    ways = [[1, 2], np.array([2, 1]), [False, True, True], ["b", "c"]]
+    ways = [
+        *([1, 2], np.array([2, 1]), (1, 2), range(1, 3), np.array([1, 2], object)),
+        *([False, True, True], np.array([False, True, True], object)),
+        *(["b", "c"], np.array(["b", "c"]), np.array(["c", "b"], object)),
+        *(pd.Series([1, 2]), pd.Series([1, 2], dtype=object), pd.Series([False, True, True])),
+        *(pd.Index(["b", "c"]), pd.Series([np.int64(1), np.int64(2)], dtype=object)),
+    ]
     models = [
         GambleClassifier(n_estimators=3, random_state=0, categorical_features=way).fit(frame, y)
         for way in ways
@@ -143,11 +150,66 @@ def test_ways_to_name_categorical_columns(tmp_path):
         assert model._model.to_bytes() == models[0]._model.to_bytes()
         model.save(tmp_path / "model")
         again = xmtree.load(tmp_path / "model")
+        assert type(again.categorical_features) is list
         assert list(again.categorical_features) == list(model.categorical_features)
         np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
     many = np.arange(300.0)[:, None]
     with pytest.raises(ValueError, match="column 0 has 300 categories"):
         GambleClassifier(categorical_features=[0]).fit(many, np.arange(300) % 2)
+    for way in ([0.5], [0, None], pd.Series(pd.to_datetime(["2000-01-01"]))):
+        with pytest.raises(TypeError, match="must be column numbers, column names or a mask"):
+            GambleClassifier(categorical_features=way).fit(X, y)
+
+
+FORMS = {
+    "dense": lambda X: X,
+    "fortran": np.asfortranarray,
+    "list": lambda X: X.tolist(),
+    "csr": sp.csr_array,
+    "csc": sp.csc_matrix,
+    "pandas": lambda X: pd.DataFrame(X).rename(columns=str),
+    "pandas, nullable": lambda X: pd.DataFrame(X).rename(columns=str).convert_dtypes(),
+    "polars": lambda X: pl.DataFrame(X, schema=["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (2**24 + 1, np.float64),
+        (2**24 + 1, np.int64),
+        (-(2**24) - 1, np.int32),
+        (2**60 + 1, np.int64),
+        (1 + 2**-40, np.float64),
+        (1e-60, np.float64),
+    ],
+)
+def test_categories_that_single_precision_lacks(form, value, dtype):
+    X = (np.arange(60) % 5).reshape(20, 3).astype(dtype)
+    X[7, 2] = value
+    y = np.arange(20) % 2
+    model = GambleClassifier(n_estimators=2, categorical_features=[0, 2])
+    for learner in (model, ActiveGamble(estimator=model)):
+        message = r"row 7, column 2: the category .* single precision"
+        with pytest.raises(ValueError, match=message):
+            learner.fit(form(X), y)
+        assert not hasattr(learner, "n_features_in_")
+    # As a number it is rounded.
+    model.set_params(categorical_features=[0, 1]).fit(form(X), y)
+
+
+def test_categories_that_single_precision_has():
+    y = np.arange(20) % 2
+    for X in (
+        np.arange(20.0).reshape(-1, 1) % 4 / 10,
+        np.where(y, np.nan, 2.0**24 + 2)[:, None],
+        np.where(y, 2**40, -(2**24))[:, None],
+        np.where(y, 2.0**60, 0).astype(np.float32)[:, None],
+    ):
+        settings = PAPER | {"n_estimators": 1, "categorical_features": [0]}
+        model = GambleClassifier(**settings).fit(X, y)
+        assert model.score(X, y) == 1
 
 
 def test_stages_end_with_the_whole():
@@ -164,6 +226,15 @@ def test_stages_end_with_the_whole():
             np.testing.assert_allclose(stages[-1], whole(X), rtol=1e-5, atol=1e-5)
 
 
+def test_stages_that_would_not_fit_in_memory(monkeypatch):
+    X, y = task()
+    model = GambleClassifier(n_estimators=7, random_state=0).fit(X, y)
+    monkeypatch.setattr(_validation, "MAX_DENSE_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"60 rows x 7 trees .* pass fewer rows at a time"):
+        next(model.staged_predict(X))
+    assert len(list(model.staged_predict(X[:35]))) == 7
+
+
 def test_early_stopping():
     X, y = task(n=400)
     y[::2] = np.random.default_rng(0).permutation(y[::2])
@@ -172,6 +243,12 @@ def test_early_stopping():
     ).fit(X, y)
     assert 1 <= model.n_estimators_ < 500
     assert len(model.trees_) == model.n_estimators_
+
+
+def test_fit_says_what_it_takes():
+    for cls in (GambleClassifier, SAMMEClassifier):
+        assert "missing (NaN)" in cls.fit.__doc__
+        assert "label sets" not in cls.fit.__doc__
 
 
 def test_importances():
@@ -183,6 +260,8 @@ def test_importances():
     assert model.feature_importances_[:3].min() > model.feature_importances_[4]
     splits = sum(np.bincount(t.feature[t.feature >= 0], minlength=5) for t in model.trees_)
     np.testing.assert_array_equal(model.feature_splits_, splits)
+    unsplit = GambleClassifier(n_estimators=2).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert unsplit.feature_importances_.tolist() == [0, 0]
 
 
 def test_weights_count_as_rows():

@@ -16,10 +16,20 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _validation
+from xmtree import _categories, _curve, _validation
 from xmtree._base import transaction
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
-from xmtree._pool import Rows, check_kind, free_numbers, labels_of, like, looked_at, places_of
+from xmtree._pool import (
+    Rows,
+    check_kind,
+    first_set,
+    free_numbers,
+    held_out,
+    labels_of,
+    like,
+    looked_at,
+    places_of,
+)
 from xmtree._progress import progress
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
@@ -136,7 +146,12 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator_: GambleClassifier | SAMMEClassifier
     learning_curve_: Bunch
     best_round_: int
+    selected_: NDArray[np.int64]
     _weights: NDArray[np.float32] | None
+    _labels: NDArray[Any]
+    _held: tuple[Any, NDArray[Any], NDArray[np.float64] | None] | None
+    _latest: Any
+    _ended: str | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [None, GambleClassifier, SAMMEClassifier],
@@ -195,7 +210,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Labels of any sortable type. Those of rows that are not chosen serve to draw the
             first working set, and of rows held out to measure the error.
         sample_weight : array of shape (n,), optional
-            Importances, not negative. Rows of weight 0 are never chosen.
+            Importances, not negative. Rows of weight 0 are never chosen. Rows held out of X
+            count by theirs in the error, those of ``X_val`` alike.
         X_val, y_val : rows and labels, optional
             On which to measure the error after each round.
 
@@ -212,21 +228,25 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         with transaction(self) as change:
             self._forget()
-            X = looked_at(_validation.rows(self, X, reset=True))
+            X = looked_at(self._validated(X, reset=True))
             labels = labels_of(y, X.shape[0], "y")
             weights = _validation.weights(sample_weight, X)
             usable = np.arange(X.shape[0])
             if weights is not None:
                 usable = np.flatnonzero(weights)
             self._begin(X, self._checked_validation(X_val, y_val))
-            if self._validation is not None:
-                check_kind(labels, self._validation[1], "in y_val")
-            if self.early_stopping and self._validation is None:
-                usable = self._hold_out(usable, labels)
+            if self._held is not None:
+                check_kind(labels, self._held[1], "in y_val")
+            if self.early_stopping and self._held is None:
+                draw = np.random.default_rng(self._seed)
+                held = held_out(usable, labels, self.validation_fraction, draw)
+                importance = None if weights is None else weights[held].astype(np.float64)
+                self._held = self._pool[held], labels[held], importance
+                usable = np.setdiff1d(usable, held)
             self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
             self._weights = weights
             self._n_left = len(usable)
-            self._asked = self._first(usable, labels)
+            self._asked = first_set(usable, labels, self.n_initial, self._draw())
             with progress(self.verbose, type(self).__name__) as report:
                 total = min(len(usable), len(self._asked) + (self.n_rounds - 1) * self.n_per_round)
                 while self.stop_reason_ is None:
@@ -236,8 +256,9 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                         error = self.learning_curve_.validation_error[-1]
                         known = None if math.isnan(error) else float(error)
                         report(len(self.selected_), total, known, None)
+            self._ended = self.stop_reason_
             # Only a session needs them; a model of a large set should be small.
-            del self._pool, self._validation, self._weights, self._labels, self._left_out
+            del self._pool, self._held, self._weights, self._labels, self._left_out
             del self._latest
             change.keep()
         return self
@@ -270,7 +291,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         with transaction(self) as change:
             self._forget()
             self._begin(
-                looked_at(_validation.rows(self, X, reset=True)),
+                looked_at(self._validated(X, reset=True)),
                 self._checked_validation(X_val, y_val),
             )
             self._check_session()
@@ -322,8 +343,8 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             numbers = self._numbers(rows)
             labels = labels_of(y, len(numbers), "y")
             check_kind(labels, self._labels if len(self._labels) else labels, "before")
-            if self._validation is not None:
-                check_kind(labels, self._validation[1], "in y_val")
+            if self._held is not None:
+                check_kind(labels, self._held[1], "in y_val")
             self._add(numbers, labels)
             change.keep()
         return self
@@ -400,7 +421,9 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def stop_reason_(self) -> str | None:
         """Why nothing more is asked for; None while there is more to do."""
-        if not hasattr(self, "_n_left"):
+        if hasattr(self, "_ended"):
+            return self._ended
+        if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
         errors = self.learning_curve_.validation_error
         if len(self._asked):
@@ -428,23 +451,28 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _forget(self) -> None:
         """Drops what was learned, so that nothing of it is taken for new."""
-        for name in ("estimator_", "best_round_", "_latest"):
+        for name in ("estimator_", "best_round_", "_latest", "_ended"):
             if name in vars(self):
                 delattr(self, name)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        wide = getattr(self.estimator, "categorical_features", None) is not None
+        return _validation.rows(self, X, reset=reset, wide=wide)
 
     def _checked_validation(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]] | None:
         if (X is None) != (y is None):
             raise ValueError("X_val and y_val go together: pass both or neither")
         if X is None:
             return None
-        X = looked_at(_validation.rows(self, X, reset=False))
+        X = looked_at(self._validated(X, reset=False))
         return X, labels_of(y, X.shape[0], "y_val")
 
     def _begin(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
         """An empty working set."""
         self._pool = X
-        self._validation = validation
+        self._held = None if validation is None else (*validation, None)
         self._seed = _validation.seed(self.random_state)
+        _categories.check(X, self._committee()._categorical())
         self._left_out = np.empty(0, np.int64)
         self._asked = np.empty(0, np.int64)
         self._asked_utilities: dict[int, float] = {}
@@ -453,48 +481,24 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._labels = np.empty(0, np.int64)
         self.selected_ = np.empty(0, np.int64)
         self.utilities_ = np.empty(0)
-        self.learning_curve_ = Bunch(
-            n_samples=np.empty(0, np.int64),
-            n_classes=np.empty(0, np.int64),
-            validation_error=np.empty(0),
-            utility=np.empty(0),
-        )
+        self.learning_curve_ = _curve.empty()
 
     def _draw(self) -> np.random.Generator:
         """What a round draws from: the same however the session came there."""
         return np.random.default_rng([self._seed, len(self.learning_curve_.n_samples)])
-
-    def _first(self, usable: Rows, labels: NDArray[Any]) -> Rows:
-        """The first working set of ``fit``: one row of every class, the rest at random."""
-        order = self._draw().permutation(usable)
-        _, one_each = np.unique(labels[order], return_index=True)
-        others = np.delete(order, one_each)
-        return np.concatenate([order[one_each], others])[: max(self.n_initial, len(one_each))]
-
-    def _hold_out(self, usable: Rows, labels: NDArray[Any]) -> Rows:
-        """Takes validation rows from ``usable``, the last of no class, and gives the others."""
-        order = np.random.default_rng(self._seed).permutation(usable)
-        _, one_each = np.unique(labels[order], return_index=True)
-        n = max(1, round(self.validation_fraction * len(usable)))
-        held = np.delete(order, one_each)[:n]
-        if not len(held):
-            raise ValueError(
-                f"early_stopping needs rows to hold out, but of the {len(usable)} rows each is "
-                "the only one of its class; pass X_val and y_val"
-            )
-        self._validation = self._pool[held], labels[held]
-        return np.setdiff1d(usable, held)
 
     def _check_session(self) -> None:
         """Whether there is one, with parameters, which may have been set since, that it can use."""
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
         self._validate_params()
-        if self.early_stopping and self._validation is None:
+        if self.early_stopping and self._held is None:
             raise ValueError(
                 "early_stopping needs labelled rows that are not learned from: "
                 "pass X_val and y_val to start"
             )
+        # Not only when labels are there that somebody gave.
+        self._committee()
 
     def _open(self) -> NDArray[np.bool_]:
         """Which rows of the pool may still be chosen or taught."""
@@ -512,7 +516,7 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _found(self, rows: Any, free: NDArray[np.bool_]) -> Rows:
         """Where in the pool the ``rows`` are: among those asked for first."""
-        given = like(self._pool, _validation.rows(self, rows, reset=False))
+        given = like(self._pool, self._validated(rows, reset=False))
         asked = self._asked[free[self._asked]]
         order = np.concatenate([asked, np.setdiff1d(np.flatnonzero(free), asked)])
         return places_of(given, self._pool, order)
@@ -529,17 +533,15 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         # In random order, for ties to be broken so.
         considered = draw.permutation(rest)[: max(n, math.ceil(self.pool_share * len(rest)))]
         _, best = self._latest._topk(self._pool[considered], 2)
-        if best.shape[1] == 2:
-            with np.errstate(divide="ignore"):
-                utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
-        else:
-            # A committee that knows a single class has no doubt of it.
-            utilities = np.zeros(len(considered))
+        # A committee that knows a single class has no doubt of it: the other scores -inf.
+        with np.errstate(divide="ignore"):
+            utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
         chosen = np.argsort(-utilities, kind="stable")[:n]
         self._asked = considered[chosen]
         named = zip(self._asked.tolist(), utilities[chosen].tolist(), strict=True)
         self._asked_utilities = dict(named)
-        self.learning_curve_.utility[-1] = np.median(utilities)
+        middle = float(np.median(utilities))
+        self.learning_curve_ = _curve.considered(self.learning_curve_, middle)
 
     def _add(self, rows: Rows, labels: NDArray[Any]) -> None:
         """Moves rows into the working set."""
@@ -565,9 +567,10 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         weights = None if self._weights is None else self._weights[working]
         committee = self._committee().fit(self._pool[working], self._labels, weights)
         error = math.nan
-        if self._validation is not None:
-            X, y = self._validation
-            error = float(np.mean(committee.classes_[committee._best(X)] != y))
+        if self._held is not None:
+            X, y, importance = self._held
+            wrong = committee.classes_[committee._best(X)] != y
+            error = float(np.average(wrong, weights=importance))
         if hasattr(self, "feature_names_in_"):
             committee.feature_names_in_ = self.feature_names_in_
         curve = self.learning_curve_
@@ -575,16 +578,13 @@ class ActiveGamble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self.estimator_ = committee
             self.best_round_ = len(curve.n_samples)
         self._latest = committee
-        self.learning_curve_ = Bunch(
-            n_samples=np.append(curve.n_samples, len(working)),
-            n_classes=np.append(curve.n_classes, len(committee.classes_)),
-            validation_error=np.append(curve.validation_error, error),
-            utility=np.append(curve.utility, math.nan),
-        )
+        n_classes = len(committee.classes_)
+        self.learning_curve_ = _curve.longer(curve, len(working), n_classes, error)
 
     def _committee(self) -> Any:
         """A copy of the template, with what it leaves open filled in."""
         committee: Any = GambleClassifier() if self.estimator is None else clone(self.estimator)
+        committee._validate_params()
         if committee.random_state is None:
             committee.set_params(random_state=self._seed)
         if committee.n_jobs is None:

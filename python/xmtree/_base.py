@@ -128,7 +128,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         with transaction(self) as change:
-            X = _validation.rows(self, X, reset=True)
+            X = self._validated(X, reset=True)
             target = self._encode(y)
             model = self._new_model(target)
             self._learn(model.fit, model, X, target, sample_weight, change)
@@ -300,7 +300,10 @@ class Learner(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return _validation.rows(self, X, reset=False)
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        return _validation.rows(self, X, reset=reset)
 
     def _call(self, method: Callable[..., T], X: Any, *arguments: Any) -> T:
         """A method of the core on validated rows."""

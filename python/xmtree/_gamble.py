@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _core, _validation
+from xmtree import _categories, _core, _validation
 from xmtree._base import Learner
 from xmtree._trees import TreeMixin
 
@@ -38,6 +38,31 @@ class _Boosting(TreeMixin, Learner):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
     }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from scratch.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+            Examples. float32 and float64, C-contiguous or CSR, are read
+            in place; all else is converted. Values may be missing (NaN), not infinite.
+        y : array of shape (n,)
+            Labels of any sortable type, one per row.
+        sample_weight : array of shape (n,), optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, ``X`` or ``y`` cannot be used. The estimator is
+            then as it was before.
+        """
+        return super().fit(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> NDArray[np.float32]:
         """The committee's scores F of all classes.
@@ -93,8 +118,17 @@ class _Boosting(TreeMixin, Learner):
         Yields
         ------
         array of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            Where the labels of all rounds, which are found at once, would not fit in memory.
         """
-        stages = self._call(self._model.staged_predict, self._rows(X))
+        rows = self._rows(X)
+        _validation.check_dense_size(
+            rows.shape[0], self._model.n_trees, 4, "pass fewer rows at a time", "trees"
+        )
+        stages = self._call(self._model.staged_predict, rows)
         for stage in range(stages.shape[1]):
             yield self.classes_[stages[:, stage]]
 
@@ -134,7 +168,9 @@ class _Boosting(TreeMixin, Learner):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the gain of all splits; they sum to 1.
+        """Share of each feature in the gain of all splits.
+
+        They sum to 1, or are all 0 where nothing is split.
 
         A split's gain is by how much it lowers the squared error, as a share of its tree's
         weight.
@@ -187,30 +223,16 @@ class _Boosting(TreeMixin, Learner):
 
     def _categorical(self) -> list[int]:
         """The categorical columns by number."""
-        given: ArrayLike | None = self.categorical_features
-        if given is None:
-            return []
-        marks = np.asarray(given)
-        n, name = self.n_features_in_, "categorical_features"
-        if marks.ndim != 1:
-            raise ValueError(f"{name} must have one dimension, got {marks.ndim}")
-        if marks.dtype == bool:
-            if len(marks) != n:
-                raise ValueError(f"{name} is a mask of {len(marks)} columns, X has {n}")
-            return [int(column) for column in np.flatnonzero(marks)]
-        if marks.dtype.kind in "UO" and len(marks):
-            names = list(getattr(self, "feature_names_in_", []))
-            unknown = [mark for mark in marks if mark not in names]
-            if unknown:
-                raise ValueError(f"{name} names {unknown[0]!r}, which is no column name of X")
-            return sorted({names.index(mark) for mark in marks})
-        if len(marks) and marks.dtype.kind not in "iu":
-            raise TypeError(
-                f"{name} must be column numbers, column names or a mask, got {marks.dtype}"
-            )
-        if len(marks) and not (marks.min() >= 0 and marks.max() < n):
-            raise ValueError(f"{name} must be columns of X, from 0 to {n - 1}, got {given}")
-        return sorted({int(mark) for mark in marks})
+        names = list(getattr(self, "feature_names_in_", []))
+        return _categories.columns_of(self.categorical_features, self.n_features_in_, names)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        # Integers in full, for what single precision does to categories to be seen.
+        wide = self.categorical_features is not None
+        rows = _validation.rows(self, X, reset=reset, wide=wide)
+        if reset:
+            _categories.check(rows, self._categorical())
+        return rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -263,7 +285,8 @@ class GambleClassifier(_Boosting):
         most 255 distinct values, the same as "exact", between any two.
     categorical_features : array-like, optional
         Columns whose values are names: column numbers, column names of a data frame, or a
-        mask. Values are still numbers, at most 255 different ones per column. A split sends a
+        mask. Values are still numbers, at most 255 different ones per column; ``fit`` refuses
+        those that single precision takes for others, such as 2**24 + 1. A split sends a
         subset of them left; a missing value is one of them, and one that was not met in
         ``fit`` goes with the heavier side.
     early_stopping : bool, default=False
@@ -307,6 +330,9 @@ class GambleClassifier(_Boosting):
 
     Notes
     -----
+    Values are read in single precision: numbers that differ by less than one part in 16
+    million are equal.
+
     A tree that fits the encoded labels by least squares is one that raises
     sum_k W_k^2 / W over its leaves, where W_k is the weight of class k. A row that
     crosses a threshold changes these sums in time O(1), whatever the number of classes, so a round
@@ -416,8 +442,8 @@ class SAMMEClassifier(_Boosting):
     Parameters
     ----------
     n_estimators : int, default=300
-        Rounds, one tree each, at most. It ends before when a tree gets nothing wrong, which
-        then decides alone, or is no better than chance.
+        Rounds, one tree each, at most. It ends before when a tree gets nothing wrong, whose
+        vote among the others is large but finite, or is no better than chance.
     max_leaves : int, default=15
         Leaves of a tree, at most; the one with the most to gain is split next.
     min_samples_leaf : int, default=1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import sklearn
 from numpy.typing import NDArray
 
 import xmtree
-from xmtree import _core
+from xmtree import _core, _validation
 from xmtree._base import Learner
 
 #: Raised when an older version could not read what this one writes.
@@ -120,8 +121,9 @@ def _plain_params(estimator: Learner) -> dict[str, Any]:
     for name, value in params.items():
         if isinstance(value, np.generic):
             params[name] = value = value.item()
-        if isinstance(value, (list, tuple, np.ndarray)):
-            params[name] = value = np.asarray(value).tolist()
+        is_array = hasattr(value, "__array__") or isinstance(value, Sequence)
+        if is_array and not isinstance(value, str):
+            params[name] = value = _validation.plain_array(value).tolist()
         plain = value if isinstance(value, list) else [value]
         if not all(isinstance(item, (type(None), bool, int, float, str)) for item in plain):
             raise TypeError(f"the parameter {name}={value!r} cannot be stored in a model file")

@@ -40,14 +40,12 @@ def free_numbers(rows: Any, free: NDArray[np.bool_], left_out: Rows, n_features:
 
 
 def like(pool: Any, rows: Any) -> Any:
-    """``rows`` of the type and form that ``pool`` has."""
-    given: Any = rows.astype(pool.dtype)
+    """``rows`` of the form that ``pool`` has."""
     if sp.issparse(pool):
-        given = sp.csr_array(given)
+        given = sp.csr_array(rows, copy=True)
         given.sum_duplicates()
-    elif hasattr(given, "toarray"):
-        given = given.toarray()
-    return given
+        return given
+    return rows.toarray() if hasattr(rows, "toarray") else rows
 
 
 def places_of(given: Any, pool: Any, order: Rows) -> Rows:
@@ -77,12 +75,35 @@ def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
     return labels
 
 
-def check_kind(labels: NDArray[Any], others: NDArray[Any], where: str) -> None:
-    """Refuses text beside numbers, which numpy would compare without a word."""
-    if (labels.dtype.kind in "UO") != (others.dtype.kind in "UO"):
+def first_set(usable: Rows, labels: NDArray[Any], n: int, draw: np.random.Generator) -> Rows:
+    """The first working set of ``fit``: one row of every class, the rest of ``n`` at random."""
+    one_each, others = _one_each(usable, labels, draw)
+    return np.concatenate([one_each, others])[: max(n, len(one_each))]
+
+
+def held_out(usable: Rows, labels: NDArray[Any], share: float, draw: np.random.Generator) -> Rows:
+    """Validation rows from ``usable``, the last of no class."""
+    _, others = _one_each(usable, labels, draw)
+    if not len(others):
         raise ValueError(
-            f"y mixes types: its labels are {labels.dtype}, those {where} {others.dtype}"
+            f"early_stopping needs rows to hold out, but of the {len(usable)} rows each is "
+            "the only one of its class; pass X_val and y_val"
         )
+    return others[: max(1, round(share * len(usable)))]
+
+
+def check_kind(labels: NDArray[Any], others: NDArray[Any], where: str) -> None:
+    """Refuses labels that numpy would change, or not tell apart, beside the ``others``."""
+    if labels.dtype == others.dtype:
+        return
+    mixed = f"y mixes types: its labels are {labels.dtype}, those {where} {others.dtype}"
+    if _kind(labels) != _kind(others):
+        raise ValueError(mixed)
+    common = np.promote_types(labels.dtype, others.dtype)
+    for values in (labels, others):
+        changed = _changed(values, common)
+        if len(changed):
+            raise ValueError(f"{mixed}; as {common}, which is both, {changed[0]} would be another")
 
 
 def looked_at(X: Any) -> Any:
@@ -101,14 +122,49 @@ def looked_at(X: Any) -> Any:
     return _validation.canonical(X, look)
 
 
+def _kind(labels: NDArray[Any]) -> str:
+    return {"i": "number", "u": "number", "f": "number", "O": "U"}.get(
+        labels.dtype.kind, labels.dtype.kind
+    )
+
+
+def _changed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Those that are others as ``dtype``."""
+    converted = values.astype(dtype)
+    if dtype.kind in "mM":
+        changed = (converted.astype(values.dtype) != values) & ~np.isnat(values)
+    else:
+        # Python compares integers with floats as they are, numpy as floats.
+        pairs = zip(values.tolist(), converted.tolist(), strict=True)
+        changed = np.array([one != other for one, other in pairs])
+    found: NDArray[Any] = values[changed]
+    return found
+
+
+def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> tuple[Rows, Rows]:
+    """One row of every class, and the others in random order."""
+    order = draw.permutation(usable)
+    _, firsts = np.unique(labels[order], return_index=True)
+    return order[firsts], np.delete(order, firsts)
+
+
 def _keys(X: Any) -> list[bytes]:
-    """Rows as bytes, alike where the rows are."""
+    """Rows as bytes, alike where the rows are to the core."""
     if not sp.issparse(X):
-        # Adding 0 makes 0 of -0.
-        return [row.tobytes() for row in X + 0]
-    csr: Any = X
-    csr = csr.copy()
+        return [row.tobytes() for row in _single(X)]
+    matrix: Any = X
+    csr: Any = matrix.copy()
+    csr.data = _single(csr.data)
     csr.eliminate_zeros()
     parts = zip(csr.indptr[:-1].tolist(), csr.indptr[1:].tolist(), strict=True)
     columns = csr.indices.astype(np.int64)
     return [columns[a:b].tobytes() + csr.data[a:b].tobytes() for a, b in parts]
+
+
+def _single(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Values as the core reads them, each number and NaN in one form."""
+    with np.errstate(over="ignore"):
+        # Adding 0 makes 0 of -0.
+        single = values.astype(np.float32) + np.float32(0)
+    single[np.isnan(single)] = np.nan
+    return single

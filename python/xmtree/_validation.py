@@ -31,20 +31,27 @@ MAX_COUNT = 2**32 - 1
 MAX_REAL = 3e38
 
 
-def rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+def rows(estimator: Any, X: Any, *, reset: bool, wide: bool = False) -> Any:
     """``X`` as a C-contiguous array or CSR matrix of float32 or float64.
 
-    Sets (``reset``) or compares the number and the names of the features.
+    Sets (``reset``) or compares the number and the names of the features. What is of other
+    types becomes float32, or float64 if ``wide``.
     """
     return validate_data(
         estimator,
         X,
         reset=reset,
         accept_sparse="csr",
-        dtype=[np.float32, np.float64],
+        dtype=[np.float64, np.float32] if wide else [np.float32, np.float64],
         order="C",
         ensure_all_finite=False,  # the core looks, and names row and column
     )
+
+
+def plain_array(values: Any) -> NDArray[Any]:
+    """``values`` as an array, one of objects as one of the type that they have."""
+    array = np.asarray(values)
+    return np.array(array.tolist()) if array.dtype == object else array
 
 
 def weights(sample_weight: Any, X: Any) -> NDArray[np.float32] | None:
@@ -81,13 +88,15 @@ def seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(0, np.iinfo(np.int32).max))
 
 
-def check_dense_size(n_rows: int, n_classes: int, item_size: int, instead: str) -> None:
-    """Refuses an answer of ``n_rows`` x ``n_classes`` that would not fit in memory."""
-    size = n_rows * n_classes * item_size
+def check_dense_size(
+    n_rows: int, n_columns: int, item_size: int, instead: str, columns: str = "classes"
+) -> None:
+    """Refuses an answer of ``n_rows`` x ``n_columns`` that would not fit in memory."""
+    size = n_rows * n_columns * item_size
     limit = min(MAX_DENSE_BYTES, _half_of_memory())
     if size > limit:
         raise ValueError(
-            f"{n_rows} rows x {n_classes} classes would take {size / 2**30:.1f} GiB, "
+            f"{n_rows} rows x {n_columns} {columns} would take {size / 2**30:.1f} GiB, "
             f"more than the {limit / 2**30:.1f} GiB allowed; {instead}"
         )
 

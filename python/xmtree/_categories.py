@@ -1,0 +1,85 @@
+"""Categorical columns: which they are, and whether single precision tells their values apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from xmtree import _validation
+
+#: Whole numbers up to here are told from their neighbours in double precision.
+_EXACT = 2.0**53
+
+
+def columns_of(given: ArrayLike | None, n: int, names: list[str]) -> list[int]:
+    """The columns that ``categorical_features`` names, by number, of the ``n`` of X."""
+    if given is None:
+        return []
+    marks, name = _validation.plain_array(given), "categorical_features"
+    if marks.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got {marks.ndim}")
+    if not len(marks):
+        return []
+    if marks.dtype == bool:
+        if len(marks) != n:
+            raise ValueError(f"{name} is a mask of {len(marks)} columns, X has {n}")
+        return [int(column) for column in np.flatnonzero(marks)]
+    if marks.dtype.kind == "U":
+        unknown = [mark for mark in marks.tolist() if mark not in names]
+        if unknown:
+            raise ValueError(f"{name} names {unknown[0]!r}, which is no column name of X")
+        return sorted({names.index(mark) for mark in marks})
+    if marks.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be column numbers, column names or a mask, got {marks.dtype}")
+    if not (marks.min() >= 0 and marks.max() < n):
+        raise ValueError(f"{name} must be columns of X, from 0 to {n - 1}, got {given}")
+    return sorted({int(mark) for mark in marks})
+
+
+def check(X: Any, columns: list[int]) -> None:
+    """Refuses categories of the validated rows ``X`` that the core would take for others.
+
+    Fractions are rounded, as all values are, but two may not become one.
+    """
+    if X.dtype == np.float32 or not columns:
+        return
+    for column, rows, values in _parts(X, columns):
+        wrong = np.flatnonzero(_mistaken(values))
+        if len(wrong):
+            at = wrong[0]
+            raise ValueError(
+                f"row {rows[at]}, column {column}: the category {values[at]:.17g} is not told "
+                "from others in single precision; number the categories from 0"
+            )
+
+
+def _parts(X: Any, columns: list[int]) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
+    """Each column's number, its rows and their values."""
+    if not sp.issparse(X):
+        for column in columns:
+            yield column, range(X.shape[0]), X[:, column]
+        return
+    sparse: Any = X
+    part = sparse[:, columns].tocsc()
+    part.sum_duplicates()
+    for column, start, end in zip(columns, part.indptr[:-1], part.indptr[1:], strict=True):
+        yield column, part.indices[start:end], part.data[start:end]
+
+
+def _mistaken(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which are whole numbers that single precision lacks, or fractions that it takes for others.
+
+    Above 2**53 they may be rounded already, if they came as integers.
+    """
+    # 0 is what sparse rows do not name.
+    distinct = np.unique(np.append(values, 0.0))
+    with np.errstate(over="ignore"):
+        single = distinct.astype(np.float32)
+    lost = np.isfinite(distinct) & (np.abs(distinct) > _EXACT)
+    lost |= (distinct == np.floor(distinct)) & (single != distinct)
+    lost[1:] |= single[1:] == single[:-1]
+    return np.isin(values, distinct[lost]) if lost.any() else np.zeros(len(values), bool)

@@ -1,0 +1,33 @@
+"""The learning curve: one entry per round, in arrays that are never written to again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.utils import Bunch
+
+
+def empty() -> Bunch:
+    """A curve of no round."""
+    return Bunch(
+        n_samples=np.empty(0, np.int64),
+        n_classes=np.empty(0, np.int64),
+        validation_error=np.empty(0),
+        utility=np.empty(0),
+    )
+
+
+def longer(curve: Bunch, n_samples: int, n_classes: int, error: float) -> Bunch:
+    """The curve with one round more, after which nothing has been considered yet."""
+    return Bunch(
+        n_samples=np.append(curve.n_samples, n_samples),
+        n_classes=np.append(curve.n_classes, n_classes),
+        validation_error=np.append(curve.validation_error, error),
+        utility=np.append(curve.utility, math.nan),
+    )
+
+
+def considered(curve: Bunch, utility: float) -> Bunch:
+    """The curve with the utility of the last round."""
+    return Bunch(**{**curve, "utility": np.append(curve.utility[:-1], utility)})
