@@ -68,7 +68,7 @@ def test_time_beside_other_libraries(benchmark, real, say):
         ),
         "AdaBoost": lambda: AdaBoostClassifier(tree, n_estimators=100, random_state=0),
     }
-    say("100 rounds of 15 leaves (GAMBLE: its default, 200 of 127): error %, fit in CPU s")
+    say("100 rounds of 15 leaves (GAMBLE: its default, 200 of 511): error %, fit in CPU s")
     say(f"{'':14}" + "".join(f"{name:>17}" for name in makers))
 
     def run():
