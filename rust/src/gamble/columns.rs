@@ -193,13 +193,21 @@ impl Columns {
         self.binary
     }
 
+    /// Which rows have an entry in column `column`, where that is all there is to know of it.
+    pub fn set(&self, column: usize) -> Option<&[u64]> {
+        match &self.columns[column].place {
+            Place::Entries { set, .. } if self.binary => set.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The code that row `row` has in column `column`.
     pub fn code(&self, column: usize, row: usize) -> u32 {
         match &self.columns[column].place {
             Place::Full(codes) => codes.get(row),
             Place::Entries { zero, set } => {
                 if let Some(set) = set {
-                    if set[row / 64] >> (row % 64) & 1 == 0 {
+                    if !is_in(set, row) {
                         return *zero;
                     }
                     if self.binary {
@@ -213,6 +221,12 @@ impl Columns {
             }
         }
     }
+}
+
+/// Whether `row` is one of a set of rows, a bit each.
+#[inline]
+pub fn is_in(set: &[u64], row: usize) -> bool {
+    set[row / 64] >> (row % 64) & 1 == 1
 }
 
 /// What is not zero, feature by feature.

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::columns::{Codes, Columns, Place};
+use super::columns::{is_in, Codes, Columns, Place};
 use super::draw::Features;
 use super::node::Node;
 use super::params::Params;
@@ -332,8 +332,11 @@ fn join<A: Send, B: Send>(
 /// how many go left. `right` is room to work in.
 fn divide(columns: &Columns, split: &Split, rows: &mut [u32], right: &mut Vec<u32>) -> usize {
     let column = split.column as usize;
+    // First the most frequent kinds.
+    if let Some(set) = columns.set(column) {
+        return divide_by(rows, right, |row| !is_in(set, row as usize));
+    }
     match (&columns.columns[column].place, split.rule) {
-        // By far the most frequent kind.
         (
             Place::Full(Codes::Few(codes)),
             Rule::UpTo {

@@ -140,7 +140,17 @@ impl Search {
     /// The columns drawn that are kept as arrays, and the others, as far as need be looked at.
     fn sides(&mut self, node: &Node, columns: &Columns, drawn: Drawn<'_>) -> (Vec<u32>, Vec<u32>) {
         match drawn {
-            Drawn::Listed(drawn) => drawn.iter().partition(|column| columns.is_full(**column)),
+            Drawn::Listed(drawn) => {
+                let mut sides = (
+                    Vec::with_capacity(drawn.len()),
+                    Vec::with_capacity(drawn.len()),
+                );
+                for &column in drawn {
+                    let is_full = columns.is_full(column);
+                    (if is_full { &mut sides.0 } else { &mut sides.1 }).push(column);
+                }
+                sides
+            }
             Drawn::Hashed { key, bar } => {
                 let is_drawn = |column: &u32| is_drawn(*column, key, bar);
                 let full = columns.full.iter().copied().filter(is_drawn).collect();
