@@ -1,6 +1,7 @@
 //! What a committee says of new examples.
 
 use super::model::Boosted;
+use super::Tree;
 use crate::control::Control;
 use crate::data::{GappyRows, RowBuffer};
 use crate::error::{Error, Result};
@@ -10,6 +11,9 @@ use crate::tree::in_blocks;
 
 /// Values and scores of the rows that go through the trees together.
 const BLOCK: usize = 1 << 14;
+
+/// Rows that go down a tree side by side.
+const TOGETHER: usize = 8;
 
 /// What one thread predicts with.
 #[derive(Default)]
@@ -21,6 +25,8 @@ struct Worker {
     scores: Vec<f64>,
     /// What all classes of a row have in common.
     common: Vec<f64>,
+    /// The leaf of a tree that each of them comes to.
+    leaves: Vec<u32>,
     top: Option<TopK>,
 }
 
@@ -182,10 +188,11 @@ impl Worker {
         // Tree by tree, so that a tree is in the cache while all rows go through it.
         for at in trees {
             let tree = &model.trees[at];
-            let rows = self.values.chunks_exact(width).zip(&mut self.common);
+            find_leaves(tree, &self.values, width, &mut self.leaves);
+            let rows = self.leaves.iter().zip(&mut self.common);
             let rows = rows.zip(self.scores.chunks_exact_mut(k)).enumerate();
-            for (row, ((values, common), scores)) in rows {
-                let leaf = tree.leaf(values);
+            for (row, ((&leaf, common), scores)) in rows {
+                let leaf = leaf as usize;
                 let others = tree.leaves.others[leaf];
                 let (classes, votes) = tree.leaves.named(leaf);
                 for (&class, &vote) in classes.iter().zip(votes) {
@@ -204,5 +211,18 @@ impl Worker {
                 values[column as usize] = 0.0;
             }
         }
+    }
+}
+
+/// The leaves of rows of `width` values.
+fn find_leaves(tree: &Tree, values: &[f32], width: usize, leaves: &mut Vec<u32>) {
+    leaves.clear();
+    let mut together = values.chunks_exact(TOGETHER * width);
+    for values in &mut together {
+        let row = |at: usize| &values[at * width..(at + 1) * width];
+        leaves.extend(tree.leaves_of::<TOGETHER>(std::array::from_fn(row)));
+    }
+    for row in together.remainder().chunks_exact(width) {
+        leaves.extend(tree.leaves_of([row]));
     }
 }

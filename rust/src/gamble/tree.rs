@@ -47,22 +47,39 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Number of the leaf that an example with the values `values` comes to.
+    /// Number of the leaf that each of several examples comes to. Side by side, as the way
+    /// of one is a chain of waits.
     #[inline]
-    pub fn leaf(&self, values: &[f32]) -> usize {
-        let mut node = &self.nodes[0];
-        while node.left != 0 {
-            let value = values[node.feature as usize];
-            let left = match node.set {
-                _ if value.is_nan() => node.missing_left,
-                None => value <= node.threshold,
-                Some(set) => self.sets[set as usize]
-                    .binary_search_by(|other| other.total_cmp(&value))
-                    .is_ok(),
-            };
-            node = &self.nodes[node.left as usize + usize::from(!left)];
+    pub fn leaves_of<const N: usize>(&self, values: [&[f32]; N]) -> [u32; N] {
+        let mut at = [0; N];
+        loop {
+            let mut goes_on = false;
+            for (at, values) in at.iter_mut().zip(values) {
+                let node = &self.nodes[*at];
+                let is_inner = node.left != 0;
+                goes_on |= is_inner;
+                // Whether it is a leaf could not be foreseen: a leaf looks at any value and stays.
+                let value = values[if is_inner { node.feature as usize } else { 0 }];
+                let left = match node.set {
+                    None => (value <= node.threshold) | (value.is_nan() & node.missing_left),
+                    Some(set) => self.is_in_set(node, set, value),
+                };
+                let next = node.left as usize + usize::from(!left);
+                *at = if is_inner { next } else { *at };
+            }
+            if !goes_on {
+                return at.map(|at| self.nodes[at].feature);
+            }
         }
-        node.feature as usize
+    }
+
+    fn is_in_set(&self, node: &TreeNode, set: u32, value: f32) -> bool {
+        if value.is_nan() {
+            return node.missing_left;
+        }
+        let set = &self.sets[set as usize];
+        set.binary_search_by(|other| other.total_cmp(&value))
+            .is_ok()
     }
 
     /// Adds a node that a rule over `column` splits, as values and no longer as codes.
