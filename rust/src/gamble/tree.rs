@@ -61,8 +61,8 @@ impl Tree {
                 // Whether it is a leaf could not be foreseen: a leaf looks at any value and stays.
                 let value = values[if is_inner { node.feature as usize } else { 0 }];
                 let left = match node.set {
-                    None => (value <= node.threshold) | (value.is_nan() & node.missing_left),
-                    Some(set) => self.is_in_set(node, set, value),
+                    Some(set) if is_inner => self.is_in_set(node, set, value),
+                    _ => (value <= node.threshold) | (value.is_nan() & node.missing_left),
                 };
                 let next = node.left as usize + usize::from(!left);
                 *at = if is_inner { next } else { *at };

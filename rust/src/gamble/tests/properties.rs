@@ -145,8 +145,6 @@ proptest! {
     }
 }
 
-/// With two classes it is Gentle AdaBoost (regression stumps on y in {-1, 1}, w *= exp(-y f)),
-/// but for a factor of 2: r = 2 g. So half the rate is the same to the last step.
 #[test]
 fn no_class_is_held_out_whole() {
     let table = Table {
@@ -229,6 +227,8 @@ fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
     assert_eq!(learn(0.3, 1), learn(0.3, 2));
 }
 
+/// With two classes it is Gentle AdaBoost (regression stumps on y in {-1, 1}, w *= exp(-y f)),
+/// but for a factor of 2: r = 2 g. So half the rate is the same to the last step.
 #[test]
 fn of_two_classes_it_is_gentle_adaboost() {
     let n = 40u16;
