@@ -38,8 +38,8 @@ class Contender:
     """A learner and its settings, all defaults but those named.
 
     ``slot`` is its colour in all plots, ``family`` what it is compared as. ``text``: whether it
-    is for text. Boosting is not: GAMBLE takes half a minute on naics, more than all the others
-    together, for twice the error of one-against-all.
+    is for text. Boosting is not: GAMBLE takes a minute on naics, more than all the others
+    together, and gets 47 % wrong, one-against-all 31.
     """
 
     name: str

@@ -152,10 +152,11 @@ impl Columns {
                 zero == 0 && column.coding.n_codes() == 2 && !column.coding.missing
             }
         });
-        let is_full = |at: &u32| matches!(columns[*at as usize].place, Place::Full(_));
+        let briefs: Vec<Brief> = columns.iter().map(Brief::of).collect();
+        let is_full = |at: &u32| briefs[*at as usize].zero.is_none();
         Ok(Self {
             full: (0..columns.len() as u32).filter(is_full).collect(),
-            briefs: columns.iter().map(Brief::of).collect(),
+            briefs,
             columns,
             starts,
             entries,

@@ -30,7 +30,6 @@ pub struct Sums {
 pub struct Few {
     cells: Cells,
     sweep: Sweep,
-    scratch: Scratch,
     /// Rows of each code.
     counts: [u32; CODES],
     sums: Box<Sums>,
@@ -43,7 +42,6 @@ impl Default for Few {
         Self {
             cells: Cells::default(),
             sweep: Sweep::default(),
-            scratch: Scratch::default(),
             counts: [0; CODES],
             sums: Box::new(Sums {
                 weight: zero,
@@ -60,6 +58,7 @@ impl Few {
     /// the `n_codes` is that of missing values, if any are `missing`.
     pub fn best_cut(
         &mut self,
+        scratch: &mut Scratch,
         node: &Node,
         codes: &[u8],
         n_codes: usize,
@@ -69,8 +68,8 @@ impl Few {
             self.by_cells(node, codes, n_codes, missing)
         } else if node.len() * CODES_PER_ROW < n_codes || !Sweep::takes(node) {
             let missing = missing.then(|| n_codes as u32 - 1);
-            self.scratch.sort_some(node, codes);
-            self.scratch.best_cut(node, missing, None)
+            scratch.sort_some(node, codes);
+            scratch.best_cut(node, missing, None)
         } else {
             self.by_sweep(node, codes, n_codes, missing)
         }

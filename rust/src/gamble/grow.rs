@@ -30,7 +30,7 @@ pub struct Ground<'a> {
 
 /// Where the rows of a node are, those that the tree is grown from and those that only come
 /// along.
-type Rows = (Range<usize>, Range<usize>);
+type Spans = (Range<usize>, Range<usize>);
 
 /// Rows of the smaller part from which it pays to divide two parts side by side.
 const SHARED_ROWS: usize = 1 << 13;
@@ -192,7 +192,7 @@ impl Grower {
     }
 
     /// Parts the rows of node `part` between its children, the left one first.
-    fn divide(&mut self, columns: &Columns, split: &Split, part: usize) -> [Rows; 2] {
+    fn divide(&mut self, columns: &Columns, split: &Split, part: usize) -> [Spans; 2] {
         let Part {
             learned, others, ..
         } = self.parts[part].clone();
@@ -218,7 +218,7 @@ impl Grower {
     fn look_at(
         &mut self,
         ground: &Ground<'_>,
-        [left, right]: &[Rows; 2],
+        [left, right]: &[Spans; 2],
         may_be_split: bool,
     ) -> [(Statistics, Option<Split>); 2] {
         let (rows, part) = (&self.learned, self.parts.len());
@@ -252,7 +252,7 @@ impl Grower {
     /// Adds a node; where it may be split, so that it will be.
     fn add(
         &mut self,
-        (learned, others): Rows,
+        (learned, others): Spans,
         (statistics, split): (Statistics, Option<Split>),
     ) -> Option<Candidate> {
         let part = self.parts.len();

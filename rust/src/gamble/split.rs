@@ -207,7 +207,7 @@ fn one(node: &Node, column: &Column, room: &mut Room) -> Option<Found> {
             best_subset(node, scratch).map(|(score, left)| Found::Subset(score, left))
         }
         Codes::Few(codes) => few
-            .best_cut(node, codes, n_codes, missing.is_some())
+            .best_cut(scratch, node, codes, n_codes, missing.is_some())
             .map(Found::Cut),
         Codes::Many { codes, order } => {
             scratch.sort_many(node, codes, order);
