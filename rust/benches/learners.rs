@@ -13,15 +13,16 @@ use criterion::{
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use xmtree::classifier::Schedule;
+use xmtree::data::{Batch, Targets};
 use xmtree::data::{Indices, Labels, Rows, Scaling, Values};
-use xmtree::label_tree::{self, LabelOrder, LabelTree, Policy};
-use xmtree::linear::{Loss, Optimizer};
-use xmtree::lomtree::{self, Forest};
-use xmtree::oaa::{self, Oaa};
-use xmtree::passes::{Batch, Schedule, Targets};
-use xmtree::recall_tree::{
+use xmtree::learners::label_tree::{self, LabelOrder, LabelTree, Policy};
+use xmtree::learners::lomtree::{self, Forest};
+use xmtree::learners::oaa::{self, Oaa};
+use xmtree::learners::recall_tree::{
     self, BeamOptions, ClassCount, PathFeatures, RecallTree, RouterImportance, ScorerLoss,
 };
+use xmtree::linear::{Loss, Optimizer};
 use xmtree::Control;
 
 /// A data set in memory: each class has columns (or a centre) of its own, and

@@ -1,7 +1,7 @@
 //! How fast model files are written and read.
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
-use xmtree::model::Bundle;
+use xmtree::file::Bundle;
 
 fn model(c: &mut Criterion) {
     let mut bundle = Bundle::new("bench");

@@ -3,13 +3,16 @@
 //! `Rows` (numpy or scipy memory, or text just parsed) -> `Preparation` (hash,
 //! scale, append the constant) -> `RowBuffer`, the example -> learner.
 
+mod batch;
 mod gaps;
 mod labels;
+mod preparation;
 mod rows;
-mod scale;
 
+pub(crate) use batch::check_parts;
+pub use batch::{Batch, Targets};
 pub use gaps::GappyRows;
 pub use labels::{LabelSets, Labels};
+pub use preparation::{Preparation, Scaling};
 pub(crate) use rows::check_structure;
 pub use rows::{Indices, RowBuffer, Rows, Values};
-pub use scale::{Preparation, Scaling};

@@ -1,17 +1,32 @@
-//! Online linear regressors: what every learner here is made of.
+//! Online linear regressors: what every learner with routers or scorers is made of.
 //!
 //! A loss says how far to step, an optimiser in which direction. The step of
 //! [`Loss::step`] never overshoots, whatever the importance of the example.
-//! How weights are stored is each learner's own affair.
+//! [`Regressors`] keeps the weights of many regressors of which an example needs few;
+//! one-against-all, where an example needs all, has a layout of its own.
 
+mod block;
+mod example;
 mod loss;
 mod nag;
 mod optimizer;
+mod persist;
 mod precondition;
+mod rate;
+mod regressors;
 pub(crate) mod softmax;
+mod table;
+mod weights;
 
+pub use block::Block;
+pub use example::{padded, PathExample};
 pub use loss::Loss;
 pub(crate) use nag::TINIEST;
 pub use nag::{NagSlot, NagTotals, Span};
 pub use optimizer::Optimizer;
+pub(crate) use persist::{put_weights, take_weights};
 pub use precondition::{Power, Preconditioner};
+pub use rate::Rate;
+pub use regressors::{Regressors, Scores};
+pub use table::{lookup, Slot, Table};
+pub use weights::Weights;

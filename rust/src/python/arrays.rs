@@ -4,9 +4,9 @@ use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::data::Targets;
 use crate::data::{GappyRows, Indices, LabelSets, Labels, Rows, Values};
 use crate::error::Result;
-use crate::passes::Targets;
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
 pub(super) enum Either<'py, A: Element, B: Element> {

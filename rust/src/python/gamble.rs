@@ -7,8 +7,8 @@ use pyo3::types::{PyBytes, PyDict};
 use super::arrays::{LabelsArg, RowsArg, WeightsArg};
 use super::run::{brief_or_watched, watched};
 use crate::data::Labels;
-use crate::gamble::{Boosted, Lesson, Params, Report};
-use crate::model::Persist;
+use crate::file::Persist;
+use crate::learners::gamble::{Boosted, Lesson, Params, Report};
 
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
 type Importances<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u64>>);

@@ -7,9 +7,9 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::run::brief_or_watched;
 use crate::control::Control;
-use crate::ldsm::{self, NodeStats, Report, Wanted};
-use crate::model::Persist;
-use crate::passes::Batch;
+use crate::data::Batch;
+use crate::file::Persist;
+use crate::learners::ldsm::{self, NodeStats, Report, Wanted};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);

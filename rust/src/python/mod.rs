@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 use serde::{de::DeserializeOwned, Serialize};
 
 use crate::data::Labels;
-use crate::passes::{Batch, Targets};
+use crate::data::{Batch, Targets};
 
 use arrays::{LabelsArg, RowsArg, WeightsArg};
 

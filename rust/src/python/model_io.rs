@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::run::watched;
 use crate::error::Error;
-use crate::model::{Array, Bundle};
+use crate::file::{Array, Bundle};
 
 /// Kind of the outer bundle; the core model is nested in it.
 const KIND: &str = "estimator";

@@ -7,10 +7,10 @@ use pyo3::types::PyBytes;
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::run::brief_or_watched;
 use crate::control::Control;
+use crate::data::Batch;
 use crate::error::Result;
-use crate::model::Persist;
-use crate::oaa::{Oaa, Params};
-use crate::passes::Batch;
+use crate::file::Persist;
+use crate::learners::oaa::{Oaa, Params};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 type Weights<'py> = Option<WeightsArg<'py>>;

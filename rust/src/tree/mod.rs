@@ -1,26 +1,10 @@
-//! What the online trees share: node numbers, hash tables of a node's own
-//! labels or weights, the regressors along a path, and the way down in
-//! prediction.
+//! What trees share: node numbers and the routing of rows in prediction.
 
-mod block;
-mod blocks;
-mod crown;
-mod path;
-mod persist;
-mod rate;
-mod routing;
-mod table;
-mod weights;
+mod frozen;
+mod top_levels;
 
-pub use block::Block;
-pub(crate) use blocks::{block_rows, in_blocks, row_values};
-pub use crown::Crown;
-pub use path::{padded, PathExample, Regressors, Scores};
-pub(crate) use persist::{put_weights, take_weights};
-pub use rate::Rate;
-pub use routing::{FrozenRouters, Groups, Sign, Walk};
-pub use table::{lookup, Slot, Table};
-pub use weights::Weights;
+pub use frozen::{FrozenRouters, Groups, NodeView, Walk};
+pub use top_levels::TopLevels;
 
 /// Number of a node in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,0 +1,112 @@
+//! The loop that every online learner's `fit` runs: passes over the examples,
+//! shuffled anew each time, until they are done or a held-out share says stop.
+
+use rand::{seq::SliceRandom, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+use crate::control::Control;
+use crate::data::Batch;
+use crate::error::{Error, Result};
+
+/// A learner that takes examples one after the other.
+pub trait Online: Clone {
+    /// Learns the rows of `order` in that order. `clock` is the share of a
+    /// pass that each of them is: 1/N in `fit`; 0 in a stream, where no pass
+    /// ends and the learning rate stays as it is.
+    fn learn(
+        &mut self,
+        batch: &Batch<'_>,
+        order: &[u32],
+        clock: f64,
+        control: &Control,
+    ) -> Result<()>;
+
+    /// Weighted share of the rows of `held_out` that are predicted wrongly.
+    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64>;
+}
+
+/// How often and in which order `fit` goes through the examples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Passes over the data, at most.
+    pub n_passes: u32,
+    /// Fixes the order of the examples.
+    pub seed: u64,
+    /// Whether to hold examples out and stop when their error no longer falls.
+    pub early_stopping: bool,
+    /// Share of the examples held out for that.
+    pub validation_fraction: f64,
+    /// Passes without a new lowest error after which to stop.
+    pub patience: u32,
+}
+
+impl Schedule {
+    /// Refuses what cannot be followed.
+    pub fn check(&self) -> Result<()> {
+        if self.n_passes == 0 {
+            return Err(Error::parameter("n_passes", 0, "at least 1"));
+        }
+        if self.patience == 0 {
+            return Err(Error::parameter("patience", 0, "at least 1"));
+        }
+        if !(self.validation_fraction > 0.0 && self.validation_fraction < 1.0) {
+            return Err(Error::parameter(
+                "validation_fraction",
+                self.validation_fraction,
+                "between 0 and 1, both excluded",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes `learner` through the passes. Stopped from outside it stays as
+    /// far as it has come; stopped early it goes back to its best pass.
+    pub fn fit<L: Online>(
+        &self,
+        learner: &mut L,
+        batch: &Batch<'_>,
+        control: &Control,
+    ) -> Result<()> {
+        let mut order = batch.present();
+        if order.is_empty() {
+            return Err(Error::data("there is no example with a weight above 0"));
+        }
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed);
+        let mut held_out = Vec::new();
+        if self.early_stopping {
+            order.shuffle(&mut random);
+            let n = (order.len() as f64 * self.validation_fraction).ceil() as usize;
+            if n >= order.len() {
+                return Err(Error::data(format!(
+                    "early stopping holds out {n} of {} examples, which leaves none to learn from",
+                    order.len()
+                )));
+            }
+            held_out = order.split_off(order.len() - n);
+        }
+        let clock = (order.len() as f64).recip();
+        let mut best: Option<(f64, L)> = None;
+        let mut since = 0;
+        for _ in 0..self.n_passes {
+            order.shuffle(&mut random);
+            learner.learn(batch, &order, clock, control)?;
+            if self.early_stopping {
+                let error = learner.error(batch, &held_out, control)?;
+                if best.as_ref().is_none_or(|(lowest, _)| error < *lowest) {
+                    best = Some((error, learner.clone()));
+                    since = 0;
+                } else {
+                    since += 1;
+                    if since == self.patience {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some((_, model)) = best {
+            *learner = model;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Examples with their targets and importances, checked against one another.
+
+use super::{LabelSets, Labels, Rows};
+use crate::control::Control;
+use crate::error::{Error, Result};
+
+/// What is to be learned for each row.
+#[derive(Debug, Clone, Copy)]
+pub enum Targets<'a> {
+    /// One label.
+    One(Labels<'a>),
+    /// A set of labels.
+    Sets(LabelSets<'a>),
+}
+
+impl Targets<'_> {
+    /// Number of classes that may occur.
+    pub fn n_classes(&self) -> usize {
+        match self {
+            Self::One(labels) => labels.n_classes(),
+            Self::Sets(sets) => sets.n_classes(),
+        }
+    }
+}
+
+/// Examples with their targets and importances, checked against one another.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// The examples.
+    pub rows: Rows<'a>,
+    /// Their targets.
+    pub targets: Targets<'a>,
+    weights: Option<&'a [f32]>,
+}
+
+impl<'a> Batch<'a> {
+    /// Checks that the parts are of one length, that there is an example, and
+    /// that weights are finite and not negative.
+    pub fn new(rows: Rows<'a>, targets: Targets<'a>, weights: Option<&'a [f32]>) -> Result<Self> {
+        let n_targets = match targets {
+            Targets::One(labels) => labels.len(),
+            Targets::Sets(sets) => sets.len(),
+        };
+        check_parts(rows.n_rows(), n_targets, weights)?;
+        Ok(Self {
+            rows,
+            targets,
+            weights,
+        })
+    }
+
+    /// The labels of a learner that takes one per row.
+    pub fn one_label_each(&self, learner: &str) -> Result<Labels<'a>> {
+        match self.targets {
+            Targets::One(labels) => Ok(labels),
+            Targets::Sets(_) => Err(Error::data(format!(
+                "{learner} learns one label per row, y holds sets of labels"
+            ))),
+        }
+    }
+
+    /// Weighted share of the rows of `which` that are answered wrongly. `answer`
+    /// is handed `n` of them at most at a time and writes a label for each.
+    pub(crate) fn share_wrong(
+        &self,
+        labels: &[u32],
+        which: &[u32],
+        n: usize,
+        control: &Control,
+        mut answer: impl FnMut(&[u32], &mut [u32]),
+    ) -> Result<f64> {
+        let mut answers = Vec::new();
+        let (mut all, mut wrong) = (0.0, 0.0);
+        for rows in which.chunks(n) {
+            answers.resize(rows.len(), 0);
+            answer(rows, &mut answers);
+            for (&i, &answer) in rows.iter().zip(&answers) {
+                let weight = f64::from(self.weight(i as usize));
+                all += weight;
+                if answer != labels[i as usize] {
+                    wrong += weight;
+                }
+            }
+            control.check()?;
+        }
+        Ok(wrong / all)
+    }
+
+    /// Importance of row `i`.
+    pub fn weight(&self, i: usize) -> f32 {
+        self.weights.map_or(1.0, |weights| weights[i])
+    }
+
+    /// The rows that count: a weight of 0 is the same as not being there.
+    pub fn present(&self) -> Vec<u32> {
+        (0..self.rows.n_rows() as u32)
+            .filter(|&i| self.weight(i as usize) > 0.0)
+            .collect()
+    }
+}
+
+/// Checks that there are as many targets and weights as rows, and that weights are finite
+/// and not negative.
+pub(crate) fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32]>) -> Result<()> {
+    if n_targets != n_rows {
+        return Err(Error::data(format!(
+            "X has {n_rows} rows, y has {n_targets}"
+        )));
+    }
+    if let Some(weights) = weights {
+        if weights.len() != n_rows {
+            return Err(Error::data(format!(
+                "X has {n_rows} rows, sample_weight has {}",
+                weights.len()
+            )));
+        }
+        if let Some(row) = weights.iter().position(|w| !w.is_finite() || *w < 0.0) {
+            return Err(Error::data(format!(
+                "row {row}: sample_weight is {}; it must be finite and not negative",
+                weights[row]
+            )));
+        }
+    }
+    if n_rows > u32::MAX as usize {
+        return Err(Error::data(format!(
+            "{n_rows} rows at once; at most {} are possible, pass them in parts to partial_fit",
+            u32::MAX
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,305 @@
+//! From a row as it came to the example a linear learner sees.
+//!
+//! What a linear learner needs of its input was found by experiment (DESIGN.md):
+//! columns that are mostly non-zero must be centred and brought to unit
+//! deviation; rows that are mostly zeros must not be touched column by column
+//! but divided by their length. `Auto` looks at the share of non-zeros.
+
+use serde::{Deserialize, Serialize};
+
+use super::{RowBuffer, Rows};
+use crate::alloc::can_alloc;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::simd::sum_of_squares;
+
+/// How examples are scaled, as the user asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Scaling {
+    /// `Standard` where more than half of the values are non-zero, else `Row`.
+    #[default]
+    Auto,
+    /// Values as they came.
+    None,
+    /// Each row divided by its Euclidean length.
+    Row,
+    /// Each column centred and divided by its standard deviation.
+    Standard,
+    /// ln(1 + x) of each value, of a negative one -ln(1 - x): counts grow too fast.
+    Log,
+}
+
+/// Share of non-zeros above which `Auto` standardises columns.
+const DENSE: f64 = 0.5;
+
+/// Reads rows into examples: hashes columns, scales, appends the constant.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+pub struct Preparation {
+    n_features: usize,
+    n_bits: Option<u32>,
+    scaling: Scaling,
+    moments: Option<Moments>,
+}
+
+impl Preparation {
+    /// Decides on the scaling from the first `rows` that are known.
+    ///
+    /// `n_bits` hashes columns into 2^`n_bits`; it excludes standardising,
+    /// which would make every hashed row dense.
+    pub fn new(scaling: Scaling, n_bits: Option<u32>, rows: &Rows<'_>) -> Result<Self> {
+        if let Some(bits) = n_bits {
+            if !(1..=31).contains(&bits) {
+                return Err(Error::parameter("n_bits", bits, "from 1 to 31, or None"));
+            }
+            if scaling == Scaling::Standard {
+                return Err(Error::parameter(
+                    "scaling",
+                    "\"standard\"",
+                    "\"auto\", \"row\" or \"none\" where n_bits is given",
+                ));
+            }
+        }
+        let scaling = match scaling {
+            Scaling::Auto => {
+                let cells = rows.n_rows() as f64 * rows.n_cols() as f64;
+                if n_bits.is_none() && rows.non_zeros() as f64 > DENSE * cells {
+                    Scaling::Standard
+                } else {
+                    Scaling::Row
+                }
+            }
+            asked => asked,
+        };
+        let standard = scaling == Scaling::Standard;
+        if !can_alloc(bytes_needed(rows.n_cols(), n_bits, standard)) {
+            return Err(match n_bits {
+                Some(bits) => {
+                    Error::parameter("n_bits", bits, "smaller: there is no memory for it")
+                }
+                None => Error::data(format!(
+                    "X has {} features: there is no memory for as many; hash them (n_bits)",
+                    rows.n_cols()
+                )),
+            });
+        }
+        Ok(Self {
+            n_features: rows.n_cols(),
+            n_bits,
+            scaling,
+            moments: standard.then(|| Moments::new(rows.n_cols())),
+        })
+    }
+
+    /// Whether its parts fit together, for one that was loaded.
+    pub fn is_sound(&self) -> bool {
+        let n = self.n_features;
+        let standard = self.scaling == Scaling::Standard;
+        self.scaling != Scaling::Auto
+            && n < u32::MAX as usize
+            && self
+                .n_bits
+                .is_none_or(|bits| (1..=31).contains(&bits) && !standard)
+            && self.moments.is_some() == standard
+            && self.moments.as_ref().is_none_or(|moments| {
+                let Moments {
+                    n: _,
+                    mean,
+                    square,
+                    rate,
+                    dense: _,
+                } = moments;
+                [mean, square, rate].iter().all(|part| part.len() == n)
+            })
+            && can_alloc(bytes_needed(n, self.n_bits, standard))
+    }
+
+    /// Number of columns of the rows it was made for.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// Number of columns of an example, the constant among them.
+    pub fn width(&self) -> usize {
+        self.n_bits.map_or(self.n_features, |bits| 1 << bits) + 1
+    }
+
+    /// The scaling decided on; never `Auto`.
+    pub fn scaling(&self) -> Scaling {
+        self.scaling
+    }
+
+    /// Learns means and deviations from the rows `which` at once, if they are
+    /// used. Stopped half way they are of no use.
+    pub fn observe_all(&mut self, rows: &Rows<'_>, which: &[u32], control: &Control) -> Result<()> {
+        if let Some(moments) = &mut self.moments {
+            let mut row = RowBuffer::default();
+            for chunk in which.chunks(Control::CHUNK) {
+                control.check()?;
+                for &i in chunk {
+                    rows.read(i as usize, &mut row);
+                    moments.add(&row);
+                }
+            }
+            moments.refresh();
+        }
+        Ok(())
+    }
+
+    /// Takes one row of a stream into the running means and deviations.
+    pub fn observe(&mut self, rows: &Rows<'_>, i: usize, scratch: &mut RowBuffer) {
+        if let Some(moments) = &mut self.moments {
+            rows.read(i, scratch);
+            moments.add(scratch);
+            moments.refresh();
+        }
+    }
+
+    /// Replaces `example` by row `i`, scaled, the constant 1 last.
+    pub fn read(&self, rows: &Rows<'_>, i: usize, example: &mut RowBuffer) {
+        rows.read(i, example);
+        if let Some(bits) = self.n_bits {
+            for column in &mut example.columns {
+                *column = hash(*column, bits);
+            }
+        }
+        match (&self.moments, self.scaling) {
+            (Some(moments), _) => moments.standardise(example),
+            (None, Scaling::Row) => to_length_one(&mut example.values),
+            (None, Scaling::Log) => {
+                let logs = example.values.iter_mut();
+                logs.for_each(|x| *x = x.abs().ln_1p().copysign(*x));
+            }
+            (None, _) => {}
+        }
+        example.columns.push(self.width() as u32 - 1);
+        example.values.push(1.0);
+    }
+}
+
+/// What a learner at least needs for its columns: a few numbers for each.
+fn bytes_needed(n_features: usize, n_bits: Option<u32>, standard: bool) -> Option<usize> {
+    let columns = n_bits.map_or(n_features, |bits| 1 << bits);
+    let each = if standard {
+        3 * size_of::<f64>()
+    } else {
+        2 * size_of::<f32>()
+    };
+    columns.checked_mul(each)
+}
+
+/// Divides a row by its length; one without values stays as it is.
+fn to_length_one(values: &mut [f32]) {
+    let is_usable = |square: f32| square > f32::MIN_POSITIVE && square.is_finite();
+    let mut square = sum_of_squares(values);
+    if !is_usable(square) {
+        // Squares that vanish or are infinite: the largest value becomes 1 first.
+        let largest = values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        if largest > 0.0 {
+            values.iter_mut().for_each(|v| *v /= largest);
+            square = sum_of_squares(values);
+        }
+    }
+    if is_usable(square) {
+        let scale = square.sqrt().recip();
+        values.iter_mut().for_each(|v| *v *= scale);
+    }
+}
+
+/// Multiplicative hashing: the upper bits of a product with 2^32 / golden ratio.
+/// Values that meet in a column are not added up beforehand: a linear learner
+/// does that itself.
+fn hash(column: u32, bits: u32) -> u32 {
+    column.wrapping_mul(0x9E37_79B1) >> (32 - bits)
+}
+
+/// Running mean and squared deviation of each column (Welford), zeros included.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+struct Moments {
+    n: f64,
+    mean: Vec<f64>,
+    square: Vec<f64>,
+    /// 1/deviation, or 0 for a column that never changed.
+    rate: Vec<f64>,
+    /// The row at hand, zeros included.
+    #[serde(skip)]
+    dense: Vec<f64>,
+}
+
+impl Moments {
+    fn new(n_features: usize) -> Self {
+        Self {
+            n: 0.0,
+            mean: vec![0.0; n_features],
+            square: vec![0.0; n_features],
+            rate: vec![0.0; n_features],
+            dense: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, row: &RowBuffer) {
+        self.dense.clear();
+        self.dense.resize(self.mean.len(), 0.0);
+        for (&column, &value) in row.columns.iter().zip(&row.values) {
+            self.dense[column as usize] = f64::from(value);
+        }
+        self.n += 1.0;
+        let share = self.n.recip();
+        for ((mean, square), &x) in self.mean.iter_mut().zip(&mut self.square).zip(&self.dense) {
+            let before = x - *mean;
+            *mean += before * share;
+            *square += before * (x - *mean);
+        }
+    }
+
+    fn refresh(&mut self) {
+        for (rate, &square) in self.rate.iter_mut().zip(&self.square) {
+            let deviation = (square / self.n).sqrt();
+            *rate = if deviation > 0.0 {
+                deviation.recip()
+            } else {
+                0.0
+            };
+        }
+    }
+
+    fn standardise(&self, example: &mut RowBuffer) {
+        let mut given = example.columns.iter().zip(&example.values).peekable();
+        let scaled: Vec<f32> = self
+            .mean
+            .iter()
+            .zip(&self.rate)
+            .zip(0u32..)
+            .map(|((mean, rate), column)| {
+                let x = match given.next_if(|&(&c, _)| c == column) {
+                    Some((_, &value)) => f64::from(value),
+                    None => 0.0,
+                };
+                ((x - mean) * rate) as f32
+            })
+            .collect();
+        example.columns.clear();
+        example.columns.extend(0..scaled.len() as u32);
+        example.values = scaled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_any_size_get_length_one() {
+        for size in [1e-44f32, 1e-30, 1.0, 1e30, 1e38] {
+            let mut values = [3.0 * size, 0.0, -3.0 * size];
+            to_length_one(&mut values);
+            let expected = 0.5f32.sqrt();
+            assert!(
+                (values[0] - expected).abs() < 1e-6 && values[1] == 0.0,
+                "{size}"
+            );
+            assert_eq!(values[0].to_bits(), (-values[2]).to_bits());
+        }
+        to_length_one(&mut []);
+    }
+}

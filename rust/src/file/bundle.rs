@@ -1,0 +1,228 @@
+//! A model taken apart into named arrays and metadata.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::array::{Array, Element};
+use crate::error::{Error, Result};
+
+/// Stands in messages for a bundle that no file was named for.
+pub(super) const UNNAMED: &str = "serialised model";
+
+/// A learned model as named arrays and JSON metadata: what goes into a file.
+///
+/// Fill one with `put` and `put_meta`, empty it again with `take` and
+/// `take_meta`. Names are the crate's own, never a user's, and hold no `/`.
+///
+/// ```
+/// use xmtree::file::Bundle;
+///
+/// let mut bundle = Bundle::new("example");
+/// bundle.put("weights", vec![0.5_f32, -1.0]);
+/// bundle.put_meta("n_features", &2_u32);
+///
+/// let mut again = Bundle::from_bytes(&bundle.to_bytes()?)?;
+/// assert_eq!(again.take::<f32>("weights")?, [0.5, -1.0]);
+/// assert_eq!(again.take_meta::<u32>("n_features")?, 2);
+/// # Ok::<(), xmtree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bundle {
+    /// Which learner wrote it.
+    pub(super) kind: String,
+    pub(super) meta: Map<String, Value>,
+    pub(super) arrays: BTreeMap<String, Array>,
+    /// The file it came from, for messages.
+    pub(super) origin: String,
+}
+
+/// `kind` and `meta` of a bundle in its JSON form.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Head {
+    pub(super) kind: String,
+    pub(super) meta: Map<String, Value>,
+}
+
+impl Bundle {
+    /// An empty bundle of the learner `kind`.
+    pub fn new(kind: &str) -> Self {
+        Self {
+            kind: kind.into(),
+            meta: Map::new(),
+            arrays: BTreeMap::new(),
+            origin: UNNAMED.into(),
+        }
+    }
+
+    /// Which learner wrote it.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The metadata, for inspection.
+    pub fn meta(&self) -> &Map<String, Value> {
+        &self.meta
+    }
+
+    /// The arrays by name, for inspection.
+    pub fn arrays(&self) -> &BTreeMap<String, Array> {
+        &self.arrays
+    }
+
+    /// The error for contents that make no sense, naming the file. Learners use
+    /// it for what only they can check: a child that does not exist, lengths
+    /// that do not match.
+    pub fn damaged(&self, what: impl Display) -> Error {
+        Error::ModelFile(format!("{}: damaged model: {what}", self.origin))
+    }
+
+    /// An error unless the bundle is of `kind`.
+    pub fn expect_kind(&self, kind: &str) -> Result<()> {
+        if self.kind == kind {
+            return Ok(());
+        }
+        Err(Error::ModelFile(format!(
+            "{}: holds a model of kind {:?}, expected {kind:?}",
+            self.origin, self.kind
+        )))
+    }
+
+    /// Stores an array.
+    pub fn put(&mut self, name: &str, array: impl Into<Array>) {
+        debug_assert!(is_name(name), "{name:?} cannot name an array");
+        let before = self.arrays.insert(name.into(), array.into());
+        debug_assert!(before.is_none(), "array {name:?} stored twice");
+    }
+
+    /// Moves an array out.
+    pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
+        let Some(array) = self.arrays.remove(name) else {
+            return Err(self.damaged(format_args!("array {name:?} is missing")));
+        };
+        T::from_array(array).map_err(|other| {
+            self.damaged(format_args!(
+                "array {name:?} holds {}, expected {}",
+                other.type_name(),
+                T::NAME
+            ))
+        })
+    }
+
+    /// Moves an array out that must have `len` elements.
+    pub fn take_exactly<T: Element>(&mut self, name: &str, len: usize) -> Result<Vec<T>> {
+        let elements = self.take(name)?;
+        if elements.len() == len {
+            return Ok(elements);
+        }
+        Err(self.damaged(format_args!(
+            "array {name:?} has {} elements, expected {len}",
+            elements.len()
+        )))
+    }
+
+    /// Stores strings (class or feature names), as their UTF-8 in one array and
+    /// the place where each ends in another: metadata is for a few values, there
+    /// may be millions of labels.
+    pub fn put_strings(&mut self, name: &str, strings: &[impl AsRef<str>]) {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::with_capacity(strings.len());
+        for string in strings {
+            bytes.extend_from_slice(string.as_ref().as_bytes());
+            ends.push(bytes.len() as u64);
+        }
+        self.put(name, bytes);
+        self.put(&ends_of(name), ends);
+    }
+
+    /// Moves strings out.
+    pub fn take_strings(&mut self, name: &str) -> Result<Vec<String>> {
+        let ends = self.take::<u64>(&ends_of(name))?;
+        let bytes = self.take::<u8>(name)?;
+        let no_strings = || self.damaged(format_args!("array {name:?} is no list of strings"));
+        let text = std::str::from_utf8(&bytes).map_err(|_| no_strings())?;
+        let mut start = 0;
+        let mut strings = Vec::with_capacity(ends.len());
+        for end in ends {
+            let end = usize::try_from(end).map_err(|_| no_strings())?;
+            strings.push(text.get(start..end).ok_or_else(no_strings)?.to_owned());
+            start = end;
+        }
+        if start == text.len() {
+            Ok(strings)
+        } else {
+            Err(no_strings())
+        }
+    }
+
+    /// Stores a value as JSON. JSON has no infinities and no NaN (they would
+    /// become null) and no integers above 64 bits: put such values into an array.
+    ///
+    /// # Panics
+    ///
+    /// When the type cannot be JSON at all, like a map whose keys are not
+    /// strings; any test that saves the model finds it.
+    pub fn put_meta(&mut self, key: &str, value: &impl Serialize) {
+        debug_assert!(is_name(key), "{key:?} cannot name metadata");
+        let value = serde_json::to_value(value).expect("metadata of a type that JSON can express");
+        let before = self.meta.insert(key.into(), value);
+        debug_assert!(before.is_none(), "metadata {key:?} stored twice");
+    }
+
+    /// Moves a value out.
+    pub fn take_meta<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
+        let Some(value) = self.meta.remove(key) else {
+            return Err(self.damaged(format_args!("metadata {key:?} is missing")));
+        };
+        serde_json::from_value(value)
+            .map_err(|error| self.damaged(format_args!("metadata {key:?}: {error}")))
+    }
+
+    /// Puts a whole bundle inside this one, like a tree into its forest.
+    pub fn nest(&mut self, prefix: &str, inner: Self) {
+        debug_assert!(is_name(prefix), "{prefix:?} cannot name a bundle");
+        let prefix = format!("{prefix}/");
+        for (name, array) in inner.arrays {
+            self.arrays.insert(prefix.clone() + &name, array);
+        }
+        let head = Map::from_iter([
+            ("kind".into(), Value::String(inner.kind)),
+            ("meta".into(), Value::Object(inner.meta)),
+        ]);
+        let before = self.meta.insert(prefix, Value::Object(head));
+        debug_assert!(before.is_none(), "bundle stored twice");
+    }
+
+    /// Moves a nested bundle out.
+    pub fn unnest(&mut self, prefix: &str) -> Result<Self> {
+        let prefix = format!("{prefix}/");
+        let Head { kind, meta } = self.take_meta(&prefix)?;
+        // '0' is the character after '/': the names from one to the other are
+        // exactly those that begin with the prefix.
+        let after = format!("{}0", prefix.trim_end_matches('/'));
+        let mut inside = self.arrays.split_off(&prefix);
+        let mut rest = inside.split_off(&after);
+        self.arrays.append(&mut rest);
+        let arrays = inside
+            .into_iter()
+            .map(|(name, array)| (name[prefix.len()..].to_owned(), array))
+            .collect();
+        Ok(Self {
+            kind,
+            meta,
+            arrays,
+            origin: self.origin.clone(),
+        })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/') && name != "__metadata__"
+}
+
+fn ends_of(name: &str) -> String {
+    format!("{name}.ends")
+}

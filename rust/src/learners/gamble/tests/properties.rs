@@ -1,0 +1,448 @@
+//! What the paper says of the algorithm, and what must hold of every committee.
+
+use proptest::prelude::*;
+
+use super::super::leaf::{push_votes, response, Leaves};
+use super::super::weights::Weights;
+use super::*;
+use crate::classifier::TopK;
+use crate::data::Indices;
+use crate::file::{Bundle, Persist};
+
+/// Rows whose values tell something of their labels.
+fn tables() -> impl Strategy<Value = Table> {
+    let row = (0u32..6, prop::array::uniform3(-9i8..9), 0u8..12);
+    prop::collection::vec(row, 8..120).prop_map(|rows| {
+        let mut table = Table {
+            values: Vec::new(),
+            width: 3,
+            labels: Vec::new(),
+            weights: Vec::new(),
+            n_classes: 6,
+        };
+        for (label, noise, missing) in rows {
+            for (feature, &noise) in noise.iter().enumerate() {
+                let value = (label as f32 - feature as f32).abs() * 3.0 + f32::from(noise);
+                let is_missing = usize::from(missing) == feature;
+                table.values.push(if is_missing { f32::NAN } else { value });
+            }
+            table.labels.push(label);
+            table.weights.push(1.0);
+        }
+        table
+    })
+}
+
+fn sampled() -> Params {
+    Params {
+        max_features: 0.5,
+        subsample: 0.6,
+        trim: 0.1,
+        clip: true,
+        learning_rate: 0.3,
+        n_estimators: 12,
+        splits: Splits::Binned,
+        ..paper()
+    }
+}
+
+proptest! {
+    /// Results 2 and 3, and Corollary 3.1: with h from z = y^2 by its own mean, r = K g / h.
+    #[test]
+    fn leaves_are_bounded_and_follow_the_corollary(
+        weights in prop::collection::vec(1u16..1000, 1..9),
+        absent in 0usize..9,
+        clip in any::<bool>(),
+    ) {
+        let n_classes = weights.len() + absent;
+        prop_assume!(n_classes > 1);
+        let k = n_classes as f64;
+        let by_class: Vec<(u32, f64)> =
+            weights.iter().zip(0..).map(|(&w, c)| (c, f64::from(w))).collect();
+        let all: f64 = by_class.iter().map(|(_, w)| w).sum();
+        let share = |c: usize| by_class.get(c).map_or(0.0, |(_, w)| w / all);
+        let mut sum_g = 0.0;
+        for c in 0..n_classes {
+            let (own, other) = (share(c), 1.0 - share(c));
+            let g = own - other / (k - 1.0);
+            let h = own + other / ((k - 1.0) * (k - 1.0));
+            prop_assert!((h - ((k - 2.0) * g + 1.0) / (k - 1.0)).abs() < 1e-12);
+            let r = response(own, k);
+            prop_assert!((r - k * g / h).abs() < 1e-9 * k * k);
+            prop_assert!((-1.0 / (k - 1.0) - 1e-12..=1.0 + 1e-12).contains(&g));
+            prop_assert!((-k * (k - 1.0) * (1.0 + 1e-12)..=k * (1.0 + 1e-12)).contains(&r));
+            sum_g += g;
+        }
+        prop_assert!(sum_g.abs() < 1e-12);
+        let mut leaves = Leaves::new();
+        push_votes(&mut leaves, &by_class, n_classes, clip, 1.0);
+        let votes: f64 = leaves.votes.iter().map(|&vote| f64::from(vote)).sum();
+        let sum = votes + absent as f64 * f64::from(leaves.others[0]);
+        prop_assert!(sum.abs() < 1e-5 * k * k, "{}", sum);
+        let bound = (k * k - k) * (1.0 + 1e-6);
+        prop_assert!(leaves.votes.iter().all(|&vote| f64::from(vote).abs() <= bound));
+    }
+
+    /// The weights are those of the loss: w = exp(-(1/K) y.F).
+    #[test]
+    fn scores_sum_to_zero(table in tables(), sample in any::<bool>()) {
+        let model = table.learn(if sample { sampled() } else { paper() }, 1);
+        for scores in table.scores(&model).chunks_exact(table.n_classes) {
+            let size: f64 = scores.iter().map(|score| score.abs()).sum();
+            prop_assert!(scores.iter().sum::<f64>().abs() <= 1e-5 * (1.0 + size));
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing(table in tables(), sample in any::<bool>()) {
+        let params = if sample { sampled() } else { paper() };
+        let one = table.learn(params.clone(), 1);
+        let three = table.learn(params, 3);
+        prop_assert_eq!(one.trees(), three.trees());
+    }
+
+    #[test]
+    fn rows_of_weight_zero_are_not_there(table in tables()) {
+        let reference = table.learn(sampled(), 1);
+        let mut more = table.clone();
+        more.values.extend([7.0, -3.0, f32::NAN]);
+        more.labels.push(3);
+        more.weights.push(0.0);
+        let same = more.learn(sampled(), 1);
+        prop_assert_eq!(same.trees(), reference.trees());
+    }
+
+    #[test]
+    fn a_file_gives_the_same_committee(table in tables()) {
+        let params = Params { categorical_features: vec![1], ..sampled() };
+        let mut whole = table.clone();
+        for value in whole.values.iter_mut().skip(1).step_by(3) {
+            *value = (*value / 4.0).round();
+        }
+        let model = whole.learn(params, 1);
+        let again = Boosted::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        prop_assert_eq!(again.trees(), model.trees());
+        prop_assert_eq!(again.params(), model.params());
+    }
+
+    /// Whoever makes up a file gets an error or a model that can be used, never a panic.
+    #[test]
+    fn made_up_files_do_no_harm(table in tables(), at in any::<usize>(), value in any::<u32>()) {
+        let model = table.learn(Params { n_estimators: 2, ..sampled() }, 1);
+        for name in ["feature", "left", "set", "n_nodes", "n_leaves", "leaf_sizes", "classes", "n_sets"] {
+            let mut bundle = model.to_bundle();
+            let mut numbers = bundle.take::<u32>(name).unwrap();
+            if !numbers.is_empty() {
+                let n = numbers.len();
+                numbers[at % n] = value >> (at % 32);
+            }
+            bundle.put(name, numbers);
+            let made_up = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
+            if let Ok(model) = Boosted::unpack(made_up) {
+                table.scores(&model);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_class_is_held_out_whole() {
+    let table = Table {
+        values: (0..60).map(|row| (row / 2) as f32).collect(),
+        width: 1,
+        labels: (0..60).map(|row| row / 2).collect(),
+        weights: vec![1.0; 60],
+        n_classes: 30,
+    };
+    let params = Params {
+        early_stopping: true,
+        validation_fraction: 0.4,
+        max_leaves: 30,
+        n_estimators: 1,
+        ..paper()
+    };
+    let model = table.learn(params, 1);
+    let control = Control::new(0);
+    let best = model.predict_topk(&table.rows(), 1, 1, &control).unwrap().0;
+    assert!(best.iter().zip(&table.labels).all(|(&a, &b)| a == b as i32));
+}
+
+#[test]
+fn zero_is_a_value_like_any_other() {
+    // Of equals the lowest threshold wins, also where the column is kept as entries.
+    let values: Vec<f32> = [0, 0, 0, 0, 0, 0, 0, 1, 2, 3].map(|v| v as f32).to_vec();
+    let threshold = |shift: f32| {
+        let table = Table {
+            values: values.iter().map(|value| value + shift).collect(),
+            width: 1,
+            labels: vec![1, 1, 1, 2, 1, 0, 2, 0, 1, 0],
+            weights: vec![1.0; 10],
+            n_classes: 3,
+        };
+        let params = Params {
+            n_estimators: 1,
+            max_leaves: 2,
+            ..paper()
+        };
+        table.learn(params, 1).trees()[0].nodes[0].threshold - shift
+    };
+    assert_eq!(threshold(0.0), threshold(1.0));
+}
+
+#[test]
+fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
+    // Every row has a column of its own, and one of its class.
+    let n = 1200;
+    let (mut starts, mut columns) = (vec![0i64], Vec::new());
+    for row in 0..n {
+        columns.extend([row % 4, 4 + row]);
+        starts.push(columns.len() as i64);
+    }
+    let values = vec![1.0f32; columns.len()];
+    let rows = GappyRows::csr(
+        Indices::I64(&starts),
+        Indices::I64(&columns),
+        Values::F32(&values),
+        4 + n as usize,
+    )
+    .unwrap();
+    let labels: Vec<u32> = (0..n).map(|row| (row % 4) as u32).collect();
+    let labels = Labels::new(&labels, 4).unwrap();
+    let learn = |max_features: f64, n_threads: usize| {
+        let params = Params {
+            max_features,
+            n_estimators: 1,
+            max_leaves: 4,
+            ..sampled()
+        };
+        let mut model = Boosted::new(params, 4).unwrap();
+        let lesson = Lesson::new(rows, labels, None).unwrap();
+        model.fit(&lesson, n_threads, &Control::new(0)).unwrap();
+        model.trees()[0].clone()
+    };
+    let all = learn(1.0, 1);
+    let inner = all.nodes.iter().filter(|node| node.left != 0);
+    assert!(inner.clone().count() == 3 && inner.clone().all(|node| node.feature < 4));
+    assert_ne!(learn(0.3, 1), all);
+    assert_eq!(learn(0.3, 1), learn(0.3, 2));
+}
+
+/// With two classes it is Gentle AdaBoost (regression stumps on y in {-1, 1}, w *= exp(-y f)),
+/// but for a factor of 2: r = 2 g. So half the rate is the same to the last step.
+#[test]
+fn of_two_classes_it_is_gentle_adaboost() {
+    let n = 40u16;
+    let table = Table {
+        values: (0..n).map(|i| f32::from(i * 17 % 40)).collect(),
+        width: 1,
+        labels: (0..n).map(|i| u32::from((i * 17 % 40) / 7 % 2)).collect(),
+        weights: vec![1.0; usize::from(n)],
+        n_classes: 2,
+    };
+    let params = Params {
+        max_leaves: 2,
+        n_estimators: 30,
+        learning_rate: 0.5,
+        ..paper()
+    };
+    let model = table.learn(params, 1);
+    let y: Vec<f64> = table
+        .labels
+        .iter()
+        .map(|&c| if c == 1 { 1.0 } else { -1.0 })
+        .collect();
+    let mut weights = vec![1.0; y.len()];
+    let mut committee = vec![0.0; y.len()];
+    for tree in model.trees() {
+        let threshold = tree.nodes[0].threshold;
+        for left in [true, false] {
+            let rows: Vec<usize> = (0..y.len())
+                .filter(|&i| (table.values[i] <= threshold) == left)
+                .collect();
+            let all: f64 = rows.iter().map(|&i| weights[i]).sum();
+            let mean = rows.iter().map(|&i| weights[i] * y[i]).sum::<f64>() / all;
+            for i in rows {
+                committee[i] += mean;
+                weights[i] *= (-y[i] * mean).exp();
+            }
+        }
+    }
+    for (scores, expected) in table.scores(&model).chunks_exact(2).zip(committee) {
+        assert!((scores[1] - expected).abs() < 1e-4, "{scores:?} {expected}");
+    }
+}
+
+#[test]
+fn weights_stay_finite_over_a_thousand_rounds() {
+    let n = 90u16;
+    let table = Table {
+        values: (0..n).map(|i| f32::from(i * 37 % 90)).collect(),
+        width: 1,
+        labels: (0..n).map(|i| u32::from(i % 30)).collect(),
+        weights: vec![1.0; usize::from(n)],
+        n_classes: 30,
+    };
+    let model = table.learn(
+        Params {
+            n_estimators: 1000,
+            ..paper()
+        },
+        1,
+    );
+    assert_eq!(model.trees().len(), 1000);
+    assert!(table.scores(&model).iter().all(|score| score.is_finite()));
+    let mut weights = Weights::new([1.0f32, 1.0].into_iter());
+    for _ in 0..1000 {
+        weights.scale(0, -29.0);
+        weights.scale(1, 29.0);
+        weights.refresh();
+    }
+    assert!(weights.plain[0] > 0.0 && weights.plain[1] == 1.0);
+}
+
+#[test]
+fn what_is_answered_after_every_tree_ends_with_the_answer() {
+    let n = 60u16;
+    let table = Table {
+        values: (0..n).map(|i| f32::from(i * 7 % 60)).collect(),
+        width: 1,
+        labels: (0..n).map(|i| u32::from((i * 7 % 60) / 10)).collect(),
+        weights: vec![1.0; usize::from(n)],
+        n_classes: 6,
+    };
+    let control = Control::new(0);
+    for algorithm in [Algorithm::Gamble, Algorithm::Samme] {
+        let params = Params {
+            algorithm,
+            max_leaves: 3,
+            ..paper()
+        };
+        let model = table.learn(params, 1);
+        let stages = model.staged_predict(&table.rows(), 2, &control).unwrap();
+        let (last, _) = model.predict_topk(&table.rows(), 1, 1, &control).unwrap();
+        for (stages, last) in stages.chunks_exact(model.trees().len()).zip(last) {
+            assert_eq!(*stages.last().unwrap(), last);
+        }
+        let (labels, _) = model.predict_topk(&table.rows(), 8, 1, &control).unwrap();
+        assert!(labels
+            .chunks_exact(8)
+            .all(|row| row[6..] == [TopK::NO_LABEL; 2]));
+    }
+}
+
+#[test]
+fn early_stopping_goes_back_to_the_best_round() {
+    let n = 200u16;
+    let table = Table {
+        values: (0..n).map(|i| f32::from(i * 77 % 200)).collect(),
+        width: 1,
+        // Half of the labels mean nothing.
+        labels: (0..n)
+            .map(|i| {
+                u32::from(if i % 2 == 0 {
+                    i * 13 % 4
+                } else {
+                    i * 77 % 200 / 50
+                })
+            })
+            .collect(),
+        weights: vec![1.0; usize::from(n)],
+        n_classes: 4,
+    };
+    let params = Params {
+        early_stopping: true,
+        n_estimators: 500,
+        patience: 7,
+        ..paper()
+    };
+    let stopped = table.learn(params.clone(), 1);
+    let best = stopped.trees().len();
+    assert!(best < 400);
+    let longer = table.learn(
+        Params {
+            n_estimators: best as u32 + 7,
+            patience: 500,
+            ..params
+        },
+        1,
+    );
+    assert_eq!(longer.trees(), stopped.trees());
+}
+
+#[test]
+fn samme_weighs_trees_as_it_should() {
+    use super::super::samme::vote;
+    let (wrong, k) = (0.25f64, 4.0f64);
+    let alpha = ((1.0 - wrong) / wrong).ln() + (k - 1.0).ln();
+    assert!((vote(wrong, 4).unwrap() - 9.0 / 4.0 * alpha).abs() < 1e-12);
+    assert_eq!(vote(0.75, 4), None);
+}
+
+#[test]
+fn bad_parameters_are_named() {
+    let cases: [(Params, &str); 5] = [
+        (
+            Params {
+                max_leaves: 1,
+                ..paper()
+            },
+            "max_leaves must be at least 2, got 1",
+        ),
+        (
+            Params {
+                learning_rate: f64::NAN,
+                ..paper()
+            },
+            "learning_rate must be",
+        ),
+        (
+            Params {
+                subsample: 0.0,
+                ..paper()
+            },
+            "subsample must be above 0",
+        ),
+        (
+            Params {
+                trim: 1.0,
+                ..paper()
+            },
+            "trim must be from 0",
+        ),
+        (
+            Params {
+                algorithm: Algorithm::Samme,
+                clip: true,
+                ..paper()
+            },
+            "clip must be false",
+        ),
+    ];
+    for (params, expected) in cases {
+        let error = Boosted::new(params, 3).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error:?} lacks {expected:?}");
+    }
+    let table = Table {
+        values: vec![1.0, 2.0],
+        width: 1,
+        labels: vec![0, 1],
+        weights: vec![1.0; 2],
+        n_classes: 2,
+    };
+    let labels = Labels::new(&table.labels, 2).unwrap();
+    let lesson = Lesson::new(table.rows(), labels, None).unwrap();
+    let params = Params {
+        categorical_features: vec![5],
+        ..paper()
+    };
+    let error = Boosted::new(params, 2)
+        .unwrap()
+        .fit(&lesson, 1, &Control::new(0))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("categorical_features must be columns of X"),
+        "{error}"
+    );
+}

@@ -1,0 +1,372 @@
+//! Against a naive learner, and what must hold on any stream.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::classifier::Schedule;
+use crate::classifier::TopK;
+use crate::control::Control;
+use crate::data::{Batch, Targets};
+use crate::data::{Labels, Rows, Scaling, Values};
+use crate::file::{Bundle, Persist};
+use crate::linear::{Loss, Optimizer};
+use crate::simd::{axpy, dot, LANES};
+
+const WIDTH: usize = 4;
+const K: usize = 11;
+
+fn params(policy: Policy) -> Params {
+    Params {
+        policy,
+        loss: Loss::Hinge,
+        optimizer: Optimizer::Pn,
+        scaling: Scaling::None,
+        n_bits: None,
+        learning_rate: 1.0,
+        decay: 0.3,
+        label_order: LabelOrder::Given,
+        schedule: Schedule {
+            n_passes: 2,
+            seed: 0,
+            early_stopping: false,
+            validation_fraction: 0.1,
+            patience: 1,
+        },
+    }
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    prop_oneof![Just(Policy::Filter), Just(Policy::Random)]
+}
+
+fn optimizers() -> impl Strategy<Value = Optimizer> {
+    prop_oneof![
+        Just(Optimizer::Pn),
+        Just(Optimizer::Nag),
+        Just(Optimizer::Adagrad),
+        Just(Optimizer::Sgd)
+    ]
+}
+
+/// Examples of `WIDTH` features that tell something about their labels.
+fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
+    let example = (0u32..K as u32, prop::array::uniform4(-8i8..8));
+    prop::collection::vec(example, 1..200).prop_map(|examples| {
+        let mut values = Vec::new();
+        for (label, noise) in &examples {
+            for (f, &noise) in noise.iter().enumerate() {
+                let sign = if label >> f & 1 == 1 { 1.0 } else { -1.0 };
+                values.push(sign + f32::from(noise) / 8.0);
+            }
+        }
+        (values, examples.iter().map(|&(label, _)| label).collect())
+    })
+}
+
+fn batch<'a>(values: &'a [f32], labels: &'a [u32]) -> Batch<'a> {
+    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
+    Batch::new(rows, Targets::One(Labels::new(labels, K).unwrap()), None).unwrap()
+}
+
+/// Plain rows of weights by the places of a node, found from the root by halving.
+struct Naive {
+    policy: Policy,
+    weights: HashMap<(usize, usize), [f32; LANES]>,
+}
+
+impl Naive {
+    fn halves((from, to): (usize, usize)) -> [(usize, usize); 2] {
+        let middle = from + (to - from).div_ceil(2);
+        [(from, middle), (middle, to)]
+    }
+
+    fn score(&self, node: (usize, usize), x: &[f32]) -> f32 {
+        self.weights.get(&node).map_or(0.0, |w| dot(x, w))
+    }
+
+    fn predict(&self, x: &[f32]) -> usize {
+        let mut node = (0, K);
+        while node.1 - node.0 > 1 {
+            let [left, right] = Self::halves(node);
+            node = if self.score(node, x) < 0.0 {
+                left
+            } else {
+                right
+            };
+        }
+        node.0
+    }
+
+    fn learn(&mut self, x: &[f32], label: usize) {
+        let mut way = vec![(0, K)];
+        while let Some(&node) = way.last().filter(|node| node.1 - node.0 > 1) {
+            let below = Self::halves(node);
+            way.push(below[usize::from(label >= below[0].1)]);
+        }
+        let square: f32 = x.iter().map(|x| x * x).sum();
+        for pair in way.windows(2).rev() {
+            let (node, below) = (pair[0], pair[1]);
+            let y = if below.0 == node.0 { -1.0 } else { 1.0 };
+            let before = self.score(node, x);
+            let step = Loss::Hinge.step(y, before, 0.5, square);
+            let w = self.weights.entry(node).or_insert([0.0; LANES]);
+            axpy(step, x, w);
+            let lost = (before + step * square < 0.0) != (y < 0.0);
+            if lost && self.policy == Policy::Filter {
+                break;
+            }
+        }
+    }
+}
+
+/// The row as a regressor has it: the constant last, filled up with zeros.
+fn whole(row: &[f32]) -> [f32; LANES] {
+    let mut x = [0.0; LANES];
+    x[..WIDTH].copy_from_slice(row);
+    x[WIDTH] = 1.0;
+    x
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn agrees_with_a_naive_learner((values, labels) in streams(), policy in policies()) {
+        let params = Params {
+            optimizer: Optimizer::Sgd,
+            learning_rate: 0.5,
+            decay: 0.0,
+            ..params(policy)
+        };
+        let mut fast = LabelTree::new(params, K).unwrap();
+        let mut slow = Naive { policy, weights: HashMap::new() };
+        let control = Control::new(0);
+        fast.partial_fit(&batch(&values, &labels), &control).unwrap();
+        let mut wrong = 0;
+        for (row, &label) in values.chunks(WIDTH).zip(&labels) {
+            wrong += u32::from(slow.predict(&whole(row)) != label as usize);
+            slow.learn(&whole(row), label as usize);
+        }
+        let answers = fast.predict(&batch(&values, &labels).rows, 1, &control).unwrap();
+        for (row, &answer) in values.chunks(WIDTH).zip(&answers) {
+            prop_assert_eq!(answer as usize, slow.predict(&whole(row)));
+        }
+        let n = labels.len() as f64;
+        prop_assert_eq!(fast.progressive_loss(), Some(f64::from(wrong) / n));
+    }
+
+    /// Each example is answered as it would have been predicted, and a copy out of a
+    /// file goes on in the same way.
+    #[test]
+    fn progressive_answers_are_the_predictions(
+        (values, labels) in streams(), policy in policies(), optimizer in optimizers()
+    ) {
+        // Off the grid: a product that is 0 but for its rounding may go either way, as
+        // learning and prediction add it up in different orders.
+        let off = |(i, x): (usize, &f32)| x * (1.0 + 0.0917 * (i % WIDTH) as f32 + 0.001 * i as f32);
+        let values: Vec<f32> = values.iter().enumerate().map(off).collect();
+        let params = Params { optimizer, ..params(policy) };
+        let mut tree = LabelTree::new(params, K).unwrap();
+        let control = Control::new(0);
+        let mut wrong = 0;
+        for (row, &label) in values.chunks(WIDTH).zip(&labels) {
+            let one = batch(row, std::slice::from_ref(&label));
+            if tree.n_examples_seen() == 0 {
+                // Nothing learned: all scores are 0, and 0 goes right.
+                wrong += u32::from(label as usize != K - 1);
+            } else {
+                let answer = tree.predict(&one.rows, 1, &control).unwrap()[0];
+                wrong += u32::from(answer != label as i32);
+            }
+            tree.partial_fit(&one, &control).unwrap();
+        }
+        let n = labels.len() as f64;
+        prop_assert_eq!(tree.progressive_loss(), Some(f64::from(wrong) / n));
+        let mut again = LabelTree::from_bytes(&tree.to_bytes().unwrap()).unwrap();
+        tree.partial_fit(&batch(&values, &labels), &control).unwrap();
+        again.partial_fit(&batch(&values, &labels), &control).unwrap();
+        prop_assert_eq!(again.to_bytes().unwrap(), tree.to_bytes().unwrap());
+    }
+
+    /// The best labels are those of highest probability, all ways walked.
+    #[test]
+    fn the_search_finds_the_best((values, labels) in streams(), policy in policies(), k in 1usize..13) {
+        let mut tree = LabelTree::new(params(policy), K).unwrap();
+        let control = Control::new(0);
+        let batch = batch(&values, &labels);
+        tree.partial_fit(&batch, &control).unwrap();
+        let answers = tree.predict(&batch.rows, 1, &control).unwrap();
+        let (best, scores) = tree.predict_topk(&batch.rows, k, 1, &control).unwrap();
+        let (all, of_all) = tree.predict_topk(&batch.rows, K, 1, &control).unwrap();
+        for (i, &answer) in answers.iter().enumerate() {
+            let (best, scores) = (&best[i * k..(i + 1) * k], &scores[i * k..(i + 1) * k]);
+            let (all, of_all) = (&all[i * K..(i + 1) * K], &of_all[i * K..(i + 1) * K]);
+            prop_assert_eq!(best[0], answer);
+            prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
+            let n = k.min(K);
+            prop_assert_eq!((&best[..n], &scores[..n]), (&all[..n], &of_all[..n]));
+            prop_assert!(best[n..].iter().all(|&label| label == TopK::NO_LABEL));
+            let sum: f32 = of_all.iter().map(|score| score.exp()).sum();
+            // The first one's score may have been raised.
+            prop_assert!(sum > 0.999 && sum < 1.5, "probabilities add up to {sum}");
+        }
+    }
+
+    #[test]
+    fn the_layout_is_balanced(n in 1usize..300) {
+        let order: Vec<u32> = (0..n as u32).rev().collect();
+        let layout = Layout::new(order.clone());
+        prop_assert_eq!(layout.n_routers(), n - 1);
+        let levels = n.next_power_of_two().ilog2();
+        let mut leaves = Vec::new();
+        let mut router = 0;
+        for node in layout.nodes() {
+            prop_assert!(node.depth <= levels);
+            if node.places.len() == 1 {
+                let label = order[node.places.start];
+                prop_assert_eq!(layout.from_label(label), node.up);
+                prop_assert!(node.depth + 1 >= levels);
+                leaves.push(label);
+            } else {
+                prop_assert_eq!(layout.from_router(router), node.up);
+                router += 1;
+            }
+        }
+        leaves.sort_unstable();
+        prop_assert_eq!(leaves, (0..n as u32).collect::<Vec<u32>>());
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let values: Vec<f32> = (0..4 * 5000)
+        .map(|i| ((i * 37) % 23) as f32 - 11.0)
+        .collect();
+    let labels: Vec<u32> = (0..5000u32).map(|i| (i * i) % K as u32).collect();
+    let batch = batch(&values, &labels);
+    let control = Control::new(0);
+    let mut tree = LabelTree::new(params(Policy::Filter), K).unwrap();
+    tree.fit(&batch, &control).unwrap();
+    let one = tree.predict_topk(&batch.rows, 3, 1, &control).unwrap();
+    assert_eq!(tree.predict_topk(&batch.rows, 3, 3, &control).unwrap(), one);
+    let one = tree.predict(&batch.rows, 1, &control).unwrap();
+    assert_eq!(tree.predict(&batch.rows, 3, &control).unwrap(), one);
+}
+
+/// Where no score says anything the search does not open node after node.
+#[test]
+fn flat_scores_are_searched_at_a_bounded_cost() {
+    const MANY: usize = 1 << 18;
+    let rows = Rows::dense(Values::F32(&[1.0, 2.0]), 1, 2).unwrap();
+    let labels = Targets::One(Labels::new(&[7], MANY).unwrap());
+    let mut tree = LabelTree::new(params(Policy::Random), MANY).unwrap();
+    let control = Control::new(0);
+    tree.partial_fit(&Batch::new(rows, labels, None).unwrap(), &control)
+        .unwrap();
+    let tree = tree.tree.unwrap();
+    let routers = tree.freeze(&control).unwrap();
+    let mut block = crate::linear::Block::default();
+    let other = Rows::dense(Values::F32(&[0.0, 0.0]), 1, 2).unwrap();
+    block.fill(&tree.preparation, &other, 0..1, routers.width());
+    let walk = routers.walk(&block, 0);
+    let mut search = super::search::Search::default();
+    let found = search.best(&walk, 5, MANY).to_vec();
+    assert_eq!(found.len(), 5);
+    // Opened breadth first to the end it would be all of them.
+    assert!(search.n_branches() < 5000, "{}", search.n_branches());
+}
+
+#[test]
+fn a_fit_that_is_refused_changes_nothing() {
+    let (values, labels) = ([0.5f32; 40], [0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let control = Control::new(0);
+    let mut tree = LabelTree::new(params(Policy::Filter), K).unwrap();
+    tree.fit(&batch(&values, &labels), &control).unwrap();
+    let before = tree.to_bytes().unwrap();
+    let rows = Rows::dense(Values::F32(&values), 8, 5).unwrap();
+    let wide = Batch::new(
+        rows,
+        Targets::One(Labels::new(&labels[..8], K).unwrap()),
+        None,
+    )
+    .unwrap();
+    assert!(tree.partial_fit(&wide, &control).is_err());
+    assert!(tree.predict(&rows, 1, &control).is_err());
+    let rows = batch(&values, &labels).rows;
+    let fewer = Targets::One(Labels::new(&labels, 10).unwrap());
+    let fewer = Batch::new(rows, fewer, None).unwrap();
+    assert!(tree.fit(&fewer, &control).is_err());
+    assert_eq!(tree.to_bytes().unwrap(), before);
+    let stopped = Control::new(0);
+    stopped.stop();
+    assert!(tree
+        .partial_fit(&batch(&values, &labels), &stopped)
+        .is_err());
+    assert!(tree.predict(&rows, 1, &control).is_ok());
+}
+
+#[test]
+fn made_up_files_are_refused() {
+    let (values, labels) = ([0.5f32; 40], [0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let mut tree = LabelTree::new(params(Policy::Filter), K).unwrap();
+    tree.fit(&batch(&values, &labels), &Control::new(0))
+        .unwrap();
+    assert!(LabelTree::from_bundle(tree.to_bundle()).is_ok());
+    let refused = |change: &dyn Fn(&mut Bundle)| {
+        let mut bundle = tree.to_bundle();
+        let mut inner = bundle.unnest("tree").unwrap();
+        change(&mut inner);
+        bundle.nest("tree", inner);
+        assert!(LabelTree::from_bundle(bundle).is_err());
+    };
+    for name in ["examples", "trained", "won"] {
+        for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+            refused(&|inner| {
+                let mut values: Vec<f64> = inner.take(name).unwrap();
+                values[0] = wrong;
+                inner.put(name, values);
+            });
+        }
+    }
+    for wrong in [1, K as u32, u32::MAX] {
+        refused(&|inner| {
+            let mut order: Vec<u32> = inner.take("order").unwrap();
+            order[0] = wrong;
+            inner.put("order", order);
+        });
+    }
+    refused(&|inner| {
+        let mut other = LabelTree::new(params(Policy::Filter), 3).unwrap();
+        let rows = Rows::dense(Values::F32(&values), 10, WIDTH).unwrap();
+        let few = Targets::One(Labels::new(&[0; 10], 3).unwrap());
+        let few = Batch::new(rows, few, None).unwrap();
+        other.fit(&few, &Control::new(0)).unwrap();
+        let mut other = other.to_bundle().unnest("tree").unwrap();
+        inner.unnest("regressors").unwrap();
+        inner.nest("regressors", other.unnest("regressors").unwrap());
+    });
+    let mut bundle = tree.to_bundle();
+    bundle.take_meta::<usize>("n_classes").unwrap();
+    bundle.put_meta("n_classes", &(K + 1));
+    assert!(LabelTree::from_bundle(bundle).is_err());
+}
+
+#[test]
+fn parameters_beyond_the_floats_are_refused_by_name() {
+    type Change = fn(&mut Params);
+    let cases: [(&str, Change); 3] = [
+        ("learning_rate", |p| p.learning_rate = 1e308),
+        ("learning_rate", |p| p.learning_rate = f64::NAN),
+        ("decay", |p| p.decay = -1.0),
+    ];
+    for (name, change) in cases {
+        let mut params = params(Policy::Random);
+        change(&mut params);
+        let message = LabelTree::new(params, 3).unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+    let none = LabelTree::new(params(Policy::Random), 0);
+    assert!(none.unwrap_err().to_string().starts_with("n_classes"));
+}

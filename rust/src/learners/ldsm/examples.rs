@@ -1,0 +1,120 @@
+//! The training data, once, for all trees and threads.
+
+use crate::control::Control;
+use crate::data::{Batch, Targets};
+use crate::data::{LabelSets, Preparation, RowBuffer};
+use crate::error::{Error, Result};
+
+/// Prepared examples that have labels, with the constant 1 as their last feature.
+#[derive(Debug, Default)]
+pub struct Examples {
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+    label_starts: Vec<usize>,
+    labels: Vec<u32>,
+    weights: Vec<f32>,
+    /// Number of columns, the constant among them.
+    pub width: usize,
+    /// Number of labels that may occur.
+    pub n_labels: usize,
+}
+
+impl Examples {
+    /// Reads all rows that have a label and a weight above 0.
+    pub fn read(
+        batch: &Batch<'_>,
+        preparation: &Preparation,
+        n_labels: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut examples = Self {
+            starts: vec![0],
+            label_starts: vec![0],
+            width: preparation.width(),
+            n_labels,
+            ..Self::default()
+        };
+        let mut row = RowBuffer::default();
+        let mut labels = Vec::new();
+        for chunk in Self::which(batch).chunks(Control::CHUNK) {
+            control.check()?;
+            for &i in chunk {
+                read_labels(&batch.targets, i as usize, &mut labels);
+                preparation.read(&batch.rows, i as usize, &mut row);
+                examples.columns.extend_from_slice(&row.columns);
+                examples.values.extend_from_slice(&row.values);
+                examples.labels.extend_from_slice(&labels);
+                examples.weights.push(batch.weight(i as usize));
+                examples.starts.push(examples.columns.len());
+                examples.label_starts.push(examples.labels.len());
+            }
+        }
+        if examples.weights.is_empty() {
+            return Err(Error::data(
+                "there is no example that has a label and a weight above 0",
+            ));
+        }
+        Ok(examples)
+    }
+
+    /// The rows that are read.
+    pub fn which(batch: &Batch<'_>) -> Vec<u32> {
+        let mut rows = batch.present();
+        if let Targets::Sets(sets) = batch.targets {
+            let (starts, _) = sets.parts();
+            rows.retain(|&i| starts.get(i as usize) < starts.get(i as usize + 1));
+        }
+        rows
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of values that are not zero, constants among them.
+    pub fn n_values(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Share of the features' values that are not zero.
+    pub fn filled(&self) -> f64 {
+        let cells = self.len() as f64 * (self.width - 1) as f64;
+        (self.columns.len() - self.len()) as f64 / cells.max(1.0)
+    }
+
+    /// Columns and values of example `i`.
+    #[inline]
+    pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
+        let range = self.starts[i as usize]..self.starts[i as usize + 1];
+        (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// Labels of example `i`, increasing.
+    #[inline]
+    pub fn labels(&self, i: u32) -> &[u32] {
+        &self.labels[self.label_starts[i as usize]..self.label_starts[i as usize + 1]]
+    }
+
+    /// Importance of example `i`.
+    #[inline]
+    pub fn weight(&self, i: u32) -> f32 {
+        self.weights[i as usize]
+    }
+}
+
+fn read_labels(targets: &Targets<'_>, row: usize, labels: &mut Vec<u32>) {
+    match targets {
+        Targets::One(one) => {
+            labels.clear();
+            labels.push(one.as_slice()[row]);
+        }
+        Targets::Sets(sets) => LabelSets::read(sets, row, labels),
+    }
+}

@@ -1,0 +1,219 @@
+//! LdSM against slow versions that follow the paper, and what must hold of any tree.
+
+mod bounds;
+mod choices;
+mod nodes;
+mod options;
+mod prediction;
+mod regressors;
+mod trees;
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::objective::Lambdas;
+use super::view::Numbers;
+use super::*;
+use crate::control::Control;
+use crate::data::{Batch, Targets};
+use crate::data::{Indices, LabelSets, Labels, Preparation, Rows, Scaling, Values};
+use crate::error::Error;
+
+const N_CLASSES: usize = 9;
+const WIDTH: usize = 24;
+
+/// As in the paper, and small.
+fn params() -> Params {
+    Params {
+        n_estimators: 2,
+        arity: 2,
+        max_nodes: 31,
+        n_epochs: 3,
+        lambda1: 2.0,
+        lambda2: 1.0,
+        reshuffle: true,
+        loss: NodeLoss::Centred,
+        optimizer: NodeOptimizer::Auto,
+        learning_rate: 0.5,
+        scaling: Scaling::None,
+        n_bits: None,
+        bootstrap: false,
+        feature_share: 1.0,
+        early_stopping: false,
+        min_gain: 0.0,
+        beta: 1.0,
+        gamma: 1e-4,
+        scorers: Scorers::None,
+        scorer_loss: ScorerLoss::SquaredHinge,
+        scorer_weight: 1.0,
+        seed: 3,
+    }
+}
+
+/// Examples with sets of labels.
+#[derive(Debug, Clone, Default)]
+struct Data {
+    starts: Vec<i32>,
+    columns: Vec<i32>,
+    values: Vec<f32>,
+    label_starts: Vec<i32>,
+    labels: Vec<i32>,
+    weights: Option<Vec<f32>>,
+}
+
+impl Data {
+    fn empty(is_weighted: bool) -> Self {
+        Self {
+            starts: vec![0],
+            label_starts: vec![0],
+            weights: is_weighted.then(Vec::new),
+            ..Self::default()
+        }
+    }
+
+    /// Examples whose features tell something about their labels. With `noise` they
+    /// are told apart.
+    fn new(examples: &[(u32, u32, u8)], is_dense: bool, is_weighted: bool) -> Self {
+        let mut data = Self::empty(is_weighted);
+        for &(label, noise, weight) in examples {
+            let n = N_CLASSES as u32;
+            let mut labels = BTreeSet::from([label % n]);
+            if noise % 3 > 0 {
+                labels.extend([(label + 1) % n, noise % n]);
+            }
+            let own: BTreeSet<u32> = labels
+                .iter()
+                .flat_map(|label| [label * 2, label * 2 + 1])
+                .chain([18 + noise % 6])
+                .collect();
+            // A row in 16 is empty.
+            let kept =
+                (0..WIDTH as u32).filter(|c| is_dense || (own.contains(c) && noise % 16 > 0));
+            let row = kept.map(|column| {
+                let told = if own.contains(&column) { 1.0 } else { 0.0 };
+                let mixed = (noise.wrapping_mul(2_654_435_761) ^ (column * 977)) % 101;
+                (column, told + mixed as f32 / 202.0 - 0.2)
+            });
+            let row: Vec<(u32, f32)> = row.collect();
+            // An example in 13 has no label.
+            let labels: Vec<u32> = labels.into_iter().filter(|_| noise % 13 != 5).collect();
+            data.push(&row, &labels, f32::from(weight) / 4.0);
+        }
+        data
+    }
+
+    fn push(&mut self, row: &[(u32, f32)], labels: &[u32], weight: f32) {
+        self.columns
+            .extend(row.iter().map(|&(column, _)| column as i32));
+        self.values.extend(row.iter().map(|&(_, x)| x));
+        self.starts.push(self.columns.len() as i32);
+        self.labels.extend(labels.iter().map(|&label| label as i32));
+        self.label_starts.push(self.labels.len() as i32);
+        if let Some(weights) = &mut self.weights {
+            weights.push(weight);
+        }
+    }
+
+    /// Only the rows of `which`, in that order.
+    fn select(&self, which: impl IntoIterator<Item = usize>) -> Self {
+        let mut data = Self::empty(self.weights.is_some());
+        for i in which {
+            data.push(&self.row(i), &self.labels_of(i), self.weight(i));
+        }
+        data
+    }
+
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn row(&self, i: usize) -> Vec<(u32, f32)> {
+        let span = self.starts[i] as usize..self.starts[i + 1] as usize;
+        let columns = self.columns[span.clone()].iter().map(|&c| c as u32);
+        columns.zip(self.values[span].iter().copied()).collect()
+    }
+
+    fn labels_of(&self, i: usize) -> Vec<u32> {
+        let span = self.label_starts[i] as usize..self.label_starts[i + 1] as usize;
+        self.labels[span]
+            .iter()
+            .map(|&label| label as u32)
+            .collect()
+    }
+
+    fn weight(&self, i: usize) -> f32 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[i])
+    }
+
+    /// The examples that training sees.
+    fn present(&self) -> Vec<usize> {
+        let is_present = |&i: &usize| self.weight(i) > 0.0 && !self.labels_of(i).is_empty();
+        (0..self.len()).filter(is_present).collect()
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        let (starts, columns) = (Indices::I32(&self.starts), Indices::I32(&self.columns));
+        Rows::csr(starts, columns, Values::F32(&self.values), WIDTH).unwrap()
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        let (starts, labels) = (Indices::I32(&self.label_starts), Indices::I32(&self.labels));
+        let sets = LabelSets::new(starts, labels, N_CLASSES).unwrap();
+        Batch::new(self.rows(), Targets::Sets(sets), self.weights.as_deref()).unwrap()
+    }
+
+    fn preparation(&self, params: &Params) -> Preparation {
+        let rows = self.rows();
+        let mut preparation = Preparation::new(params.scaling, params.n_bits, &rows).unwrap();
+        preparation
+            .observe_all(&rows, &self.batch().present(), &control())
+            .unwrap();
+        preparation
+    }
+
+    fn examples(&self) -> Examples {
+        let preparation = self.preparation(&params());
+        Examples::read(&self.batch(), &preparation, N_CLASSES, &control()).unwrap()
+    }
+
+    fn fit(&self, params: &Params) -> Ldsm {
+        let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
+        ldsm.fit(&self.batch(), false, 1, &control()).unwrap();
+        ldsm
+    }
+}
+
+/// At least one of which training sees.
+fn data(longest: usize) -> impl Strategy<Value = Data> {
+    let examples = prop::collection::vec((0u32..9, 0u32..5000, 0u8..9), 1..longest);
+    (examples, any::<bool>(), any::<bool>())
+        .prop_map(|(examples, is_dense, is_weighted)| Data::new(&examples, is_dense, is_weighted))
+        .prop_filter("an example to learn from", |data| {
+            !data.present().is_empty()
+        })
+}
+
+/// Always the same.
+fn fixed(n: u32, is_dense: bool) -> Data {
+    let example = |i: u32| (i * i % 9, i * 37 % 4999, 4);
+    Data::new(&(0..n).map(example).collect::<Vec<_>>(), is_dense, false)
+}
+
+fn control() -> Control {
+    Control::new(0)
+}
+
+fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
+}
+
+/// All that a tree is, to the bit.
+fn told(tree: &Tree) -> String {
+    let weights: Vec<u32> = tree.weights.iter().map(|w| w.to_bits()).collect();
+    format!("{weights:?} {tree:?}")
+}
+
+fn all_told(ldsm: &Ldsm) -> Vec<String> {
+    ldsm.trees().iter().map(told).collect()
+}

@@ -1,0 +1,381 @@
+//! Labels and scores of rows, against their definitions.
+
+use std::collections::BTreeMap;
+
+use super::trees::nodes_of;
+use super::*;
+use crate::data::RowBuffer;
+use crate::file::Persist;
+use crate::learners::oaa::{self, Oaa};
+
+/// What the leaves of a row say: scores, and labels per example.
+fn by_trees(ldsm: &Ldsm, data: &Data, i: usize) -> (BTreeMap<u32, f64>, f64) {
+    let preparation = ldsm.preparation.as_ref().unwrap();
+    let mut row = RowBuffer::default();
+    preparation.read(&data.rows(), i, &mut row);
+    let (mut scores, mut expected) = (BTreeMap::new(), 0.0);
+    for tree in ldsm.trees() {
+        let mut leaves = nodes_of(tree, &row, preparation.width());
+        leaves.retain(|&id| tree.children(id).is_none());
+        let share = 1.0 / (leaves.len() * ldsm.trees().len()) as f64;
+        for leaf in leaves {
+            let counts = tree.labels.get(leaf.at());
+            let mass: f64 = counts.iter().map(|&(_, count)| f64::from(count)).sum();
+            for &(label, count) in counts {
+                *scores.entry(label).or_insert(0.0) += share * f64::from(count) / mass;
+            }
+            expected += share * mass / tree.weight[leaf.at()];
+        }
+    }
+    (scores, expected)
+}
+
+/// Row `i` over all columns but the constant.
+fn full(preparation: &Preparation, data: &Data, i: usize) -> Vec<f64> {
+    let mut row = RowBuffer::default();
+    preparation.read(&data.rows(), i, &mut row);
+    let mut full = vec![0.0; preparation.width()];
+    for (&column, &x) in row.columns.iter().zip(&row.values) {
+        full[column as usize] += f64::from(x);
+    }
+    full.pop();
+    full
+}
+
+/// All that have a score, by label.
+fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
+    let found = ldsm
+        .scores(
+            &data.rows(),
+            Wanted::Above(f32::NEG_INFINITY),
+            1,
+            &control(),
+        )
+        .unwrap();
+    rows_of(&found)
+}
+
+fn rows_of(found: &SparseScores) -> Vec<BTreeMap<u32, f32>> {
+    let spans = found
+        .starts
+        .windows(2)
+        .map(|pair| pair[0] as usize..pair[1] as usize);
+    spans
+        .map(|span| {
+            let labels = &found.labels[span.clone()];
+            assert!(
+                labels.windows(2).all(|pair| pair[0] < pair[1]),
+                "{labels:?}"
+            );
+            let labels = labels.iter().map(|&label| label as u32);
+            labels.zip(found.scores[span].iter().copied()).collect()
+        })
+        .collect()
+}
+
+/// Best first, equal ones by label.
+fn best(scores: &BTreeMap<u32, f32>) -> Vec<(u32, f32)> {
+    let mut all: Vec<(u32, f32)> = scores
+        .iter()
+        .map(|(&label, &score)| (label, score))
+        .collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all
+}
+
+fn agree(
+    found: &BTreeMap<u32, f32>,
+    wanted: &BTreeMap<u32, f64>,
+    tolerance: f64,
+) -> std::result::Result<(), TestCaseError> {
+    prop_assert!(found.keys().eq(wanted.keys()), "{found:?} {wanted:?}");
+    for (&score, &wanted_score) in found.values().zip(wanted.values()) {
+        prop_assert!(
+            is_near(score.into(), wanted_score, tolerance),
+            "{found:?} {wanted:?}"
+        );
+    }
+    Ok(())
+}
+
+fn models() -> impl Strategy<Value = Params> {
+    let scalings = prop::sample::select(vec![
+        Scaling::None,
+        Scaling::Row,
+        Scaling::Standard,
+        Scaling::Log,
+    ]);
+    (2u32..5, scalings, any::<bool>(), 0u64..100).prop_map(|(arity, scaling, is_hashed, seed)| {
+        Params {
+            arity,
+            n_bits: (is_hashed && scaling != Scaling::Standard).then_some(3),
+            scaling,
+            n_estimators: 3,
+            max_nodes: 15,
+            seed,
+            ..params()
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn scores_are_means_of_histograms(params in models(), data in data(60), unseen in data(30)) {
+        let ldsm = data.fit(&params);
+        for (i, found) in all(&ldsm, &unseen).iter().enumerate() {
+            let (wanted, _) = by_trees(&ldsm, &unseen, i);
+            agree(found, &wanted, 1e-5)?;
+            prop_assert!(is_near(found.values().sum::<f32>().into(), 1.0, 1e-5));
+        }
+    }
+
+    #[test]
+    fn centroids_rerank(params in models(), data in data(40), unseen in data(20), beta in 0.0f64..1.0, gamma in 0.0f64..0.5) {
+        let params = Params { beta, gamma, ..params };
+        let ldsm = data.fit(&params);
+        let preparation = ldsm.preparation.as_ref().unwrap();
+        let mut means = vec![(0.0, vec![0.0; preparation.width() - 1]); N_CLASSES];
+        for i in data.present() {
+            let (weight, row) = (f64::from(data.weight(i)), full(preparation, &data, i));
+            for label in data.labels_of(i) {
+                let (n, sums) = &mut means[label as usize];
+                *n += weight;
+                sums.iter_mut().zip(&row).for_each(|(sum, x)| *sum += weight * x);
+            }
+        }
+        for (i, found) in all(&ldsm, &unseen).iter().enumerate() {
+            let row = full(preparation, &unseen, i);
+            let (mut wanted, _) = by_trees(&ldsm, &unseen, i);
+            for (&label, score) in &mut wanted {
+                let (n, sums) = &means[label as usize];
+                let distance: f64 = row.iter().zip(sums).map(|(x, sum)| (x - sum / n).powi(2)).sum();
+                *score = beta * *score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
+            }
+            agree(found, &wanted, 1e-4)?;
+        }
+    }
+
+    #[test]
+    fn wanted_labels_are_the_best_of_all(params in models(), data in data(60), unseen in data(30), n in 0usize..12, k in 1usize..14) {
+        let params = Params { beta: 0.7, ..params };
+        let ldsm = data.fit(&params);
+        let rows = unseen.rows();
+        let select = |wanted| rows_of(&ldsm.scores(&rows, wanted, 1, &control()).unwrap());
+        let (all, above) = (all(&ldsm, &unseen), select(Wanted::Above(0.4)));
+        let some = select(Wanted::Best(n));
+        let (labels, scores) = ldsm.predict_topk(&rows, k, 1, &control()).unwrap();
+        prop_assert_eq!((labels.len(), scores.len()), (k * unseen.len(), k * unseen.len()));
+        for (i, all) in all.iter().enumerate() {
+            let best = best(all);
+            prop_assert!(all.iter().filter(|&(_, &score)| score > 0.4).eq(above[i].iter()));
+            prop_assert!(best.iter().take(n).copied().collect::<BTreeMap<_, _>>() == some[i]);
+            for at in 0..k {
+                let wanted = best.get(at).map_or((-1, f32::NEG_INFINITY), |&(label, score)| (label as i32, score));
+                prop_assert_eq!((labels[i * k + at], scores[i * k + at]), wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn scorers_weigh_labels(data in data(30), unseen in data(20), weight in 0.0f64..3.0, is_hashed in any::<bool>(), is_standard in any::<bool>()) {
+        let scaling = if is_standard && !is_hashed { Scaling::Standard } else { Scaling::None };
+        let params = Params { n_bits: is_hashed.then_some(4), scaling, ..params() };
+        let plain = data.fit(&params);
+        let judged = data.fit(&Params { scorers: Scorers::OneAgainstAll, scorer_weight: weight, ..params.clone() });
+        prop_assert!(all_told(&plain) == all_told(&judged));
+        let options = oaa::Params {
+            scaling: if scaling == Scaling::Standard { scaling } else { Scaling::Auto },
+            n_bits: params.n_bits,
+            seed: params.seed,
+            ..oaa::Params::default()
+        };
+        let mut oaa = Oaa::new(options, N_CLASSES, true).unwrap();
+        oaa.fit(&data.batch(), 1, &control()).unwrap();
+        let verdicts = oaa.decision_function(&unseen.rows(), 1, &control()).unwrap();
+        let (plain, judged) = (all(&plain, &unseen), all(&judged, &unseen));
+        for (i, (plain, judged)) in plain.iter().zip(&judged).enumerate() {
+            let wanted = plain.iter().map(|(&label, &score)| {
+                let missing = (1.0 - f64::from(verdicts[i * N_CLASSES + label as usize])).max(0.0);
+                (label, (f64::from(score) + 0.01) * (-weight * missing * missing).exp())
+            });
+            agree(judged, &wanted.collect(), 1e-5)?;
+        }
+    }
+
+    /// Shares of labels, times labels per example, are chances; the scorers have half a say.
+    #[test]
+    fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), is_judged in any::<bool>()) {
+        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
+        let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
+        let found = rows_of(&ldsm.scores(&unseen.rows(), Wanted::Likely, 1, &control()).unwrap());
+        let verdicts = ldsm.scorers.as_ref().map(|oaa| oaa.decision_function(&unseen.rows(), 1, &control()).unwrap());
+        for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
+            let (shares, expected) = by_trees(&ldsm, &unseen, i);
+            for (label, share) in shares {
+                let chance = match &verdicts {
+                    Some(verdicts) => {
+                        let margin = f64::from(verdicts[i * N_CLASSES + label as usize]);
+                        0.5 * ((share * expected).min(1.0) + f64::midpoint(margin, 1.0).clamp(0.0, 1.0))
+                    }
+                    None => share * expected,
+                };
+                if (chance - 0.5).abs() > 1e-5 {
+                    let wanted = (chance > 0.5).then(|| all[&label]);
+                    prop_assert_eq!(found[i].get(&label).copied(), wanted, "{}", chance);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_holds_it_all(params in models(), data in data(40), beta in 0.5f64..1.5, is_judged in any::<bool>()) {
+        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
+        let ldsm = data.fit(&Params { scorers, beta: beta.min(1.0), ..params });
+        let bytes = ldsm.to_bytes().unwrap();
+        let again = Ldsm::from_bytes(&bytes).unwrap();
+        prop_assert!(all_told(&again) == all_told(&ldsm));
+        prop_assert_eq!(format!("{:?}", again.centroids), format!("{:?}", ldsm.centroids));
+        prop_assert!(again.to_bytes().unwrap() == bytes);
+        let top = |ldsm: &Ldsm| ldsm.predict_topk(&data.rows(), 3, 1, &control()).unwrap();
+        prop_assert_eq!(top(&again), top(&ldsm));
+    }
+
+    /// Alone or in a block, by one thread or three.
+    #[test]
+    fn a_prediction_depends_on_its_row_alone(params in models(), data in data(60), unseen in data(30), is_judged in any::<bool>()) {
+        let scorers = if is_judged { Scorers::Auto } else { Scorers::None };
+        let ldsm = data.fit(&Params { scorers, beta: 0.9, ..params });
+        prop_assert_eq!(ldsm.scorers.is_some(), is_judged);
+        let top = |data: &Data, n_threads| {
+            let (labels, scores) = ldsm.predict_topk(&data.rows(), 4, n_threads, &control()).unwrap();
+            labels.into_iter().zip(scores.iter().map(|score| score.to_bits())).collect::<Vec<_>>()
+        };
+        let together = top(&unseen, 1);
+        prop_assert!(top(&unseen, 3) == together);
+        for i in 0..unseen.len() {
+            let alone = unseen.select([i]);
+            prop_assert_eq!(&top(&alone, 1)[..], &together[4 * i..4 * i + 4]);
+            let found = ldsm.scores(&alone.rows(), Wanted::Best(4), 1, &control()).unwrap();
+            let mut alone: Vec<(i32, u32)> = together[4 * i..4 * i + 4].iter().copied().filter(|&(label, _)| label >= 0).collect();
+            alone.sort_unstable();
+            prop_assert!(found.labels.into_iter().zip(found.scores.iter().map(|s| s.to_bits())).eq(alone));
+        }
+    }
+}
+
+/// More rows than are scored or walked together.
+#[test]
+fn blocks_fit_together() {
+    let data = fixed(150, false);
+    let ldsm = data.fit(&Params {
+        scorers: Scorers::OneAgainstAll,
+        beta: 0.5,
+        ..params()
+    });
+    let many = data.select((0..9000).map(|i| i * 7 % 150));
+    let of_each = all(&ldsm, &data);
+    for n_threads in [1, 2] {
+        let found = ldsm
+            .scores(
+                &many.rows(),
+                Wanted::Above(f32::NEG_INFINITY),
+                n_threads,
+                &control(),
+            )
+            .unwrap();
+        for (i, found) in rows_of(&found).into_iter().enumerate() {
+            assert_eq!(found, of_each[i * 7 % 150]);
+        }
+    }
+}
+
+#[test]
+fn odd_requests() {
+    let data = fixed(60, false);
+    let ldsm = data.fit(&params());
+    let rows = data.rows();
+    let message = ldsm
+        .predict_topk(&rows, 0, 1, &control())
+        .unwrap_err()
+        .to_string();
+    assert!(message.starts_with('k'), "{message}");
+    // No rows, a row of nothing.
+    let none = data.select([]);
+    assert_eq!(
+        ldsm.predict_topk(&none.rows(), 3, 1, &control()).unwrap(),
+        (vec![], vec![])
+    );
+    let found = ldsm
+        .scores(&none.rows(), Wanted::Likely, 2, &control())
+        .unwrap();
+    assert_eq!((found.starts, found.labels.len()), (vec![0], 0));
+    let mut bare = Data::empty(false);
+    bare.push(&[], &[], 1.0);
+    agree(&all(&ldsm, &bare)[0], &by_trees(&ldsm, &bare, 0).0, 1e-5).unwrap();
+    // Another width; nothing learned.
+    let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
+    assert!(ldsm.predict_topk(&narrow, 1, 1, &control()).is_err());
+    let new = Ldsm::new(params(), N_CLASSES).unwrap();
+    assert!(new.predict_topk(&rows, 1, 1, &control()).is_err());
+    let stopped = control();
+    stopped.stop();
+    assert!(matches!(
+        ldsm.predict_topk(&rows, 1, 1, &stopped),
+        Err(Error::Stopped)
+    ));
+}
+
+/// A label so light that its share is no float is there once, not once per leaf.
+#[test]
+fn light_labels_are_there_once() {
+    let mut data = Data::empty(true);
+    for _ in 0..4 {
+        data.push(&[(0, 1.0)], &[1], 1e30);
+        data.push(&[(0, 1.0)], &[2], 1e-30);
+    }
+    let ldsm = data.fit(&Params {
+        max_nodes: 1,
+        ..params()
+    });
+    let (labels, scores) = ldsm.predict_topk(&data.rows(), 4, 1, &control()).unwrap();
+    assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
+}
+
+/// Few labels are all looked at, of many those that have a score are noted.
+#[test]
+fn many_labels_are_scored_as_few() {
+    use super::super::score::Scores;
+    let mut data = fixed(120, false);
+    data.weights = Some(
+        (0..120)
+            .map(|i| if i % 7 == 0 { 1e-30 } else { 1e20 })
+            .collect(),
+    );
+    let ldsm = data.fit(&params());
+    let (mut few, mut many) = (Scores::new(N_CLASSES), Scores::new(100_000));
+    let told = |scores: &Scores| {
+        let mut told = Vec::new();
+        scores.each(|label, score| told.push((label, score.to_bits())));
+        told.sort_unstable();
+        told
+    };
+    for tree in ldsm.trees() {
+        for leaf in 1..tree.len() {
+            few.clear();
+            many.clear();
+            for scores in [&mut few, &mut many] {
+                scores.add(tree.labels.get(leaf), 0.5 * tree.inverse_mass[leaf]);
+                scores.add(tree.labels.get(leaf - 1), 0.5 * tree.inverse_mass[leaf - 1]);
+                scores.change(|label, score| score * (label + 1) as f32);
+            }
+            let of_both = [leaf - 1, leaf]
+                .map(|id| tree.labels.get(id).to_vec())
+                .concat();
+            let labels: BTreeSet<u32> = of_both.into_iter().map(|(label, _)| label).collect();
+            assert!(told(&few).iter().map(|&(label, _)| label).eq(labels));
+            assert_eq!(told(&few), told(&many));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The labels seen at a node, of which the most frequent are its candidates.
+
+use crate::linear::Table;
+use crate::simd::prefetch;
+
+/// How much of a label was seen. Packed, so that with its key it takes 12 bytes
+/// and not 16: every example reads two or more of these per level.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C, packed(4))]
+struct Seen(f64);
+
+/// A histogram of labels whose F most frequent are known at any time.
+///
+/// Only these are kept in order, and only an increment changes anything: a label
+/// overtakes those before it that have less, and one from outside gets in as soon
+/// as it has more than the last. So the order outside is never needed. Equal
+/// counts stay in the order in which they were reached.
+#[derive(Debug, Clone, Default)]
+#[repr(C)]
+pub struct Counts {
+    seen: Table<Seen>,
+    /// Sum of all counts.
+    total: f64,
+    /// Sum of the candidates' counts.
+    mass: f64,
+    /// The most frequent labels, best first.
+    top: Vec<u32>,
+    /// Their counts.
+    top_counts: Vec<f64>,
+}
+
+impl Counts {
+    /// How much of `label` was seen.
+    #[inline]
+    pub fn get(&self, label: u32) -> f64 {
+        self.seen.get(label).map_or(0.0, |seen| seen.0)
+    }
+
+    /// Takes in `weight` of `label`, with room for `capacity` candidates. Returns
+    /// whether it was one of them before.
+    pub fn add(&mut self, label: u32, weight: f64, capacity: usize) -> bool {
+        let seen = self.seen.entry(label);
+        let before = seen.0;
+        let count = before + weight;
+        seen.0 = count;
+        self.total += weight;
+        let known = self.place_of(label, before);
+        let at = match known {
+            Some(at) => {
+                self.mass += weight;
+                at
+            }
+            None if self.top.len() < capacity => {
+                self.top.push(label);
+                self.top_counts.push(count);
+                self.mass += count;
+                self.top.len() - 1
+            }
+            None => {
+                let last = self.top.len() - 1;
+                if count <= self.top_counts[last] {
+                    return false;
+                }
+                self.mass += count - self.top_counts[last];
+                self.top[last] = label;
+                last
+            }
+        };
+        let to = self.top_counts[..at].partition_point(|&other| other >= count);
+        self.top[to..=at].rotate_right(1);
+        self.top_counts[to..=at].rotate_right(1);
+        self.top[to] = label;
+        self.top_counts[to] = count;
+        known.is_some()
+    }
+
+    /// Where `label`, of which `count` was seen, stands among the candidates.
+    fn place_of(&self, label: u32, count: f64) -> Option<usize> {
+        let from = self.top_counts.partition_point(|&other| other > count);
+        let equal = self.top_counts[from..].partition_point(|&other| other >= count);
+        let among = self.top[from..from + equal].iter();
+        Some(from + among.clone().position(|&other| other == label)?)
+    }
+
+    /// The most frequent labels, best first.
+    #[inline]
+    pub fn candidates(&self) -> &[u32] {
+        &self.top
+    }
+
+    /// How much of each candidate was seen.
+    pub fn candidate_counts(&self) -> &[f64] {
+        &self.top_counts
+    }
+
+    /// How much of all candidates was seen.
+    #[inline]
+    pub fn mass(&self) -> f64 {
+        self.mass
+    }
+
+    /// How much of all labels was seen.
+    #[inline]
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// Number of different labels seen.
+    pub fn n_labels(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Labels and how much of each was seen, in a fixed but arbitrary order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+        self.seen.iter().map(|(label, seen)| (label, seen.0))
+    }
+
+    /// Asks for where the count of `label` will be looked for.
+    #[inline]
+    pub fn prefetch(&self, label: u32) {
+        self.seen.prefetch(label);
+    }
+
+    /// Asks for where the order of the candidates will be looked at.
+    #[inline]
+    pub fn prefetch_order(&self) {
+        for places in [self.top_counts.len() / 4, self.top_counts.len() / 2] {
+            self.top_counts.get(places).into_iter().for_each(prefetch);
+        }
+        self.top_counts.last().into_iter().for_each(prefetch);
+    }
+
+    /// From labels with their counts and the candidates among them, as saved.
+    /// None where that is no histogram.
+    pub fn from_parts(seen: &[(u32, f64)], top: Vec<u32>, total: f64, mass: f64) -> Option<Self> {
+        let seen: Table<Seen> = seen
+            .iter()
+            .map(|&(label, count)| (label, Seen(count)))
+            .collect();
+        let mut top_counts = Vec::with_capacity(top.len());
+        for &label in &top {
+            top_counts.push(seen.get(label)?.0);
+        }
+        let is_ordered = top_counts.windows(2).all(|pair| pair[0] >= pair[1]);
+        let mut labels = top.clone();
+        labels.sort_unstable();
+        labels.dedup();
+        (is_ordered && labels.len() == top.len()).then_some(Self {
+            seen,
+            total,
+            mass,
+            top,
+            top_counts,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What the authors' program does: all labels in one list, in order.
+    fn plain(list: &mut Vec<(u32, f64)>, label: u32, weight: f64) {
+        let known = list.iter().position(|&(other, _)| other == label);
+        let mut at = known.unwrap_or(list.len());
+        if known.is_none() {
+            list.push((label, 0.0));
+        }
+        list[at].1 += weight;
+        while at > 0 && list[at - 1].1 < list[at].1 {
+            list.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_plain_list(
+            stream in prop::collection::vec((0u32..12, 1u8..4), 0..200),
+            capacity in 1usize..9,
+            weighted in any::<bool>(),
+        ) {
+            let (mut counts, mut list) = (Counts::default(), Vec::new());
+            for (label, weight) in stream {
+                let weight = if weighted { f64::from(weight) } else { 1.0 };
+                counts.add(label, weight, capacity);
+                plain(&mut list, label, weight);
+                let top = &list[..list.len().min(capacity)];
+                let labels: Vec<u32> = top.iter().map(|&(label, _)| label).collect();
+                let expected: Vec<f64> = top.iter().map(|&(_, count)| count).collect();
+                prop_assert_eq!(counts.candidates(), &labels[..]);
+                prop_assert_eq!(counts.candidate_counts(), &expected[..]);
+                prop_assert!((counts.mass() - expected.iter().sum::<f64>()).abs() < 1e-9);
+                prop_assert_eq!(counts.get(label), list.iter().find(|l| l.0 == label).unwrap().1);
+            }
+            let seen: Vec<(u32, f64)> = counts.iter().collect();
+            let again = Counts::from_parts(&seen, counts.candidates().to_vec(), counts.total(), counts.mass()).unwrap();
+            prop_assert_eq!(again.candidate_counts(), counts.candidate_counts());
+        }
+    }
+}

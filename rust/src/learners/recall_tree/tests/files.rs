@@ -1,0 +1,255 @@
+//! Files that no model wrote: refused, whatever is wrong with them.
+
+use super::*;
+
+/// Changes the arrays and metadata of a bundle at any depth: the arrays under
+/// `prefix` ("learner/tree"), all at once.
+fn inside(bundle: Bundle, prefix: &[&str], change: &dyn Fn(&mut Bundle)) -> Bundle {
+    let mut bundle = bundle;
+    match prefix.split_first() {
+        None => change(&mut bundle),
+        Some((first, rest)) => {
+            let inner = bundle.unnest(first).unwrap();
+            bundle.nest(first, inside(inner, rest, change));
+        }
+    }
+    bundle
+}
+
+fn refused(model: &RecallTree, prefix: &[&str], what: &str, change: &dyn Fn(&mut Bundle)) {
+    let bundle = inside(model.to_bundle(), prefix, change);
+    let result = RecallTree::from_bundle(bundle);
+    assert!(
+        matches!(result, Err(Error::ModelFile(_))),
+        "{what} was taken"
+    );
+}
+
+fn changed<T>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
+where
+    T: crate::file::Element,
+    Vec<T>: Into<Array>,
+{
+    move |bundle| {
+        let mut values: Vec<T> = bundle.take(name).unwrap();
+        change(&mut values);
+        bundle.put(name, values);
+    }
+}
+
+const TREE: [&str; 2] = ["learner", "tree"];
+const SCORERS: [&str; 2] = ["learner", "scorers"];
+
+#[test]
+fn made_up_trees_are_refused() {
+    type Change = fn(&mut Vec<u32>);
+    let model = model(&params(), &fixed(200));
+    for name in ["total", "mass", "stay", "trained", "label_count"] {
+        for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+            let change = changed::<f64>(name, |values| values[1] = wrong);
+            refused(&model, &TREE, &format!("{name} {wrong}"), &change);
+        }
+    }
+    for wrong in [f64::NAN, f64::INFINITY] {
+        let change = changed::<f64>("entropy", |values| values[1] = wrong);
+        refused(&model, &TREE, "entropy", &change);
+    }
+    for name in [
+        "label",
+        "candidate",
+        "first_child",
+        "first_router",
+        "n_labels",
+        "n_candidates",
+    ] {
+        for wrong in [1 << 30, u32::MAX] {
+            let change = changed::<u32>(name, |values| values[0] = wrong);
+            refused(&model, &TREE, name, &change);
+        }
+        let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
+        refused(&model, &TREE, name, &change);
+    }
+    for name in ["total", "mass", "stay", "trained", "label_count", "entropy"] {
+        let change = changed::<f64>(name, |values| values.truncate(values.len() - 1));
+        refused(&model, &TREE, name, &change);
+    }
+    // A node that is its own child, or another's, or passed before its parent.
+    let links: [(&str, Change); 4] = [
+        ("no way down", |first| first[0] = 0),
+        ("two of one parent", |first| {
+            let last = first.len() - 1;
+            first[last] = first[0];
+        }),
+        ("beyond the nodes", |first| {
+            let last = first.len() - 1;
+            first[last] = first.len() as u32;
+        }),
+        ("a circle", |first| first.swap(0, 3)),
+    ];
+    for (what, change) in links {
+        refused(&model, &TREE, what, &changed("first_child", change));
+    }
+    let twice = changed::<u32>("candidate", |labels| labels[1] = labels[0]);
+    refused(&model, &TREE, "a candidate twice", &twice);
+    let order = changed::<u32>("candidate", |labels| labels[..3].reverse());
+    refused(&model, &TREE, "candidates out of order", &order);
+}
+
+#[test]
+fn made_up_scorers_are_refused() {
+    let stream = fixed(200);
+    let refuse_both = |model: &RecallTree, prefix: &[&str], names: &[&'static str]| {
+        for name in names {
+            let change = changed::<u32>(name, |values| values[0] = 1 << 30);
+            refused(model, prefix, name, &change);
+            let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
+            refused(model, prefix, name, &change);
+        }
+    };
+    let plain = model(&params(), &stream);
+    refuse_both(
+        &plain,
+        &SCORERS,
+        &["head_lengths", "tail_lengths", "tail_labels"],
+    );
+    for wrong in [-1.0, f32::NAN, f32::INFINITY] {
+        let change = changed::<f32>("trained", |values| values[0] = wrong);
+        refused(&plain, &SCORERS, "trained", &change);
+    }
+    let relabel = changed::<u32>("label_of", |labels| labels[0] = N_CLASSES as u32);
+    refused(&plain, &["learner"], "a label out of range", &relabel);
+    let relabel = changed::<u32>("label_of", |labels| labels[0] = labels[1]);
+    refused(&plain, &["learner"], "a label of two numbers", &relabel);
+    let fewer = changed::<u32>("label_of", |labels| labels.truncate(2));
+    refused(&plain, &["learner"], "numbers of no label", &fewer);
+    refused(&plain, &SCORERS, "passes", &|bundle| {
+        let _: f64 = bundle.take_meta("passes").unwrap();
+        bundle.put_meta("passes", &-1.0);
+    });
+    for (name, wrong) in [("n_features", 1000usize), ("n_classes", 100_000_000)] {
+        refused(&plain, &[], name, &|bundle| {
+            let _: usize = bundle.take_meta(name).unwrap();
+            bundle.put_meta(name, &wrong);
+        });
+    }
+    refused(&plain, &SCORERS, "no such layout", &|bundle| {
+        let _: String = bundle.take_meta("layout").unwrap();
+        bundle.put_meta("layout", &"diagonal");
+    });
+    let crossed = Params {
+        path_features: PathFeatures::Crossed,
+        ..params()
+    };
+    let crossed = model(&crossed, &stream);
+    let path = ["learner", "scorers", "path"];
+    refuse_both(&crossed, &path, &["crossed_lengths", "crossed_numbers"]);
+    for wrong in [N_CLASSES as u32, u32::MAX] {
+        let relabel = changed::<u32>("crossed_labels", |labels| labels[0] = wrong);
+        refused(&crossed, &path, "a scorer of no label", &relabel);
+    }
+    let none = changed::<u32>("crossed_numbers", |numbers| numbers[0] = 0);
+    refused(&crossed, &path, "number 0", &none);
+    let nag = Params {
+        loss: ScorerLoss::Logistic,
+        optimizer: Optimizer::Nag,
+        ..params()
+    };
+    let nag = model(&nag, &stream);
+    refused(&nag, &SCORERS, "too few scorers", &|bundle| {
+        let mut inner = bundle.unnest("regressors").unwrap();
+        for name in ["t", "n"] {
+            let values: Vec<f64> = inner.take(name).unwrap();
+            inner.put(name, values[1..].to_vec());
+        }
+        let values: Vec<u8> = inner.take("is_row").unwrap();
+        inner.put("is_row", values[1..].to_vec());
+        let values: Vec<u32> = inner.take("lengths").unwrap();
+        inner.put("lengths", values[1..].to_vec());
+        bundle.nest("regressors", inner);
+    });
+}
+
+#[test]
+fn what_is_missing_is_an_error() {
+    for path_features in [PathFeatures::None, PathFeatures::All, PathFeatures::Crossed] {
+        let params = Params {
+            path_features,
+            ..params()
+        };
+        let bundle = model(&params, &fixed(60)).to_bundle();
+        for name in bundle.arrays().keys() {
+            let mut parts: Vec<&str> = name.split('/').collect();
+            let last = parts.pop().unwrap();
+            let gone = inside(bundle.clone(), &parts, &|bundle| {
+                let array = bundle.arrays()[last].clone();
+                match array {
+                    Array::U8(_) => drop(bundle.take::<u8>(last)),
+                    Array::U32(_) => drop(bundle.take::<u32>(last)),
+                    Array::F32(_) => drop(bundle.take::<f32>(last)),
+                    _ => drop(bundle.take::<f64>(last)),
+                }
+            });
+            let result = RecallTree::from_bundle(gone);
+            assert!(matches!(result, Err(Error::ModelFile(_))), "{name}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever stands in a file: it is refused, or the model works, if badly.
+    #[test]
+    fn no_file_makes_it_panic(params in scorings(), changes in prop::collection::vec((0usize..100, 0usize..10_000, 0usize..8), 1..4)) {
+        let stream = fixed(80);
+        let mut bundle = model(&params, &stream).to_bundle();
+        for (which, at, how) in changes {
+            let names: Vec<String> = bundle.arrays().keys().cloned().collect();
+            let name = &names[which % names.len()];
+            let mut parts: Vec<&str> = name.split('/').collect();
+            let last = parts.pop().unwrap();
+            bundle = inside(bundle, &parts, &|bundle| match bundle.arrays()[last].clone() {
+                Array::U8(_) => change_one::<u8>(bundle, last, at, how, &[0, 1, 2, 255]),
+                Array::U32(_) => change_one::<u32>(bundle, last, at, how, &[0, 1, 3, u32::MAX]),
+                Array::F32(_) => change_one::<f32>(bundle, last, at, how, &[-1.0, f32::NAN, f32::INFINITY, 1e38]),
+                _ => change_one::<f64>(bundle, last, at, how, &[-1.0, f64::NAN, 1e300, 0.0]),
+            });
+        }
+        let bytes = bundle.to_bytes().unwrap();
+        match Bundle::from_bytes(&bytes).and_then(RecallTree::from_bundle) {
+            Ok(mut model) => {
+                let beam = BeamOptions { size: 3, path_weight: 1.0 };
+                for options in [GREEDY, beam] {
+                    model.predict_topk(&stream.rows(), 4, options, 1, &control()).unwrap();
+                }
+                model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+                model.predict_topk(&stream.rows(), 4, beam, 1, &control()).unwrap();
+                model.report().unwrap();
+            }
+            Err(error) => prop_assert!(matches!(error, Error::ModelFile(_)), "{error}"),
+        }
+    }
+}
+
+/// One element of an array becomes another value or another's, or goes, or comes twice.
+fn change_one<T>(bundle: &mut Bundle, name: &str, at: usize, how: usize, values: &[T; 4])
+where
+    T: crate::file::Element,
+    Vec<T>: Into<Array>,
+{
+    let mut array: Vec<T> = bundle.take(name).unwrap();
+    if !array.is_empty() {
+        let n = array.len();
+        let at = at % n;
+        match how {
+            0..4 => array[at] = values[how],
+            4 => array.swap(at, n - 1),
+            5 => array[at] = array[(at + 1) % n],
+            6 => drop(array.remove(at)),
+            _ => array.push(array[at]),
+        }
+    }
+    bundle.put(name, array);
+}
+
+// -- single cases -----------------------------------------------------------------

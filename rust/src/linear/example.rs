@@ -1,0 +1,173 @@
+//! One example as the regressors of a path read it.
+
+use super::{lookup, Block, Slot, Weights};
+use crate::data::{Preparation, RowBuffer, Rows};
+use crate::simd::{axpy, dot, sparse_dot, LANES};
+
+/// One example on its way down a tree.
+///
+/// Beside the non-zeros it has them spread over a full row where so many
+/// columns are filled that whole registers are the cheaper way.
+#[derive(Debug, Default, Clone)]
+pub struct PathExample {
+    /// The non-zeros, the constant last.
+    pub(super) row: RowBuffer,
+    /// All columns are below this; 0 until that was looked at.
+    width: usize,
+    /// Step direction per non-zero, if the optimiser has one for all nodes.
+    pub(super) direction: Vec<f32>,
+    /// Product of example and direction.
+    pub(super) ppu: f32,
+    /// How many dimensions there are to learn from it; see
+    /// [`Preconditioner::direction`].
+    pub(super) dimension: f32,
+    is_spread: bool,
+    spread: Vec<f32>,
+    spread_direction: Vec<f32>,
+}
+
+impl PathExample {
+    /// An example of which at least one column in so many is filled is cheaper as
+    /// a full row: whole registers against one value at a time.
+    pub const DENSE_SHARE: usize = 16;
+
+    /// Replaces the example by `other` with an indicator for each of `columns`.
+    pub fn widened(&mut self, other: &Self, columns: impl IntoIterator<Item = u32>) {
+        self.width = 0;
+        self.is_spread = false;
+        self.row.clone_from(&other.row);
+        self.row.columns.extend(columns);
+        self.row.values.resize(self.row.columns.len(), 1.0);
+    }
+
+    /// Replaces the example by row `i`, prepared.
+    pub fn read(&mut self, preparation: &Preparation, rows: &Rows<'_>, i: usize) {
+        self.width = 0;
+        preparation.read(rows, i, &mut self.row);
+    }
+
+    /// Replaces the example by row `i` of a block, to be scored.
+    pub fn take(&mut self, block: &Block, i: usize) {
+        let (columns, values) = block.row(i);
+        self.width = 0;
+        self.row.columns.clear();
+        self.row.columns.extend_from_slice(columns);
+        self.row.values.clear();
+        self.row.values.extend_from_slice(values);
+        self.settle(block.width());
+    }
+
+    /// Checks the columns and decides on the form.
+    pub(super) fn settle(&mut self, width: usize) {
+        let columns = self.row.columns.iter();
+        let highest = columns.fold(0, |highest, &column| column.max(highest));
+        assert!((highest as usize) < width);
+        self.width = width;
+        self.is_spread = self.row.columns.len() * Self::DENSE_SHARE >= width;
+        if self.is_spread {
+            spread(&self.row.columns, &self.row.values, width, &mut self.spread);
+        }
+    }
+
+    /// Effective number of dimensions, at least 1.
+    pub fn dimension(&self) -> f32 {
+        self.dimension.max(1.0)
+    }
+
+    /// The non-zeros, the constant last.
+    pub fn row(&self) -> &RowBuffer {
+        &self.row
+    }
+
+    /// Step direction per non-zero, where the optimiser has one for all nodes.
+    pub fn direction(&self) -> &[f32] {
+        &self.direction
+    }
+
+    /// Product of example and direction.
+    pub fn ppu(&self) -> f32 {
+        self.ppu
+    }
+
+    pub(super) fn settle_direction(&mut self, width: usize) {
+        if self.is_spread {
+            spread(
+                &self.row.columns,
+                &self.direction,
+                width,
+                &mut self.spread_direction,
+            );
+        }
+    }
+
+    /// Product with the weights of one regressor.
+    #[inline]
+    pub fn dot(&self, weights: &Weights<f32>) -> f32 {
+        match weights {
+            Weights::Row(row) => self.dot_row(row),
+            Weights::Table(table) => self.dot_slots(table.slots()),
+        }
+    }
+
+    /// Product with weights in a full row.
+    ///
+    /// # Panics
+    ///
+    /// If the row is shorter than the example is wide, or its form not settled.
+    #[inline]
+    pub fn dot_row(&self, row: &[f32]) -> f32 {
+        if self.is_spread {
+            return dot(&self.spread, row);
+        }
+        assert!(row.len() >= self.width && self.width > 0);
+        // SAFETY: `settle` has compared all columns with `width`, and `read`,
+        // which alone changes them, takes that back.
+        unsafe { sparse_dot(&self.row.columns, &self.row.values, row) }
+    }
+
+    /// Product with weights in the slots of a table.
+    #[inline]
+    pub fn dot_slots(&self, slots: &[Slot<f32>]) -> f32 {
+        let mut sum = 0.0;
+        if !slots.is_empty() {
+            for (&column, &x) in self.row.columns.iter().zip(&self.row.values) {
+                if let Some(w) = lookup(slots, column) {
+                    sum += w * x;
+                }
+            }
+        }
+        sum
+    }
+
+    /// Adds `step` times the direction to the weights of one regressor of `width`
+    /// columns.
+    #[inline]
+    pub fn add(&self, step: f32, weights: &mut Weights<f32>, width: usize) {
+        if self.is_spread {
+            weights.spread(width);
+        } else {
+            weights.make_room(self.row.columns.len(), width);
+        }
+        match weights {
+            Weights::Row(row) if self.is_spread => axpy(step, &self.spread_direction, row),
+            weights => {
+                let direction = &self.direction;
+                weights.change(&self.row.columns, |entry, w| *w += step * direction[entry]);
+            }
+        }
+    }
+}
+
+fn spread(columns: &[u32], values: &[f32], width: usize, into: &mut Vec<f32>) {
+    into.clear();
+    into.resize(width, 0.0);
+    for (&column, &value) in columns.iter().zip(values) {
+        // Hashed columns may meet.
+        into[column as usize] += value;
+    }
+}
+
+/// `width` rounded up to whole registers.
+pub fn padded(width: usize) -> usize {
+    width.next_multiple_of(LANES)
+}

@@ -1,0 +1,52 @@
+//! The top of a tree, scored at once.
+//!
+//! Every example passes the first few levels. Their routers' weights lie here
+//! side by side, one lane per node: a feature's weights for all of them are one
+//! register, and one pass over an example gives the scores of four levels.
+
+use crate::linear::{Block, Weights};
+use crate::simd::LANES;
+
+/// Bytes that the weights may take; beyond it there is no crown.
+const MOST_BYTES: usize = 128 << 20;
+
+/// Weights of the first [`LANES`] nodes in breadth-first order.
+#[derive(Debug, Clone, Default)]
+pub struct TopLevels {
+    lanes: Vec<[f32; LANES]>,
+}
+
+impl TopLevels {
+    /// Room for weights of `width` columns, or an empty crown where that is too much.
+    pub fn new(width: usize) -> Self {
+        let fits = width * size_of::<[f32; LANES]>() <= MOST_BYTES;
+        Self {
+            lanes: vec![[0.0; LANES]; if fits { width } else { 0 }],
+        }
+    }
+
+    /// Takes in the weights of node `at`, if it is among the first.
+    pub fn set(&mut self, at: usize, weights: &Weights<f32>) {
+        if at >= LANES || self.lanes.is_empty() {
+            return;
+        }
+        match weights {
+            Weights::Row(row) => {
+                for (lanes, &w) in self.lanes.iter_mut().zip(row) {
+                    lanes[at] = w;
+                }
+            }
+            Weights::Table(table) => {
+                for (column, &w) in table.iter() {
+                    self.lanes[column as usize][at] = w;
+                }
+            }
+        }
+    }
+
+    /// Scores of the first nodes for row `i`, if there is a crown.
+    #[inline]
+    pub fn scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
+        (!self.lanes.is_empty()).then(|| block.dot_lanes(i, &self.lanes))
+    }
+}
