@@ -12,6 +12,7 @@ pub mod file;
 pub mod learners;
 pub mod linear;
 pub mod metrics;
+pub mod params;
 mod simd;
 pub mod text;
 mod threads;

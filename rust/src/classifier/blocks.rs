@@ -30,21 +30,17 @@ pub(crate) fn block_rows(row_values: usize, most: usize) -> usize {
 /// Calls `work` with every block of `step` of the `n_rows` rows and the part of the
 /// output that is theirs; the blocks go to `n_threads` threads, each with a worker
 /// of its own.
-pub(crate) fn in_blocks<W, B: Send>(
+pub(crate) fn each_block<W, B: Send>(
     n_rows: usize,
     step: usize,
     parts: impl Iterator<Item = B>,
     n_threads: usize,
-    control: &Control,
     new_worker: impl Fn() -> W + Sync + Send,
     work: impl Fn(&mut W, Range<usize>, B) -> Result<()> + Sync + Send,
 ) -> Result<()> {
-    control.set_total(n_rows as u64);
     let one = |worker: &mut W, (number, part): (usize, B)| {
         let from = number * step;
-        let to = n_rows.min(from + step);
-        work(worker, from..to, part)?;
-        control.tick(to - from)
+        work(worker, from..n_rows.min(from + step), part)
     };
     let parts: Vec<(usize, B)> = parts.enumerate().collect();
     with_threads(n_threads, |parallel| {
@@ -57,4 +53,29 @@ pub(crate) fn in_blocks<W, B: Send>(
                 .try_for_each(|part| one(&mut worker, part))
         }
     })?
+}
+
+/// [`each_block`] of a prediction, which reports its progress.
+pub(crate) fn in_blocks<W, B: Send>(
+    n_rows: usize,
+    step: usize,
+    parts: impl Iterator<Item = B>,
+    n_threads: usize,
+    control: &Control,
+    new_worker: impl Fn() -> W + Sync + Send,
+    work: impl Fn(&mut W, Range<usize>, B) -> Result<()> + Sync + Send,
+) -> Result<()> {
+    control.set_total(n_rows as u64);
+    each_block(
+        n_rows,
+        step,
+        parts,
+        n_threads,
+        new_worker,
+        |worker, which, part| {
+            let n = which.len();
+            work(worker, which, part)?;
+            control.tick(n)
+        },
+    )
 }

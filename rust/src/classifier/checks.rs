@@ -1,7 +1,7 @@
 //! What a model was made for: so many classes, so many columns.
 
 use crate::data::Batch;
-use crate::data::Rows;
+use crate::data::{Rows, Targets};
 use crate::error::{Error, Result};
 
 /// Class numbers are `i32` where they go out.
@@ -58,4 +58,44 @@ pub(crate) fn check_n_columns(n_cols: usize, n_features: usize) -> Result<()> {
     Err(Error::data(format!(
         "X has {n_cols} features, but the model learned from {n_features}"
     )))
+}
+
+/// An error where there can be no model of so many classes.
+pub(crate) fn n_classes(n_classes: usize) -> Result<()> {
+    check_n_classes(n_classes)
+}
+
+/// An error where y has not the classes of the model, or sets of labels where it must not.
+pub(crate) fn targets(
+    batch: &Batch<'_>,
+    learner: &str,
+    n_classes: usize,
+    label_sets: bool,
+) -> Result<()> {
+    match (batch.targets, label_sets) {
+        (Targets::Sets(_), false) => return Err(one_label_per_row(learner)),
+        (Targets::One(_), true) => {
+            let what = "the model learns sets of labels, y holds single labels";
+            return Err(Error::data(what));
+        }
+        _ => {}
+    }
+    check_classes(batch.targets.n_classes(), n_classes)
+}
+
+/// The error for sets of labels where the learner takes one label per row.
+pub(crate) fn one_label_per_row(learner: &str) -> Error {
+    Error::data(format!(
+        "{learner} learns one label per row, y holds sets of labels"
+    ))
+}
+
+/// An error where values may be missing.
+pub(crate) fn no_missing_values(rows: &Rows<'_>, learner: &str) -> Result<()> {
+    if rows.may_miss_values() {
+        return Err(Error::data(format!(
+            "{learner} takes no missing values in X"
+        )));
+    }
+    Ok(())
 }

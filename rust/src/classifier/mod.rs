@@ -1,12 +1,24 @@
-//! What classifiers share: the passes of `fit`, blocks of rows in prediction, top-k.
+//! What every classifier is, as callers see it, and what the learners share: the model around
+//! online learners, the passes of `fit`, blocks of rows in prediction and top-k.
 
 mod blocks;
 pub(crate) mod checks;
+mod interface;
+mod learning;
+mod online;
 mod progressive;
+mod registry;
 mod schedule;
-mod topk;
+pub(crate) mod topk;
 
-pub(crate) use blocks::{block_rows, in_blocks, row_values};
+pub(crate) use blocks::{block_rows, each_block, in_blocks, row_values};
+pub use interface::{
+    Accepts, Classifier, FitOptions, LabelSelection, Learner, PredictOptions, SelectedLabels, Task,
+    TopKArrays,
+};
+pub use learning::Learning;
+pub use online::{seed_of, Member, OnlineLearner, OnlineModel, Predictor, Start};
 pub use progressive::Mistakes;
+pub use registry::Registration;
 pub use schedule::{Online, Schedule};
 pub use topk::TopK;

@@ -60,13 +60,31 @@ impl Schedule {
         Ok(())
     }
 
-    /// Takes `learner` through the passes. Stopped from outside it stays as
-    /// far as it has come; stopped early it goes back to its best pass.
+    /// [`run`](Self::run) of an [`Online`] learner.
     pub fn fit<L: Online>(
         &self,
         learner: &mut L,
         batch: &Batch<'_>,
         control: &Control,
+    ) -> Result<()> {
+        self.run(
+            learner,
+            batch,
+            |learner, order, clock| learner.learn(batch, order, clock, control),
+            |learner, held_out| learner.error(batch, held_out, control),
+        )
+    }
+
+    /// Takes `learner` through the passes over the examples of `batch`: `learn` is called with
+    /// rows in their order and the share of a pass that each is, `error` with the rows held
+    /// out. Stopped from outside it stays as far as it has come; stopped early it goes back to
+    /// its best pass.
+    pub fn run<L: Clone>(
+        &self,
+        learner: &mut L,
+        batch: &Batch<'_>,
+        mut learn: impl FnMut(&mut L, &[u32], f64) -> Result<()>,
+        mut error: impl FnMut(&L, &[u32]) -> Result<f64>,
     ) -> Result<()> {
         let mut order = batch.present();
         if order.is_empty() {
@@ -90,9 +108,9 @@ impl Schedule {
         let mut since = 0;
         for _ in 0..self.n_passes {
             order.shuffle(&mut random);
-            learner.learn(batch, &order, clock, control)?;
+            learn(learner, &order, clock)?;
             if self.early_stopping {
-                let error = learner.error(batch, &held_out, control)?;
+                let error = error(learner, &held_out)?;
                 if best.as_ref().is_none_or(|(lowest, _)| error < *lowest) {
                     best = Some((error, learner.clone()));
                     since = 0;

@@ -86,6 +86,37 @@ impl<'a> Batch<'a> {
         Ok(wrong / all)
     }
 
+    /// The labels, one per row; none where there are sets of them.
+    pub fn labels(&self) -> &'a [u32] {
+        match self.targets {
+            Targets::One(labels) => labels.as_slice(),
+            Targets::Sets(_) => &[],
+        }
+    }
+
+    /// Weighted share of `rows` whose answer is wrong: a label for each, or less than 0.
+    pub(crate) fn error_rate(&self, rows: &[u32], answers: &[i32]) -> f64 {
+        let mut set = Vec::new();
+        let (mut all, mut wrong) = (0.0, 0.0);
+        for (&row, &answer) in rows.iter().zip(answers) {
+            let row = row as usize;
+            let is_right = match (self.targets, u32::try_from(answer)) {
+                (_, Err(_)) => false,
+                (Targets::One(labels), Ok(answer)) => labels.as_slice()[row] == answer,
+                (Targets::Sets(sets), Ok(answer)) => {
+                    sets.read(row, &mut set);
+                    set.binary_search(&answer).is_ok()
+                }
+            };
+            let weight = f64::from(self.weight(row));
+            all += weight;
+            if !is_right {
+                wrong += weight;
+            }
+        }
+        wrong / all
+    }
+
     /// Importance of row `i`.
     pub fn weight(&self, i: usize) -> f32 {
         self.weights.map_or(1.0, |weights| weights[i])

@@ -16,12 +16,12 @@ impl<'a> GappyRows<'a> {
         values: Values<'a>,
         n_cols: usize,
     ) -> Result<Self> {
-        Rows::new_csr(starts, columns, values, n_cols, true).map(Self)
+        Rows::csr_with_missing(starts, columns, values, n_cols).map(Self)
     }
 
     /// [`Rows::dense`], with NaN for missing values.
     pub fn dense(values: Values<'a>, n_rows: usize, n_cols: usize) -> Result<Self> {
-        Rows::new_dense(values, n_rows, n_cols, true).map(Self)
+        Rows::dense_with_missing(values, n_rows, n_cols).map(Self)
     }
 
     /// Number of examples.

@@ -1,6 +1,6 @@
 //! From a row as it came to the example a linear learner sees.
 //!
-//! What a linear learner needs of its input was found by experiment (DESIGN.md):
+//! What a linear learner needs of its input was found by experiment (docs/experiments/shared.md):
 //! columns that are mostly non-zero must be centred and brought to unit
 //! deviation; rows that are mostly zeros must not be touched column by column
 //! but divided by their length. `Auto` looks at the share of non-zeros.
@@ -9,25 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{RowBuffer, Rows};
 use crate::alloc::can_alloc;
+use crate::choices;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::file::Bundle;
 use crate::simd::sum_of_squares;
 
-/// How examples are scaled, as the user asks for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum Scaling {
-    /// `Standard` where more than half of the values are non-zero, else `Row`.
-    #[default]
-    Auto,
-    /// Values as they came.
-    None,
-    /// Each row divided by its Euclidean length.
-    Row,
-    /// Each column centred and divided by its standard deviation.
-    Standard,
-    /// ln(1 + x) of each value, of a negative one -ln(1 - x): counts grow too fast.
-    Log,
+choices! {
+    /// How examples are scaled, as the user asks for it.
+    pub enum Scaling {
+        /// `Standard` where more than half of the values are non-zero, else `Row`.
+        Auto = "auto",
+        /// Values as they came.
+        None = "none",
+        /// Each row divided by its Euclidean length.
+        Row = "row",
+        /// Each column centred and divided by its standard deviation.
+        Standard = "standard",
+        /// ln(1 + x) of each value, of a negative one -ln(1 - x): counts grow too fast.
+        Log = "log",
+    }
 }
 
 /// Share of non-zeros above which `Auto` standardises columns.
@@ -114,6 +115,45 @@ impl Preparation {
             && can_alloc(bytes_needed(n, self.n_bits, standard))
     }
 
+    /// Stores it; means and deviations as arrays, as there may be very many columns.
+    pub(crate) fn put(&self, bundle: &mut Bundle) {
+        bundle.put_meta("n_features", &self.n_features);
+        bundle.put_meta("n_bits", &self.n_bits);
+        bundle.put_meta("scaling", &self.scaling);
+        if let Some(moments) = &self.moments {
+            bundle.put_meta("n", &moments.n);
+            bundle.put("mean", &moments.mean[..]);
+            bundle.put("square", &moments.square[..]);
+        }
+    }
+
+    /// Restores it, and checks that its parts fit together.
+    pub(crate) fn take(bundle: &mut Bundle) -> Result<Self> {
+        let mut preparation = Self {
+            n_features: bundle.take_meta("n_features")?,
+            n_bits: bundle.take_meta("n_bits")?,
+            scaling: bundle.take_meta("scaling")?,
+            moments: None,
+        };
+        let n = preparation.n_features;
+        if preparation.scaling == Scaling::Standard {
+            let mut moments = Moments {
+                n: bundle.take_meta("n")?,
+                mean: bundle.take_exactly("mean", n)?,
+                square: bundle.take_exactly("square", n)?,
+                rate: vec![0.0; n],
+                dense: Vec::new(),
+            };
+            moments.refresh();
+            preparation.moments = Some(moments);
+        }
+        if preparation.is_sound() {
+            Ok(preparation)
+        } else {
+            Err(bundle.damaged("the preparation of examples is inconsistent"))
+        }
+    }
+
     /// Number of columns of the rows it was made for.
     pub fn n_features(&self) -> usize {
         self.n_features
@@ -122,6 +162,18 @@ impl Preparation {
     /// Number of columns of an example, the constant among them.
     pub fn width(&self) -> usize {
         self.n_bits.map_or(self.n_features, |bits| 1 << bits) + 1
+    }
+
+    /// An error where X has not the columns it was made for. Hashed, any will do.
+    pub fn check_columns(&self, rows: &Rows<'_>) -> Result<()> {
+        if self.n_bits.is_some() || rows.n_cols() == self.n_features {
+            return Ok(());
+        }
+        Err(Error::data(format!(
+            "X has {} features, but the model learned from {}",
+            rows.n_cols(),
+            self.n_features
+        )))
     }
 
     /// The scaling decided on; never `Auto`.

@@ -65,11 +65,11 @@ impl Values<'_> {
     }
 
     /// Where the first value stands that single precision cannot hold as a
-    /// finite number, or as NaN where there may be gaps.
-    fn first_unusable(&self, gaps: bool) -> Option<usize> {
+    /// finite number, or as NaN where values may be missing.
+    fn first_unusable(&self, may_be_missing: bool) -> Option<usize> {
         // One sum over a chunk is not finite if any of its values is not;
         // only then is the chunk looked at value by value.
-        match (self, gaps) {
+        match (self, may_be_missing) {
             (Self::F32(slice), false) => first_where(slice, |v| !v.is_finite()),
             (Self::F64(slice), false) => first_where(slice, |v| !(v as f32).is_finite()),
             (Self::F32(slice), true) => first_where(slice, f32::is_infinite),
@@ -100,12 +100,13 @@ fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
 ///
 /// Checked means: row starts increase and stay within the arrays, column
 /// indices are strictly increasing within a row and below `n_cols`, all
-/// values are finite.
+/// values are finite, or NaN where values may be missing.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     form: Form<'a>,
     n_rows: usize,
     n_cols: usize,
+    may_miss_values: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -138,13 +139,22 @@ impl<'a> Rows<'a> {
         Self::new_csr(starts, columns, values, n_cols, false)
     }
 
-    /// [`csr`](Self::csr), where NaN may be let through.
-    pub(super) fn new_csr(
+    /// [`csr`](Self::csr), with NaN for missing values. What is not stored is 0.
+    pub fn csr_with_missing(
         starts: Indices<'a>,
         columns: Indices<'a>,
         values: Values<'a>,
         n_cols: usize,
-        gaps: bool,
+    ) -> Result<Self> {
+        Self::new_csr(starts, columns, values, n_cols, true)
+    }
+
+    fn new_csr(
+        starts: Indices<'a>,
+        columns: Indices<'a>,
+        values: Values<'a>,
+        n_cols: usize,
+        may_miss_values: bool,
     ) -> Result<Self> {
         check_width(n_cols)?;
         if columns.len() != values.len() {
@@ -164,12 +174,18 @@ impl<'a> Rows<'a> {
             form,
             n_rows: starts.len() - 1,
             n_cols,
+            may_miss_values,
         };
-        if let Some(at) = values.first_unusable(gaps) {
+        if let Some(at) = values.first_unusable(may_miss_values) {
             let row = (0..rows.n_rows)
                 .find(|&row| starts.get(row + 1) > at)
                 .unwrap_or(rows.n_rows);
-            return Err(unusable(row, columns.get(at), values.raw(at), gaps));
+            return Err(unusable(
+                row,
+                columns.get(at),
+                values.raw(at),
+                may_miss_values,
+            ));
         }
         Ok(rows)
     }
@@ -179,12 +195,16 @@ impl<'a> Rows<'a> {
         Self::new_dense(values, n_rows, n_cols, false)
     }
 
-    /// [`dense`](Self::dense), where NaN may be let through.
-    pub(super) fn new_dense(
+    /// [`dense`](Self::dense), with NaN for missing values.
+    pub fn dense_with_missing(values: Values<'a>, n_rows: usize, n_cols: usize) -> Result<Self> {
+        Self::new_dense(values, n_rows, n_cols, true)
+    }
+
+    fn new_dense(
         values: Values<'a>,
         n_rows: usize,
         n_cols: usize,
-        gaps: bool,
+        may_miss_values: bool,
     ) -> Result<Self> {
         check_width(n_cols)?;
         if n_rows.checked_mul(n_cols) != Some(values.len()) {
@@ -193,14 +213,25 @@ impl<'a> Rows<'a> {
                 values.len()
             )));
         }
-        if let Some(at) = values.first_unusable(gaps) {
-            return Err(unusable(at / n_cols, at % n_cols, values.raw(at), gaps));
+        if let Some(at) = values.first_unusable(may_miss_values) {
+            return Err(unusable(
+                at / n_cols,
+                at % n_cols,
+                values.raw(at),
+                may_miss_values,
+            ));
         }
         Ok(Self {
             form: Form::Dense(values),
             n_rows,
             n_cols,
+            may_miss_values,
         })
+    }
+
+    /// Whether NaN is among what may be read, for a missing value.
+    pub fn may_miss_values(&self) -> bool {
+        self.may_miss_values
     }
 
     /// Number of examples.
@@ -315,7 +346,7 @@ fn check_width(n_cols: usize) -> Result<()> {
     Ok(())
 }
 
-fn unusable(row: usize, column: usize, value: f64, gaps: bool) -> Error {
+fn unusable(row: usize, column: usize, value: f64, may_be_missing: bool) -> Error {
     let what = if value.is_nan() {
         "NaN".into()
     } else if value.is_infinite() {
@@ -323,7 +354,11 @@ fn unusable(row: usize, column: usize, value: f64, gaps: bool) -> Error {
     } else {
         format!("{value:e}, too large for float32")
     };
-    let or_missing = if gaps { ", or NaN where missing" } else { "" };
+    let or_missing = if may_be_missing {
+        ", or NaN where missing"
+    } else {
+        ""
+    };
     Error::data(format!(
         "row {row}, column {column}: the value is {what}; all values must be finite{or_missing}"
     ))

@@ -2,7 +2,7 @@
 //! write for every learner.
 //!
 //! A learner turns itself into a [`Bundle`] (flat named arrays, JSON
-//! metadata, the name of its kind) and back; see [`Persist`]. Nothing in a file
+//! metadata, the name of its kind) and back; see [`LegacyPersist`]. Nothing in a file
 //! is ever executed, and reading one allocates no more than its own size.
 //!
 //! # Bytes
@@ -38,11 +38,17 @@
 mod array;
 mod bundle;
 mod format;
+mod legacy;
 mod persist;
+mod record;
+mod report;
 #[cfg(test)]
 mod tests;
 
 pub use array::{Array, Element};
 pub use bundle::Bundle;
 pub use format::VERSION;
-pub use persist::Persist;
+pub use legacy::LegacyPersist;
+pub use persist::{Columns, Meta, Nest, Persist};
+pub use record::{check_column, is_count, put_lengths, take_lengths, Record};
+pub use report::{Column, Report, Shape};

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Array, Bundle, Persist, VERSION};
+use super::{Array, Bundle, LegacyPersist, VERSION};
 use crate::error::{Error, Result};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -287,7 +287,7 @@ fn links_modes_and_devices_stay_what_they_are() {
 #[derive(Debug, PartialEq)]
 struct Toy(Vec<u32>);
 
-impl Persist for Toy {
+impl LegacyPersist for Toy {
     const KIND: &'static str = "toy";
 
     fn to_bundle(&self) -> Bundle {

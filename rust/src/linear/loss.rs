@@ -4,22 +4,22 @@
 //! 2011): instead of one gradient step of size `a`, follow the gradient flow
 //! for time `a` along the fixed direction `d`, in closed form.
 
-use serde::{Deserialize, Serialize};
+use crate::choices;
 
-/// Loss of a prediction `p` for a target `y`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Loss {
-    /// (y - p)^2
-    Squared,
-    /// ln(1 + exp(-y p)), y = +-1
-    Logistic,
-    /// |y - p| / 2, the quantile loss at one half
-    Quantile,
-    /// max(0, 1 - y p), y = +-1
-    Hinge,
-    /// max(0, 1 - y p)^2 / 2, y = +-1
-    SquaredHinge,
+choices! {
+    /// Loss of a prediction `p` for a target `y`.
+    pub enum Loss {
+        /// (y - p)^2
+        Squared = "squared",
+        /// ln(1 + exp(-y p)), y = +-1
+        Logistic = "logistic",
+        /// |y - p| / 2, the quantile loss at one half
+        Quantile = "quantile",
+        /// max(0, 1 - y p), y = +-1
+        Hinge = "hinge",
+        /// max(0, 1 - y p)^2 / 2, y = +-1
+        SquaredHinge = "squared_hinge",
+    }
 }
 
 impl Loss {

@@ -13,6 +13,7 @@ mod optimizer;
 mod persist;
 mod precondition;
 mod rate;
+mod record;
 mod regressors;
 pub(crate) mod softmax;
 mod table;

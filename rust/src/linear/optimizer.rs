@@ -1,17 +1,17 @@
 //! Names of the optimisers.
 
-use serde::{Deserialize, Serialize};
+use crate::choices;
 
-/// In which direction a regressor steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Optimizer {
-    /// Preconditioned, normalised: [`super::Preconditioner`]. No state per weight.
-    Pn,
-    /// Normalised adaptive gradient: Vowpal Wabbit's default.
-    Nag,
-    /// Each weight's rate falls with its own sum of squared gradients.
-    Adagrad,
-    /// The plain gradient.
-    Sgd,
+choices! {
+    /// In which direction a regressor steps.
+    pub enum Optimizer {
+        /// Preconditioned, normalised: [`super::Preconditioner`]. No state per weight.
+        Pn = "pn",
+        /// Normalised adaptive gradient: Vowpal Wabbit's default.
+        Nag = "nag",
+        /// Each weight's rate falls with its own sum of squared gradients.
+        Adagrad = "adagrad",
+        /// The plain gradient.
+        Sgd = "sgd",
+    }
 }

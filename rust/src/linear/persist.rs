@@ -4,7 +4,7 @@ use super::regressors::{AdaSlot, Kind};
 use super::{padded, Regressors, Table, Weights};
 use super::{Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
 use crate::error::Result;
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, LegacyPersist};
 
 /// A weight and its companions as plain floats.
 pub(crate) trait Floats: Copy + Default {
@@ -122,7 +122,7 @@ pub(crate) fn take_weights<S: Floats>(
     Ok(all)
 }
 
-impl Persist for Regressors {
+impl LegacyPersist for Regressors {
     const KIND: &'static str = "regressors";
 
     fn to_bundle(&self) -> Bundle {

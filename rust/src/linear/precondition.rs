@@ -15,8 +15,8 @@ use crate::simd::{over_fourth_root, over_root};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preconditioner {
     power: Power,
-    seen: f64,
-    squares: Vec<f32>,
+    pub(super) seen: f64,
+    pub(super) squares: Vec<f32>,
 }
 
 /// The root of a column's sum of squares that its steps are divided by.
@@ -36,6 +36,11 @@ impl Preconditioner {
             seen: 0.0,
             squares: vec![0.0; width],
         }
+    }
+
+    /// Columns of an example.
+    pub fn width(&self) -> usize {
+        self.squares.len()
     }
 
     /// Takes `example` in and replaces `direction` by its step direction, one

@@ -41,9 +41,9 @@ pub struct AdaSlot {
 #[derive(Debug, Clone)]
 pub struct Regressors {
     /// Columns of an example, padded.
-    width: usize,
+    pub(super) width: usize,
     loss: Loss,
-    kind: Kind,
+    pub(super) kind: Kind,
 }
 
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arrays::{LabelsArg, RowsArg, WeightsArg};
 use super::run::{brief_or_watched, watched};
-use crate::file::Persist;
+use crate::file::LegacyPersist;
 use crate::learners::label_tree::{LabelTree, Params, Report};
 
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);

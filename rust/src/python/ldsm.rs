@@ -8,7 +8,7 @@ use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::run::brief_or_watched;
 use crate::control::Control;
 use crate::data::Batch;
-use crate::file::Persist;
+use crate::file::LegacyPersist;
 use crate::learners::ldsm::{self, NodeStats, Report, Wanted};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;

@@ -7,7 +7,7 @@
 mod arrays;
 mod errors;
 mod gamble;
-mod label_tree;
+
 mod ldsm;
 mod lomtree;
 mod metrics;
@@ -35,7 +35,6 @@ mod core {
     #[pymodule_export]
     use super::gamble::PyGamble;
     #[pymodule_export]
-    use super::label_tree::PyLabelTree;
     #[pymodule_export]
     use super::ldsm::Ldsm;
     #[pymodule_export]

@@ -9,7 +9,7 @@ use super::run::brief_or_watched;
 use crate::control::Control;
 use crate::data::Batch;
 use crate::error::Result;
-use crate::file::Persist;
+use crate::file::LegacyPersist;
 use crate::learners::oaa::{Oaa, Params};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;

@@ -1,10 +1,15 @@
-//! What trees share: node numbers and the routing of rows in prediction.
+//! What trees share: node numbers, the routing of rows in prediction, the search for
+//! the best labels, the nodes as reports show them.
 
+mod best_first;
 mod frozen;
 mod top_levels;
+mod topology;
 
+pub use best_first::BestFirst;
 pub use frozen::{FrozenRouters, Groups, NodeView, Walk};
 pub use top_levels::TopLevels;
+pub use topology::Topology;
 
 /// Number of a node in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,12 +5,12 @@ use super::tree::{Statistics, TreeNode};
 use super::{Boosted, Params, Tree};
 use crate::classifier::checks::is_possible;
 use crate::error::Result;
-use crate::file::{Bundle, Element, Persist};
+use crate::file::{Bundle, Element, LegacyPersist};
 
 /// Stands for no set.
 const NO_SET: u32 = u32::MAX;
 
-impl Persist for Boosted {
+impl LegacyPersist for Boosted {
     const KIND: &'static str = "gamble";
 
     fn to_bundle(&self) -> Bundle {

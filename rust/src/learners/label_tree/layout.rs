@@ -129,6 +129,13 @@ impl Layout {
     }
 }
 
+/// The places of the two children; none of a leaf.
+pub(super) fn halves(places: &Range<usize>) -> Option<[Range<usize>; 2]> {
+    let Range { start, end } = *places;
+    let middle = end - (end - start) / 2;
+    (end - start > 1).then_some([start..middle, middle..end])
+}
+
 /// Nodes of the balanced tree over `n` places.
 fn breadth_first(n: usize) -> impl Iterator<Item = Node> {
     let mut waiting = VecDeque::from([Node {
@@ -139,11 +146,9 @@ fn breadth_first(n: usize) -> impl Iterator<Item = Node> {
     let mut routers = 0..;
     std::iter::from_fn(move || {
         let node = waiting.pop_front()?;
-        let Range { start, end } = node.places;
-        if end - start > 1 {
+        if let Some([left, right]) = halves(&node.places) {
             let router = routers.next()?;
-            let middle = end - (end - start) / 2;
-            for (places, side) in [(start..middle, Side::Left), (middle..end, Side::Right)] {
+            for (places, side) in [(left, Side::Left), (right, Side::Right)] {
                 waiting.push_back(Node {
                     places,
                     up: Up::new(router, side),
@@ -156,14 +161,8 @@ fn breadth_first(n: usize) -> impl Iterator<Item = Node> {
 }
 
 impl LabelOrder {
-    /// The labels from left to right; frequencies are those in `batch`, by importance.
-    pub(super) fn arrange(
-        self,
-        batch: &Batch<'_>,
-        labels: &[u32],
-        n: usize,
-        seed: u64,
-    ) -> Vec<u32> {
+    /// The `n` labels from left to right; frequencies are those in `batch`, by importance.
+    pub(super) fn arrange(self, batch: &Batch<'_>, n: usize, seed: u64) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n as u32).collect();
         match self {
             Self::Given => {}
@@ -174,7 +173,7 @@ impl LabelOrder {
             }
             Self::Frequency => {
                 let mut weights = vec![0.0; n];
-                for (i, &label) in labels.iter().enumerate() {
+                for (i, &label) in batch.labels().iter().enumerate() {
                     weights[label as usize] += f64::from(batch.weight(i));
                 }
                 let weight = |label: u32| weights[label as usize];

@@ -1,48 +1,65 @@
-//! How the routers learn, example by example.
+//! The learner: how the routers learn, example by example, and what it adds to the
+//! [`OnlineModel`](crate::classifier::OnlineModel) around it.
 
+use super::predict::BlockPredictor;
 use super::{Layout, Params, Policy, Up};
-use crate::classifier::Mistakes;
-use crate::classifier::Online;
+use crate::alloc::can_alloc;
+use crate::classifier::{
+    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Schedule, Start,
+};
 use crate::control::Control;
-use crate::data::Batch;
-use crate::data::{Preparation, RowBuffer};
-use crate::error::Result;
-use crate::linear::Span;
-use crate::linear::{Block, PathExample, Rate, Regressors};
-use crate::tree::{FrozenRouters, Groups};
+use crate::data::{Preparation, Rows};
+use crate::error::{Error, Result};
+use crate::file::{is_count, Bundle, Persist, Report};
+use crate::linear::{PathExample, Rate, Regressors, Span};
+use crate::tree::FrozenRouters;
+use crate::{persist, record};
 
-/// The tree and all it needs to go on learning.
+/// Bytes that a class takes before anything is learned, and once more frozen, about.
+const CLASS: usize = 256;
+
+/// Products that freezing a node is worth.
+const FREEZE_NODE: usize = 256;
+
+/// A filter tree or a random tree.
 #[derive(Debug, Clone)]
-pub struct Tree {
-    pub(super) policy: Policy,
+pub struct LabelTree {
+    policy: Policy,
     rate: Rate,
-    pub(super) preparation: Preparation,
-    /// Whether means and deviations follow the stream.
-    pub(super) streaming: bool,
     pub(super) layout: Layout,
     /// By router.
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<RouterRecord>,
     /// Importance of the examples learned, by label.
     pub(super) examples: Vec<f64>,
     /// As many as routers, with their numbers.
     pub(super) regressors: Regressors,
-    pub(super) progress: Mistakes,
 }
 
 /// What a router has been through, in importance of examples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Record {
+pub struct RouterRecord {
     /// Examples learned from.
     pub trained: f64,
     /// Those of them that it then sent towards their label.
     pub won: f64,
 }
 
-impl Tree {
-    /// A tree over the labels of `layout` that has seen nothing.
-    pub fn new(params: &Params, preparation: Preparation, layout: Layout) -> Self {
+record!(RouterRecord {
+    trained: is_count,
+    won: is_count
+});
+
+persist!(LabelTree {
+    Columns examples;
+    Columns records;
+    Nest regressors;
+} check check_stored);
+
+impl LabelTree {
+    /// A tree over the labels of `layout` that has seen nothing; examples have `width` columns.
+    fn of_layout(params: &Params, layout: Layout, width: usize) -> Self {
         let n_routers = layout.n_routers();
-        let mut regressors = Regressors::new(params.optimizer, params.loss, preparation.width());
+        let mut regressors = Regressors::new(params.optimizer, params.loss, width);
         regressors.reserve(n_routers);
         for _ in 0..n_routers {
             regressors.push();
@@ -50,13 +67,10 @@ impl Tree {
         Self {
             policy: params.policy,
             rate: Rate::new(params.learning_rate, params.decay),
-            preparation,
-            streaming: false,
-            records: vec![Record::default(); n_routers],
+            records: vec![RouterRecord::default(); n_routers],
             examples: vec![0.0; layout.order().len()],
             layout,
             regressors,
-            progress: Mistakes::default(),
         }
     }
 
@@ -102,9 +116,58 @@ impl Tree {
         true
     }
 
-    /// Makes the routers that prediction walks, whose terminals are labels.
-    /// Costs as much as the tree is large.
-    pub fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
+    /// What does not fit together in a tree that was restored.
+    fn check_stored(&self) -> Result<()> {
+        let n_routers = self.layout.n_routers();
+        if self.examples.len() != n_routers + 1 || !self.examples.iter().all(is_count) {
+            return Err(Error::data("the labels' numbers of examples"));
+        }
+        if self.records.len() != n_routers || self.regressors.len() != n_routers {
+            return Err(Error::data("there are not as many routers as labels need"));
+        }
+        Ok(())
+    }
+}
+
+impl OnlineLearner for LabelTree {
+    const KIND: &'static str = "label_tree";
+    type Params = Params;
+    type Frozen = FrozenRouters;
+    type Predictor<'a> = BlockPredictor<'a>;
+
+    fn name(params: &Params) -> &'static str {
+        params.policy.learner()
+    }
+
+    fn schedule(params: &Params) -> Schedule {
+        params.schedule()
+    }
+
+    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
+        Preparation::new(params.scaling, params.n_bits, rows)
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        let n_classes = start.n_classes;
+        if !can_alloc(n_classes.checked_mul(CLASS)) {
+            return Err(Error::data(format!("no memory for {n_classes} classes")));
+        }
+        let order = params
+            .label_order
+            .arrange(start.batch, n_classes, params.seed);
+        let width = start.preparation.width();
+        Ok(Self::of_layout(params, Layout::new(order), width))
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        learning.one_by_one(|example, label, importance| {
+            self.regressors.prepare(example, importance);
+            self.learn_one(example, label, importance)
+        })
+    }
+
+    /// The terminals of the routers are labels.
+    fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
         let mut frozen = FrozenRouters::new(&self.regressors);
         let mut router = 0;
         for (at, node) in self.layout.nodes().enumerate() {
@@ -121,67 +184,52 @@ impl Tree {
         Ok(frozen)
     }
 
-    /// From now on examples come as a stream: means and deviations follow it.
-    pub fn stream(&mut self) {
-        self.streaming = true;
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: &'a [FrozenRouters],
+        _options: &PredictOptions,
+    ) -> BlockPredictor<'a> {
+        BlockPredictor::new(&members[0], &frozen[0])
     }
 
-    /// Where the labels are.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    fn block_rows(row_values: usize) -> usize {
+        block_rows(row_values, FrozenRouters::BLOCK)
     }
 
-    /// Examples learned and mistakes made on the way.
-    pub fn progress(&self) -> Mistakes {
-        self.progress
+    fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {
+        let depth = self.examples.len().ilog2() as usize + 1;
+        row_values.saturating_mul(depth).saturating_mul(k)
     }
-}
 
-impl Online for Tree {
-    fn learn(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        _clock: f64,
-        control: &Control,
-    ) -> Result<()> {
-        let labels = batch.one_label_each(self.policy.learner())?.as_slice();
-        let mut example = PathExample::default();
-        let mut scratch = RowBuffer::default();
-        for chunk in order.chunks(Control::CHUNK) {
-            for &i in chunk {
-                let i = i as usize;
-                if self.streaming {
-                    self.preparation.observe(&batch.rows, i, &mut scratch);
-                }
-                example.read(&self.preparation, &batch.rows, i);
-                let importance = batch.weight(i);
-                self.regressors.prepare(&mut example, importance);
-                let was_right = self.learn_one(&example, labels[i], importance);
-                self.progress.count(!was_right, importance);
+    fn freeze_effort(&self) -> usize {
+        self.examples.len().saturating_mul(FREEZE_NODE)
+    }
+
+    fn report(&self, _progress: &Mistakes) -> Option<Report> {
+        Some(self.node_report())
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        bundle.put("order", self.layout.order());
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
+        let mut stands = vec![false; n_classes];
+        for &label in &order {
+            match stands.get_mut(label as usize) {
+                Some(stands) if !*stands => *stands = true,
+                _ => return Err(bundle.damaged("a label is out of range or stands twice")),
             }
-            if let Some(loss) = self.progress.loss() {
-                control.set_loss(loss);
-            }
-            control.tick(chunk.len())?;
         }
-        Ok(())
-    }
-
-    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
-        let labels = batch.one_label_each(self.policy.learner())?.as_slice();
-        let routers = self.freeze(control)?;
-        let (mut block, mut groups) = (Block::default(), Groups::default());
-        batch.share_wrong(
-            labels,
-            held_out,
-            FrozenRouters::BLOCK,
-            control,
-            |rows, answers| {
-                let which = rows.iter().map(|&i| i as usize);
-                block.fill(&self.preparation, &batch.rows, which, routers.width());
-                routers.route(&block, &mut groups, answers);
-            },
-        )
+        let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
+        tree.fill(bundle)?;
+        Ok(tree)
     }
 }

@@ -15,26 +15,21 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `params` | the options and what they may be |
+//! | `params` | the parameters |
 //! | `layout` | the balanced tree and the order of its leaves |
 //! | `learner` | both ways of learning |
-//! | `search` | the k best labels |
-//! | `model` | what the outside sees: fit, partial fit, prediction |
-//! | `report` | the tree's nodes as arrays |
-//! | `persist` | to and from named arrays |
+//! | `predict` | answers for a block of rows |
+//! | `report` | the tree's nodes as columns |
 
 mod layout;
 mod learner;
-mod model;
 mod params;
-mod persist;
+mod predict;
 mod report;
-mod search;
 #[cfg(test)]
 mod tests;
 
 pub use layout::{Layout, Node, Side, Up};
-pub use learner::Tree;
-pub use model::LabelTree;
+pub use learner::{LabelTree, RouterRecord};
 pub use params::{LabelOrder, Params, Policy};
-pub use report::Report;
+pub use predict::BlockPredictor;

@@ -1,20 +1,18 @@
-//! Options of the trees over a fixed order of labels.
+//! Parameters of the trees over a fixed order of labels.
 
-use serde::{Deserialize, Serialize};
-
-use crate::classifier::Schedule;
 use crate::data::Scaling;
-use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
+use crate::params::Range;
+use crate::{choices, params};
 
-/// Which examples a router learns from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Policy {
-    /// Those whose label won all its matches below: the filter tree.
-    Filter,
-    /// All whose label lies below it: the random tree.
-    Random,
+choices! {
+    /// Which examples a router learns from.
+    pub enum Policy {
+        /// Those whose label won all its matches below: the filter tree.
+        Filter = "filter",
+        /// All whose label lies below it: the random tree.
+        Random = "random",
+    }
 }
 
 impl Policy {
@@ -27,60 +25,36 @@ impl Policy {
     }
 }
 
-/// In which order the labels stand at the leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LabelOrder {
-    /// A permutation fixed by the seed.
-    Random,
-    /// The order of the classes.
-    Given,
-    /// The most frequent first; of equals the lower class.
-    Frequency,
+choices! {
+    /// In which order the labels stand at the leaves.
+    pub enum LabelOrder {
+        /// A permutation fixed by the seed.
+        Random = "random",
+        /// The order of the classes.
+        Given = "given",
+        /// The most frequent first; of equals the lower class.
+        Frequency = "frequency",
+    }
 }
 
-/// Every option; [`Params::check`] refuses what cannot be. The Python classes
-/// document them for users and say where the defaults come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    /// Filter tree or random tree.
-    pub policy: Policy,
-    /// Loss of the routers.
-    pub loss: Loss,
-    /// Step direction of the routers.
-    pub optimizer: Optimizer,
-    /// Scaling of the examples.
-    pub scaling: Scaling,
-    /// Columns are hashed into 2^`n_bits`, if given.
-    pub n_bits: Option<u32>,
-    /// Step size of a router that has seen nothing yet.
-    pub learning_rate: f64,
-    /// How fast a router's steps shrink; see [`crate::linear::Rate`].
-    pub decay: f64,
-    /// Order of the labels at the leaves.
-    pub label_order: LabelOrder,
-    /// Passes of `fit`.
-    #[serde(flatten)]
-    pub schedule: Schedule,
-}
-
-impl Params {
-    /// Refuses what cannot be.
-    pub fn check(self) -> Result<Self> {
-        self.schedule.check()?;
-        // Steps are single precision, where larger numbers are infinite.
-        if !(self.learning_rate > 0.0 && (self.learning_rate as f32).is_finite()) {
-            let allowed = "a number above 0, below 3e38";
-            return Err(Error::parameter(
-                "learning_rate",
-                self.learning_rate,
-                allowed,
-            ));
-        }
-        if !(self.decay >= 0.0 && (self.decay as f32).is_finite()) {
-            return Err(Error::parameter("decay", self.decay, "from 0 to 3e38"));
-        }
-        Ok(self)
+params! {
+    /// Every parameter. The Python classes document them for users.
+    pub struct Params with schedule(5) {
+        /// Filter tree or random tree.
+        policy: Policy = Policy::Filter;
+        /// Loss of the routers.
+        loss: Loss = Loss::Hinge;
+        /// Step direction of the routers.
+        optimizer: Optimizer = Optimizer::Pn;
+        /// Scaling of the examples.
+        scaling: Scaling = Scaling::Auto;
+        /// Columns are hashed into 2^`n_bits`, if given.
+        n_bits: Option<u32> = None, Range::BITS;
+        /// Step size of a router that has seen nothing yet.
+        learning_rate: f64 = 1.0, Range::POSITIVE;
+        /// How fast a router's steps shrink; see [`crate::linear::Rate`].
+        decay: f64 = 0.3, Range::NOT_NEGATIVE;
+        /// Order of the labels at the leaves.
+        label_order: LabelOrder = LabelOrder::Given;
     }
 }

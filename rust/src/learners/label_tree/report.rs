@@ -1,88 +1,65 @@
-//! What there is to know of a tree.
+//! What there is to know of the nodes.
 
-use super::Tree;
+use super::layout::halves;
+use super::LabelTree;
+use crate::file::Report;
+use crate::tree::Topology;
 
-/// One value per node, in breadth-first order from the root, so that every
-/// parent stands before its children.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// The node above, -1 at the root.
-    pub parent: Vec<i32>,
-    /// Left and right child, -1 at a leaf; two per node.
-    pub children: Vec<i32>,
-    /// Steps from the root.
-    pub depth: Vec<u32>,
-    /// Examples of the labels below, weighted.
-    pub n_examples: Vec<f64>,
-    /// Number of labels below, seen or not.
-    pub n_labels: Vec<u32>,
-    /// The label of a leaf; -1 at an internal node.
-    pub label: Vec<i32>,
-    /// Entropy of the labels below, in nats.
-    pub label_entropy: Vec<f64>,
-    /// Examples that the router learned from, weighted; 0 at a leaf.
-    pub n_trained: Vec<f64>,
-    /// Those of them that it sent towards their label, once it had learned them.
-    pub n_won: Vec<f64>,
-}
-
-impl Tree {
-    /// Collects what there is to know: O(K).
-    pub fn report(&self) -> Report {
-        let mut report = Report::default();
-        // Place of each router among the nodes, and the next two children's.
-        let mut place = Vec::with_capacity(self.records.len());
-        let mut next = 1;
-        for (at, node) in self.layout.nodes().enumerate() {
-            let parent = node
-                .up
-                .step()
-                .map_or(-1, |(router, _)| place[router as usize]);
-            report.parent.push(parent);
-            report.depth.push(node.depth);
-            report.n_labels.push(node.places.len() as u32);
-            report.n_examples.push(0.0);
-            report.label_entropy.push(0.0);
-            if node.places.len() == 1 {
-                let label = self.layout.order()[node.places.start];
-                report.children.extend([-1, -1]);
-                report.label.push(label as i32);
-                report.n_trained.push(0.0);
-                report.n_won.push(0.0);
-                report.n_examples[at] = self.examples[label as usize];
-            } else {
-                let record = self.records[place.len()];
-                report.children.extend([next, next + 1]);
-                report.label.push(-1);
-                report.n_trained.push(record.trained);
-                report.n_won.push(record.won);
-                place.push(at as i32);
-                next += 2;
+impl LabelTree {
+    /// The nodes, breadth first; O(K). Columns beside those of [`Topology::report`]:
+    ///
+    /// | column | what it holds |
+    /// |---|---|
+    /// | `n_examples` | examples of the labels below, weighted |
+    /// | `n_labels` | labels below, seen or not |
+    /// | `label` | the label of a leaf; -1 at an internal node |
+    /// | `label_entropy` | entropy of the labels below, in nats |
+    /// | `n_trained` | examples that the router learned from, weighted; 0 at a leaf |
+    /// | `n_won` | those of them that it sent towards their label, once it had learned them |
+    pub(super) fn node_report(&self) -> Report {
+        let order = self.layout.order();
+        let tree = Topology::new(0..order.len(), 2, |places| {
+            halves(places).into_iter().flatten()
+        });
+        let mut records = self.records.iter();
+        let mut n_examples = vec![0.0; tree.nodes.len()];
+        let mut entropy = vec![0.0; tree.nodes.len()];
+        let (mut label, mut trained, mut won) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, places) in tree.nodes.iter().enumerate() {
+            if places.len() == 1 {
+                n_examples[at] = self.examples[order[places.start] as usize];
+                label.push(order[places.start] as i32);
+                trained.push(0.0);
+                won.push(0.0);
+            } else if let Some(record) = records.next() {
+                label.push(-1);
+                trained.push(record.trained);
+                won.push(record.won);
             }
         }
-        report.add_up();
-        report
-    }
-}
-
-impl Report {
-    /// Examples and entropies of internal nodes, from their children's.
-    fn add_up(&mut self) {
-        for at in (0..self.parent.len()).rev() {
-            let (left, right) = (self.children[2 * at], self.children[2 * at + 1]);
-            if left < 0 {
-                continue;
+        for at in (0..tree.nodes.len()).rev() {
+            let all: f64 = tree.children_of(at).map(|side| n_examples[side]).sum();
+            if tree.nodes[at].len() > 1 {
+                n_examples[at] = all;
             }
-            let sides = [left as usize, right as usize];
-            let all: f64 = sides.iter().map(|&side| self.n_examples[side]).sum();
-            self.n_examples[at] = all;
             // The entropy of the side, and what is left of the labels' once it is known.
-            for side in sides {
-                let share = self.n_examples[side] / all;
+            for side in tree.children_of(at) {
+                let share: f64 = n_examples[side] / all;
                 if share > 0.0 {
-                    self.label_entropy[at] += share * (self.label_entropy[side] - share.ln());
+                    entropy[at] += share * (entropy[side] - share.ln());
                 }
             }
         }
+        let mut report = tree.report();
+        report.column("n_examples", n_examples);
+        report.column(
+            "n_labels",
+            tree.nodes.iter().map(|places| places.len() as u32),
+        );
+        report.column("label", label);
+        report.column("label_entropy", entropy);
+        report.column("n_trained", trained);
+        report.column("n_won", won);
+        report
     }
 }

@@ -5,35 +5,30 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::classifier::Schedule;
-use crate::classifier::TopK;
+use crate::classifier::{
+    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, TopK,
+};
 use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Labels, Rows, Scaling, Values};
-use crate::file::{Bundle, Persist};
+use crate::file::Bundle;
 use crate::linear::{Loss, Optimizer};
 use crate::simd::{axpy, dot, LANES};
 
+type Model = OnlineModel<LabelTree>;
+
 const WIDTH: usize = 4;
 const K: usize = 11;
+const OPTIONS: PredictOptions = PredictOptions::NONE;
 
 fn params(policy: Policy) -> Params {
     Params {
         policy,
-        loss: Loss::Hinge,
-        optimizer: Optimizer::Pn,
         scaling: Scaling::None,
-        n_bits: None,
-        learning_rate: 1.0,
-        decay: 0.3,
         label_order: LabelOrder::Given,
-        schedule: Schedule {
-            n_passes: 2,
-            seed: 0,
-            early_stopping: false,
-            validation_fraction: 0.1,
-            patience: 1,
-        },
+        n_passes: 2,
+        patience: 1,
+        ..Params::default()
     }
 }
 
@@ -50,7 +45,9 @@ fn optimizers() -> impl Strategy<Value = Optimizer> {
     ]
 }
 
-/// Examples of `WIDTH` features that tell something about their labels.
+/// Examples of `WIDTH` features that tell something about their labels. They are off the grid:
+/// a product that is 0 but for its rounding may go either way, as learning, prediction and the
+/// naive learner add it up in different orders.
 fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
     let example = (0u32..K as u32, prop::array::uniform4(-8i8..8));
     prop::collection::vec(example, 1..200).prop_map(|examples| {
@@ -58,7 +55,8 @@ fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
         for (label, noise) in &examples {
             for (f, &noise) in noise.iter().enumerate() {
                 let sign = if label >> f & 1 == 1 { 1.0 } else { -1.0 };
-                values.push(sign + f32::from(noise) / 8.0);
+                let off_grid = 1.0 + 0.0917 * f as f32 + 0.001 * values.len() as f32;
+                values.push((sign + f32::from(noise) / 8.0) * off_grid);
             }
         }
         (values, examples.iter().map(|&(label, _)| label).collect())
@@ -140,10 +138,10 @@ proptest! {
             decay: 0.0,
             ..params(policy)
         };
-        let mut fast = LabelTree::new(params, K).unwrap();
+        let mut fast = Model::create(params, K, false).unwrap();
         let mut slow = Naive { policy, weights: HashMap::new() };
         let control = Control::new(0);
-        fast.partial_fit(&batch(&values, &labels), &control).unwrap();
+        fast.partial_fit(&batch(&values, &labels), 1, None, &control).unwrap();
         let mut wrong = 0;
         for (row, &label) in values.chunks(WIDTH).zip(&labels) {
             wrong += u32::from(slow.predict(&whole(row)) != label as usize);
@@ -163,12 +161,8 @@ proptest! {
     fn progressive_answers_are_the_predictions(
         (values, labels) in streams(), policy in policies(), optimizer in optimizers()
     ) {
-        // Off the grid: a product that is 0 but for its rounding may go either way, as
-        // learning and prediction add it up in different orders.
-        let off = |(i, x): (usize, &f32)| x * (1.0 + 0.0917 * (i % WIDTH) as f32 + 0.001 * i as f32);
-        let values: Vec<f32> = values.iter().enumerate().map(off).collect();
         let params = Params { optimizer, ..params(policy) };
-        let mut tree = LabelTree::new(params, K).unwrap();
+        let mut tree = Model::create(params, K, false).unwrap();
         let control = Control::new(0);
         let mut wrong = 0;
         for (row, &label) in values.chunks(WIDTH).zip(&labels) {
@@ -180,26 +174,26 @@ proptest! {
                 let answer = tree.predict(&one.rows, 1, &control).unwrap()[0];
                 wrong += u32::from(answer != label as i32);
             }
-            tree.partial_fit(&one, &control).unwrap();
+            tree.partial_fit(&one, 1, None, &control).unwrap();
         }
         let n = labels.len() as f64;
         prop_assert_eq!(tree.progressive_loss(), Some(f64::from(wrong) / n));
-        let mut again = LabelTree::from_bytes(&tree.to_bytes().unwrap()).unwrap();
-        tree.partial_fit(&batch(&values, &labels), &control).unwrap();
-        again.partial_fit(&batch(&values, &labels), &control).unwrap();
+        let mut again = Model::from_bytes(&tree.to_bytes().unwrap()).unwrap();
+        tree.partial_fit(&batch(&values, &labels), 1, None, &control).unwrap();
+        again.partial_fit(&batch(&values, &labels), 1, None, &control).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), tree.to_bytes().unwrap());
     }
 
     /// The best labels are those of highest probability, all ways walked.
     #[test]
     fn the_search_finds_the_best((values, labels) in streams(), policy in policies(), k in 1usize..13) {
-        let mut tree = LabelTree::new(params(policy), K).unwrap();
+        let mut tree = Model::create(params(policy), K, false).unwrap();
         let control = Control::new(0);
         let batch = batch(&values, &labels);
-        tree.partial_fit(&batch, &control).unwrap();
+        tree.partial_fit(&batch, 1, None, &control).unwrap();
         let answers = tree.predict(&batch.rows, 1, &control).unwrap();
-        let (best, scores) = tree.predict_topk(&batch.rows, k, 1, &control).unwrap();
-        let (all, of_all) = tree.predict_topk(&batch.rows, K, 1, &control).unwrap();
+        let (best, scores) = tree.predict_topk(&batch.rows, k, &OPTIONS, 1, &control).unwrap();
+        let (all, of_all) = tree.predict_topk(&batch.rows, K, &OPTIONS, 1, &control).unwrap();
         for (i, &answer) in answers.iter().enumerate() {
             let (best, scores) = (&best[i * k..(i + 1) * k], &scores[i * k..(i + 1) * k]);
             let (all, of_all) = (&all[i * K..(i + 1) * K], &of_all[i * K..(i + 1) * K]);
@@ -247,10 +241,16 @@ fn the_number_of_threads_changes_nothing() {
     let labels: Vec<u32> = (0..5000u32).map(|i| (i * i) % K as u32).collect();
     let batch = batch(&values, &labels);
     let control = Control::new(0);
-    let mut tree = LabelTree::new(params(Policy::Filter), K).unwrap();
-    tree.fit(&batch, &control).unwrap();
-    let one = tree.predict_topk(&batch.rows, 3, 1, &control).unwrap();
-    assert_eq!(tree.predict_topk(&batch.rows, 3, 3, &control).unwrap(), one);
+    let mut tree = Model::create(params(Policy::Filter), K, false).unwrap();
+    tree.fit(&batch, FitOptions::threads(1), &control).unwrap();
+    let one = tree
+        .predict_topk(&batch.rows, 3, &OPTIONS, 1, &control)
+        .unwrap();
+    assert_eq!(
+        tree.predict_topk(&batch.rows, 3, &OPTIONS, 3, &control)
+            .unwrap(),
+        one
+    );
     let one = tree.predict(&batch.rows, 1, &control).unwrap();
     assert_eq!(tree.predict(&batch.rows, 3, &control).unwrap(), one);
 }
@@ -261,17 +261,17 @@ fn flat_scores_are_searched_at_a_bounded_cost() {
     const MANY: usize = 1 << 18;
     let rows = Rows::dense(Values::F32(&[1.0, 2.0]), 1, 2).unwrap();
     let labels = Targets::One(Labels::new(&[7], MANY).unwrap());
-    let mut tree = LabelTree::new(params(Policy::Random), MANY).unwrap();
+    let mut tree = Model::create(params(Policy::Random), MANY, false).unwrap();
     let control = Control::new(0);
-    tree.partial_fit(&Batch::new(rows, labels, None).unwrap(), &control)
+    tree.partial_fit(&Batch::new(rows, labels, None).unwrap(), 1, None, &control)
         .unwrap();
-    let tree = tree.tree.unwrap();
-    let routers = tree.freeze(&control).unwrap();
+    let member = &tree.members()[0];
+    let routers = member.learner.freeze(&control).unwrap();
     let mut block = crate::linear::Block::default();
     let other = Rows::dense(Values::F32(&[0.0, 0.0]), 1, 2).unwrap();
-    block.fill(&tree.preparation, &other, 0..1, routers.width());
+    block.fill(&member.preparation, &other, 0..1, routers.width());
     let walk = routers.walk(&block, 0);
-    let mut search = super::search::Search::default();
+    let mut search = crate::tree::BestFirst::default();
     let found = search.best(&walk, 5, MANY).to_vec();
     assert_eq!(found.len(), 5);
     // Opened breadth first to the end it would be all of them.
@@ -282,8 +282,9 @@ fn flat_scores_are_searched_at_a_bounded_cost() {
 fn a_fit_that_is_refused_changes_nothing() {
     let (values, labels) = ([0.5f32; 40], [0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let control = Control::new(0);
-    let mut tree = LabelTree::new(params(Policy::Filter), K).unwrap();
-    tree.fit(&batch(&values, &labels), &control).unwrap();
+    let mut tree = Model::create(params(Policy::Filter), K, false).unwrap();
+    tree.fit(&batch(&values, &labels), FitOptions::threads(1), &control)
+        .unwrap();
     let before = tree.to_bytes().unwrap();
     let rows = Rows::dense(Values::F32(&values), 8, 5).unwrap();
     let wide = Batch::new(
@@ -292,17 +293,17 @@ fn a_fit_that_is_refused_changes_nothing() {
         None,
     )
     .unwrap();
-    assert!(tree.partial_fit(&wide, &control).is_err());
+    assert!(tree.partial_fit(&wide, 1, None, &control).is_err());
     assert!(tree.predict(&rows, 1, &control).is_err());
     let rows = batch(&values, &labels).rows;
     let fewer = Targets::One(Labels::new(&labels, 10).unwrap());
     let fewer = Batch::new(rows, fewer, None).unwrap();
-    assert!(tree.fit(&fewer, &control).is_err());
+    assert!(tree.fit(&fewer, FitOptions::threads(1), &control).is_err());
     assert_eq!(tree.to_bytes().unwrap(), before);
     let stopped = Control::new(0);
     stopped.stop();
     assert!(tree
-        .partial_fit(&batch(&values, &labels), &stopped)
+        .partial_fit(&batch(&values, &labels), 1, None, &stopped)
         .is_err());
     assert!(tree.predict(&rows, 1, &control).is_ok());
 }
@@ -310,18 +311,22 @@ fn a_fit_that_is_refused_changes_nothing() {
 #[test]
 fn made_up_files_are_refused() {
     let (values, labels) = ([0.5f32; 40], [0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    let mut tree = LabelTree::new(params(Policy::Filter), K).unwrap();
-    tree.fit(&batch(&values, &labels), &Control::new(0))
-        .unwrap();
-    assert!(LabelTree::from_bundle(tree.to_bundle()).is_ok());
+    let mut tree = Model::create(params(Policy::Filter), K, false).unwrap();
+    tree.fit(
+        &batch(&values, &labels),
+        FitOptions::threads(1),
+        &Control::new(0),
+    )
+    .unwrap();
+    assert!(Model::from_bundle(tree.to_bundle()).is_ok());
     let refused = |change: &dyn Fn(&mut Bundle)| {
         let mut bundle = tree.to_bundle();
-        let mut inner = bundle.unnest("tree").unwrap();
+        let mut inner = bundle.unnest("member0").unwrap();
         change(&mut inner);
-        bundle.nest("tree", inner);
-        assert!(LabelTree::from_bundle(bundle).is_err());
+        bundle.nest("member0", inner);
+        assert!(Model::from_bundle(bundle).is_err());
     };
-    for name in ["examples", "trained", "won"] {
+    for name in ["examples", "records.trained", "records.won"] {
         for wrong in [-1.0, f64::NAN, f64::INFINITY] {
             refused(&|inner| {
                 let mut values: Vec<f64> = inner.take(name).unwrap();
@@ -338,19 +343,21 @@ fn made_up_files_are_refused() {
         });
     }
     refused(&|inner| {
-        let mut other = LabelTree::new(params(Policy::Filter), 3).unwrap();
+        let mut other = Model::create(params(Policy::Filter), 3, false).unwrap();
         let rows = Rows::dense(Values::F32(&values), 10, WIDTH).unwrap();
         let few = Targets::One(Labels::new(&[0; 10], 3).unwrap());
         let few = Batch::new(rows, few, None).unwrap();
-        other.fit(&few, &Control::new(0)).unwrap();
-        let mut other = other.to_bundle().unnest("tree").unwrap();
+        other
+            .fit(&few, FitOptions::threads(1), &Control::new(0))
+            .unwrap();
+        let mut other = other.to_bundle().unnest("member0").unwrap();
         inner.unnest("regressors").unwrap();
         inner.nest("regressors", other.unnest("regressors").unwrap());
     });
     let mut bundle = tree.to_bundle();
     bundle.take_meta::<usize>("n_classes").unwrap();
     bundle.put_meta("n_classes", &(K + 1));
-    assert!(LabelTree::from_bundle(bundle).is_err());
+    assert!(Model::from_bundle(bundle).is_err());
 }
 
 #[test]
@@ -364,9 +371,9 @@ fn parameters_beyond_the_floats_are_refused_by_name() {
     for (name, change) in cases {
         let mut params = params(Policy::Random);
         change(&mut params);
-        let message = LabelTree::new(params, 3).unwrap_err().to_string();
+        let message = Model::create(params, 3, false).unwrap_err().to_string();
         assert!(message.starts_with(name), "{message}");
     }
-    let none = LabelTree::new(params(Policy::Random), 0);
+    let none = Model::create(params(Policy::Random), 0, false);
     assert!(none.unwrap_err().to_string().starts_with("n_classes"));
 }

@@ -5,11 +5,11 @@ use super::tree::{Ragged, Tree};
 use super::{Ldsm, NodeStats, Params, Terms};
 use crate::classifier::checks::is_possible;
 use crate::error::Result;
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, LegacyPersist};
 use crate::learners::oaa::Oaa;
 use crate::tree::NodeId;
 
-impl Persist for Ldsm {
+impl LegacyPersist for Ldsm {
     const KIND: &'static str = "ldsm";
 
     fn to_bundle(&self) -> Bundle {

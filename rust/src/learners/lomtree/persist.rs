@@ -5,11 +5,11 @@ use super::{Forest, Params, Tree};
 use crate::classifier::checks::is_possible;
 use crate::data::Preparation;
 use crate::error::Result;
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, LegacyPersist};
 use crate::linear::{Regressors, Table};
 use crate::tree::NodeId;
 
-impl Persist for Forest {
+impl LegacyPersist for Forest {
     const KIND: &'static str = "lomtree";
 
     fn to_bundle(&self) -> Bundle {

@@ -7,7 +7,7 @@ use crate::classifier::{Online, Schedule};
 use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Labels, Preparation, Rows, Scaling, Values};
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, LegacyPersist};
 use crate::linear::{Loss, Optimizer};
 use crate::tree::NodeId;
 

@@ -12,7 +12,7 @@ use super::tile::Tile;
 use super::Params;
 use crate::data::Preparation;
 use crate::error::Result;
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, LegacyPersist};
 use crate::linear::{Optimizer, Power, Preconditioner};
 
 /// The few values beside the arrays.
@@ -27,7 +27,7 @@ struct Shared {
     negatives_at: usize,
 }
 
-impl Persist for Oaa {
+impl LegacyPersist for Oaa {
     const KIND: &'static str = "oaa";
 
     fn to_bundle(&self) -> Bundle {

@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Values};
 use crate::error::Error;
-use crate::file::Persist;
+use crate::file::LegacyPersist;
 use crate::linear::{Loss, Optimizer, Power, Preconditioner};
 
 /// Sparse rows with labels that depend on them, and label sets and weights.

@@ -8,11 +8,11 @@ use super::{Counts, Learner, Params, RecallTree, Tree};
 use crate::classifier::checks::is_possible;
 use crate::data::Preparation;
 use crate::error::Result;
-use crate::file::{Array, Bundle, Persist};
+use crate::file::{Array, Bundle, LegacyPersist};
 use crate::linear::{put_weights, take_weights, Regressors, Table};
 use crate::tree::NodeId;
 
-impl Persist for RecallTree {
+impl LegacyPersist for RecallTree {
     const KIND: &'static str = "recall-tree";
 
     fn to_bundle(&self) -> Bundle {

@@ -15,7 +15,7 @@ use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Indices, Labels, Preparation, Rows, Scaling, Values};
 use crate::error::Error;
-use crate::file::{Array, Bundle, Persist};
+use crate::file::{Array, Bundle, LegacyPersist};
 use crate::linear::{Block, PathExample};
 use crate::linear::{Loss, Optimizer};
 use crate::tree::NodeId;

@@ -7,7 +7,7 @@ use super::super::weights::Weights;
 use super::*;
 use crate::classifier::TopK;
 use crate::data::Indices;
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, LegacyPersist};
 
 /// Rows whose values tell something of their labels.
 fn tables() -> impl Strategy<Value = Table> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::trees::nodes_of;
 use super::*;
 use crate::data::RowBuffer;
-use crate::file::Persist;
+use crate::file::LegacyPersist;
 use crate::learners::oaa::{self, Oaa};
 
 /// What the leaves of a row say: scores, and labels per example.

@@ -15,7 +15,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::tree::{NodeView, Walk};
+use super::{NodeView, Walk};
 
 /// Nodes to open, per label and level, before going straight down. Held out, the right
 /// label is among the first 5 as often as without a bound on omniglot (16.1 %), on naics
@@ -51,14 +51,14 @@ impl PartialEq for Branch {
 
 impl Eq for Branch {}
 
-/// Room for searches, one after the other.
+/// A search for the best labels, made again and again.
 #[derive(Debug, Default)]
-pub(super) struct Search {
+pub struct BestFirst {
     branches: BinaryHeap<Branch>,
     found: Vec<(f32, u32)>,
 }
 
-impl Search {
+impl BestFirst {
     /// The tree's answer for the row and the most probable others of the `n` labels,
     /// `k` in all (two if `k` is one), with their costs: cheapest first, of equals
     /// the lower label.

@@ -1,0 +1,257 @@
+//! What every classifier can do, as its callers see it.
+
+use std::fmt::Debug;
+
+use serde::Deserialize;
+
+use crate::control::Control;
+use crate::data::{Batch, Rows};
+use crate::error::{Error, Result};
+use crate::file::{Array, Bundle, Report};
+use crate::params::Params;
+
+/// Labels and scores of the best, row by row.
+pub type TopKArrays = (Vec<i32>, Vec<f32>);
+
+/// Labels of each row and their scores, as the arrays of a CSR matrix.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SelectedLabels {
+    /// Where the labels of each row begin, and the end of the last.
+    pub starts: Vec<i64>,
+    /// Labels.
+    pub labels: Vec<i32>,
+    /// Their scores.
+    pub scores: Vec<f32>,
+}
+
+/// Which labels of a row are wanted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LabelSelection {
+    /// Those of a score above this.
+    Above(f32),
+    /// So many of the highest scores.
+    Best(usize),
+    /// Those more likely there than not.
+    Likely,
+}
+
+/// What a classifier takes as input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Accepts {
+    /// Rows may have any number of labels.
+    pub label_sets: bool,
+    /// Values may be missing.
+    pub missing_values: bool,
+}
+
+/// How `fit` is to go about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FitOptions {
+    /// Threads; the model does not depend on them.
+    pub n_threads: usize,
+    /// Keep what there is and add what is missing, where the learner can.
+    pub warm_start: bool,
+}
+
+impl FitOptions {
+    /// From scratch, on so many threads.
+    pub fn threads(n_threads: usize) -> Self {
+        Self {
+            n_threads,
+            warm_start: false,
+        }
+    }
+}
+
+/// How a prediction is to go about it, where it may differ from the parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PredictOptions {
+    /// Leaves whose candidates compete.
+    pub beam_size: Option<u32>,
+    /// Weight of the path's log-probability in a score.
+    pub path_weight: Option<f64>,
+    /// Only the trees from this one on.
+    pub first_tree: Option<usize>,
+    /// Only the trees before this one.
+    pub last_tree: Option<usize>,
+}
+
+impl PredictOptions {
+    /// As the parameters say.
+    pub const NONE: Self = Self {
+        beam_size: None,
+        path_weight: None,
+        first_tree: None,
+        last_tree: None,
+    };
+
+    /// An error where something is asked for that `learner` does not have.
+    pub fn refuse(&self, learner: &str) -> Result<()> {
+        if *self == Self::NONE {
+            return Ok(());
+        }
+        Err(Error::data(format!(
+            "{learner} has no options of prediction"
+        )))
+    }
+}
+
+/// What a classifier is to do.
+#[derive(Debug, Clone, Copy)]
+pub enum Task<'a> {
+    /// [`Classifier::fit`]
+    Fit,
+    /// [`Classifier::partial_fit`]
+    PartialFit,
+    /// [`Classifier::predict_topk`] and what costs the same.
+    Predict {
+        /// Labels wanted.
+        k: usize,
+        /// How.
+        options: &'a PredictOptions,
+    },
+}
+
+/// A learned or learning classifier, whatever its algorithm.
+///
+/// Class numbers run from 0 to `n_classes`; in answers [`TopK::NO_LABEL`](super::TopK) and minus
+/// infinity stand where there is no further label. Scores are the higher the better.
+pub trait Classifier: Debug + Send + Sync {
+    /// Name of the learner in files and messages.
+    fn kind(&self) -> &'static str;
+
+    /// The parameters as JSON.
+    fn params_json(&self) -> Result<String>;
+
+    /// Number of classes.
+    fn n_classes(&self) -> usize;
+
+    /// Columns of X; 0 before anything was learned.
+    fn n_features(&self) -> usize;
+
+    /// Examples learned, each pass counted; 0 where the learner is not online.
+    fn n_examples_seen(&self) -> u64 {
+        0
+    }
+
+    /// What it takes as input.
+    fn accepts(&self) -> Accepts;
+
+    /// Learns from scratch. On an error it stays as it was; stopped half way an online learner
+    /// keeps what it has learned.
+    fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()>;
+
+    /// Learns `batch` once, in its order, on top of what is known. Where `predicted` is given it
+    /// takes the class answered for each row just before it was learned, -1 for none.
+    fn partial_fit(
+        &mut self,
+        _batch: &Batch<'_>,
+        _n_threads: usize,
+        _predicted: Option<&mut [i32]>,
+        _control: &Control,
+    ) -> Result<()> {
+        Err(self.cannot("learn online"))
+    }
+
+    /// The best label of each row.
+    fn predict(&self, rows: &Rows<'_>, n_threads: usize, control: &Control) -> Result<Vec<i32>> {
+        let options = PredictOptions::NONE;
+        Ok(self.predict_topk(rows, 1, &options, n_threads, control)?.0)
+    }
+
+    /// The `k` best labels of each row and their scores, best first, ties to the lower label:
+    /// arrays of rows x `k`.
+    fn predict_topk(
+        &self,
+        rows: &Rows<'_>,
+        k: usize,
+        options: &PredictOptions,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<TopKArrays>;
+
+    /// The scores (or probabilities) of all classes: rows x classes.
+    fn predict_scores(
+        &self,
+        _rows: &Rows<'_>,
+        _options: &PredictOptions,
+        _n_threads: usize,
+        _control: &Control,
+    ) -> Result<Array> {
+        Err(self.cannot("score all classes"))
+    }
+
+    /// Labels by their scores, any number per row.
+    fn select_labels(
+        &self,
+        _rows: &Rows<'_>,
+        _selection: LabelSelection,
+        _n_threads: usize,
+        _control: &Control,
+    ) -> Result<SelectedLabels> {
+        Err(self.cannot("select label sets"))
+    }
+
+    /// The best label of each row by the first tree, the first two and so on: rows x trees.
+    fn staged_predict(
+        &self,
+        _rows: &Rows<'_>,
+        _n_threads: usize,
+        _control: &Control,
+    ) -> Result<Vec<i32>> {
+        Err(self.cannot("predict in stages"))
+    }
+
+    /// Replaces parameters that do not concern what was learned.
+    fn set_params(&mut self, _json: &str) -> Result<()> {
+        Err(self.cannot("change its parameters"))
+    }
+
+    /// About how many products `task` takes, to decide whether a person will wait for it.
+    fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize;
+
+    /// What there is to know of the model as a whole: cheap.
+    fn summary(&self) -> Report;
+
+    /// What there is to know of each tree.
+    fn reports(&self) -> Vec<Report> {
+        Vec::new()
+    }
+
+    /// The whole state, with everything needed to go on learning.
+    fn to_bundle(&self) -> Bundle;
+
+    /// The error for what this learner has no way to do.
+    fn cannot(&self, what: &str) -> Error {
+        Error::data(format!("a model of kind {:?} cannot {what}", self.kind()))
+    }
+}
+
+/// A classifier that can be made by name: see [`Registration`](super::Registration).
+pub trait Learner: Classifier + Sized + 'static {
+    /// [`Classifier::kind`]. It never changes.
+    const KIND: &'static str;
+
+    /// Its parameters.
+    type Params: Params;
+
+    /// A model of checked parameters that has learned nothing. `label_sets`: whether rows will
+    /// have sets of labels.
+    fn create(params: Self::Params, n_classes: usize, label_sets: bool) -> Result<Self>;
+
+    /// The inverse of [`Classifier::to_bundle`]; the kind has been checked.
+    fn from_bundle(bundle: Bundle) -> Result<Self>;
+
+    /// From the bytes of a model file.
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let bundle = Bundle::from_bytes(bytes)?;
+        bundle.expect_kind(Self::KIND)?;
+        Self::from_bundle(bundle)
+    }
+
+    /// The bytes of a model file.
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.to_bundle().to_bytes()
+    }
+}

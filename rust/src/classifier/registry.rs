@@ -1,0 +1,76 @@
+//! Learners by name, for callers that learn the name at run time: Python, files, the command
+//! line.
+
+use serde_json::{Map, Value};
+
+use super::{Classifier, Learner};
+use crate::error::{Error, Result};
+use crate::file::Bundle;
+use crate::params::{Parameter, Params};
+
+/// A learner as it is found by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Registration {
+    /// The name users know.
+    pub name: &'static str,
+    /// The kind in files; several names may share one.
+    pub kind: &'static str,
+    /// Parameters that make the difference between the names of one kind, as JSON. They are
+    /// fixed.
+    fixed: &'static str,
+    list: fn() -> Vec<Parameter>,
+    create: fn(&str, usize, bool) -> Result<Box<dyn Classifier>>,
+    load: fn(Bundle) -> Result<Box<dyn Classifier>>,
+}
+
+impl Registration {
+    /// A learner under its own name.
+    pub const fn of<L: Learner>(name: &'static str) -> Self {
+        Self::variant::<L>(name, "{}")
+    }
+
+    /// A learner with some parameters `fixed`, as JSON.
+    pub const fn variant<L: Learner>(name: &'static str, fixed: &'static str) -> Self {
+        Self {
+            name,
+            kind: L::KIND,
+            fixed,
+            list: <L::Params as Params>::list,
+            create: |json, n_classes, label_sets| {
+                let params = L::Params::from_json(json)?;
+                Ok(Box::new(L::create(params, n_classes, label_sets)?))
+            },
+            load: |bundle| Ok(Box::new(L::from_bundle(bundle)?)),
+        }
+    }
+
+    /// The parameters that can be chosen.
+    pub fn parameters(&self) -> Result<Vec<Parameter>> {
+        let fixed = object(self.fixed)?;
+        let list = (self.list)().into_iter();
+        Ok(list
+            .filter(|parameter| !fixed.contains_key(parameter.name))
+            .collect())
+    }
+
+    /// A model that has learned nothing, of the parameters in `json`.
+    pub fn create(
+        &self,
+        json: &str,
+        n_classes: usize,
+        label_sets: bool,
+    ) -> Result<Box<dyn Classifier>> {
+        let mut params = object(json)?;
+        params.extend(object(self.fixed)?);
+        (self.create)(&Value::Object(params).to_string(), n_classes, label_sets)
+    }
+
+    /// The model in `bundle`, whose kind has been looked at.
+    pub fn load(&self, bundle: Bundle) -> Result<Box<dyn Classifier>> {
+        (self.load)(bundle)
+    }
+}
+
+fn object(json: &str) -> Result<Map<String, Value>> {
+    serde_json::from_str(json).map_err(|error| Error::data(format!("parameters: {error}")))
+}

@@ -1,0 +1,150 @@
+//! Many values of one type as named arrays, one per field: the columns of a model file.
+//!
+//! A type lists its fields once, with [`record!`](crate::record); writing, reading and the
+//! check of single values follow from the list. Ragged values (vectors, hash tables) are
+//! their lengths and all their entries end to end.
+
+use super::{Bundle, Element};
+use crate::error::Result;
+
+/// A value of which many are stored column by column.
+pub trait Record: Sized {
+    /// Stores `records` as arrays whose names begin with `name`.
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
+    where
+        Self: 'a;
+
+    /// Moves `n` records out, or as many as there are.
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>>;
+}
+
+impl<E: Element> Record for E
+where
+    super::Array: From<Vec<E>>,
+{
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
+    where
+        Self: 'a,
+    {
+        bundle.put(name, records.copied().collect::<Vec<E>>());
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        match n {
+            Some(n) => bundle.take_exactly(name, n),
+            None => bundle.take(name),
+        }
+    }
+}
+
+impl Record for bool {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        bundle.put(
+            name,
+            records.map(|&flag| u8::from(flag)).collect::<Vec<u8>>(),
+        );
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let flags = u8::take(n, name, bundle)?;
+        Ok(flags.into_iter().map(|flag| flag != 0).collect())
+    }
+}
+
+impl<R: Record> Record for Vec<R> {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
+    where
+        Self: 'a,
+    {
+        put_lengths(records.clone().map(Vec::len), name, bundle);
+        R::put(records.flatten(), name, bundle);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let lengths = take_lengths(n, name, bundle)?;
+        let mut all = R::take(Some(lengths.iter().sum()), name, bundle)?.into_iter();
+        Ok(lengths
+            .into_iter()
+            .map(|n| all.by_ref().take(n).collect())
+            .collect())
+    }
+}
+
+/// Stores how many entries each of the ragged values of `name` has.
+pub fn put_lengths(lengths: impl Iterator<Item = usize>, name: &str, bundle: &mut Bundle) {
+    let lengths: Vec<u32> = lengths.map(|n| n as u32).collect();
+    bundle.put(&format!("{name}.length"), lengths);
+}
+
+/// Moves out how many entries each of the ragged values of `name` has. Their sum is a
+/// number, and one that the caller must compare with the entries before it allocates.
+pub fn take_lengths(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<usize>> {
+    let lengths = u32::take(n, &format!("{name}.length"), bundle)?;
+    Ok(lengths.into_iter().map(|n| n as usize).collect())
+}
+
+/// Whether a count or a sum of weights is one: finite and not negative.
+pub fn is_count(count: &f64) -> bool {
+    count.is_finite() && *count >= 0.0
+}
+
+/// An error where a value of the column `name` breaks its rule.
+pub fn check_column<T>(
+    column: &[T],
+    rule: impl Fn(&T) -> bool,
+    name: &str,
+    bundle: &Bundle,
+) -> Result<()> {
+    match column.iter().position(|value| !rule(value)) {
+        None => Ok(()),
+        Some(at) => Err(bundle.damaged(format_args!("value {at} of {name:?} is out of range"))),
+    }
+}
+
+/// Implements [`Record`] for a struct by the list of its fields. `field: rule` refuses
+/// values for which `rule(&value)` is false; fields after `..` are not stored and take the
+/// value given.
+///
+/// ```text
+/// record!(Node { parent, count: is_count, labels } .. { cache: Vec::new() });
+/// ```
+#[macro_export]
+macro_rules! record {
+    ($type:ty { $($field:ident $(: $rule:path)?),* $(,)? }
+        $(.. { $($rest:ident: $value:expr),* $(,)? })?) => {
+        impl $crate::file::Record for $type {
+            fn put<'a>(
+                records: impl Iterator<Item = &'a Self> + Clone,
+                name: &str,
+                bundle: &mut $crate::file::Bundle,
+            ) where
+                Self: 'a,
+            {
+                $($crate::file::Record::put(
+                    records.clone().map(|record| &record.$field),
+                    &format!("{name}.{}", stringify!($field)),
+                    bundle,
+                );)*
+            }
+
+            fn take(
+                n: Option<usize>,
+                name: &str,
+                bundle: &mut $crate::file::Bundle,
+            ) -> $crate::Result<Vec<Self>> {
+                $(
+                    let column = format!("{name}.{}", stringify!($field));
+                    let $field = $crate::file::Record::take(n, &column, bundle)?;
+                    let n = Some($field.len());
+                    $($crate::file::check_column(&$field, $rule, &column, bundle)?;)?
+                )*
+                $(let mut $field = $field.into_iter();)*
+                Ok((0..n.unwrap_or_default())
+                    .map_while(|_| {
+                        Some(Self { $($field: $field.next()?,)* $($($rest: $value,)*)? })
+                    })
+                    .collect())
+            }
+        }
+    };
+}

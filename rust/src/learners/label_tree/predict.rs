@@ -1,0 +1,87 @@
+//! Answers for a block of rows at a time.
+
+use super::LabelTree;
+use crate::classifier::{Member, Predictor};
+use crate::control::Control;
+use crate::data::{Preparation, Rows};
+use crate::error::Result;
+use crate::linear::Block;
+use crate::tree::{BestFirst, FrozenRouters, Groups};
+
+/// What one thread predicts with.
+#[derive(Debug)]
+pub struct BlockPredictor<'a> {
+    preparation: &'a Preparation,
+    routers: &'a FrozenRouters,
+    n_classes: usize,
+    block: Block,
+    groups: Groups,
+    terminals: Vec<u32>,
+    search: BestFirst,
+}
+
+impl<'a> BlockPredictor<'a> {
+    /// For predictions of `member`, whose frozen form is `routers`.
+    pub(super) fn new(member: &'a Member<LabelTree>, routers: &'a FrozenRouters) -> Self {
+        Self {
+            preparation: &member.preparation,
+            routers,
+            n_classes: member.learner.layout.order().len(),
+            block: Block::default(),
+            groups: Groups::default(),
+            terminals: Vec::new(),
+            search: BestFirst::default(),
+        }
+    }
+}
+
+impl Predictor for BlockPredictor<'_> {
+    fn read(
+        &mut self,
+        rows: &Rows<'_>,
+        which: impl ExactSizeIterator<Item = usize> + Clone,
+        _control: &Control,
+    ) -> Result<()> {
+        let width = self.routers.width();
+        self.block.fill(self.preparation, rows, which, width);
+        Ok(())
+    }
+
+    /// The label that the routers lead each row to.
+    fn best(&mut self, labels: &mut [i32], _control: &Control) -> Result<()> {
+        self.terminals.resize(labels.len(), 0);
+        self.routers
+            .route(&self.block, &mut self.groups, &mut self.terminals);
+        for (label, &terminal) in labels.iter_mut().zip(&self.terminals) {
+            *label = terminal as i32;
+        }
+        Ok(())
+    }
+
+    /// Scores are log-probabilities. The first label is that of [`best`](Self::best), whatever
+    /// the probabilities; its score is then just above the second's.
+    fn top_k(
+        &mut self,
+        k: usize,
+        labels: &mut [i32],
+        scores: &mut [f32],
+        control: &Control,
+    ) -> Result<()> {
+        let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
+        for (row, (labels, scores)) in rows.enumerate() {
+            if row % Control::CHUNK == 0 {
+                control.check()?;
+            }
+            let walk = self.routers.walk(&self.block, row);
+            let best = self
+                .search
+                .best(&walk, k.min(self.n_classes), self.n_classes);
+            for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
+                *l = label as i32;
+                // Not -0.
+                *s = 0.0 - cost;
+            }
+        }
+        Ok(())
+    }
+}

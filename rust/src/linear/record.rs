@@ -1,0 +1,159 @@
+//! Tables, weights and regressors as named arrays.
+
+use super::regressors::{AdaSlot, Kind};
+use super::{NagSlot, NagTotals, Preconditioner, Regressors, Table, Weights};
+use crate::error::Result;
+use crate::file::{put_lengths, take_lengths, Bundle, Columns, Persist, Record};
+use crate::{persist, record};
+
+record!(AdaSlot { w, g });
+record!(NagSlot { w, g, s });
+record!(NagTotals { t, n });
+
+/// The keys of each table in order, end to end, and the values likewise.
+impl<S: Record + Copy + Default> Record for Table<S> {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
+    where
+        Self: 'a,
+    {
+        put_lengths(records.clone().map(Table::len), name, bundle);
+        let mut entries: Vec<(u32, &S)> = Vec::new();
+        for table in records {
+            let from = entries.len();
+            entries.extend(table.iter());
+            entries[from..].sort_unstable_by_key(|&(key, _)| key);
+        }
+        let keys = entries.iter().map(|&(key, _)| key).collect::<Vec<u32>>();
+        bundle.put(&format!("{name}.key"), keys);
+        S::put(entries.iter().map(|&(_, value)| value), name, bundle);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let lengths = take_lengths(n, name, bundle)?;
+        let n_entries = lengths.iter().sum();
+        let keys = bundle.take_exactly::<u32>(&format!("{name}.key"), n_entries)?;
+        let values = S::take(Some(n_entries), name, bundle)?;
+        let mut entries = keys.into_iter().zip(values);
+        Ok(lengths
+            .into_iter()
+            .map(|n| entries.by_ref().take(n).collect::<Vec<(u32, S)>>())
+            .map(|entries| entries.into_iter().collect())
+            .collect())
+    }
+}
+
+/// Rows and tables as they are, apart from one another.
+impl<S: Record + Copy + Default> Record for Weights<S> {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
+    where
+        Self: 'a,
+    {
+        let is_row = records
+            .clone()
+            .map(|weights| matches!(weights, Self::Row(_)));
+        let is_row: Vec<bool> = is_row.collect();
+        bool::put(is_row.iter(), &format!("{name}.is_row"), bundle);
+        let rows = records.clone().filter_map(|weights| match weights {
+            Self::Row(row) => Some(row),
+            Self::Table(_) => None,
+        });
+        Vec::put(rows, &format!("{name}.row"), bundle);
+        let tables = records.filter_map(|weights| match weights {
+            Self::Row(_) => None,
+            Self::Table(table) => Some(table),
+        });
+        Table::put(tables, &format!("{name}.table"), bundle);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let is_row = bool::take(n, &format!("{name}.is_row"), bundle)?;
+        let n_rows = is_row.iter().filter(|&&is_row| is_row).count();
+        let n_tables = is_row.len() - n_rows;
+        let mut rows = Vec::take(Some(n_rows), &format!("{name}.row"), bundle)?.into_iter();
+        let tables = Table::take(Some(n_tables), &format!("{name}.table"), bundle)?;
+        let mut tables = tables.into_iter();
+        Ok(is_row
+            .into_iter()
+            .map_while(|is_row| match is_row {
+                true => rows.next().map(Self::Row),
+                false => tables.next().map(Self::Table),
+            })
+            .collect())
+    }
+}
+
+impl<S: Copy + Default> Weights<S> {
+    /// Whether there is nothing beyond `width` columns, and a row has them all.
+    pub(crate) fn fits(&self, width: usize) -> bool {
+        match self {
+            Self::Row(row) => row.len() == width,
+            Self::Table(table) => table.iter().all(|(column, _)| (column as usize) < width),
+        }
+    }
+}
+
+persist!(Preconditioner {
+    Meta seen;
+    Columns squares;
+});
+
+impl Persist for Regressors {
+    fn put(&self, bundle: &mut Bundle) {
+        let name = "weights";
+        match &self.kind {
+            Kind::Pn(preconditioner, weights) => {
+                preconditioner.put(bundle);
+                Columns::put(weights, name, bundle);
+            }
+            Kind::Sgd(weights) => Columns::put(weights, name, bundle),
+            Kind::Adagrad(weights) => Columns::put(weights, name, bundle),
+            Kind::Nag(span, regressors) => {
+                bundle.put("span", vec![span.low, span.high]);
+                NagTotals::put(
+                    regressors.iter().map(|(totals, _)| totals),
+                    "totals",
+                    bundle,
+                );
+                Weights::put(regressors.iter().map(|(_, weights)| weights), name, bundle);
+            }
+        }
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        fn weights<S: Record + Copy + Default>(
+            into: &mut Vec<Weights<S>>,
+            width: usize,
+            bundle: &mut Bundle,
+        ) -> Result<()> {
+            Columns::fill(into, "weights", bundle)?;
+            if into.iter().all(|weights| weights.fits(width)) {
+                return Ok(());
+            }
+            Err(bundle.damaged(format_args!("weights do not fit {width} columns")))
+        }
+        match &mut self.kind {
+            Kind::Pn(preconditioner, all) => {
+                preconditioner.fill(bundle)?;
+                if preconditioner.width() != self.width {
+                    return Err(bundle.damaged("the squares do not fit the columns"));
+                }
+                weights(all, self.width, bundle)
+            }
+            Kind::Sgd(all) => weights(all, self.width, bundle),
+            Kind::Adagrad(all) => weights(all, self.width, bundle),
+            Kind::Nag(span, all) => {
+                let ends = bundle.take_exactly::<f32>("span", 2)?;
+                (span.low, span.high) = (ends[0], ends[1]);
+                // f32::clamp demands an ordered span.
+                if !(span.low <= 0.0 && span.high >= 0.0) {
+                    return Err(bundle.damaged("the span of labels is out of order"));
+                }
+                let mut found: Vec<Weights<NagSlot>> = Vec::new();
+                weights(&mut found, self.width, bundle)?;
+                let totals = NagTotals::take(Some(found.len()), "totals", bundle)?;
+                *all = totals.into_iter().zip(found).collect();
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Parameters, declared once: name, type, default and range of each. Rust, the constraints of
+//! the Python classes, model files and the command line all read this one list.
+
+use serde::{de::DeserializeOwned, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// One parameter as it is shown to other languages.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// "integer", "real", "boolean", "choice" or "integers", a list of them.
+    pub kind: &'static str,
+    /// Whether it may be left open (None).
+    pub optional: bool,
+    /// What it is if nothing is said.
+    pub default: Value,
+    /// The values of a choice.
+    pub choices: Vec<Value>,
+    /// The range of a number.
+    pub range: Range,
+}
+
+/// The numbers that a parameter may be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Range {
+    low: Option<f64>,
+    high: Option<f64>,
+    includes_low: bool,
+    includes_high: bool,
+}
+
+impl Range {
+    /// Any number.
+    pub const ANY: Self = Self {
+        low: None,
+        high: None,
+        includes_low: false,
+        includes_high: false,
+    };
+    /// Above 0; steps are single precision, where larger numbers are infinite.
+    pub const POSITIVE: Self = Self::above(0.0).to(3e38);
+    /// At least 0, and finite in single precision.
+    pub const NOT_NEGATIVE: Self = Self::from(0.0).to(3e38);
+    /// A whole number of at least 1.
+    pub const COUNT: Self = Self::from(1.0).to(u32::MAX as f64);
+    /// n of 2^n hashed columns.
+    pub const BITS: Self = Self::from(1.0).to(31.0);
+    /// A share, neither nothing nor all.
+    pub const PART: Self = Self::above(0.0).below(1.0);
+    /// A share that is not nothing.
+    pub const SHARE: Self = Self::above(0.0).to(1.0);
+
+    /// From `low` on.
+    pub const fn from(low: f64) -> Self {
+        Self {
+            low: Some(low),
+            includes_low: true,
+            ..Self::ANY
+        }
+    }
+
+    /// Above `low`.
+    pub const fn above(low: f64) -> Self {
+        Self {
+            low: Some(low),
+            ..Self::ANY
+        }
+    }
+
+    /// And up to `high`, which is allowed.
+    #[must_use]
+    pub const fn to(self, high: f64) -> Self {
+        Self {
+            high: Some(high),
+            includes_high: true,
+            ..self
+        }
+    }
+
+    /// And below `high`.
+    #[must_use]
+    pub const fn below(self, high: f64) -> Self {
+        Self {
+            high: Some(high),
+            ..self
+        }
+    }
+
+    fn contains(&self, x: f64) -> bool {
+        let above = self
+            .low
+            .is_none_or(|low| x > low || (self.includes_low && x == low));
+        let below = self
+            .high
+            .is_none_or(|high| x < high || (self.includes_high && x == high));
+        above && below && x.is_finite()
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) if self.includes_low && self.includes_high => {
+                write!(f, "from {low} to {high:e}")
+            }
+            (low, high) => {
+                let low = low.map(|low| match self.includes_low {
+                    true => format!("at least {low}"),
+                    false => format!("above {low}"),
+                });
+                let high = high.map(|high| match self.includes_high {
+                    true => format!("at most {high:e}"),
+                    false => format!("below {high:e}"),
+                });
+                let ends: Vec<String> = low.into_iter().chain(high).collect();
+                write!(f, "{}", ends.join(" and "))
+            }
+        }
+    }
+}
+
+/// A type that a parameter can have.
+pub trait ParamValue: Serialize {
+    /// [`Parameter::kind`].
+    const KIND: &'static str;
+    /// [`Parameter::optional`].
+    const OPTIONAL: bool = false;
+
+    /// [`Parameter::choices`].
+    fn choices() -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// The number that must be in the range, if it is one.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty, $kind:literal;)*) => {$(
+        impl ParamValue for $type {
+            const KIND: &'static str = $kind;
+
+            fn number(&self) -> Option<f64> {
+                Some(*self as f64)
+            }
+        }
+    )*};
+}
+
+numbers! { u32, "integer"; u64, "integer"; }
+
+impl ParamValue for f64 {
+    const KIND: &'static str = "real";
+
+    fn number(&self) -> Option<f64> {
+        Some(*self)
+    }
+}
+
+impl ParamValue for bool {
+    const KIND: &'static str = "boolean";
+}
+
+impl ParamValue for Vec<u32> {
+    const KIND: &'static str = "integers";
+}
+
+impl<T: ParamValue> ParamValue for Option<T> {
+    const KIND: &'static str = T::KIND;
+    const OPTIONAL: bool = true;
+
+    fn choices() -> Vec<Value> {
+        T::choices()
+    }
+
+    fn number(&self) -> Option<f64> {
+        self.as_ref().and_then(T::number)
+    }
+}
+
+/// The parameters of a learner, declared with [`params!`](crate::params).
+pub trait Params:
+    Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned + Default + Send + Sync
+{
+    /// The list of them.
+    fn list() -> Vec<Parameter>;
+
+    /// Refuses values out of range, and what cannot be together.
+    fn check(self) -> Result<Self>;
+
+    /// From JSON, checked. Parameters left out take their defaults, unknown ones are refused.
+    fn from_json(json: &str) -> Result<Self> {
+        let params: Self =
+            serde_json::from_str(json).map_err(|e| Error::data(format!("parameters: {e}")))?;
+        params.check()
+    }
+}
+
+/// The parameters as JSON, all written out.
+pub(crate) fn to_json(params: &impl Params) -> Result<String> {
+    serde_json::to_string(params).map_err(|e| Error::data(format!("parameters: {e}")))
+}
+
+/// Refuses a value out of `range`.
+pub fn check_range<T: ParamValue>(name: &str, value: &T, range: Range) -> Result<()> {
+    match value.number() {
+        Some(number) if !range.contains(number) => {
+            let or_none = if T::OPTIONAL { ", or None" } else { "" };
+            Err(Error::parameter(name, number, format!("{range}{or_none}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Declares an enum whose values are words, and [`ParamValue`] for it.
+///
+/// ```text
+/// choices! {
+///     /// Order of the labels at the leaves.
+///     pub enum LabelOrder {
+///         /// The order of the classes.
+///         Given = "given",
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! choices {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident {
+        $($(#[$variant_meta:meta])* $variant:ident = $word:literal),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        $vis enum $name {
+            $($(#[$variant_meta])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $crate::params::ParamValue for $name {
+            const KIND: &'static str = "choice";
+
+            fn choices() -> Vec<serde_json::Value> {
+                vec![$($word.into()),*]
+            }
+        }
+    };
+}
+
+/// Declares the parameters of a learner: `name: type = default, range;`, the range where there
+/// is one. `with schedule(n)` adds those of [`Schedule`](crate::classifier::Schedule), with `n`
+/// passes by default; `check f` calls `f(&self) -> Result<()>` for what cannot be together.
+///
+/// ```text
+/// params! {
+///     /// Every parameter of the learner.
+///     pub struct Params with schedule(5) check check_together {
+///         /// Step size of a router that has seen nothing yet.
+///         learning_rate: f64 = 1.0, Range::POSITIVE;
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! params {
+    ($(#[$meta:meta])* pub struct $name:ident with schedule($n_passes:literal) $(check $check:ident)? {
+        $($fields:tt)*
+    }) => {
+        $crate::params! {
+            $(#[$meta])* pub struct $name $(check $check)? {
+                $($fields)*
+                /// Passes of `fit` over the data, at most.
+                n_passes: u32 = $n_passes, $crate::params::Range::COUNT;
+                /// Fixes whatever is left to chance.
+                seed: u64 = 0;
+                /// Whether to hold examples out and stop when their error no longer falls.
+                early_stopping: bool = false;
+                /// Share of the examples held out for that.
+                validation_fraction: f64 = 0.1, $crate::params::Range::PART;
+                /// Passes without a new lowest error after which to stop.
+                patience: u32 = 2, $crate::params::Range::COUNT;
+            }
+        }
+
+        impl $name {
+            /// The passes of `fit`.
+            pub fn schedule(&self) -> $crate::classifier::Schedule {
+                $crate::classifier::Schedule {
+                    n_passes: self.n_passes,
+                    seed: self.seed,
+                    early_stopping: self.early_stopping,
+                    validation_fraction: self.validation_fraction,
+                    patience: self.patience,
+                }
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub struct $name:ident $(check $check:ident)? {
+        $($(#[$field_meta:meta])* $field:ident: $type:ty = $default:expr $(, $range:expr)?;)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl $crate::params::Params for $name {
+            fn list() -> Vec<$crate::params::Parameter> {
+                vec![$({
+                    #[allow(unused_variables)]
+                    let range = $crate::params::Range::ANY;
+                    $(let range = $range;)?
+                    $crate::params::parameter::<$type>(stringify!($field), &$default, range)
+                },)*]
+            }
+
+            fn check(self) -> $crate::Result<Self> {
+                $($($crate::params::check_range(stringify!($field), &self.$field, $range)?;)?)*
+                $(self.$check()?;)?
+                Ok(self)
+            }
+        }
+    };
+}
+
+/// The entry of a [`Params::list`].
+pub fn parameter<T: ParamValue>(name: &'static str, default: &T, range: Range) -> Parameter {
+    Parameter {
+        name,
+        kind: T::KIND,
+        optional: T::OPTIONAL,
+        // Numbers, words and lists: JSON has all of them.
+        default: serde_json::to_value(default).unwrap_or_default(),
+        choices: T::choices(),
+        range,
+    }
+}
