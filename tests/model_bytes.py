@@ -43,6 +43,6 @@ def pack(head, arrays):
     text = json.dumps(index).encode()
     text += b" " * (-len(text) % 8)
     body = len(text).to_bytes(8, "little") + text + b"".join(parts)
-    data = b"\x89XMTREE\n" + (1).to_bytes(4, "little") + bytes(4)
+    data = b"\x89XMTREE\n" + (2).to_bytes(4, "little") + bytes(4)
     data += len(body).to_bytes(8, "little") + body
     return data + zlib.crc32(data).to_bytes(4, "little")

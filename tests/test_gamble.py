@@ -35,7 +35,7 @@ def test_the_reference_gives_the_same_committee(general, n_classes, clip, rate):
         inner = tree.feature >= 0
         found = set(zip(tree.feature[inner], tree.threshold[inner], strict=True))
         assert found == {split[1:] for split in splits}
-    scores = model._model.scores(X, 0, 4)
+    scores = model._model.predict_scores(X, '{"first_tree": 0, "last_tree": 4}')
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 

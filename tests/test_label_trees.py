@@ -30,7 +30,7 @@ def new_tree(policy, loss, n_classes):
         **{"n_passes": 1, "seed": 0, "early_stopping": False},
         **{"validation_fraction": 0.1, "patience": 1},
     }
-    return _core.LabelTree(json.dumps(params), n_classes)
+    return _core.Classifier(f"{params['policy']}-tree", json.dumps(params), n_classes)
 
 
 @pytest.mark.parametrize("loss", ["quantile", "hinge"])
@@ -84,7 +84,7 @@ def test_progressive_answers_are_those_before(policy):
         slow.learn(c, row[c], int(y)) for c, row, y in zip(columns, rows, labels, strict=True)
     ]
     whole.partial_fit(rows, labels)
-    assert whole.progressive_loss == np.mean(np.array(answers) != labels)
+    assert whole.summary()["progressive_loss"] == np.mean(np.array(answers) != labels)
 
 
 @pytest.mark.parametrize("order", ["given", "random", "frequency"])

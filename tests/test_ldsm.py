@@ -95,8 +95,8 @@ def test_every_option_acts(options, few):
 def test_auto_scorers_are_those_asked_for(few):
     asked = LdSMClassifier(**FEW, scorers="one_against_all").fit(X, Y)
     assert np.array_equal(scores(asked), scores(few))
-    assert few._model.has_scorers
-    assert not LdSMClassifier(**FEW, scorers="none").fit(X, Y)._model.has_scorers
+    assert few._model.summary()["has_scorers"]
+    assert not LdSMClassifier(**FEW, scorers="none").fit(X, Y)._model.summary()["has_scorers"]
 
 
 def test_auto_optimizer_looks_at_the_share_of_zeros():

@@ -42,7 +42,7 @@ def stream(seed, n, n_classes, drift):
 def new_tree(budget, resistance, n_classes):
     params = REST | LOMTreeClassifier.PAPER
     params |= {"max_internal": budget, "swap_resistance": float(resistance)}
-    return _core.LomTree(json.dumps(params), n_classes)
+    return _core.Classifier("lomtree", json.dumps(params), n_classes)
 
 
 def breadth_first(tree):

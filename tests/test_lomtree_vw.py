@@ -61,7 +61,7 @@ def test_predictions_agree(path, run, budget, resistance):
         expected = {part: file[f"{run}.{part}"] for part in ("pass1", "pass2", "test")}
     n_classes = max(int(labels.max()) + 1, 2)
     params = PARAMS | {"max_internal": budget, "swap_resistance": float(resistance)}
-    tree = _core.LomTree(json.dumps(params), n_classes)
+    tree = _core.Classifier("lomtree", json.dumps(params), n_classes)
     wrong = 0
     for part in ("pass1", "pass2"):
         for i in range(len(labels)):
@@ -74,4 +74,4 @@ def test_predictions_agree(path, run, budget, resistance):
             tree.partial_fit(x, labels[i : i + 1], weights[i : i + 1])
     np.testing.assert_array_equal(tree.predict_topk(test, 1)[0][:, 0], expected["test"])
     # What the learner counts on its way is what was just counted from outside.
-    assert tree.progressive_loss == pytest.approx(wrong / (2 * weights.sum()))
+    assert tree.summary()["progressive_loss"] == pytest.approx(wrong / (2 * weights.sum()))

@@ -46,11 +46,11 @@ def test_every_prediction_is_vws(stream, run, options):
             csr = tuple(golden[f"{part}_{name}"] for name in ("data", "indices", "indptr"))
             return sp.csr_array(csr, shape=(len(csr[2]) - 1, d))
 
-        model = _core.Oaa(json.dumps(params_of(options)), meta["n_classes"], False)
+        model = _core.Classifier("oaa", json.dumps(params_of(options)), meta["n_classes"])
         X, y = rows("train"), golden["train_y"].astype(np.uint32)
         weight = golden["train_weight"].astype(np.float32)
         for number in (1, 2):
-            predicted = model.learn_predict(X, y, weight)
+            predicted = model.partial_fit(X, y, weight, answers=True)
             learned = weight > 0
             expected = golden[f"{run}.pass{number}"]
             np.testing.assert_array_equal(predicted[learned], expected[learned])

@@ -34,7 +34,7 @@ def both(settings):
     rest = {"router_loss": "hinge", "scaling": "none", "beam_size": 1, "n_passes": 1}
     model = RecallTreeClassifier(random_state=0, **rest, **given)
     params = model.fit(*stream(0, n=9)[:2])._model.params_json
-    fast = _core.RecallTree(params, N_CLASSES)
+    fast = _core.Classifier("recall-tree", params, N_CLASSES)
     return fast, RecallTree(N_CLASSES, N_FEATURES, **given)
 
 
@@ -45,7 +45,7 @@ def assert_same_tree(fast, slow):
             np.testing.assert_allclose(tree[name], expected, atol=1e-6, err_msg=name)
         else:
             np.testing.assert_array_equal(tree[name], expected, err_msg=name)
-    assert fast.progressive_loss == pytest.approx(slow.wrong / slow.total)
+    assert fast.summary()["progressive_loss"] == pytest.approx(slow.wrong / slow.total)
     assert fast.progressive_recall == pytest.approx(1 - slow.missed / slow.total)
 
 
@@ -123,4 +123,4 @@ def test_rounding_of_the_softmax_is_right_on_average():
     exact = np.column_stack([X, np.ones(len(X))]) @ slow.scorers.T
     assert np.corrcoef(rounded.ravel(), exact.ravel())[0, 1] > 0.99
     assert abs((rounded - exact).mean()) < 0.02 * np.abs(exact).mean()
-    assert fast.progressive_loss == pytest.approx(slow.wrong / slow.total, abs=0.02)
+    assert fast.summary()["progressive_loss"] == pytest.approx(slow.wrong / slow.total, abs=0.02)

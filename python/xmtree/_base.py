@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,39 +15,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _validation
+from xmtree import _core, _validation
 from xmtree._labels import Form, Target, decode, encode
-from xmtree._progress import Report, progress
+from xmtree._parameters import constraints
+from xmtree._progress import progress
 
 T = TypeVar("T")
 TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 #: Bytes of scores held at a time while label sets are predicted.
 _CHUNK_BYTES = 64 << 20
-
-
-class Model(Protocol):
-    """What a learner of the compiled core offers."""
-
-    @property
-    def n_features(self) -> int:
-        """Width of X; 0 before anything was learned."""
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: NDArray[np.float32] | None = None,
-        n_threads: int = 1,
-        progress: Report | None = None,
-    ) -> None:
-        """Learns from all rows."""
-
-    def predict_topk(self, X: Any, k: int, *, n_threads: int = 1) -> TopK:
-        """The ``k`` best classes of each row and their scores."""
-
-    def to_bytes(self) -> bytes:
-        """The whole state."""
 
 
 class Transaction:
@@ -76,30 +53,37 @@ def transaction(estimator: Any) -> Iterator[Transaction]:
 class Learner(ClassifierMixin, BaseEstimator):
     """Base of all estimators: validation, label types, top-k, persistence.
 
-    A subclass says which class of the core it wraps and which arguments its
-    constructor takes; every argument but those of ``_python_only`` goes to
+    A subclass says by ``_short_name`` which learner of the core it wraps, and which arguments
+    its constructor takes; every argument but those of ``_python_only`` goes to
     the core as JSON, under the same name, with ``random_state`` as ``seed``.
     """
 
-    _model: Any
+    _model: _core.Classifier
     _y_form: Form
     classes_: NDArray[Any]
     n_features_in_: int
 
-    #: Name on the command line.
+    #: Name in the core and on the command line.
     _short_name: ClassVar[str]
-    #: The class of the core.
-    _Model: ClassVar[Any]
     #: Whether a row may have any number of labels.
     _multilabel: ClassVar[bool] = False
     #: Constructor arguments that the core does not know.
     _python_only: ClassVar[frozenset[str]] = frozenset({"random_state", "n_jobs", "verbose"})
-    #: The checks of these; a subclass adds those of its own arguments.
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    #: The checks of those arguments that the core does not check; a subclass adds its own.
+    _python_constraints: ClassVar[dict[str, Any]] = {
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
     }
+    _parameter_constraints: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_short_name" in vars(cls):
+            cls._parameter_constraints = {
+                **constraints(cls._short_name),
+                **cls._python_constraints,
+            }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch.
@@ -216,7 +200,7 @@ class Learner(ClassifierMixin, BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_model" in state:
-            self._model = self._Model.from_bytes(state["_model"])
+            self._model = _core.Classifier.from_bytes(state["_model"], self._short_name)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -243,14 +227,12 @@ class Learner(ClassifierMixin, BaseEstimator):
             if name not in self._python_only
         }
 
-    def _new_model(self, target: Target) -> Any:
+    def _new_model(self, target: Target) -> _core.Classifier:
         """An empty model for the classes of ``target``."""
         params = {**self._core_params(), "seed": _validation.seed(self.random_state)}
-        return self._Model(json.dumps(params), *self._model_arguments(target))
-
-    def _model_arguments(self, target: Target) -> tuple[Any, ...]:
-        """What the core's constructor takes after the parameters."""
-        return (len(target.classes),)
+        return _core.Classifier(
+            self._short_name, json.dumps(params), len(target.classes), target.multilabel
+        )
 
     def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:
         target = encode(y, classes)
@@ -287,7 +269,7 @@ class Learner(ClassifierMixin, BaseEstimator):
                     X, lambda X: learn(X, target.codes, weights, self._n_threads(), report)
                 )
         except KeyboardInterrupt:
-            if getattr(model, "n_examples_seen", 0) > 0:
+            if model.n_examples_seen > 0:
                 adopt()
             raise
         adopt()

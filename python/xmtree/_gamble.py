@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -20,23 +21,9 @@ from xmtree._trees import TreeMixin
 class _Boosting(TreeMixin, Learner):
     """What both have in common: all but how a tree votes."""
 
-    _Model = _core.Gamble
-    #: The core's name for it.
-    _algorithm: ClassVar[str]
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Learner._parameter_constraints,
-        "n_estimators": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "max_leaves": [Interval(Integral, 2, _validation.MAX_COUNT, closed="both")],
-        "min_samples_leaf": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "learning_rate": [Interval(Real, 0, 100, closed="right")],
-        "max_features": [Interval(Real, 0, 1, closed="right")],
-        "subsample": [Interval(Real, 0, 1, closed="right")],
-        "trim": [Interval(Real, 0, 1, closed="left")],
-        "splits": [StrOptions({"binned", "exact"})],
+    _python_constraints: ClassVar[dict[str, Any]] = {
+        **Learner._python_constraints,
         "categorical_features": [None, "array-like"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
     }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -126,7 +113,7 @@ class _Boosting(TreeMixin, Learner):
         """
         rows = self._rows(X)
         _validation.check_dense_size(
-            rows.shape[0], self._model.n_trees, 4, "pass fewer rows at a time", "trees"
+            rows.shape[0], self._n_trees(), 4, "pass fewer rows at a time", "trees"
         )
         stages = self._call(self._model.staged_predict, rows)
         for stage in range(stages.shape[1]):
@@ -164,7 +151,7 @@ class _Boosting(TreeMixin, Learner):
     def n_estimators_(self) -> int:
         """Number of trees: of rounds up to the lowest held-out error, if rows are held out."""
         check_is_fitted(self)
-        return int(self._model.n_trees)
+        return self._n_trees()
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -176,7 +163,7 @@ class _Boosting(TreeMixin, Learner):
         weight.
         """
         check_is_fitted(self)
-        gains: NDArray[np.float64] = self._model.importances()[0]
+        gains: NDArray[np.float64] = self._model.summary()["importance_gain"]
         total = gains.sum()
         return gains / total if total > 0 else gains
 
@@ -184,21 +171,25 @@ class _Boosting(TreeMixin, Learner):
     def feature_splits_(self) -> NDArray[np.uint64]:
         """Number of splits by each feature, over all trees."""
         check_is_fitted(self)
-        splits: NDArray[np.uint64] = self._model.importances()[1]
+        splits: NDArray[np.uint64] = self._model.summary()["importance_splits"]
         return splits
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         rows = self._rows(X)
         self._check_dense_size(rows)
-        return self._call(self._model.scores, rows, 0, self._model.n_trees)
+        return self._call(self._model.predict_scores, rows)
 
     def _staged_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
         rows = self._rows(X)
         self._check_dense_size(rows)
         scores = np.zeros((rows.shape[0], len(self.classes_)))
-        for tree in range(self._model.n_trees):
-            scores = scores + self._call(self._model.scores, rows, tree, tree + 1)
+        for tree in range(self._n_trees()):
+            options = json.dumps({"first_tree": tree, "last_tree": tree + 1})
+            scores = scores + self._call(self._model.predict_scores, rows, options)
             yield scores
+
+    def _n_trees(self) -> int:
+        return int(self._model.summary()["n_trees"])
 
     def _shaped(self, scores: NDArray[np.float64]) -> NDArray[np.float32]:
         if len(self.classes_) == 2:
@@ -217,7 +208,6 @@ class _Boosting(TreeMixin, Learner):
 
     def _core_params(self) -> dict[str, Any]:
         params = super()._core_params()
-        params["algorithm"] = self._algorithm
         params["categorical_features"] = self._categorical()
         return params
 
@@ -379,11 +369,6 @@ class GambleClassifier(_Boosting):
     """
 
     _short_name = "gamble"
-    _algorithm = "gamble"
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **_Boosting._parameter_constraints,
-        "clip": ["boolean"],
-    }
     #: The settings of the paper; the number of leaves is "about 15" there, and that of rounds 1000.
     PAPER: ClassVar[dict[str, Any]] = {
         "n_estimators": 1000,
@@ -518,7 +503,6 @@ class SAMMEClassifier(_Boosting):
     """
 
     _short_name = "samme"
-    _algorithm = "samme"
 
     def __init__(
         self,
@@ -554,6 +538,3 @@ class SAMMEClassifier(_Boosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _core_params(self) -> dict[str, Any]:
-        return {**super()._core_params(), "clip": False}

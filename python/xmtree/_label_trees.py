@@ -18,29 +18,9 @@ from xmtree._trees import TreeMixin
 class _LabelTree(TreeMixin, OnlineLearner):
     """What both have in common: all but which examples a router learns from."""
 
-    _Model = _core.LabelTree
-    #: The core's name for how routers learn.
-    _policy: ClassVar[str]
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Learner._parameter_constraints,
-        "loss": [StrOptions({"hinge", "squared_hinge", "logistic", "squared", "quantile"})],
-        "optimizer": [StrOptions({"pn", "nag", "adagrad", "sgd"})],
-        "scaling": [StrOptions({"auto", "none", "row", "standard"})],
-        "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "learning_rate": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "decay": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "label_order": [StrOptions({"random", "given", "frequency"})],
-        "n_passes": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-    }
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         return self._call(self._model.predict, X)
-
-    def _core_params(self) -> dict[str, Any]:
-        return {**super()._core_params(), "policy": self._policy}
 
 
 class FilterTreeClassifier(_LabelTree):
@@ -185,7 +165,6 @@ class FilterTreeClassifier(_LabelTree):
     """
 
     _short_name = "filter-tree"
-    _policy = "filter"
 
     def __init__(
         self,
@@ -351,7 +330,6 @@ class RandomTreeClassifier(_LabelTree):
     """
 
     _short_name = "random-tree"
-    _policy = "random"
 
     def __init__(
         self,

@@ -179,32 +179,10 @@ class LdSMClassifier(TreeMixin, Learner):
     """
 
     _short_name = "ldsm"
-    _Model = _core.Ldsm
     _multilabel = True
     _python_only = Learner._python_only | {"threshold", "n_labels", "warm_start"}
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Learner._parameter_constraints,
-        "n_estimators": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "arity": [Interval(Integral, 2, 8, closed="both")],
-        "max_nodes": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "n_epochs": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "lambda1": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "lambda2": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "reshuffle": ["boolean"],
-        "loss": [StrOptions({"centred", "logistic"})],
-        "optimizer": [StrOptions({"auto", "nag", "sgd"})],
-        "learning_rate": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "scaling": [StrOptions({"log", "none", "row", "standard", "auto"})],
-        "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "bootstrap": ["boolean"],
-        "feature_share": [Interval(Real, 0, 1, closed="right")],
-        "early_stopping": ["boolean"],
-        "min_gain": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "beta": [Interval(Real, 0, 1, closed="both")],
-        "gamma": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "scorers": [StrOptions({"auto", "none", "one_against_all"})],
-        "scorer_loss": [StrOptions({"squared_hinge", "logistic"})],
-        "scorer_weight": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
+    _python_constraints: ClassVar[dict[str, Any]] = {
+        **Learner._python_constraints,
         "threshold": [None, Interval(Real, None, None, closed="neither")],
         "n_labels": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
         "warm_start": ["boolean"],
@@ -308,14 +286,14 @@ class LdSMClassifier(TreeMixin, Learner):
         """
         first = 0
         if self.warm_start and self.__sklearn_is_fitted__():
-            first = self._model.n_trees
+            first = self._n_trees()
             self._add_trees(X, y, sample_weight)
         else:
             super().fit(X, y, sample_weight)
-        collapsed = self._model.n_collapsed(first)
+        collapsed = int(self._model.summary()["collapsed"][first:].sum())
         if collapsed:
             warnings.warn(
-                f"{collapsed} of {self._model.n_trees - first} trees collapsed: they stayed below "
+                f"{collapsed} of {self._n_trees() - first} trees collapsed: they stayed below "
                 f"max_nodes / 100 = {self.max_nodes / 100:g} nodes with leaves nearly as mixed as "
                 f"the root. Lower lambda1 (now {self.lambda1}) or raise lambda2 "
                 f"(now {self.lambda2}).",
@@ -328,9 +306,9 @@ class LdSMClassifier(TreeMixin, Learner):
         """Grows what is missing beside the trees there are."""
         self._validate_params()
         model = self._model
-        if self.n_estimators < model.n_trees:
+        if self.n_estimators < self._n_trees():
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be at least the {model.n_trees} trees that "
+                f"n_estimators={self.n_estimators} must be at least the {self._n_trees()} trees that "
                 f"there are where warm_start=True"
             )
         with transaction(self) as change:
@@ -348,7 +326,7 @@ class LdSMClassifier(TreeMixin, Learner):
                 with progress(self.verbose, type(self).__name__) as report:
                     threads = self._n_threads()
                     _validation.canonical(
-                        X, lambda X: model.fit(X, target.codes, weights, threads, report, adds=True)
+                        X, lambda X: model.fit(X, target.codes, weights, threads, report, True)
                     )
             except BaseException:
                 model.set_params(before)
@@ -373,6 +351,9 @@ class LdSMClassifier(TreeMixin, Learner):
         X = self._rows(X)
         return self._sparse(X, float(threshold), None)
 
+    def _n_trees(self) -> int:
+        return int(self._model.summary()["n_trees"])
+
     def _label_sets(self, X: Any) -> Any:
         self._validate_params()
         threshold = None if self.threshold is None else float(self.threshold)
@@ -381,6 +362,6 @@ class LdSMClassifier(TreeMixin, Learner):
         return sets
 
     def _sparse(self, X: Any, threshold: float | None, n_labels: int | None) -> sp.csr_matrix:
-        starts, labels, scores = self._call(self._model.scores, X, threshold, n_labels)
+        starts, labels, scores = self._call(self._model.select_labels, X, threshold, n_labels)
         shape = (X.shape[0], len(self.classes_))
         return sp.csr_matrix((scores, labels, starts), shape=shape)

@@ -172,30 +172,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     """
 
     _short_name = "lomtree"
-    _Model = _core.LomTree
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Learner._parameter_constraints,
-        "loss": [StrOptions({"quantile", "logistic", "squared", "hinge", "squared_hinge"})],
-        "optimizer": [StrOptions({"nag", "pn", "adagrad", "sgd"})],
-        "scaling": [StrOptions({"auto", "none", "row", "standard"})],
-        "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "learning_rate": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "decay": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "nodes_per_class": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "max_internal": [None, Interval(Integral, 0, _validation.MAX_COUNT, closed="both")],
-        "swap_resistance": [Interval(Real, 1, None, closed="left")],
-        "split_threshold": [Interval(Real, 1, None, closed="left")],
-        "soft_depth": [None, Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "reset_recycled": ["boolean"],
-        "score_clamp": [None, Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "weighted_counts": ["boolean"],
-        "leaf_smoothing": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "n_estimators": [Interval(Integral, 1, 10_000, closed="both")],
-        "n_passes": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-    }
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.
     PAPER: ClassVar[dict[str, Any]] = {
@@ -282,4 +258,4 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         """
         rows = self._rows(X)
         self._check_dense_size(rows)
-        return self._call(self._model.predict_proba, rows)
+        return self._call(self._model.predict_scores, rows)

@@ -154,26 +154,7 @@ default="squared_hinge"
     """
 
     _short_name = "oaa"
-    _Model = _core.Oaa
     _multilabel = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Learner._parameter_constraints,
-        "loss": [
-            StrOptions({"squared_hinge", "hinge", "logistic", "squared", "quantile", "softmax"})
-        ],
-        "optimizer": [StrOptions({"pn", "nag", "adagrad", "sgd"})],
-        "scaling": [StrOptions({"auto", "none", "row", "standard"})],
-        "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "learning_rate": [None, Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "average": ["boolean", StrOptions({"auto"})],
-        "l1": [Interval(Real, 0, 1, closed="left")],
-        "l2": [Interval(Real, 0, 1, closed="left")],
-        "n_negatives": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "n_passes": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-    }
 
     def __init__(
         self,
@@ -269,13 +250,10 @@ default="squared_hinge"
     def _all_scores(self, X: Any) -> NDArray[np.float32]:
         rows = self._rows(X)
         self._check_dense_size(rows)
-        return self._call(self._model.decision_function, rows)
-
-    def _model_arguments(self, target: Target) -> tuple[Any, ...]:
-        return (len(target.classes), target.multilabel)
+        return self._call(self._model.predict_scores, rows)
 
     def _present(self, X: Any) -> Any:
-        scores = self._call(self._model.decision_function, X)
+        scores = self._call(self._model.predict_scores, X)
         if self.loss == "softmax":
             return sp.csr_matrix(softmax(scores, axis=1) > 0.5)
         return sp.csr_matrix(scores > 0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _validation
+from xmtree import _core, _validation
 from xmtree._base import Learner, transaction
 from xmtree._labels import Target, check_classes
 
@@ -78,15 +78,14 @@ class OnlineLearner(Learner):
     @property
     def progressive_loss_(self) -> float:
         """Progressive validation error so far."""
-        loss = self._fitted().progressive_loss
-        return float("nan") if loss is None else float(loss)
+        return float(self._fitted().summary()["progressive_loss"])
 
     @property
     def n_examples_seen_(self) -> int:
         """Examples learned so far."""
         return int(self._fitted().n_examples_seen)
 
-    def _new_model(self, target: Target) -> Any:
+    def _new_model(self, target: Target) -> _core.Classifier:
         model = super()._new_model(target)
         self._started_with = self._core_params()
         return model
@@ -97,7 +96,7 @@ class OnlineLearner(Learner):
     def _set_more_state(self, state: dict[str, Any]) -> None:
         self._started_with = dict(state["started_with"])
 
-    def _fitted(self) -> Any:
+    def _fitted(self) -> _core.Classifier:
         """The model, of which there must be one."""
         check_is_fitted(self)
         return self._model

@@ -98,7 +98,7 @@ def load(path: str | Path) -> Any:
             estimator.feature_names_in_ = _unpack("feature_names", arrays, np.dtype(object))
         estimator._y_form = meta["y_form"]
         estimator._set_more_state(meta["more"])
-        estimator._model = cls._Model.from_bytes(model)
+        estimator._model = _core.Classifier.from_bytes(model, cls._short_name)
     except _core.ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

@@ -238,40 +238,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     """
 
     _short_name = "recall-tree"
-    _Model = _core.RecallTree
     #: The beam is the prediction's own affair.
     _fit_only = OnlineLearner._fit_only | {"beam_size", "path_weight"}
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Learner._parameter_constraints,
-        "max_candidates": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "candidates_per_level": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "max_depth": [None, Interval(Integral, 0, 60, closed="both")],
-        "depth_share": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "class_count": [StrOptions({"effective", "all"})],
-        "bern_hyper": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "arity": [Interval(Integral, 2, 16, closed="both")],
-        "loss": [StrOptions({"softmax", "margin"} | _SINGLE)],
-        "margin": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "router_loss": [None, StrOptions(_SINGLE)],
-        "optimizer": [StrOptions({"nag", "pn", "adagrad", "sgd"})],
-        "scaling": [StrOptions({"auto", "none", "row", "standard"})],
-        "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "learning_rate": [None, Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "router_rate": [None, Interval(Real, 0, _validation.MAX_REAL, closed="right")],
-        "decay": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "router_importance": [StrOptions({"entropy", "none"})],
-        "randomized_routing": ["boolean"],
-        "honest": ["boolean"],
-        "back_off": ["boolean"],
-        "path_features": [StrOptions({"none", "all", "node_only", "crossed"})],
-        "beam_size": [Interval(Integral, 1, 1024, closed="both")],
-        "path_weight": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "batch_size": [Interval(Integral, 1, 4096, closed="both")],
-        "n_passes": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-    }
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.
     PAPER: ClassVar[dict[str, Any]] = {
@@ -394,24 +362,22 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     @property
     def progressive_recall_(self) -> float:
         """Progressive recall of the candidates so far."""
-        recall = self._fitted().progressive_recall
-        return float("nan") if recall is None else float(recall)
+        return float(self._fitted().summary()["progressive_recall"])
 
     @property
     def max_candidates_(self) -> int:
         """F: candidates of a node, at most."""
-        return int(self._fitted().max_candidates)
+        return int(self._fitted().summary()["max_candidates"])
 
     @property
     def max_depth_(self) -> int:
         """D: depth of the tree, at most."""
-        return int(self._fitted().max_depth)
+        return int(self._fitted().summary()["max_depth"])
 
     def _topk(self, X: Any, k: int) -> TopK:
         self._validate_params()
-        beam_size, path_weight = int(self.beam_size), float(self.path_weight)
-        found: TopK = self._call(self._model.predict_topk, X, k, beam_size, path_weight)
-        return found
+        options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
+        return self._call(self._model.predict_topk, X, k, json.dumps(options))
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
         # What comes to a node that is held is counted there, but ends above.

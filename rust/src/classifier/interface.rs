@@ -86,6 +86,11 @@ impl PredictOptions {
         last_tree: None,
     };
 
+    /// From JSON; what is left out is as the parameters say.
+    pub fn from_json(json: &str) -> Result<Self> {
+        serde_json::from_str(json).map_err(|e| Error::data(format!("options of prediction: {e}")))
+    }
+
     /// An error where something is asked for that `learner` does not have.
     pub fn refuse(&self, learner: &str) -> Result<()> {
         if *self == Self::NONE {

@@ -18,6 +18,8 @@ pub struct Registration {
     /// Parameters that make the difference between the names of one kind, as JSON. They are
     /// fixed.
     fixed: &'static str,
+    /// Defaults of this name that are not those of the kind, as JSON.
+    defaults: &'static str,
     list: fn() -> Vec<Parameter>,
     create: fn(&str, usize, bool) -> Result<Box<dyn Classifier>>,
     load: fn(Bundle) -> Result<Box<dyn Classifier>>,
@@ -26,15 +28,20 @@ pub struct Registration {
 impl Registration {
     /// A learner under its own name.
     pub const fn of<L: Learner>(name: &'static str) -> Self {
-        Self::variant::<L>(name, "{}")
+        Self::variant::<L>(name, "{}", "{}")
     }
 
-    /// A learner with some parameters `fixed`, as JSON.
-    pub const fn variant<L: Learner>(name: &'static str, fixed: &'static str) -> Self {
+    /// A learner with some parameters `fixed` and other `defaults`, both as JSON.
+    pub const fn variant<L: Learner>(
+        name: &'static str,
+        fixed: &'static str,
+        defaults: &'static str,
+    ) -> Self {
         Self {
             name,
             kind: L::KIND,
             fixed,
+            defaults,
             list: <L::Params as Params>::list,
             create: |json, n_classes, label_sets| {
                 let params = L::Params::from_json(json)?;
@@ -60,7 +67,8 @@ impl Registration {
         n_classes: usize,
         label_sets: bool,
     ) -> Result<Box<dyn Classifier>> {
-        let mut params = object(json)?;
+        let mut params = object(self.defaults)?;
+        params.extend(object(json)?);
         params.extend(object(self.fixed)?);
         (self.create)(&Value::Object(params).to_string(), n_classes, label_sets)
     }

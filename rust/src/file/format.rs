@@ -13,7 +13,7 @@ use super::bundle::{Bundle, Head, UNNAMED};
 use crate::error::{Error, Result};
 
 /// The newest version of the file format this crate reads, and the one it writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Not text (the first byte), and broken by any conversion of line ends.
 const MAGIC: [u8; 8] = *b"\x89XMTREE\n";
@@ -264,6 +264,12 @@ fn read_header(reader: &mut impl Read, len: u64) -> Streamed<u64> {
     }
     if version == 0 {
         return Err(damaged("its format version is 0"));
+    }
+    if version < VERSION {
+        return Err(Trouble::contents(format!(
+            "model of format version {version}, this xmtree reads version {VERSION} only; \
+             train it again"
+        )));
     }
     let _padding: [u8; 4] = read_bytes(reader)?;
     let body = u64::from_le_bytes(read_bytes(reader)?);

@@ -12,7 +12,7 @@
 //! | offset | length | what |
 //! |---|---|---|
 //! | 0 | 8 | `89 58 4D 54 52 45 45 0A`, that is `\x89XMTREE\n` |
-//! | 8 | 4 | format version, now 1 |
+//! | 8 | 4 | format version, now 2 |
 //! | 12 | 4 | zero, so that the body begins at a multiple of 8 |
 //! | 16 | 8 | n, the length of the body |
 //! | 24 | n | the body: a complete [safetensors] file |

@@ -194,6 +194,7 @@ fn complaints_say_what_to_do() {
     };
     assert!(changed(0, b"PK\x03\x04").contains("not an xmtree model"));
     assert!(changed(8, &(VERSION + 1).to_le_bytes()).contains("upgrade xmtree"));
+    assert!(changed(8, &(VERSION - 1).to_le_bytes()).contains("train it again"));
     assert!(changed(16, &[255; 8]).contains("promises far more"));
     assert!(changed(24, &[255; 8]).contains("length of its index"));
     assert!(changed(bytes.len() - 1, b"?").contains("checksum"));

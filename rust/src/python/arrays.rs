@@ -4,9 +4,7 @@ use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::data::Targets;
-use crate::data::{GappyRows, Indices, LabelSets, Labels, Rows, Values};
-use crate::error::Result;
+use crate::data::{Indices, LabelSets, Labels, Rows, Targets, Values};
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
 pub(super) enum Either<'py, A: Element, B: Element> {
@@ -114,21 +112,11 @@ impl<'py> RowsArg<'py> {
         SparseArg::take(x).map(Self::Csr)
     }
 
-    /// The checked view. Do this once, before anything changes.
-    pub fn rows(&self) -> PyResult<Rows<'_>> {
-        self.view(Rows::csr, Rows::dense)
-    }
-
-    /// The checked view for a learner that can do with missing values.
-    pub fn gappy_rows(&self) -> PyResult<GappyRows<'_>> {
-        self.view(GappyRows::csr, GappyRows::dense)
-    }
-
-    fn view<'a, R>(
-        &'a self,
-        csr: impl FnOnce(Indices<'a>, Indices<'a>, Values<'a>, usize) -> Result<R>,
-        dense: impl FnOnce(Values<'a>, usize, usize) -> Result<R>,
-    ) -> PyResult<R> {
+    /// The checked view; NaN is refused unless values may be missing. Do this once, before
+    /// anything changes.
+    pub fn rows(&self, may_miss_values: bool) -> PyResult<Rows<'_>> {
+        let csr = if may_miss_values { Rows::csr_with_missing } else { Rows::csr };
+        let dense = if may_miss_values { Rows::dense_with_missing } else { Rows::dense };
         // A slice of a Fortran array can be had, too: of the values in another order.
         let in_rows = match self {
             Self::Csr(..) => true,
@@ -179,8 +167,8 @@ pub(super) enum TargetsArg<'py> {
 
 impl<'py> TargetsArg<'py> {
     /// Borrows the arrays of `y`: a CSR indicator where it holds sets.
-    pub fn take(y: &Bound<'py, PyAny>, are_sets: bool) -> PyResult<Self> {
-        if are_sets {
+    pub fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if y.hasattr("indptr")? {
             return LabelSetsArg::take(y).map(Self::Sets);
         }
         let labels = y.extract();

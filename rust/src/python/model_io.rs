@@ -75,7 +75,7 @@ fn to_array(array: &Bound<'_, PyAny>) -> PyResult<Array> {
     Ok(a.as_slice()?.into())
 }
 
-fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
+pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
     match array {
         Array::U8(a) => a.into_pyarray(py).into_any(),
         Array::U32(a) => a.into_pyarray(py).into_any(),

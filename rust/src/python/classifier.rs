@@ -1,0 +1,304 @@
+//! `_core.Classifier`: every learner, by name.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use super::arrays::{RowsArg, TargetsArg, WeightsArg};
+use super::model_io::to_numpy;
+use super::run::brief_or_watched;
+use crate::classifier::{self, FitOptions, LabelSelection, PredictOptions, Task};
+use crate::data::Batch;
+use crate::error::Error;
+use crate::file::{Bundle, Report, Shape};
+use crate::learners;
+
+type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
+type Csr<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<f32>>,
+);
+
+/// The parameters of a learner, their defaults and ranges, as JSON.
+#[pyfunction]
+pub(super) fn parameters(learner: &str) -> PyResult<String> {
+    let list = learners::find(learner)?.parameters()?;
+    let json = serde_json::to_string(&list);
+    Ok(json.map_err(|error| Error::data(format!("parameters of {learner}: {error}")))?)
+}
+
+/// A model of any learner.
+#[pyclass(module = "xmtree._core")]
+pub(super) struct Classifier(Box<dyn classifier::Classifier>);
+
+#[pymethods]
+impl Classifier {
+    #[new]
+    #[pyo3(signature = (learner, params_json, n_classes, label_sets=false))]
+    fn new(learner: &str, params_json: &str, n_classes: usize, label_sets: bool) -> PyResult<Self> {
+        let learner = learners::find(learner)?;
+        Ok(Self(learner.create(params_json, n_classes, label_sets)?))
+    }
+
+    /// Learns from scratch, or with `warm_start` adds what is missing.
+    #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn fit(
+        &mut self,
+        py: Python<'_>,
+        X: &Bound<'_, PyAny>,
+        y: &Bound<'_, PyAny>,
+        sample_weight: Option<WeightsArg<'_>>,
+        n_threads: usize,
+        progress: Progress<'_, '_>,
+        warm_start: bool,
+    ) -> PyResult<()> {
+        let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
+        let batch = self.batch(&x, &y, sample_weight.as_ref())?;
+        let effort = self.0.effort(&batch.rows, Task::Fit);
+        let options = FitOptions {
+            n_threads,
+            warm_start,
+        };
+        let model = &mut self.0;
+        brief_or_watched(py, effort, progress, |control| {
+            model.fit(&batch, options, control)
+        })
+    }
+
+    /// Learns once, in the order given. With `answers` returns the class answered for each row
+    /// just before it was learned, -1 for none.
+    #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, answers=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn partial_fit<'py>(
+        &mut self,
+        py: Python<'py>,
+        X: &Bound<'py, PyAny>,
+        y: &Bound<'py, PyAny>,
+        sample_weight: Option<WeightsArg<'py>>,
+        n_threads: usize,
+        progress: Progress<'_, 'py>,
+        answers: bool,
+    ) -> PyResult<Option<Bound<'py, PyArray1<i32>>>> {
+        let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
+        let batch = self.batch(&x, &y, sample_weight.as_ref())?;
+        let effort = self.0.effort(&batch.rows, Task::PartialFit);
+        let mut predicted = answers.then(|| vec![-1; batch.rows.n_rows()]);
+        let (model, into) = (&mut self.0, predicted.as_deref_mut());
+        brief_or_watched(py, effort, progress, |control| {
+            model.partial_fit(&batch, n_threads, into, control)
+        })?;
+        Ok(predicted.map(|labels| labels.into_pyarray(py)))
+    }
+
+    /// The best class of each row.
+    #[pyo3(signature = (X, n_threads=1))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        X: &Bound<'py, PyAny>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let x = RowsArg::take(X)?;
+        let rows = x.rows(self.0.accepts().missing_values)?;
+        let effort = self.effort(&rows, 1, &PredictOptions::NONE);
+        let labels = brief_or_watched(py, effort, None, |control| {
+            self.0.predict(&rows, n_threads, control)
+        })?;
+        Ok(labels.into_pyarray(py))
+    }
+
+    /// The k best classes of each row and their scores, best first.
+    #[pyo3(signature = (X, k, options="{}", n_threads=1))]
+    fn predict_topk<'py>(
+        &self,
+        py: Python<'py>,
+        X: &Bound<'py, PyAny>,
+        k: usize,
+        options: &str,
+        n_threads: usize,
+    ) -> PyResult<TopK<'py>> {
+        let x = RowsArg::take(X)?;
+        let rows = x.rows(self.0.accepts().missing_values)?;
+        let options = PredictOptions::from_json(options)?;
+        let effort = self.effort(&rows, k, &options);
+        let (labels, scores) = brief_or_watched(py, effort, None, |control| {
+            self.0.predict_topk(&rows, k, &options, n_threads, control)
+        })?;
+        let shape = [rows.n_rows(), k];
+        let labels = labels.into_pyarray(py).reshape(shape)?;
+        Ok((labels, scores.into_pyarray(py).reshape(shape)?))
+    }
+
+    /// The scores of all classes for each row, one row after the other.
+    #[pyo3(signature = (X, options="{}", n_threads=1))]
+    fn predict_scores<'py>(
+        &self,
+        py: Python<'py>,
+        X: &Bound<'py, PyAny>,
+        options: &str,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let x = RowsArg::take(X)?;
+        let rows = x.rows(self.0.accepts().missing_values)?;
+        let options = PredictOptions::from_json(options)?;
+        let n_scores = rows.n_rows().saturating_mul(self.0.n_classes());
+        let effort = self.effort(&rows, 1, &options).saturating_add(n_scores);
+        let scores = brief_or_watched(py, effort, None, |control| {
+            self.0.predict_scores(&rows, &options, n_threads, control)
+        })?;
+        shaped(to_numpy(py, scores), rows.n_rows(), self.0.n_classes())
+    }
+
+    /// Classes of each row and their scores, as the arrays of a CSR matrix: those of a score
+    /// above `threshold`, the `n_labels` best, or those more likely there than not.
+    #[pyo3(signature = (X, threshold=None, n_labels=None, n_threads=1))]
+    fn select_labels<'py>(
+        &self,
+        py: Python<'py>,
+        X: &Bound<'_, PyAny>,
+        threshold: Option<f32>,
+        n_labels: Option<usize>,
+        n_threads: usize,
+    ) -> PyResult<Csr<'py>> {
+        let x = RowsArg::take(X)?;
+        let rows = x.rows(self.0.accepts().missing_values)?;
+        let selection = match (threshold, n_labels) {
+            (Some(threshold), _) => LabelSelection::Above(threshold),
+            (None, Some(n)) => LabelSelection::Best(n),
+            (None, None) => LabelSelection::Likely,
+        };
+        let effort = self.effort(&rows, 1, &PredictOptions::NONE);
+        let found = brief_or_watched(py, effort, None, |control| {
+            self.0.select_labels(&rows, selection, n_threads, control)
+        })?;
+        Ok((
+            found.starts.into_pyarray(py),
+            found.labels.into_pyarray(py),
+            found.scores.into_pyarray(py),
+        ))
+    }
+
+    /// The best class of each row after the first tree, the first two and so on: rows x trees.
+    #[pyo3(signature = (X, n_threads=1))]
+    fn staged_predict<'py>(
+        &self,
+        py: Python<'py>,
+        X: &Bound<'py, PyAny>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let x = RowsArg::take(X)?;
+        let rows = x.rows(self.0.accepts().missing_values)?;
+        let n_rows = rows.n_rows();
+        let effort = self.effort(&rows, 1, &PredictOptions::NONE);
+        let labels = brief_or_watched(py, effort, None, |control| {
+            self.0.staged_predict(&rows, n_threads, control)
+        })?;
+        let n_stages = labels.len() / n_rows.max(1);
+        shaped(labels.into_pyarray(py).into_any(), n_rows, n_stages)
+    }
+
+    /// Replaces parameters that do not concern what was learned.
+    fn set_params(&mut self, params_json: &str) -> PyResult<()> {
+        Ok(self.0.set_params(params_json)?)
+    }
+
+    /// What there is to know of the model as a whole, by name.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        to_dict(py, py.detach(|| self.0.summary()))
+    }
+
+    /// What there is to know of each tree: a column of values per name.
+    fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let reports = py.detach(|| self.0.reports());
+        let dicts = reports.into_iter().map(|report| to_dict(py, report));
+        PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    #[getter]
+    fn n_classes(&self) -> usize {
+        self.0.n_classes()
+    }
+
+    /// Columns of X; 0 before anything was learned.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.0.n_features()
+    }
+
+    /// Examples learned, each pass counted; 0 where the learner is not online.
+    #[getter]
+    fn n_examples_seen(&self) -> u64 {
+        self.0.n_examples_seen()
+    }
+
+    #[getter]
+    fn params_json(&self) -> PyResult<String> {
+        Ok(self.0.params_json()?)
+    }
+
+    /// The model as the bytes of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.to_bundle().to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The model from the bytes of a model file, which must be one of `learner`.
+    #[staticmethod]
+    #[pyo3(signature = (bytes, learner=None))]
+    fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
+        let kind = learner.map(|name| learners::find(name).map(|l| l.kind)).transpose()?;
+        let model = py.detach(|| {
+            let bundle = Bundle::from_bytes(bytes)?;
+            kind.map_or(Ok(()), |kind| bundle.expect_kind(kind))?;
+            learners::load(bundle)
+        })?;
+        Ok(Self(model))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let from_bytes = slf.get_type().getattr("from_bytes")?;
+        Ok((from_bytes, (slf.borrow().to_bytes(slf.py())?,)))
+    }
+}
+
+impl Classifier {
+    /// Everything that is learned from, checked before anything changes.
+    fn batch<'a>(
+        &self,
+        x: &'a RowsArg<'_>,
+        y: &'a TargetsArg<'_>,
+        weights: Option<&'a WeightsArg<'_>>,
+    ) -> PyResult<Batch<'a>> {
+        let rows = x.rows(self.0.accepts().missing_values)?;
+        let weights = weights.map(|weights| weights.as_slice()).transpose()?;
+        Ok(Batch::new(rows, y.targets(self.0.n_classes())?, weights)?)
+    }
+
+    fn effort(&self, rows: &crate::data::Rows<'_>, k: usize, options: &PredictOptions) -> usize {
+        self.0.effort(rows, Task::Predict { k, options })
+    }
+}
+
+fn shaped(array: Bound<'_, PyAny>, n_rows: usize, width: usize) -> PyResult<Bound<'_, PyAny>> {
+    array.call_method1("reshape", ((n_rows, width),))
+}
+
+fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for column in report.into_columns() {
+        let n = column.values.len();
+        let values = to_numpy(py, column.values);
+        let values = match column.shape {
+            Shape::Scalar => values.get_item(0)?.call_method0("item")?,
+            Shape::Vector => values,
+            Shape::Matrix(width) => shaped(values, n / width.max(1), width)?,
+        };
+        dict.set_item(column.name, values)?;
+    }
+    Ok(dict)
+}
