@@ -7,22 +7,18 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::measurement::WallTime;
 use criterion::{
-    criterion_group, criterion_main, BatchSize, BenchmarkGroup, Criterion, SamplingMode, Throughput,
+    criterion_group, criterion_main, BatchSize, Criterion, SamplingMode, Throughput,
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use xmtree::classifier::Schedule;
-use xmtree::data::{Batch, Targets};
-use xmtree::data::{Indices, Labels, Rows, Scaling, Values};
-use xmtree::learners::label_tree::{self, LabelOrder, LabelTree, Policy};
-use xmtree::learners::lomtree::{self, Forest};
+use xmtree::classifier::{Learner, OnlineModel};
+use xmtree::data::{Batch, Indices, Labels, Rows, Targets, Values};
+use xmtree::learners::label_tree::{self, LabelTree};
+use xmtree::learners::lomtree::{self, LomTree};
 use xmtree::learners::oaa::{self, Oaa};
-use xmtree::learners::recall_tree::{
-    self, BeamOptions, ClassCount, PathFeatures, RecallTree, RouterImportance, ScorerLoss,
-};
-use xmtree::linear::{Loss, Optimizer};
+use xmtree::learners::recall_tree::{self, OnlineRecallTree};
+use xmtree::linear::Loss;
 use xmtree::Control;
 
 /// A data set in memory: each class has columns (or a centre) of its own, and
@@ -124,201 +120,62 @@ impl Set {
     }
 }
 
-/// The defaults of the Python class.
-fn lomtree_params() -> lomtree::Params {
-    lomtree::Params {
-        loss: Loss::SquaredHinge,
-        optimizer: Optimizer::Pn,
-        scaling: Scaling::Auto,
-        n_bits: None,
-        learning_rate: 1.0,
-        decay: 1.0,
-        nodes_per_class: 64.0,
-        max_internal: None,
-        swap_resistance: 4.0,
-        split_threshold: 5.0,
-        soft_depth: Some(2.0),
-        reset_recycled: false,
-        score_clamp: Some(1.0),
-        weighted_counts: true,
-        leaf_smoothing: 1.0,
-        n_estimators: 1,
-        schedule: Schedule {
-            n_passes: 1,
-            seed: 0,
-            early_stopping: false,
-            validation_fraction: 0.1,
-            patience: 2,
-        },
-    }
-}
-
-/// The defaults of the Python class of the filter tree.
-fn filter_tree_params() -> label_tree::Params {
-    label_tree::Params {
-        policy: Policy::Filter,
-        loss: Loss::Hinge,
-        optimizer: Optimizer::Pn,
-        scaling: Scaling::Auto,
-        n_bits: None,
-        learning_rate: 1.0,
-        decay: 0.3,
-        label_order: LabelOrder::Given,
-        schedule: lomtree_params().schedule,
-    }
-}
-
-/// The defaults of the Python class.
-fn recall_tree_params() -> recall_tree::Params {
-    recall_tree::Params {
-        max_candidates: None,
-        candidates_per_level: 4.0,
-        max_depth: None,
-        depth_share: 0.75,
-        class_count: ClassCount::Effective,
-        bern_hyper: 4.0,
-        arity: 2,
-        loss: ScorerLoss::Softmax,
-        margin: 4.0,
-        router_loss: None,
-        optimizer: Optimizer::Pn,
-        scaling: Scaling::Auto,
-        n_bits: None,
-        learning_rate: None,
-        router_rate: None,
-        decay: 1.0,
-        router_importance: RouterImportance::Entropy,
-        randomized_routing: false,
-        honest: true,
-        back_off: true,
-        path_features: PathFeatures::None,
-        beam_size: 1,
-        path_weight: 0.5,
-        batch_size: 1,
-        schedule: lomtree_params().schedule,
-    }
-}
-
-/// Times `learn` on copies of `model`, which knows the rows, and `predict` with it.
-fn time<M: Clone>(
-    group: &mut BenchmarkGroup<'_, WallTime>,
-    set: &Set,
-    mut model: M,
-    learn: impl Fn(&mut M, &Batch<'_>),
-    predict: impl Fn(&M, &Rows<'_>) -> Vec<i32>,
-) {
-    let (rows, batch) = (set.rows(), set.batch());
-    group
-        .throughput(Throughput::Elements(set.n_rows as u64))
-        .sampling_mode(SamplingMode::Flat)
-        .sample_size(10)
-        .warm_up_time(Duration::from_secs(1))
-        .measurement_time(Duration::from_secs(4));
-    learn(&mut model, &batch);
-    group.bench_function(format!("learn/{}", set.name), |b| {
-        b.iter_batched_ref(
-            || model.clone(),
-            |model| learn(model, &batch),
-            BatchSize::PerIteration,
-        );
-    });
-    let right = |answers: &[i32]| {
-        let pairs = answers.iter().zip(&set.labels);
-        pairs
-            .filter(|(&answer, &label)| answer == label as i32)
-            .count()
+/// Times `partial_fit` of copies of a model that knows the rows, and `predict` with it.
+fn time<L: Learner + Clone>(c: &mut Criterion, name: &str, sets: &[Set], params: &L::Params) {
+    let mut group = c.benchmark_group(name);
+    let control = Control::new(0);
+    let learn = |model: &mut L, batch: &Batch<'_>| {
+        model
+            .partial_fit(batch, 1, None, &control)
+            .expect("sound data");
     };
-    // Speed without learning would mean nothing. (A tree that cannot choose its
-    // order gets less than half of the dense rows right, of 26 classes.)
-    assert!(
-        5 * right(&predict(&model, &rows)) > set.n_rows,
-        "nothing learned"
-    );
-    group.bench_function(format!("predict/{}", set.name), |b| {
-        b.iter(|| black_box(predict(&model, &rows)));
-    });
-}
-
-fn lomtree(c: &mut Criterion, sets: &[Set]) {
-    let mut group = c.benchmark_group("lomtree");
     for set in sets {
-        let control = Control::new(0);
-        time(
-            &mut group,
-            set,
-            Forest::new(lomtree_params(), set.n_classes).expect("sound options"),
-            |forest, batch| forest.partial_fit(batch, 1, &control).expect("sound data"),
-            |forest, rows| {
-                forest
-                    .predict_topk(rows, 1, 1, &control)
-                    .expect("sound data")
-                    .0
-            },
-        );
-    }
-    group.finish();
-}
-
-fn filter_tree(c: &mut Criterion, sets: &[Set]) {
-    let mut group = c.benchmark_group("filter_tree");
-    for set in sets {
-        let control = Control::new(0);
-        time(
-            &mut group,
-            set,
-            LabelTree::new(filter_tree_params(), set.n_classes).expect("sound options"),
-            |tree, batch| tree.partial_fit(batch, &control).expect("sound data"),
-            |tree, rows| tree.predict(rows, 1, &control).expect("sound data"),
-        );
-    }
-    group.finish();
-}
-
-fn recall_tree(c: &mut Criterion, sets: &[Set]) {
-    let mut group = c.benchmark_group("recall_tree");
-    let beam = BeamOptions::of(&recall_tree_params());
-    for set in sets {
-        let control = Control::new(0);
-        time(
-            &mut group,
-            set,
-            RecallTree::new(recall_tree_params(), set.n_classes).expect("sound options"),
-            |tree, batch| tree.partial_fit(batch, 1, &control).expect("sound data"),
-            |tree, rows| {
-                tree.predict_topk(rows, 1, beam, 1, &control)
-                    .expect("sound data")
-                    .0
-            },
-        );
-    }
-    group.finish();
-}
-
-fn oaa(c: &mut Criterion, sets: &[Set]) {
-    let mut group = c.benchmark_group("oaa");
-    for set in sets {
-        let control = Control::new(0);
-        time(
-            &mut group,
-            set,
-            Oaa::new(oaa::Params::default(), set.n_classes, false).expect("sound options"),
-            |oaa, batch| oaa.partial_fit(batch, 1, &control).expect("sound data"),
-            |oaa, rows| {
-                oaa.predict_topk(rows, 1, 1, &control)
-                    .expect("sound data")
-                    .0
-            },
-        );
+        let (rows, batch) = (set.rows(), set.batch());
+        let mut model =
+            L::create(params.clone(), set.n_classes, false).expect("sound parameters");
+        group
+            .throughput(Throughput::Elements(set.n_rows as u64))
+            .sampling_mode(SamplingMode::Flat)
+            .sample_size(10)
+            .warm_up_time(Duration::from_secs(1))
+            .measurement_time(Duration::from_secs(4));
+        learn(&mut model, &batch);
+        group.bench_function(format!("learn/{}", set.name), |b| {
+            b.iter_batched_ref(
+                || model.clone(),
+                |model| learn(model, &batch),
+                BatchSize::PerIteration,
+            );
+        });
+        let predict = || model.predict(&rows, 1, &control).expect("sound data");
+        let answers = predict();
+        let pairs = answers.iter().zip(&set.labels);
+        let n_right = pairs.filter(|(&answer, &label)| answer == label as i32).count();
+        // Speed without learning would mean nothing. (A tree that cannot choose its
+        // order gets less than half of the dense rows right, of 26 classes.)
+        assert!(5 * n_right > set.n_rows, "nothing learned");
+        group.bench_function(format!("predict/{}", set.name), |b| {
+            b.iter(|| black_box(predict()));
+        });
     }
     group.finish();
 }
 
 fn learners(c: &mut Criterion) {
     let sets = [Set::sparse(), Set::dense()];
-    lomtree(c, &sets);
-    filter_tree(c, &sets);
-    recall_tree(c, &sets);
-    oaa(c, &sets);
+    let params = lomtree::Params {
+        loss: Loss::SquaredHinge,
+        ..lomtree::Params::default()
+    };
+    time::<OnlineModel<LomTree>>(c, "lomtree", &sets, &params);
+    let params = label_tree::Params::default();
+    time::<OnlineModel<LabelTree>>(c, "filter_tree", &sets, &params);
+    let params = recall_tree::Params {
+        beam_size: 1,
+        ..recall_tree::Params::default()
+    };
+    time::<OnlineModel<OnlineRecallTree>>(c, "recall_tree", &sets, &params);
+    time::<OnlineModel<Oaa>>(c, "oaa", &sets, &oaa::Params::default());
 }
 
 criterion_group!(benches, learners);
