@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xmtree import _validation
 from xmtree._gamble import GambleClassifier
-from xmtree._labels import encode
+from xmtree._labels import encode_single
 
 Rows = NDArray[np.int64]
 
@@ -66,9 +66,7 @@ def places_of(given: Any, pool: Any, order: Rows) -> Rows:
 
 def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
     """One label for each of ``n`` rows."""
-    target = encode(y)
-    if target.multilabel:
-        raise ValueError(f"{name} must hold one label per row, not label sets")
+    target = encode_single(y, name)
     if len(target.codes) != n:
         raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
     labels: NDArray[Any] = target.classes[target.codes]

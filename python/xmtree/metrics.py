@@ -32,7 +32,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from xmtree import _core, _matching
+from xmtree import _core
+from xmtree._labels import matching
 
 __all__ = [
     "ndcg_at_k",
@@ -321,9 +322,9 @@ def propensities(
     >>> propensities(y, classes=["often", "rare", "never"]).round(2)
     array([0.68, 0.22, 0.17])
     """
-    sets, n_labels = _matching.label_sets(y, _matching.names(classes), "y")
+    sets, n_labels = matching.label_sets(y, matching.column_labels(classes), "y")
     counts = np.bincount(sets.indices, minlength=n_labels)[:n_labels]
-    return _core.propensities(counts.astype(np.int64), sets.n_rows, float(a), float(b))
+    return _core.propensities(counts.astype(np.int64), sets.shape[0], float(a), float(b))
 
 
 def _measure(
@@ -339,13 +340,13 @@ def _measure(
     cuts = sorted(set(asked))
     if empty not in ("zero", "skip"):
         raise ValueError(f'empty must be "zero" or "skip", got {empty!r}')
-    labels = _matching.names(classes)
-    found = _matching.match(y_true, y_pred, labels, cuts[-1])
+    labels = matching.column_labels(classes)
+    found = matching.match(y_true, y_pred, labels, cuts[-1])
     weights = None
     if name.startswith("ps"):
         weights = _propensities(propensities, found, labels)
     scores = _core.Scores(cuts, weights, None, empty == "skip")
-    scores.add(found.sets, found.sets.n_labels, found.ranking, found.bounded)
+    scores.add(found.sets, found.sets.shape[1], found.ranking, found.bounded)
     values = scores.measures()[name]
     if np.ndim(k) == 0:
         return float(values[0])
@@ -365,7 +366,7 @@ def _cuts(k: Any) -> list[int]:
 
 
 def _propensities(
-    values: Any, found: _matching.Match, labels: NDArray[Any] | None
+    values: Any, found: matching.Match, labels: NDArray[Any] | None
 ) -> NDArray[np.float64]:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
@@ -373,7 +374,7 @@ def _propensities(
             "propensities must be numbers, one per label, "
             f"got an array of {array.dtype} of shape {array.shape}"
         )
-    if not found.sets.by_place:
+    if not found.by_position:
         raise ValueError(
             "the labels are not numbers: classes must say which label each propensity is of"
         )
@@ -381,7 +382,7 @@ def _propensities(
     if needed is not None and len(array) != needed:
         what = "columns" if labels is None else "classes"
         raise ValueError(f"there are {len(array)} propensities for {needed} {what}")
-    if labels is not None and found.sets.n_labels > len(labels):
+    if labels is not None and found.sets.shape[1] > len(labels):
         at = int(np.argmax(found.sets.indices >= len(labels)))
         row = int(np.searchsorted(found.sets.indptr, at, side="right")) - 1
         raise ValueError(f"row {row} of y_true: a label is not in classes, so has no propensity")

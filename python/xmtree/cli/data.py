@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree import datasets
-from xmtree._labels import row_sets
-from xmtree._matching import Sets
+from xmtree._labels.forms import positions, row_sets
 from xmtree.cli.errors import WrongUsage
 
 #: Rows parsed and learned or predicted at a time.
@@ -120,11 +119,11 @@ def one_label_each(indicator: Any, first_row: int) -> NDArray[Any]:
     return labels
 
 
-def as_sets(y: Any, classes: NDArray[Any]) -> Sets:
-    """Labels, label lists or an XMC indicator as sets of places in ``classes``.
+def as_sets(y: Any, classes: NDArray[Any]) -> Any:
+    """Labels, label lists or an XMC indicator as a CSR indicator of the ``classes``.
 
-    Labels the model does not know have numbers from ``len(classes)`` on, which nothing is
-    predicted by: each counts as a label that was missed.
+    Labels that the model does not know have columns from ``len(classes)`` on, which are never
+    predicted: each counts as a label that was missed.
     """
     if _is_sparse(y):
         lengths, flat = np.diff(y.indptr).astype(np.int64), y.indices
@@ -138,14 +137,13 @@ def as_sets(y: Any, classes: NDArray[Any]) -> Sets:
             f"the model's labels are {classes.dtype} ({classes[0]!r}, ...), "
             f"those of the file are numbers; they cannot be compared"
         )
-    at = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
+    at = positions(flat, classes)
     # Any number will do that the row does not have yet.
     within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    numbers = np.where(classes[at] == flat, at, len(classes) + within)
-    n_labels = len(classes) + int(lengths.max(initial=0))
-    sets = row_sets(numbers, lengths, n_labels)
+    numbers = np.where(at >= 0, at, len(classes) + within)
+    sets = row_sets(numbers, lengths, len(classes) + int(lengths.max(initial=0)))
     sets.sum_duplicates()
-    return Sets(sets.indptr, sets.indices, n_labels)
+    return sets
 
 
 def _is_sparse(y: Any) -> bool:

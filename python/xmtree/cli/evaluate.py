@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
             began = time.perf_counter()
             best, _ = learner._topk(learner._rows(X), cuts[-1])
             seconds += time.perf_counter() - began
-            scores.add(true, true.n_labels, best)
-            n += true.n_rows
+            scores.add(true, true.shape[1], best)
+            n += true.shape[0]
             if report:
                 report(n, 0, 1 - scores.measures()["precision"][0], None)
     if n == 0:
@@ -93,7 +93,7 @@ def _propensities(
     for _, y in source.batches(learner.n_features_in_, sets):
         true = data.as_sets(y, learner.classes_)
         counts[:-1] += np.bincount(true.indices, minlength=n_classes)[:n_classes]
-        n += true.n_rows
+        n += true.shape[0]
     if n == 0:
         raise ValueError(f"{source.path} holds no examples")
     *known, unseen = _core.propensities(counts, n, A, B).tolist()

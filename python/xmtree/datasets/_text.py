@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from .. import _core
+from .._labels.forms import Indicator, read, row_sets
 from ._check import csr, flag, whole
 
 _MAX_INDEX = 2**31 - 1
@@ -348,53 +349,24 @@ def _svmlight(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
 
 
 def _indicator(y: Any) -> Any:
-    """Any form of y as a CSR indicator with sorted indices and no zeros."""
-    if hasattr(y, "tocsr"):
-        return _checked_indicator(y.tocsr(copy=True))
-    if isinstance(y, (list, tuple)) and any(np.ndim(row) > 0 for row in y):
-        sets = [np.unique(_labels(row, at)) for at, row in enumerate(y)]
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in sets], dtype=np.int64)])
-        flat = np.concatenate(sets)
-        return _of_labels(flat, starts)
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] != 1:
-        return _checked_indicator(sparse.csr_matrix(y))
-    flat = _labels(y.ravel(), None)
-    return _of_labels(flat, np.arange(len(flat) + 1))
-
-
-def _labels(row: Any, at: int | None) -> Any:
-    """Labels of one row, or (``at=None``) one label of each row, as int64."""
-    labels = np.asarray(row)
-    if labels.size == 0:
-        return np.empty(0, dtype=np.int64)
-    place = "" if at is None else f" of row {at}"
+    """Any form of y as a CSR indicator; a label that a row names again counts once."""
+    if not sparse.issparse(y) and getattr(y, "shape", ())[1:] == (1,):
+        y = np.ravel(y)
+    found = read(y, "y")
+    if isinstance(found, Indicator):
+        return found.sets
+    labels = found.labels
+    if len(labels) == 0:
+        return sparse.csr_array((len(found.lengths), 0), dtype=np.uint8)
     if labels.dtype.kind not in "biuf":
-        raise TypeError(f"y: the labels{place} must be whole numbers, got {labels.dtype}")
+        raise TypeError(f"y: the labels must be whole numbers, got {labels.dtype}")
     bad = ~((labels >= 0) & (labels < _MAX_INDEX) & (labels == np.floor(labels)))
     if bad.any():
         first = int(np.argmax(bad))
-        place = f"row {first if at is None else at}"
         raise ValueError(
-            f"y, {place}: labels must be whole numbers from 0, got {labels[first].item()}"
+            f"y, row {found.row_of(first)}: labels must be whole numbers from 0, "
+            f"got {labels[first].item()}"
         )
-    return labels.astype(np.int64)
-
-
-def _of_labels(flat: Any, starts: Any) -> Any:
-    width = int(flat.max()) + 1 if flat.size else 0
-    ones = np.ones(len(flat), dtype=np.int8)
-    return sparse.csr_matrix((ones, flat, starts), shape=(len(starts) - 1, width))
-
-
-def _checked_indicator(y: Any) -> Any:
-    """Of a matrix that belongs to us."""
-    y.sum_duplicates()
-    y.eliminate_zeros()
-    wrong = np.flatnonzero(y.data != 1)
-    if wrong.size:
-        row = int(np.searchsorted(y.indptr, wrong[0], side="right")) - 1
-        raise ValueError(
-            f"y, row {row}: an indicator holds zeros and ones, got {y.data[wrong[0]].item()}"
-        )
-    return y
+    sets = row_sets(labels, found.lengths, int(labels.max()) + 1)
+    sets.sum_duplicates()
+    return sets
