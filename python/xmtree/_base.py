@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _validation
+from xmtree import _persistence, _validation
 from xmtree._labels import Form, Target, decode, encode
 from xmtree._progress import Report, progress
 
@@ -202,9 +202,13 @@ class Learner(ClassifierMixin, BaseEstimator):
         ----------
         path : str or Path
         """
-        from xmtree._persistence import save
+        _persistence.save(self, path)
 
-        save(self, path)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Those that are bases of others have no name of their own.
+        if "_short_name" in vars(cls):
+            _persistence.LEARNERS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
         # As bytes, which pickle, joblib and skops all know how to store.

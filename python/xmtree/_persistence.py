@@ -17,17 +17,18 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
-import xmtree
 from xmtree import _core, _validation
-from xmtree._base import Learner
 
 #: Raised when an older version could not read what this one writes.
 STATE_VERSION = 1
 
 Arrays = dict[str, NDArray[Any]]
 
+#: The learners by class name, which is how a file names them. Each enters itself.
+LEARNERS: dict[str, type[Any]] = {}
 
-def save(estimator: Learner, path: str | Path) -> None:
+
+def save(estimator: Any, path: str | Path) -> None:
     """Writes a fitted estimator to ``path``."""
     if not estimator.__sklearn_is_fitted__():
         raise sklearn.exceptions.NotFittedError(
@@ -48,7 +49,7 @@ def save(estimator: Learner, path: str | Path) -> None:
         "has_feature_names": names is not None,
         "more": estimator._more_state(),
         "versions": {
-            "xmtree": xmtree.__version__,
+            "xmtree": _core.__version__,
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
@@ -84,13 +85,11 @@ def load(path: str | Path) -> Any:
         if meta["state_version"] > STATE_VERSION:
             raise _core.ModelFileError(
                 f"{path}: written by xmtree {meta['versions']['xmtree']}, which is newer than "
-                f"this one, {xmtree.__version__}; upgrade xmtree to read it"
+                f"this one, {_core.__version__}; upgrade xmtree to read it"
             )
-        cls = getattr(xmtree, meta["class"], None)
-        if not (isinstance(cls, type) and issubclass(cls, Learner)):
-            raise _core.ModelFileError(
-                f"{path}: xmtree {xmtree.__version__} has no {meta['class']}"
-            )
+        cls = LEARNERS.get(meta["class"])
+        if cls is None:
+            raise _core.ModelFileError(f"{path}: xmtree {_core.__version__} has no {meta['class']}")
         estimator = cls(**meta["params"])
         estimator.classes_ = _unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
         estimator.n_features_in_ = int(meta["n_features_in"])
@@ -111,7 +110,7 @@ def load(path: str | Path) -> Any:
     return estimator
 
 
-def _plain_params(estimator: Learner) -> dict[str, Any]:
+def _plain_params(estimator: Any) -> dict[str, Any]:
     """Constructor arguments as JSON can hold them."""
     params = dict(estimator.get_params(deep=False))
     state = params["random_state"]
