@@ -1,4 +1,4 @@
-"""What all estimators share: from Python objects to the core and back."""
+"""The base of all estimators: validation, calls of the core, results in the user's form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHUNK_BYTES = 64 << 20
 
 
 class Model(Protocol):
-    """What a learner of the compiled core offers."""
+    """The methods of every model of the compiled core."""
 
     @property
     def n_features(self) -> int:
@@ -51,18 +51,18 @@ class Model(Protocol):
 
 
 class Transaction:
-    """Whether the changes made to an estimator are to stay."""
+    """Whether the changes made to an estimator are kept."""
 
     kept = False
 
     def keep(self) -> None:
-        """Makes them stay, whatever happens after."""
+        """Keeps them, even if an exception follows."""
         self.kept = True
 
 
 @contextmanager
 def transaction(estimator: Any) -> Iterator[Transaction]:
-    """Puts the attributes of ``estimator`` back unless they are to be kept."""
+    """Restores the attributes of ``estimator`` unless their changes are kept."""
     before = dict(vars(estimator))
     change = Transaction()
     try:
@@ -76,8 +76,8 @@ def transaction(estimator: Any) -> Iterator[Transaction]:
 class Learner(ClassifierMixin, BaseEstimator):
     """Base of all estimators: validation, label types, top-k, persistence.
 
-    A subclass says which class of the core it wraps and which arguments its
-    constructor takes; every argument but those of ``_python_only`` goes to
+    A subclass names the class of the core that it wraps and the arguments of its
+    constructor; every argument but those of ``_python_only`` is passed to
     the core as JSON, under the same name, with ``random_state`` as ``seed``.
     """
 
@@ -94,7 +94,7 @@ class Learner(ClassifierMixin, BaseEstimator):
     _multilabel: ClassVar[bool] = False
     #: Constructor arguments that the core does not know.
     _python_only: ClassVar[frozenset[str]] = frozenset({"random_state", "n_jobs", "verbose"})
-    #: The checks of these; a subclass adds those of its own arguments.
+    #: Their constraints; a subclass adds those of its own arguments.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
@@ -108,7 +108,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
             Examples. float32 and float64, C-contiguous or CSR, are read
-            in place; all else is converted. Values must be finite.
+            in place; other types are converted. Values must be finite.
         y : array of shape (n,), or label sets
             Labels of any sortable type.
             Learners for label sets also take a dense or sparse indicator of
@@ -196,7 +196,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         """Write the estimator to a file, for :func:`xmtree.load`.
 
         The file holds flat arrays, the parameters and the labels; it is
-        versioned and checked, and appears whole or not at all.
+        versioned, has a checksum, and is written completely or not at all.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Learner(ClassifierMixin, BaseEstimator):
             _persistence.LEARNERS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
-        # As bytes, which pickle, joblib and skops all know how to store.
+        # As bytes, which pickle, joblib and skops can store.
         state = dict(super().__getstate__())
         if "_model" in state:
             state["_model"] = state["_model"].to_bytes()
@@ -232,11 +232,11 @@ class Learner(ClassifierMixin, BaseEstimator):
         return hasattr(self, "_model")
 
     def _more_state(self) -> dict[str, Any]:
-        """What a subclass keeps beside model and labels, as JSON, for its file."""
+        """State of a subclass beside model and labels, as JSON, for its file."""
         return {}
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
-        """Takes back what :meth:`_more_state` gave."""
+        """Restores what :meth:`_more_state` returned."""
 
     def _core_params(self) -> dict[str, Any]:
         """The core's parameters by their JSON names, all but the seed."""
@@ -253,7 +253,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         return self._Model(json.dumps(params), *self._model_arguments(target))
 
     def _model_arguments(self, target: Target) -> tuple[Any, ...]:
-        """What the core's constructor takes after the parameters."""
+        """Arguments of the core's constructor after the parameters."""
         return (len(target.classes),)
 
     def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:
@@ -274,10 +274,10 @@ class Learner(ClassifierMixin, BaseEstimator):
         sample_weight: Any,
         change: Transaction,
     ) -> None:
-        """Runs ``learn`` of ``model`` and takes the result over.
+        """Runs ``learn`` of ``model`` and keeps the trained model.
 
-        An online model that was stopped by Ctrl-C is taken over as well: it
-        has learned what it has seen.
+        An online model that was stopped by Ctrl-C is kept as well: it is
+        trained on the examples so far.
         """
         weights = _validation.weights(sample_weight, X)
 

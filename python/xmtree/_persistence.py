@@ -1,7 +1,7 @@
 """Estimators as files: ``Learner.save`` and :func:`load`.
 
-The file is the container of the core's models (checked, versioned, written
-whole or not at all). The core's model lies in it beside the labels and feature
+The file is the container of the core's models (with checksums and a version, written
+completely or not at all). It holds the core's model, the labels and feature
 names as arrays, and the constructor's arguments as JSON.
 """
 
@@ -24,7 +24,7 @@ STATE_VERSION = 1
 
 Arrays = dict[str, NDArray[Any]]
 
-#: The learners by class name, which is how a file names them. Each enters itself.
+#: The learners by class name, as in the files. Each registers itself.
 LEARNERS: dict[str, type[Any]] = {}
 
 
@@ -60,7 +60,7 @@ def save(estimator: Any, path: str | Path) -> None:
 def load(path: str | Path) -> Any:
     """Read an estimator that :meth:`save` wrote.
 
-    Nothing in the file is executed. The estimator predicts what it did, and an
+    Nothing in the file is executed. The estimator predicts as before, and an
     online one goes on learning as if it had never been stored.
 
     Parameters
@@ -111,11 +111,11 @@ def load(path: str | Path) -> Any:
 
 
 def _plain_params(estimator: Any) -> dict[str, Any]:
-    """Constructor arguments as JSON can hold them."""
+    """Constructor arguments as JSON types."""
     params = dict(estimator.get_params(deep=False))
     state = params["random_state"]
     if isinstance(state, np.random.RandomState):
-        # A generator is used up as it is drawn from; the seed it gave is what counts.
+        # A generator changes with every use; the model depends on the seed it gave.
         params["random_state"] = json.loads(estimator._model.params_json)["seed"]
     for name, value in params.items():
         if isinstance(value, np.generic):

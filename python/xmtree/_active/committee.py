@@ -1,4 +1,4 @@
-"""The committee of an active learner: made from the template, asked for predictions."""
+"""The committee of an active learner: created from the template, used for predictions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CommitteePredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels that the committee knows."""
+        """The labels of the committee, sorted."""
         check_is_fitted(self)
         return self.estimator_.classes_
 
@@ -85,14 +85,14 @@ class CommitteePredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return _validation.rows(self, X, reset=reset, wide=wide)
 
     def _new_committee(self) -> Any:
-        """A copy of the template, with what it leaves open filled in."""
+        """A clone of the template with seed, threads and categorical columns set."""
         committee: Any = GambleClassifier() if self.estimator is None else clone(self.estimator)
         committee._validate_params()
         if committee.random_state is None:
             committee.set_params(random_state=self._seed)
         if committee.n_jobs is None:
             committee.set_params(n_jobs=self.n_jobs)
-        # The rows of the pool have lost the names of their columns.
+        # The rows of the pool, validated, have no column names.
         if hasattr(self, "feature_names_in_"):
             committee.feature_names_in_ = self.feature_names_in_
         committee.n_features_in_ = self.n_features_in_

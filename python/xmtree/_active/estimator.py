@@ -22,46 +22,45 @@ from xmtree._progress import progress
 class ActiveGamble(LabellingSession):
     """Active GAMBLE: learn from few rows, chosen by how unsure the committee is of them.
 
-    A committee is trained on a small working set. Of the rows outside it, those move in
-    whose two best classes score most nearly alike, and the next committee is trained. Few
-    labels are needed that way.
+    A committee is trained on a small working set. Of the rows outside it, those
+    whose two best classes have the most similar scores are added, and the next committee
+    is trained. This needs few labels.
 
-    There are two ways to use it. ``fit(X, y)`` knows all labels and looks at those of
-    chosen rows only: for comparisons, and to train on the part of a large set that matters.
-    ``start(X)``, ``query()`` and ``teach(rows, y)`` are for labels that somebody has yet to
-    give: nothing has a label that was not taught.
+    ``fit(X, y)`` has all labels and uses those of the selected rows only: for comparisons,
+    and to train on the informative part of a large set. ``start(X)``, ``query()`` and
+    ``teach(rows, y)`` are for labels that are not known yet: a row has a label once it is
+    taught.
 
     Parameters
     ----------
     estimator : GambleClassifier or SAMMEClassifier, optional
-        What is trained in every round; ``GambleClassifier()`` by default. It is copied and
-        itself stays as it is.
+        What is trained in every round; ``GambleClassifier()`` by default. It is cloned.
     n_initial : int, default=20
-        Rows of the first working set, drawn at random. ``fit`` draws one of every class
+        Rows of the first working set, chosen at random. ``fit`` chooses one of every class
         first, and as many as there are classes if these are more.
     n_per_round : int, default=10
-        Rows that move into the working set after each round, R in the paper.
+        Rows added to the working set after each round, R in the paper.
     n_rounds : int, default=50
         Committees to train at most, L in the paper. A session of ``query`` and ``teach`` goes
         on after ``set_params`` with a larger one.
     selection : {"margin", "random"}, default="margin"
-        Which rows move. "margin": those of highest utility 1 / (F_k - F_j), k and j the two
-        best classes and F the committee's scores; ties are broken at random. "random": any,
-        the baseline.
+        Which rows are added. "margin": those of highest utility 1 / (F_k - F_j), k and j the
+        two best classes and F the committee's scores; ties are broken at random. "random":
+        any, the baseline.
     pool_share : float, default=1.0
-        Share of the rows outside the working set whose utility is computed in a round, drawn
-        anew for each; never fewer than ``n_per_round``. Less saves time where the rows are
-        very many.
+        Share of the rows outside the working set whose utility is computed in a round,
+        sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
+        large sets.
     early_stopping : bool, default=False
-        Stop when the error on validation rows no longer falls, and go back to the best
+        Stop when the error on validation rows no longer falls, and restore the best
         round.
     validation_fraction : float, default=0.1
         Share of the rows that ``fit`` holds out for that, where it is given no others.
     patience : int, default=10
         Rounds without a new lowest validation error after which to stop.
     random_state : int, RandomState or None, default=None
-        Fixes what is drawn, and the committees unless ``estimator`` has a ``random_state``
-        of its own.
+        Fixes all random choices, also those of the committees unless ``estimator`` has a
+        ``random_state`` of its own.
     n_jobs : int, optional
         Threads, unless ``estimator`` has an ``n_jobs`` of its own; None is 1, -1 all cores.
         The result does not depend on it.
@@ -73,14 +72,14 @@ class ActiveGamble(LabellingSession):
     estimator_ : GambleClassifier or SAMMEClassifier
         The committee that predicts: the last, or with ``early_stopping`` the best.
     classes_ : array of shape (n_classes,)
-        The labels that it knows.
+        Its labels, sorted.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where X was a data frame.
     selected_ : int64 array
         The working set: row numbers of X, in the order in which they were chosen.
     utilities_ : float64 array, as long as ``selected_``
-        Utility of each row when it was chosen; NaN where it was not chosen for that.
+        Utility of each row when it was chosen; NaN where it was not chosen by utility.
     learning_curve_ : Bunch of arrays, one entry per round
         ``n_samples``, the size of the working set; ``n_classes`` in it; ``validation_error``,
         a share, NaN without validation rows; ``utility``, the median over the rows
@@ -88,15 +87,15 @@ class ActiveGamble(LabellingSession):
     best_round_ : int
         The round, from 0, that ``estimator_`` is of.
     stop_reason_ : {"pool", "rounds", "validation"} or None
-        Why nothing more is asked for: no rows are left, ``n_rounds`` is reached, or the
-        validation error stopped falling. None while there is more to do.
+        Why there are no more queries: no rows are left, ``n_rounds`` is reached, or the
+        validation error stopped falling. None while there are more.
 
     Notes
     -----
-    In Algorithm 3 of [1]_ the last rows chosen are never learned. Here every round ends with a
-    committee, and nothing is chosen after the last.
+    In Algorithm 3 of [1]_ the rows chosen last are not learned. Here every round ends with
+    training a committee, and no rows are chosen after the last.
 
-    A whole session, rows and labels included, is kept by pickle or joblib; ``save`` writes
+    Pickle and joblib store a whole session with its rows and labels; ``save`` writes
     the committee alone.
 
     See Also
@@ -117,7 +116,7 @@ class ActiveGamble(LabellingSession):
     >>> active.fit(X, y).learning_curve_.n_samples
     array([10, 15, 20, 25, 30, 35])
 
-    With somebody who gives the labels:
+    With labels given on request:
 
     >>> active = active.start(X)
     >>> while active.stop_reason_ is None:
@@ -181,11 +180,11 @@ class ActiveGamble(LabellingSession):
         X : array or sparse matrix of shape (n, n_features), or a data frame
             Values may be missing (NaN).
         y : array of shape (n,)
-            Labels of any sortable type. Those of rows that are not chosen serve to draw the
-            first working set, and of rows held out to measure the error.
+            Labels of any sortable type. Those of rows that are not chosen are used to choose
+            the first working set, and those of rows held out to measure the error.
         sample_weight : array of shape (n,), optional
-            Importances, not negative. Rows of weight 0 are never chosen. Rows held out of X
-            count by theirs in the error, those of ``X_val`` alike.
+            Importances, not negative. Rows of weight 0 are never chosen. The error on rows
+            held out of X is weighted, that on ``X_val`` is not.
         X_val, y_val : rows and labels, optional
             On which to measure the error after each round.
 
@@ -242,17 +241,16 @@ class ActiveGamble(LabellingSession):
     def start(self, X: Any, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Begin a session: rows of which ``query`` chooses those to label.
 
-        Whatever was learned before is forgotten.
+        Anything learned before is discarded.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
-            The pool: all rows that may be labelled. Not copied where it need not be
-            converted, so leave it as it is. Rows that have a label already belong here
+            The pool: all rows that may be labelled. It is copied only if it must be
+            converted, so do not change it. Rows that have a label already belong here
             too; ``teach`` them first.
         X_val, y_val : rows and labels, optional
-            On which to measure the error after each round; needed for ``early_stopping``,
-            as no labels but those taught are known here.
+            On which to measure the error after each round; needed for ``early_stopping``.
 
         Returns
         -------

@@ -20,7 +20,7 @@ def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
 
 
 def check_kind(labels: NDArray[Any], others: NDArray[Any], where: str) -> None:
-    """Refuses labels that numpy would change, or not tell apart, beside the ``others``."""
+    """Refuses labels that numpy would change, or confuse, beside the ``others``."""
     if labels.dtype == others.dtype:
         return
     mixed = f"y mixes types: its labels are {labels.dtype}, those {where} {others.dtype}"
@@ -40,7 +40,7 @@ def _kind(labels: NDArray[Any]) -> str:
 
 
 def _changed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Those that are others as ``dtype``."""
+    """Those that conversion to ``dtype`` changes."""
     converted = values.astype(dtype)
     if dtype.kind in "mM":
         changed = (converted.astype(values.dtype) != values) & ~np.isnat(values)

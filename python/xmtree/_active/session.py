@@ -61,15 +61,14 @@ class LabellingSession(CommitteePredictor):
     def query(self) -> Rows:
         """The rows to label next.
 
-        Asked again before they all have a label, it answers with those that are left: rows are
+        Called again before all of them have a label, it returns the remaining ones: rows are
         chosen once a round.
 
         Returns
         -------
         int64 array
             Row numbers of the pool, the most useful first; at first ``n_initial`` at random,
-            unless labels were taught before. Empty when there is nothing more to ask for;
-            ``stop_reason_`` says why.
+            unless labels were taught before. Empty at the end; ``stop_reason_`` says why.
         """
         self._check_session()
         if len(self._queried) == 0 and self.stop_reason_ is None:
@@ -77,14 +76,14 @@ class LabellingSession(CommitteePredictor):
         return self._queried.copy()
 
     def teach(self, rows: Any, y: Any) -> Self:
-        """Give labels, and train a committee when all rows asked for have one.
+        """Give labels, and train a committee when all queried rows have one.
 
         Parameters
         ----------
         rows : int array of shape (n,), or rows of X of shape (n, n_features)
-            Row numbers of the pool, or the rows themselves, which are found there. They may be
-            others than those asked for, and some of those asked for. While none are asked for,
-            every call is a round of its own, so teach what is known beforehand in one.
+            Row numbers of the pool, or the rows themselves, which are looked up there. They
+            may include rows that were not queried, and only some of those that were. While
+            no query is open every call is a round, so teach labels known beforehand in one.
         y : array of shape (n,)
             Their labels.
 
@@ -110,7 +109,7 @@ class LabellingSession(CommitteePredictor):
         return self
 
     def skip(self, rows: Any) -> Self:
-        """Leave rows out for good: those that nobody can label.
+        """Exclude rows, for instance because nobody can label them.
 
         Parameters
         ----------
@@ -119,8 +118,7 @@ class LabellingSession(CommitteePredictor):
         Returns
         -------
         self
-            If no row asked for is left without a label, a committee was trained on those
-            taught since the last one.
+            If all queried rows have a label now, a committee was trained.
         """
         self._check_session()
         with transaction(self) as change:
@@ -132,7 +130,7 @@ class LabellingSession(CommitteePredictor):
 
     @property
     def stop_reason_(self) -> str | None:
-        """Why nothing more is asked for; None while there is more to do."""
+        """Why there are no more queries; None while there are more."""
         if hasattr(self, "_ended"):
             return self._ended
         if not hasattr(self, "_pool"):
@@ -153,7 +151,7 @@ class LabellingSession(CommitteePredictor):
         return None
 
     def _clear(self) -> None:
-        """Drops what was learned, so that nothing of it is taken for new."""
+        """Drops the results of an earlier fit or session."""
         for name in ("estimator_", "best_round_", "_latest", "_ended"):
             if name in vars(self):
                 delattr(self, name)
@@ -183,11 +181,12 @@ class LabellingSession(CommitteePredictor):
         self.learning_curve_ = curve.empty()
 
     def _draw(self) -> np.random.Generator:
-        """What a round draws from: the same however the session came there."""
+        """Random numbers of the round: they depend on the seed and its number alone."""
         return np.random.default_rng([self._seed, len(self.learning_curve_.n_samples)])
 
     def _check_session(self) -> None:
-        """Whether there is one, with parameters, which may have been set since, that it can use."""
+        """Refuses to go on without a session, or with parameters, perhaps set since, that do not
+        suit it."""
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
         self._validate_params()
@@ -196,7 +195,7 @@ class LabellingSession(CommitteePredictor):
                 "early_stopping needs labelled rows that are not learned from: "
                 "pass X_val and y_val to start"
             )
-        # Not only when labels are there that somebody gave.
+        # Checks its parameters now, before anybody has labelled rows for it.
         self._new_committee()
 
     def _unlabelled(self) -> NDArray[np.bool_]:
@@ -216,7 +215,7 @@ class LabellingSession(CommitteePredictor):
         return find_rows(self._validated(rows, reset=False), self._pool, order)
 
     def _choose(self) -> None:
-        """Asks for the next rows."""
+        """Chooses the next rows to query."""
         rest = np.flatnonzero(self._unlabelled())
         draw = self._draw()
         first = not hasattr(self, "_latest")
@@ -241,7 +240,7 @@ class LabellingSession(CommitteePredictor):
         self._finish_round(rows)
 
     def _finish_round(self, rows: Rows) -> None:
-        """Ends the round if nothing else was asked for."""
+        """Ends the round if no other queried row is without a label."""
         self._queried = self._queried[~np.isin(self._queried, rows)]
         self._n_left -= len(rows)
         learned = self.learning_curve_.n_samples
@@ -250,7 +249,7 @@ class LabellingSession(CommitteePredictor):
             self._train()
 
     def _train(self) -> None:
-        """A committee on the working set, and its place on the learning curve."""
+        """Trains a committee on the working set and adds it to the learning curve."""
         working = self.selected_
         weights = None if self._weights is None else self._weights[working]
         committee = self._new_committee().fit(self._pool[working], self._labels, weights)

@@ -1,7 +1,7 @@
 """True labels and predictions, in whatever form, as numbers that can be compared.
 
-Where both already are numbers (indicator, scores, integers of at least 0) they stay
-as they are, in place. All other labels are looked up in a table.
+Where both already are numbers (indicator, scores, integers of at least 0) they are
+used in place. Other labels are looked up in a table.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _ranked_columns(
 
 
 def _own_columns(truth: NamedLabels, n_columns: int) -> NDArray[Any]:
-    """True labels that are columns of the scores themselves."""
+    """True labels that are column numbers of the scores."""
     if not _are_numbers(truth.labels):
         raise ValueError(
             f"y_true holds {_kind(truth.labels)} and y_pred scores; "
@@ -193,7 +193,7 @@ def _own_columns(truth: NamedLabels, n_columns: int) -> NDArray[Any]:
 
 
 class _LabelIndex:
-    """Numbers labels: those of ``classes`` by their position, others as they turn up."""
+    """Numbers labels: those of ``classes`` by their position, others by first occurrence."""
 
     def __init__(self, classes: NDArray[Any] | None) -> None:
         known: list[Any] = [] if classes is None else classes.tolist()
@@ -215,7 +215,7 @@ class _LabelIndex:
         """The numbers of the labels predicted, -1 where None, NaN or -1 stands for none."""
         ranking = ranking[:, :k]
         self._numbers[None] = -1
-        # Unless it is a label like others.
+        # Unless -1 is a label.
         self._numbers.setdefault(-1, -1)
         flat = ranking.ravel()
         if flat.dtype.kind == "f":
@@ -237,7 +237,7 @@ class _LabelIndex:
 
 
 def _are_numbers(labels: NDArray[Any]) -> bool:
-    """Whether labels can stay what they are: integers that the core can hold."""
+    """Whether labels can be their own numbers: integers within the core's range."""
     if _ints(labels[:0]) is None:
         return False
     return len(labels) == 0 or bool(labels.min() >= 0 and labels.max() <= _MAX_NUMBER)
@@ -258,7 +258,7 @@ def _single_or_double(scores: Any) -> Any:
 
 
 def _kind(labels: NDArray[Any]) -> str | None:
-    """What sort of labels these are, in words; None if there are none."""
+    """The kind of the labels, in words; None if there are none."""
     label = next((label for label in labels.flat if label is not None), None)
     if label is None:
         return None

@@ -83,8 +83,8 @@ def load_svmlight(
         The file, plain or compressed (gzip, xz, zstd); ``"-"`` is the
         process's standard input. ``qid:`` and comments are skipped.
     n_features : int, default=None
-        Number of columns of `X`; None: as many as the highest index asks for.
-        Give it to read a test file to the width of its training file.
+        Number of columns of `X`; None: as many as the highest index requires.
+        Pass it to read a test file with the width of its training file.
     zero_based : bool or "auto", default="auto"
         Whether column indices in the file begin at 0; "auto": they do if
         index 0 occurs anywhere in it, else they begin at 1.
@@ -150,8 +150,8 @@ def iter_xmc(
     multilabel : bool or "auto", default="auto"
         As for :func:`load_xmc`, so that the batches are slices of what it
         returns. "auto" reads the file twice, the first time up to the first row
-        that has not exactly one label; it is refused for ``"-"``, which can be
-        read but once.
+        that has not exactly one label; it is an error for ``"-"``, which can be
+        read only once.
 
     Yields
     ------
@@ -164,8 +164,8 @@ def iter_xmc(
     ------
     ValueError, OSError
         As for :func:`load_xmc`: for options and missing files at the call, for
-        a bad line after the batches before it, or at the call if the first of
-        two readings comes upon it.
+        a bad line after the batches before it, or at the call if the file is read
+        twice and the first time finds it.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def iter_svmlight(
     arguments. How wide `X` is, where indices begin and how many labels rows
     have shows only at the file's end; unless `n_features`, `zero_based` and
     `multilabel` are all given, the file is read twice. Standard input can be
-    read but once, so for ``"-"`` all three must be given.
+    read only once, so for ``"-"`` all three must be given.
 
     Examples
     --------
@@ -257,8 +257,8 @@ def iter_svmlight(
 def save_xmc(path: str | os.PathLike[str], X: Any, y: Any, *, n_labels: int | None = None) -> None:
     """Write a data set in the format of the Extreme Classification Repository.
 
-    The file appears whole or, after an error, not at all; a file that stood
-    there before is replaced only at the end.
+    The file is written completely or, after an error, not at all; an existing file is
+    replaced only at the end.
 
     Parameters
     ----------
@@ -296,8 +296,8 @@ or list of label lists
     <BLANKLINE>
     """
     if os.fspath(path) == _STDIN:
-        raise ValueError('path must be a file, got "-"; a file that may fail is no stream')
-    # Whether all values are finite is left to the core, which names row and column.
+        raise ValueError('path must be a file, got "-"; save_xmc does not write to standard output')
+    # The core checks whether all values are finite, and names row and column.
     X = check_array(
         X if hasattr(X, "dtype") or hasattr(X, "columns") else np.asarray(X),
         accept_sparse="csr",
