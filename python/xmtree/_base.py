@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _persistence, _validation
+from xmtree import _validation
 from xmtree._labels import Form, Target, decode, encode
+from xmtree._persistence import LEARNERS, save
 from xmtree._progress import Report, progress
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ _CHUNK_BYTES = 64 << 20
 
 
 class Model(Protocol):
-    """The methods of every model of the compiled core."""
+    """What a learner of the compiled core offers."""
 
     @property
     def n_features(self) -> int:
@@ -76,8 +77,8 @@ def transaction(estimator: Any) -> Iterator[Transaction]:
 class Learner(ClassifierMixin, BaseEstimator):
     """Base of all estimators: validation, label types, top-k, persistence.
 
-    A subclass names the class of the core that it wraps and the arguments of its
-    constructor; every argument but those of ``_python_only`` is passed to
+    A subclass says which class of the core it wraps and which arguments its
+    constructor takes; every argument but those of ``_python_only`` goes to
     the core as JSON, under the same name, with ``random_state`` as ``seed``.
     """
 
@@ -94,7 +95,7 @@ class Learner(ClassifierMixin, BaseEstimator):
     _multilabel: ClassVar[bool] = False
     #: Constructor arguments that the core does not know.
     _python_only: ClassVar[frozenset[str]] = frozenset({"random_state", "n_jobs", "verbose"})
-    #: Their constraints; a subclass adds those of its own arguments.
+    #: The checks of these; a subclass adds those of its own arguments.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
@@ -202,13 +203,13 @@ class Learner(ClassifierMixin, BaseEstimator):
         ----------
         path : str or Path
         """
-        _persistence.save(self, path)
+        save(self, path)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         # Those that are bases of others have no name of their own.
         if "_short_name" in vars(cls):
-            _persistence.LEARNERS[cls.__name__] = cls
+            LEARNERS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
         # As bytes, which pickle, joblib and skops can store.
@@ -253,7 +254,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         return self._Model(json.dumps(params), *self._model_arguments(target))
 
     def _model_arguments(self, target: Target) -> tuple[Any, ...]:
-        """Arguments of the core's constructor after the parameters."""
+        """What the core's constructor takes after the parameters."""
         return (len(target.classes),)
 
     def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:

@@ -379,7 +379,7 @@ class GambleClassifier(_Boosting):
         **_Boosting._parameter_constraints,
         "clip": ["boolean"],
     }
-    #: The settings of the paper, which has "about 15" leaves and 1000 rounds.
+    #: The settings of the paper; the number of leaves is "about 15" there, and that of rounds 1000.
     PAPER: ClassVar[dict[str, Any]] = {
         "n_estimators": 1000,
         "max_leaves": 15,

@@ -239,7 +239,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
 
     _short_name = "recall-tree"
     _Model = _core.RecallTree
-    #: The beam affects prediction only.
+    #: The beam is the prediction's own affair.
     _fit_only = OnlineLearner._fit_only | {"beam_size", "path_weight"}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Learner._parameter_constraints,
