@@ -102,6 +102,11 @@ class Learner(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_short_name" in vars(cls):
+            LEARNERS[cls.__name__] = cls
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch.
 
@@ -204,12 +209,6 @@ class Learner(ClassifierMixin, BaseEstimator):
         path : str or Path
         """
         save(self, path)
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        # Those that are bases of others have no name of their own.
-        if "_short_name" in vars(cls):
-            LEARNERS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
         # As bytes, which pickle, joblib and skops can store.
