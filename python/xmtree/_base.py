@@ -95,17 +95,18 @@ class Learner(ClassifierMixin, BaseEstimator):
     _multilabel: ClassVar[bool] = False
     #: Constructor arguments that the core does not know.
     _python_only: ClassVar[frozenset[str]] = frozenset({"random_state", "n_jobs", "verbose"})
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_short_name" in vars(cls):
+            LEARNERS[cls.__name__] = cls
+
     #: The checks of these; a subclass adds those of its own arguments.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
     }
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "_short_name" in vars(cls):
-            LEARNERS[cls.__name__] = cls
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch.
