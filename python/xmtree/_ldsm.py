@@ -22,11 +22,12 @@ class LdSMClassifier(TreeMixin, Learner):
     """LdSM: an ensemble of M-ary trees for label sets, with one-against-all scorers.
 
     A node of a tree has one linear regressor per child and sends an example to every
-    child whose regressor's margin is at least 1/2. The regressors minimise an objective
-    that favours children of equal size, each label at one child, and few examples at
-    several children. Leaves store histograms of labels; a label's score is their average
-    over the leaves that a row reaches and over the trees. Training and prediction take
-    time proportional to the depth, about the logarithm of the number of labels.
+    child whose regressor's margin is at least 1/2, or to the child of the largest margin
+    if there is none. The regressors minimise an objective that favours children of equal
+    size, each label at one child, and few examples at several children. Leaves store
+    histograms of labels; a label's score is their average over the leaves that a row
+    reaches and over the trees. Training and prediction take time proportional to the
+    depth, about the logarithm of the number of labels.
 
     By default one-against-all scorers, as those of :class:`OAAClassifier`, re-rank the
     labels that the trees find. They are not in the paper [1]_; with them one
@@ -60,7 +61,7 @@ class LdSMClassifier(TreeMixin, Learner):
         which is 0 where examples are routed; better where labels are many and rare.
     optimizer : {"auto", "nag", "sgd"}, default="auto"
         "nag": normalised adaptive gradients, for sparse rows. "sgd": features
-        standardised by the node's own examples and constant steps, for dense ones.
+        standardised by the node's own examples and plain gradient steps, for dense ones.
         "auto": "sgd" where more than half of the values are not zero.
     learning_rate : float, default=0.1
         Step size of the regressors.
