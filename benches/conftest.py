@@ -16,12 +16,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from data_sets import ROOT
 
 # One thread for everybody who reads these: what is compared is algorithms.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-ROOT = Path(os.environ.get("XMTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 LINES = pytest.StashKey[list[str]]()
 LOAD = pytest.StashKey[str]()
 
@@ -61,13 +61,13 @@ def real():
 @pytest.fixture(scope="session")
 def label_sets():
     """Loads a data set with label sets: ``label_sets(name, on="test") -> Task``."""
-    import ldsm_experiments
+    from ldsm_tasks import load as load_task
 
     @functools.cache
     def load(name, on="test"):
         if not (ROOT / name).is_dir():
             pytest.skip(f"{name} is not below {ROOT}; XMTREE_DATA says where the data sets are")
-        return ldsm_experiments.load(name, on)
+        return load_task(name, on)
 
     return load
 

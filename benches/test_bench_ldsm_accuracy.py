@@ -3,14 +3,14 @@
     pytest benches/test_bench_ldsm_accuracy.py
 
 One seed; P@1 of fifty trees moves by some tenths with it. All is in per cent, on the test part,
-rows without labels left out unless "all rows" is said. Beside the default, whose scorers judge
-what the trees find, stand the same trees alone (``scorers="none"`` ranks as weight 0 does). What
-options of the default are worth, held out: ``python benches/ldsm_experiments.py --ablation``.
+rows without labels left out unless "all rows" is said. Beside the default, whose scorers rank
+what the trees find, stand the same trees alone (``scorers="none"`` ranks as weight 0 does).
+``docs/experiments/scripts/ldsm_settings.py --ablation`` measures each option on held-out rows.
 """
 
 import numpy as np
 import pytest
-from ldsm_experiments import SETS, deepest, formed, grown
+from ldsm_tasks import SETS, deepest, formed, grown
 from test_bench_recall_tree import tell
 from xmtree import LdSMClassifier
 

@@ -471,7 +471,7 @@ def test_bad_options_are_named(tmp_path, call, kind, what):
             np.array([[0, 2]]),
             {},
             ValueError,
-            "y, row 0: an indicator holds zeros and ones",
+            "row 0, column 1 of y is 2; an indicator",
         ),
         ([[1.0]], [3], {"n_labels": 3}, ValueError, "n_labels is 3, but y has label 3"),
         ([[np.nan]], [0], {}, ValueError, "row 0, column 0: the value is NaN"),

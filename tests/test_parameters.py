@@ -3,7 +3,6 @@
 import inspect
 
 import pytest
-
 from xmtree._parameters import declared
 from xmtree.cli.models import names
 

@@ -1,4 +1,4 @@
-"""What all estimators share: from Python objects to the core and back."""
+"""The base of all estimators: validation, calls of the core, results in the user's form."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _core, _validation
 from xmtree._labels import Form, Target, decode, encode
 from xmtree._parameters import constraints
+from xmtree._persistence import LEARNERS, save
 from xmtree._progress import progress
 
 T = TypeVar("T")
@@ -28,18 +29,18 @@ _CHUNK_BYTES = 64 << 20
 
 
 class Transaction:
-    """Whether the changes made to an estimator are to stay."""
+    """Whether the changes made to an estimator are kept."""
 
     kept = False
 
     def keep(self) -> None:
-        """Makes them stay, whatever happens after."""
+        """Keeps them, even if an exception follows."""
         self.kept = True
 
 
 @contextmanager
 def transaction(estimator: Any) -> Iterator[Transaction]:
-    """Puts the attributes of ``estimator`` back unless they are to be kept."""
+    """Restores the attributes of ``estimator`` unless their changes are kept."""
     before = dict(vars(estimator))
     change = Transaction()
     try:
@@ -84,6 +85,7 @@ class Learner(ClassifierMixin, BaseEstimator):
                 **constraints(cls._short_name),
                 **cls._python_constraints,
             }
+            LEARNERS[cls.__name__] = cls
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch.
@@ -92,7 +94,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
             Examples. float32 and float64, C-contiguous or CSR, are read
-            in place; all else is converted. Values must be finite.
+            in place; other types are converted. Values must be finite.
         y : array of shape (n,), or label sets
             Labels of any sortable type.
             Learners for label sets also take a dense or sparse indicator of
@@ -180,18 +182,16 @@ class Learner(ClassifierMixin, BaseEstimator):
         """Write the estimator to a file, for :func:`xmtree.load`.
 
         The file holds flat arrays, the parameters and the labels; it is
-        versioned and checked, and appears whole or not at all.
+        versioned, has a checksum, and is written completely or not at all.
 
         Parameters
         ----------
         path : str or Path
         """
-        from xmtree._persistence import save
-
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        # As bytes, which pickle, joblib and skops all know how to store.
+        # As bytes, which pickle, joblib and skops can store.
         state = dict(super().__getstate__())
         if "_model" in state:
             state["_model"] = state["_model"].to_bytes()
@@ -212,11 +212,11 @@ class Learner(ClassifierMixin, BaseEstimator):
         return hasattr(self, "_model")
 
     def _more_state(self) -> dict[str, Any]:
-        """What a subclass keeps beside model and labels, as JSON, for its file."""
+        """State of a subclass beside model and labels, as JSON, for its file."""
         return {}
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
-        """Takes back what :meth:`_more_state` gave."""
+        """Restores what :meth:`_more_state` returned."""
 
     def _core_params(self) -> dict[str, Any]:
         """The core's parameters by their JSON names, all but the seed."""
@@ -252,10 +252,10 @@ class Learner(ClassifierMixin, BaseEstimator):
         sample_weight: Any,
         change: Transaction,
     ) -> None:
-        """Runs ``learn`` of ``model`` and takes the result over.
+        """Runs ``learn`` of ``model`` and keeps the trained model.
 
-        An online model that was stopped by Ctrl-C is taken over as well: it
-        has learned what it has seen.
+        An online model that was stopped by Ctrl-C is kept as well: it is
+        trained on the examples so far.
         """
         weights = _validation.weights(sample_weight, X)
 

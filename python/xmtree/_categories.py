@@ -1,4 +1,4 @@
-"""Categorical columns: which they are, and whether single precision tells their values apart."""
+"""Categorical columns: which they are, and whether single precision can represent them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from xmtree import _validation
 
-#: Whole numbers up to here are told from their neighbours in double precision.
+#: All whole numbers up to here are exact in double precision.
 _EXACT = 2.0**53
 
 
@@ -19,31 +19,33 @@ def columns_of(given: ArrayLike | None, n: int, names: list[str]) -> list[int]:
     """The columns that ``categorical_features`` names, by number, of the ``n`` of X."""
     if given is None:
         return []
-    marks, name = _validation.plain_array(given), "categorical_features"
-    if marks.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, got {marks.ndim}")
-    if not len(marks):
+    columns, name = _validation.plain_array(given), "categorical_features"
+    if columns.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got {columns.ndim}")
+    if not len(columns):
         return []
-    if marks.dtype == bool:
-        if len(marks) != n:
-            raise ValueError(f"{name} is a mask of {len(marks)} columns, X has {n}")
-        return [int(column) for column in np.flatnonzero(marks)]
-    if marks.dtype.kind == "U":
-        unknown = [mark for mark in marks.tolist() if mark not in names]
+    if columns.dtype == bool:
+        if len(columns) != n:
+            raise ValueError(f"{name} is a mask of {len(columns)} columns, X has {n}")
+        return [int(column) for column in np.flatnonzero(columns)]
+    if columns.dtype.kind == "U":
+        unknown = [item for item in columns.tolist() if item not in names]
         if unknown:
             raise ValueError(f"{name} names {unknown[0]!r}, which is no column name of X")
-        return sorted({names.index(mark) for mark in marks})
-    if marks.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be column numbers, column names or a mask, got {marks.dtype}")
-    if not (marks.min() >= 0 and marks.max() < n):
+        return sorted({names.index(item) for item in columns})
+    if columns.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} must be column numbers, column names or a mask, got {columns.dtype}"
+        )
+    if not (columns.min() >= 0 and columns.max() < n):
         raise ValueError(f"{name} must be columns of X, from 0 to {n - 1}, got {given}")
-    return sorted({int(mark) for mark in marks})
+    return sorted({int(item) for item in columns})
 
 
 def check(X: Any, columns: list[int]) -> None:
-    """Refuses categories of the validated rows ``X`` that the core would take for others.
+    """Refuses categories of the validated rows ``X`` that the core would confuse with others.
 
-    Fractions are rounded, as all values are, but two may not become one.
+    Fractions are rounded, as all values are, but no two to the same number.
     """
     if X.dtype == np.float32 or not columns:
         return
@@ -52,8 +54,8 @@ def check(X: Any, columns: list[int]) -> None:
         if len(wrong):
             at = wrong[0]
             raise ValueError(
-                f"row {rows[at]}, column {column}: the category {values[at]:.17g} is not told "
-                "from others in single precision; number the categories from 0"
+                f"row {rows[at]}, column {column}: the category {values[at]:.17g} is the same as "
+                "another in single precision; number the categories from 0"
             )
 
 
@@ -71,11 +73,12 @@ def _parts(X: Any, columns: list[int]) -> Iterator[tuple[int, Any, NDArray[np.fl
 
 
 def _mistaken(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which are whole numbers that single precision lacks, or fractions that it takes for others.
+    """Which are whole numbers that single precision cannot represent, or fractions that it
+    confuses with others.
 
     Above 2**53 they may be rounded already, if they came as integers.
     """
-    # 0 is what sparse rows do not name.
+    # 0 is what sparse rows do not store.
     distinct = np.unique(np.append(values, 0.0))
     with np.errstate(over="ignore"):
         single = distinct.astype(np.float32)

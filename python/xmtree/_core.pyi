@@ -58,6 +58,7 @@ _Progress = Callable[[int, int, float | None, float | None], object]
 _TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 def parameters(learner: str) -> str: ...
+
 @final
 class Classifier:
     def __new__(

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _categories, _core, _validation
+from xmtree import _categories, _validation
 from xmtree._base import Learner
 from xmtree._trees import TreeMixin
 
 
 class _Boosting(TreeMixin, Learner):
-    """What both have in common: all but how a tree votes."""
+    """Base of both: everything but how a tree votes."""
 
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
@@ -76,9 +74,9 @@ class _Boosting(TreeMixin, Learner):
         """Probabilities of all classes.
 
         The loss is least, over all F, where p_k is proportional to
-        exp(F_k / (n_classes - 1)); this is read backwards. Boosting goes on
-        raising F after the training error is 0, so the probabilities are far too sure of
-        themselves after many rounds; calibrate them where that matters.
+        exp(F_k / (n_classes - 1)); this gives the probabilities. Boosting goes on
+        raising F after the training error is 0, so the probabilities are overconfident
+        after many rounds; calibrate them where that matters.
 
         Parameters
         ----------
@@ -109,7 +107,7 @@ class _Boosting(TreeMixin, Learner):
         Raises
         ------
         ValueError
-            Where the labels of all rounds, which are found at once, would not fit in memory.
+            Where the labels of all rounds, which are computed at once, would not fit in memory.
         """
         rows = self._rows(X)
         _validation.check_dense_size(
@@ -197,7 +195,7 @@ class _Boosting(TreeMixin, Learner):
         return scores.astype(np.float32)
 
     def _chances(self, scores: NDArray[np.float64]) -> NDArray[np.float32]:
-        # Of a single class there is nothing to choose.
+        # With a single class the divisor would be 0.
         scale = max(len(self.classes_) - 1, 1)
         return np.asarray(softmax(scores / scale, axis=1), dtype=np.float32)
 
@@ -217,7 +215,7 @@ class _Boosting(TreeMixin, Learner):
         return _categories.columns_of(self.categorical_features, self.n_features_in_, names)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        # Integers in full, for what single precision does to categories to be seen.
+        # In double precision, so that categories that single precision merges are noticed.
         wide = self.categorical_features is not None
         rows = _validation.rows(self, X, reset=reset, wide=wide)
         if reset:
@@ -231,66 +229,63 @@ class _Boosting(TreeMixin, Learner):
 
 
 class GambleClassifier(_Boosting):
-    """GAMBLE: multiclass boosting with one tree a round, however many classes.
+    """GAMBLE: multiclass boosting with one tree a round for any number of classes.
 
     Each round grows one weighted regression tree for all classes at once, on rows weighted
-    by how badly the committee does on them. Libraries for gradient boosting grow a tree
-    per class and round; here a round does not depend on the number of classes.
+    by the committee's loss on them. Libraries for gradient boosting grow a tree
+    per class and round; here the time of a round does not depend on the number of classes.
 
-    Values may be missing (NaN), columns may be categorical, and sparse rows are learned
-    as they are.
+    Values may be missing (NaN), columns may be categorical, and sparse rows are not
+    made dense.
 
     Parameters
     ----------
     n_estimators : int, default=200
-        Rounds, one tree each, at most. 300 are hardly better (held out, mean of eight sets,
-        10.2 % error instead of 10.3).
+        Rounds, one tree each, at most. The defaults of this and the next six parameters were
+        chosen together on held-out data; see docs/experiments/gamble.md.
     max_leaves : int, default=511
-        Leaves of a tree, at most; the one with the most to gain is split next. The paper
-        takes about 15. More leaves matter most of all: letter, held out, 6.2 % error
-        with 127, 4.4 with 511. Small tables never get so far, and with a fifth of the labels
-        wrong 511 are better than 127 and than 1023. Half of them save a third of the time.
+        Leaves of a tree, at most; the leaf with the largest gain is split next. The paper
+        takes about 15. This parameter has the largest effect; fewer leaves trade accuracy
+        for speed.
     min_samples_leaf : int, default=1
-        Rows of a leaf, at least. More makes little difference.
+        Rows of a leaf, at least.
     learning_rate : float, default=0.3
-        What each tree's votes are multiplied by. 1 is the paper's.
+        Factor of each tree's votes. 1 in the paper.
     max_features : float, default=0.3
-        Share of the features that a split chooses from, drawn anew for each split, rounded up.
-        1 is the paper's.
+        Share of the features that a split chooses from, sampled for each split, rounded up.
+        1 in the paper.
     subsample : float, default=0.7
-        Share of the rows that a tree is grown from, drawn anew for each. All rows where a
-        hundred classes or more have at most 15 each on average: weights would say who was
-        drawn, not who is difficult. 1 is the paper's.
+        Share of the rows that a tree is trained on, sampled for each tree. All rows are used
+        where a hundred classes or more have at most 15 rows each on average, as weights would
+        then depend on which rows were sampled. 1 in the paper.
     trim : float, default=0.1
-        Share of the weight that a tree is not grown from: that of the lightest rows, which
-        the committee has long got right. A tenth of the weight is about three quarters of the
-        rows and half of the time, at no cost in error. 0 is the paper's.
+        Share of the total weight that a tree is not trained on: that of the rows of lowest
+        weight, which the committee predicts well. Saves about half of the time. 0 in the paper.
     clip : bool, default=True
-        Whether r, what a leaf says of a class before it is centred, is at least -n_classes.
+        Whether r, a leaf's vote for a class before centring, is at least -n_classes.
         Without the clip, as in the paper, a class absent from a leaf gets
-        -n_classes (n_classes - 1), and after a few rounds the weight of all rows
-        rests on a handful of them. With two classes there is no difference.
+        -n_classes (n_classes - 1), and after a few rounds nearly all the weight is on a few
+        rows. With two classes there is no difference.
     splits : {"binned", "exact"}, default="binned"
-        Where splits may lie. "binned": between 255 groups of neighbouring values; with at
-        most 255 distinct values, the same as "exact", between any two.
+        Candidate thresholds. "binned": between 255 groups of neighbouring values. "exact":
+        between any two values; the same with at most 255 distinct ones.
     categorical_features : array-like, optional
-        Columns whose values are names: column numbers, column names of a data frame, or a
-        mask. Values are still numbers, at most 255 different ones per column; ``fit`` refuses
-        those that single precision takes for others, such as 2**24 + 1. A split sends a
-        subset of them left; a missing value is one of them, and one that was not met in
-        ``fit`` goes with the heavier side.
+        Categorical columns: column numbers, column names of a data frame, or a
+        mask. Categories are numbers, at most 255 different ones per column; ``fit`` rejects
+        those that single precision cannot represent, such as 2**24 + 1. A split sends a
+        subset of them left; a missing value is a category, and a category that was not seen
+        in ``fit`` goes to the side of larger weight.
     early_stopping : bool, default=False
-        Hold rows out, stop when their error no longer falls and go back to the best round.
+        Hold rows out, stop when their error no longer falls and restore the best round.
     validation_fraction : float, default=0.1
         Share of the rows held out for that.
     patience : int, default=50
-        Rounds without a new lowest error after which to stop. Errors of boosting fall in
-        steps far apart.
+        Rounds without a new lowest error after which to stop.
     random_state : int, RandomState or None, default=None
-        Fixes what is drawn. Read when learning begins. The same int gives the same model.
+        Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. Features are shared out while a tree grows, rows in
-        prediction. The model does not depend on it.
+        Threads; None is 1, -1 all cores. Training divides the features among threads,
+        prediction the rows. The model does not depend on it.
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal, with the rate and the
         held-out error, if there is one.
@@ -303,20 +298,20 @@ class GambleClassifier(_Boosting):
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where X was a data frame.
     n_estimators_ : int
-        Trees there are: fewer than ``n_estimators`` after early stopping.
+        Number of trees: fewer than ``n_estimators`` after early stopping.
     feature_importances_ : float64 array of shape (n_features_in_,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (n_features_in_,)
         Number of splits by each feature.
     trees_ : list of Bunch of read-only arrays
         The trees. Per node ``parent``, ``children``, ``depth``, ``n_examples`` (rows the tree
-        was grown from), ``weight`` (their share), ``label_entropy`` (of the weights, in
+        was trained on), ``weight`` (their share), ``label_entropy`` (of the weights, in
         nats), ``feature`` (-1 at a leaf), ``threshold`` (values up to it go left; NaN where
         categories decide), ``missing_left``, ``gain``, and ``leaf`` (number of the leaf, -1 at
         inner nodes). The categories that go left at node i are ``categories`` from
-        ``category_starts[i]`` on. Leaf i names the classes ``vote_classes`` (indices into
-        ``classes_``) from ``vote_starts[i]`` on and votes ``votes`` for them, ``other_votes[i]``
-        for every other class; the votes of a leaf sum to 0 over all classes.
+        ``category_starts[i]`` on. Leaf i stores the classes ``vote_classes`` (indices into
+        ``classes_``) from ``vote_starts[i]`` on and their votes ``votes``; its vote for every
+        other class is ``other_votes[i]``. The votes of a leaf sum to 0 over all classes.
 
     Notes
     -----
@@ -326,24 +321,22 @@ class GambleClassifier(_Boosting):
     A tree that fits the encoded labels by least squares is one that raises
     sum_k W_k^2 / W over its leaves, where W_k is the weight of class k. A row that
     crosses a threshold changes these sums in time O(1), whatever the number of classes, so a round
-    takes O(rows x features x depth). Leaves name the classes that they have met, and have one
-    number for all others.
+    takes O(rows x features x depth). A leaf stores the votes for the classes of its training
+    rows, and one vote for all others.
 
-    For hundreds of classes of few rows each: ``n_estimators=300, max_leaves=255,
-    max_features=0.02, subsample=1, trim=0``. On omniglot, 200 classes of 15 rows, 784
-    features, this makes 50 % errors, the defaults 59, a random forest of 300 trees 58. Of two
-    rows per class nothing learns much (1623 classes: 93 %, one nearest neighbour 94), and words are
-    better learned by linear models (naics, 1055 classes: 47 %, `OAAClassifier` 31).
+    For hundreds of classes of few rows each use ``n_estimators=300, max_leaves=255,
+    max_features=0.02, subsample=1, trim=0``. Text is better learned by linear models such as
+    :class:`OAAClassifier`.
 
-    ``GambleClassifier(**GambleClassifier.PAPER)`` is Algorithm 2 as it is written [1]_.
+    ``GambleClassifier(**GambleClassifier.PAPER)`` is Algorithm 2 of [1]_.
 
-    Weights are kept as logarithms. A row that a tree was not grown from, and whose class its
-    leaf has not met, has its weight raised by a factor of e at most.
+    Weights are stored as logarithms. The weight of a row that a tree was not trained on, and
+    whose class its leaf has not seen, grows by a factor of e at most.
 
     See Also
     --------
-    SAMMEClassifier : The baseline: votes of trees instead of real numbers from leaves.
-    LOMTreeClassifier : Far faster, and online, where there are thousands of classes.
+    SAMMEClassifier : The baseline: each leaf votes for one class.
+    LOMTreeClassifier : Online, and much faster for thousands of classes.
 
     References
     ----------
@@ -423,39 +416,40 @@ class SAMMEClassifier(_Boosting):
     """SAMME: AdaBoost for many classes, the baseline of :class:`GambleClassifier`.
 
     The same loss, weights and trees, but a leaf votes for one class, and all leaves of a
-    tree with one weight, the greater the fewer rows the tree gets wrong. (SAMME.Discrete. Its
-    sibling SAMME.R takes logarithms of the leaves' shares and needs a floor for them.)
+    tree with one weight, which is larger the lower the tree's error. (This is the discrete
+    SAMME; SAMME.R takes logarithms of the leaves' shares and needs a lower bound for them.)
 
     Parameters
     ----------
     n_estimators : int, default=300
-        Rounds, one tree each, at most. It ends before when a tree gets nothing wrong, whose
-        vote among the others is large but finite, or is no better than chance.
+        Rounds, one tree each, at most. Stops earlier after a tree without errors, whose
+        weight is large but finite, or one that is no better than chance.
     max_leaves : int, default=15
-        Leaves of a tree, at most; the one with the most to gain is split next.
+        Leaves of a tree, at most; the leaf with the largest gain is split next.
     min_samples_leaf : int, default=1
         Rows of a leaf, at least.
     learning_rate : float, default=1.0
-        What each tree's weight is multiplied by.
+        Factor of each tree's weight.
     max_features : float, default=1.0
-        Share of the features that a split chooses from, drawn anew for each split, rounded up.
+        Share of the features that a split chooses from, sampled for each split, rounded up.
     subsample : float, default=1.0
-        Share of the rows that a tree is grown from, drawn anew for each. All rows where a
+        Share of the rows that a tree is trained on, sampled for each tree. All rows where a
         hundred classes or more have at most 15 each on average.
     trim : float, default=0.0
-        Share of the weight that a tree is not grown from: that of the lightest rows.
+        Share of the total weight that a tree is not trained on: that of the rows of lowest
+        weight.
     splits : {"binned", "exact"}, default="binned"
-        Where splits may lie; see :class:`GambleClassifier`.
+        Candidate thresholds; see :class:`GambleClassifier`.
     categorical_features : array-like, optional
-        Columns whose values are names; see :class:`GambleClassifier`.
+        Categorical columns; see :class:`GambleClassifier`.
     early_stopping : bool, default=False
-        Hold rows out, stop when their error no longer falls and go back to the best round.
+        Hold rows out, stop when their error no longer falls and restore the best round.
     validation_fraction : float, default=0.1
         Share of the rows held out for that.
     patience : int, default=50
         Rounds without a new lowest error after which to stop.
     random_state : int, RandomState or None, default=None
-        Fixes what is drawn. Read when learning begins. The same int gives the same model.
+        Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
         Threads; None is 1, -1 all cores. The model does not depend on it.
     verbose : int, default=0
@@ -469,24 +463,24 @@ class SAMMEClassifier(_Boosting):
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where X was a data frame.
     n_estimators_ : int
-        Trees there are.
+        Number of trees.
     feature_importances_ : float64 array of shape (n_features_in_,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (n_features_in_,)
         Number of splits by each feature.
     trees_ : list of Bunch of read-only arrays
-        The trees; see :class:`GambleClassifier`. A leaf names the one class that it votes for.
+        The trees; see :class:`GambleClassifier`. A leaf stores the one class that it votes for.
 
     Notes
     -----
-    A tree's answers are codes: 1 for the class it votes for, -1 / (n_classes - 1) for the others.
+    A tree's output is 1 for the class it votes for, -1 / (n_classes - 1) for the others.
     Its weight is (n_classes - 1)^2 / n_classes alpha, alpha = log((1 - e) / e) +
-    log(n_classes - 1) with e the share of the weight that it gets wrong. The factor changes no
-    prediction; with it scores are on the scale on which ``predict_proba`` reads them.
+    log(n_classes - 1) with e its weighted error. The factor changes no
+    prediction; it puts the scores on the scale that ``predict_proba`` expects.
 
     See Also
     --------
-    GambleClassifier : Real numbers from leaves; as a rule the smaller errors.
+    GambleClassifier : Real-valued leaves; usually more accurate.
 
     References
     ----------

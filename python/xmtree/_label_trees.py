@@ -2,81 +2,57 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from inspect import cleandoc
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from xmtree import _core, _validation
-from xmtree._base import Learner
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
 
 
 class _LabelTree(TreeMixin, OnlineLearner):
-    """What both have in common: all but which examples a router learns from."""
+    """What both trees have in common: all but which examples a router learns from.
 
-
-    def _best(self, X: Any) -> NDArray[np.int32]:
-        return self._call(self._model.predict, X)
-
-
-class FilterTreeClassifier(_LabelTree):
-    """Filter tree: a tournament of labels, played on a fixed balanced tree.
-
-    Every label has a leaf, every internal node a linear router that sends an example
-    to one of its sides. An example is learned from its label's leaf up: each node
-    on the way learns to send it on, but only if the label has won all matches
-    below. So a node learns to choose between the labels that win its two sides, and
-    not between all labels there are. Training and prediction take at most
-    ceil(log2(n_classes)) routers per example.
-
-    Its errors are a good deal higher than those of :class:`OAAClassifier`, and on
-    dense data and images than those of :class:`LOMTreeClassifier`, which finds its tree by
-    itself. Where the order of the labels means something it is the fastest learner
-    here and close to the best: naics (industry codes) 33.3 % error, LOMtree 35.7,
-    one-against-all 31.2.
+    The sections below are part of their docstrings, too.
 
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
-        Loss of the routers. On held-out data "hinge" and "squared_hinge" were best
-        or near-best on every set, and "hinge" needs no exponential; "squared" was
-        ahead by a point on some short texts.
+        Loss of the routers. The default was chosen on held-out data.
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
-        Direction of a router's steps; see :class:`OAAClassifier`. On text the
-        others were far behind after the few passes that are usual.
+        Direction of a router's steps; see :class:`OAAClassifier`. The others need
+        more passes over text.
     scaling : {"auto", "none", "row", "standard"}, default="auto"
-        What is done to the features first; see :class:`OAAClassifier`.
+        How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
-        keep their own. Not with the scaling "standard".
+        are not hashed. Not with the scaling "standard".
     learning_rate : float, default=1.0
-        Step size of a router that has seen nothing yet.
+        Initial step size of a router.
     decay : float, default=0.3
-        How fast a router's steps shrink: after n trainings the step for an
+        How fast a router's steps shrink: after n updates the step for an
         example of effective dimension d is
         learning_rate / sqrt(1 + decay n / (4 + 0.03 d)), where d is the number of
-        features if all are alike and the larger the rarer they are. 0: steps do
-        not shrink. Lower than LOMtree's, as a node here keeps its labels from
-        the beginning; between 0.1 and 1 held-out errors differ by half a point.
-    label_order : {"given", "random", "frequency"}, default="given"
-        Order of the labels from left to right. Neighbours are told apart last, by
-        routers deep in the tree, so labels that are alike should be near each
-        other. "given": that of ``classes_``, sorted. Hierarchical codes, years and
-        the like make it a good one, and where labels mean nothing it is as good
-        as any. "random": a permutation fixed by ``random_state``. "frequency": the most
-        frequent first, of equals the one that is first in ``classes_``; frequencies are
-        those in the rows of ``fit``, or of the first ``partial_fit``, by importance.
-        The tree is balanced all the same: rare labels are not deeper.
-        On held-out data "given" was ahead of "random" on six of seven sets (naics 37 % for 41).
+        features if all are equally frequent and larger if they are rare. 0: steps do
+        not shrink. Lower than in :class:`LOMTreeClassifier`, as the labels below a
+        node do not change here.
+    label_order : {"given", "random", "frequency"}
+        Order of the labels from left to right; by default "given" for the filter
+        tree and "random", the baseline of the papers, for the random tree.
+        Neighbours are separated last, by routers deep in the tree, so similar
+        labels should be near each other. "given": that of ``classes_``, sorted; good
+        for hierarchical codes, years and the like. "random": a permutation fixed by
+        ``random_state``. "frequency": the most frequent first, of equals the one
+        that is first in ``classes_``; frequencies are those in the rows of ``fit``, or
+        of the first ``partial_fit``, by importance. The tree is balanced with any
+        order: rare labels are not deeper.
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False
         Hold examples out in ``fit``, stop when their error no longer falls and
-        go back to the best pass.
+        restore the best pass.
     validation_fraction : float, default=0.1
         Share of the examples held out for that.
     patience : int, default=2
@@ -85,8 +61,8 @@ class FilterTreeClassifier(_LabelTree):
         Fixes the order of the examples and that of the labels, if it is "random".
         Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. A tree learns on one thread; in prediction
-        rows are shared out. The model does not depend on it.
+        Threads; None is 1, -1 all cores. A tree learns on one thread; prediction
+        divides the rows among threads. The model does not depend on it.
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal, with the rate and
         the progressive error.
@@ -106,7 +82,7 @@ class FilterTreeClassifier(_LabelTree):
         ``n_trained`` (examples learned from, by importance) and ``n_won`` (those of them that
         the node then sent towards their label), 0 at leaves.
     trees_ : list of Bunch
-        That one.
+        ``tree_`` in a list.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
         importance, over all passes.
@@ -115,30 +91,55 @@ class FilterTreeClassifier(_LabelTree):
 
     Notes
     -----
-    ``predict_topk`` takes the routers for logistic models: a label's score is the
-    logarithm of the product of the probabilities along its way, at most 0. The first
-    label is always that of ``predict``, the one that every router sends to, though
-    another's product may be larger: its score is then the next larger number. The
+    ``predict_topk`` treats the routers as logistic models: a label's score is the
+    logarithm of the product of the probabilities on its path, at most 0. The first
+    label is always that of ``predict``, the one that every router sends to. Where
+    another label's product is larger, the score of the first is the next larger number. The
     others are found best first, at a cost of O(k log n_classes); where scores are so
     flat that this does not suffice they are probable ones, not surely the most probable.
     There is no ``predict_proba`` and no ``decision_function``: the former would often
     contradict ``predict``, and all classes cost O(n_classes) per row;
     ``predict_topk(X, k)`` with any ``k`` up to ``n_classes`` has the scores.
 
-    The first prediction after learning lays the tree out anew, which takes time
-    proportional to its size: in a stream, learn and predict in batches.
-    ``progressive_loss_`` costs nothing, it is taken on the way.
+    The first prediction after learning rebuilds the prediction layout of the tree, which
+    takes time proportional to its size: in a stream, learn and predict in batches.
+    ``progressive_loss_`` costs nothing extra.
+    """
 
-    Whether a label has won a match is judged by the router's score after it has
-    learned the example: on held-out data that was ahead of the score before (naics in
-    random order 41.4 for 43.2, else no difference of more than 0.4). [1]_ learns the
-    routers of a level from all examples before those of the next, where the question
-    does not arise.
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # For help(): the sections of this class stand before "See Also". (-OO: no docstrings.)
+        if cls.__doc__ and _LabelTree.__doc__:
+            own, shared = cleandoc(cls.__doc__), cleandoc(_LabelTree.__doc__)
+            summary, heading, rest = own.partition("See Also\n")
+            cls.__doc__ = f"{summary}{shared[shared.index('Parameters') :]}\n\n{heading}{rest}"
+
+    def _best(self, X: Any) -> NDArray[np.int32]:
+        return self._call(self._model.predict, X)
+
+
+class FilterTreeClassifier(_LabelTree):
+    """Filter tree: a tournament of labels on a fixed balanced tree.
+
+    Every label has a leaf, every internal node a linear router that sends an example
+    to one of its sides. An example is learned from its label's leaf upwards: each node
+    on the path is trained to send it towards the label, but only if the label has won
+    all matches below. So a node learns to choose between the labels that win its two
+    sides, and not between all labels below it. Training and prediction take at most
+    ceil(log2(n_classes)) routers per example.
+
+    Faster and less accurate than :class:`OAAClassifier`, and on dense data and images less
+    accurate than :class:`LOMTreeClassifier`, which learns its tree. Works best where
+    the order of the labels means something.
+
+    Whether a label has won a match is decided by the router's score after it has
+    learned the example. [1]_ trains the routers of a level on all examples before those
+    of the next, where the question does not arise.
 
     See Also
     --------
     RandomTreeClassifier : The same tree without the filter.
-    LOMTreeClassifier : Finds out which labels belong together; smaller errors.
+    LOMTreeClassifier : Learns which labels belong together; smaller errors.
     OAAClassifier : Linear in the number of classes; smaller errors still.
 
     References
@@ -207,106 +208,15 @@ class RandomTreeClassifier(_LabelTree):
     examples of the labels below it on which side the label lies. Training and prediction
     take at most ceil(log2(n_classes)) routers per example.
 
-    The simplest tree there is, and the baseline of the others:
+    The simplest tree, and the baseline of the others:
     :class:`FilterTreeClassifier` differs in which examples a router learns from,
-    :class:`LOMTreeClassifier` finds its tree by itself. Labels that a random
+    :class:`LOMTreeClassifier` learns its tree. Labels that a random
     order puts together have little in common, so errors are high.
-
-    Parameters
-    ----------
-    loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
-        Loss of the routers. On held-out data "hinge" and "squared_hinge" were best
-        or near-best on every set, and "hinge" needs no exponential; "squared" was
-        ahead by a point on some short texts.
-    optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
-        Direction of a router's steps; see :class:`OAAClassifier`. On text the
-        others were far behind after the few passes that are usual.
-    scaling : {"auto", "none", "row", "standard"}, default="auto"
-        What is done to the features first; see :class:`OAAClassifier`.
-    n_bits : int, optional
-        Hash features into 2^n_bits columns. From 1 to 31; by default features
-        keep their own. Not with the scaling "standard".
-    learning_rate : float, default=1.0
-        Step size of a router that has seen nothing yet.
-    decay : float, default=0.3
-        How fast a router's steps shrink: after n trainings the step for an
-        example of effective dimension d is
-        learning_rate / sqrt(1 + decay n / (4 + 0.03 d)), where d is the number of
-        features if all are alike and the larger the rarer they are. 0: steps do
-        not shrink. Lower than LOMtree's, as a node here keeps its labels from
-        the beginning; between 0.1 and 1 held-out errors differ by half a point.
-    label_order : {"given", "random", "frequency"}, default="random"
-        Order of the labels from left to right. Neighbours are told apart last, by
-        routers deep in the tree, so labels that are alike should be near each
-        other. "given": that of ``classes_``, sorted. Hierarchical codes, years and
-        the like make it a good one, and where labels mean nothing it is as good
-        as any. "random": a permutation fixed by ``random_state``. "frequency": the most
-        frequent first, of equals the one that is first in ``classes_``; frequencies are
-        those in the rows of ``fit``, or of the first ``partial_fit``, by importance.
-        The tree is balanced all the same: rare labels are not deeper.
-        "random" is what the name says and
-        what papers compare with; "given" was ahead of it on six of seven sets.
-    n_passes : int, default=5
-        Passes of ``fit`` over the examples, at most, each in a new order.
-    early_stopping : bool, default=False
-        Hold examples out in ``fit``, stop when their error no longer falls and
-        go back to the best pass.
-    validation_fraction : float, default=0.1
-        Share of the examples held out for that.
-    patience : int, default=2
-        Passes without a new lowest error after which to stop.
-    random_state : int, RandomState or None, default=None
-        Fixes the order of the examples and that of the labels, if it is "random".
-        Read when learning begins. The same int gives the same model.
-    n_jobs : int, optional
-        Threads; None is 1, -1 all cores. A tree learns on one thread; in prediction
-        rows are shared out. The model does not depend on it.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal, with the rate and
-        the progressive error.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-        Labels, sorted.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where X was a data frame.
-    tree_ : Bunch of read-only arrays
-        The nodes, breadth first; the root is node 0. Per node ``parent``,
-        ``children``, ``depth``, ``n_examples`` (of the labels below, by importance, each
-        pass counted), ``n_labels`` (below), ``label`` (of a leaf, as an index into
-        ``classes_``; -1 at internal nodes), ``label_entropy`` (in nats), and of internal nodes
-        ``n_trained`` (examples learned from, by importance) and ``n_won`` (those of them that
-        the node then sent towards their label), 0 at leaves.
-    trees_ : list of Bunch
-        That one.
-    progressive_loss_ : float
-        Share of the examples predicted wrongly just before they were learned, by
-        importance, over all passes.
-    n_examples_seen_ : int
-        Examples learned, each pass counted.
-
-    Notes
-    -----
-    ``predict_topk`` takes the routers for logistic models: a label's score is the
-    logarithm of the product of the probabilities along its way, at most 0. The first
-    label is always that of ``predict``, the one that every router sends to, though
-    another's product may be larger: its score is then the next larger number. The
-    others are found best first, at a cost of O(k log n_classes); where scores are so
-    flat that this does not suffice they are probable ones, not surely the most probable.
-    There is no ``predict_proba`` and no ``decision_function``: the former would often
-    contradict ``predict``, and all classes cost O(n_classes) per row;
-    ``predict_topk(X, k)`` with any ``k`` up to ``n_classes`` has the scores.
-
-    The first prediction after learning lays the tree out anew, which takes time
-    proportional to its size: in a stream, learn and predict in batches.
-    ``progressive_loss_`` costs nothing, it is taken on the way.
 
     See Also
     --------
     FilterTreeClassifier : The same tree as a tournament.
-    LOMTreeClassifier : Finds out which labels belong together; smaller errors.
+    LOMTreeClassifier : Learns which labels belong together; smaller errors.
     OAAClassifier : Linear in the number of classes; smaller errors still.
 
     References

@@ -10,70 +10,68 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from xmtree import _core, _validation
+from xmtree import _validation
 from xmtree._base import Learner, transaction
 from xmtree._progress import progress
 from xmtree._trees import TreeMixin
 
 
 class LdSMClassifier(TreeMixin, Learner):
-    """Ensemble of M-ary trees for label sets (LdSM), with linear scorers beside them.
+    """LdSM: an ensemble of M-ary trees for label sets, with one-against-all scorers.
 
     A node of a tree has one linear regressor per child and sends an example to every
-    child whose regressor says so. The regressors learn an objective that wants the
-    children evenly filled, each label at one child, and few examples at several.
-    Leaves hold histograms of labels; the answer is their average over the leaves
-    that a row comes to and over the trees. Training takes time proportional to the
-    depth, which is about the logarithm of the number of labels, and so does
-    prediction.
+    child whose regressor's margin is at least 1/2, or to the child of the largest margin
+    if there is none. The regressors minimise an objective that favours children of equal
+    size, each label at one child, and few examples at several children. Leaves store
+    histograms of labels; a label's score is their average over the leaves that a row
+    reaches and over the trees. Training and prediction take time proportional to the
+    depth, about the logarithm of the number of labels.
 
-    By default one-against-all scorers, as those of :class:`OAAClassifier`, judge the
-    labels that the trees find. This goes beyond the paper [1]_ and is what makes one
-    setting serve text and dense label sets alike. They take time and memory
+    By default one-against-all scorers, as those of :class:`OAAClassifier`, re-rank the
+    labels that the trees find. They are not in the paper [1]_; with them one
+    setting suits text and dense label sets alike. They take time and memory
     proportional to the number of labels; ``scorers="none"`` leaves them out.
 
     Parameters
     ----------
     n_estimators : int, default=50
-        Trees. The error falls with every tree, ever more slowly; ten are usually
-        within a point or two of fifty. The paper has about 50.
+        Trees. Each further tree lowers the error by less. The paper has about 50.
     arity : int, default=2
-        M of [1]_: children of a node, 2 to 8. Wider trees are flatter; the time per
-        node grows, and accuracy with equal numbers of nodes was seldom better.
+        M of [1]_: children of a node, 2 to 8. Wider trees are flatter, but take
+        more time per node.
     max_nodes : int, default=8000
-        Nodes of a tree at most, leaves among them. Where labels are few examples
-        each, trees end before.
+        Nodes of a tree at most, including leaves. Where labels have few examples
+        each, trees stay smaller.
     n_epochs : int, default=10
-        Passes of a node over its examples. 20, as in the paper, gained nothing
-        that could be told from chance.
+        Passes of a node over its examples. The paper has 20.
     lambda1 : float, default=2.0
-        Weight of class integrity in the objective: each label at one child. Too
-        large, and all examples follow their labels to one child: the tree collapses,
+        Weight of class integrity in the objective: each label at one child. If it is
+        too large, all examples follow their labels to one child: the tree collapses,
         which raises a warning.
     lambda2 : float, default=1.0
         Weight of the multi-way penalty: one child for each example.
     reshuffle : bool, default=True
-        Whether every epoch of a node goes through its examples in an order of its
-        own. The authors' program draws one order per tree.
+        Whether every epoch of a node takes its examples in a new order. The
+        authors' program uses one random order per tree.
     loss : {"centred", "logistic"}, default="centred"
         Loss of a regressor of margin m, which routes at m >= 1/2. "logistic": that of
         the logistic function of m, as in the authors' program. "centred": of 4 m - 2,
-        which is even where examples are routed; one to three points of P@1 where
-        labels are many and rare.
+        which is 0 where examples are routed; better where labels are many and rare.
     optimizer : {"auto", "nag", "sgd"}, default="auto"
         "nag": normalised adaptive gradients, for sparse rows. "sgd": features
-        standardised by the node's own examples and plain steps, for dense ones.
+        standardised by the node's own examples and plain gradient steps, for dense ones.
         "auto": "sgd" where more than half of the values are not zero.
     learning_rate : float, default=0.1
         Step size of the regressors.
     scaling : {"log", "none", "row", "standard", "auto"}, default="log"
-        "log": ln(1 + x) of every value (of a negative one -ln(1 - x)), since counts
-        grow faster than what they mean; nothing changes where they are 0 or 1.
+        How features are scaled before learning.
+        "log": ln(1 + x) of every value (of a negative one -ln(1 - x)), which suits
+        counts and changes 0 and 1 by a constant factor only.
         "row": rows divided by their length. "standard": columns centred and divided
         by their deviation. "auto": "standard" where more than half of the values are
-        not zero, else "row". "none": as they come.
+        not zero, else "row". "none": not at all.
     n_bits : int, optional
         Hash columns into ``2**n_bits``.
     bootstrap : bool, default=False
@@ -94,36 +92,35 @@ class LdSMClassifier(TreeMixin, Learner):
     gamma : float, default=1e-4
         See ``beta``; the paper's.
     scorers : {"auto", "none", "one_against_all"}, default="auto"
-        What judges the labels that the trees find. "one_against_all": a linear
-        scorer for each label, learned with the squared hinge loss in five passes.
+        What re-ranks the labels that the trees find. "one_against_all": a linear
+        scorer for each label, trained with ``scorer_loss`` in five passes.
         "auto": the same, unless their weights would take more than 2 GiB. "none":
-        the trees' score is the last word, as in the paper.
+        labels are ranked by the trees' score alone, as in the paper.
     scorer_loss : {"squared_hinge", "logistic"}, default="squared_hinge"
-        What the scorers minimise. "logistic" takes five times as long and ranks the
-        third to fifth label a little better.
+        What the scorers minimise. "logistic" takes much longer and ranks the
+        third to fifth label slightly better.
     scorer_weight : float, default=0.5
         b in ``(score + 0.01) * exp(-b * loss)`` with the loss of the scorer's margin z
-        for a label that is there: ``max(0, 1 - z)**2``, or ``ln(1 + exp(-z))``. About
-        1 is better where labels follow from single words, 0.25 where they are tags
-        that go together.
+        for a present label: ``max(0, 1 - z)**2``, or ``ln(1 + exp(-z))``. Larger
+        values suit labels that follow from single words, smaller ones correlated tags.
     threshold : float, optional
-        :meth:`predict` then returns the labels of a score above it.
+        If given, :meth:`predict` returns the labels whose score is above it.
     n_labels : int, optional
-        :meth:`predict` then returns the so many best labels, if there is no
-        ``threshold``. With neither it returns those that are more likely there than
-        not: by the share of the leaves' examples that have them and, with scorers,
-        the chance that their margin stands for, half each.
+        If given, and no ``threshold``, :meth:`predict` returns that many best labels.
+        With neither it returns the labels of a probability above 1/2: the mean of
+        their share of the leaves' examples and, with scorers, of the probability of
+        their margin.
     warm_start : bool, default=False
-        Whether :meth:`fit` keeps the trees there are and adds what is missing to
-        ``n_estimators``. Scorers and centroids stay as they are.
+        Whether :meth:`fit` keeps the existing trees and adds trees up to
+        ``n_estimators``. Scorers and centroids are not trained again.
     random_state : int, RandomState or None, default=None
-        Fixes everything that is left to chance. The model does not depend on
+        Fixes start weights, orders and ties. The model does not depend on
         ``n_jobs``.
     n_jobs : int, optional
-        Threads: trees, and nodes of one tree, are trained at the same time; rows are
-        predicted at the same time. None is 1, -1 all cores.
+        Threads: trees, and nodes of one tree, are trained in parallel; rows are
+        predicted in parallel. None is 1, -1 all cores.
     verbose : int, default=0
-        1 shows progress, in nodes.
+        1: a progress bar on stderr, if that is a terminal, in nodes.
 
     Attributes
     ----------
@@ -132,15 +129,15 @@ class LdSMClassifier(TreeMixin, Learner):
     n_features_in_ : int
         Features seen by ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X had some.
+        Column names, where X was a data frame.
     trees_ : list of Bunch
         For each tree read-only arrays with one entry per node, parents before
         children: ``parent`` (-1 at the root), ``children`` of shape (n_nodes, arity), -1 at
         leaves, ``depth``, ``n_examples`` (by importance), ``label_entropy`` (nats); of
         internal nodes, NaN at leaves, the objective ``j`` and its terms ``balance``,
-        ``class_integrity`` and ``multiway_penalty``, and what it stands for,
+        ``class_integrity`` and ``multiway_penalty``, and what they approximate,
         ``balancedness`` (beta of the paper) and ``purity`` (alpha; both 0 at best),
-        measured once more after training; ``j_by_epoch`` of shape (n_nodes,
+        measured after training; ``j_by_epoch`` of shape (n_nodes,
         n_epochs), the running objective; ``n_weights``, weights that are not 0. The
         histogram of node i is ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in
         ``classes_``) with ``label_counts``.
@@ -261,7 +258,7 @@ class LdSMClassifier(TreeMixin, Learner):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the trees; with ``warm_start`` those that are missing.
+        """Train the trees; with ``warm_start`` only those that are missing.
 
         Parameters
         ----------
@@ -303,7 +300,7 @@ class LdSMClassifier(TreeMixin, Learner):
         return self
 
     def _add_trees(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Grows what is missing beside the trees there are."""
+        """Trains the trees that are missing."""
         self._validate_params()
         model = self._model
         if self.n_estimators < self._n_trees():

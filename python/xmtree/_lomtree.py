@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from xmtree import _core, _validation
-from xmtree._base import Learner
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
 
@@ -19,74 +15,69 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     """LOMtree: a binary tree of linear routers, learned online.
 
     Every internal node learns to send about half of its examples to each side
-    while keeping those of one label together; a leaf answers its commonest
+    while keeping those of one label together; a leaf predicts its most frequent
     label. Training and prediction take time proportional to the depth, about
-    the logarithm of the number of classes. Nodes that are hardly used are
-    recycled where labels still mix.
+    the logarithm of the number of classes. Nodes that few examples reach are
+    recycled where labels are still mixed.
 
-    A single tree is much faster than one-against-all where classes are many, from some
-    hundred on; with fewer, :class:`OAAClassifier` is about as fast. Several trees
-    (``n_estimators``) are the cheapest way to accuracy. Ten take ten times as
-    long as one, and so overtake one-against-all only from some thousands of
-    classes on.
+    A single tree is much faster than one-against-all from some hundred classes on;
+    with fewer, :class:`OAAClassifier` is about as fast. Several trees
+    (``n_estimators``) raise accuracy at proportional cost: ten are faster than
+    one-against-all from some thousands of classes on.
 
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
-        Loss of the routers. On held-out data "hinge" was best or near-best on
-        every set; "squared_hinge" learns text faster in the first pass;
-        "quantile" (what Vowpal Wabbit always takes) is ahead on short texts
-        after many passes and far behind on dense data.
+        Loss of the routers; Vowpal Wabbit always uses "quantile". The default was
+        chosen on held-out data; see docs/experiments/lomtree.md.
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
-        Direction of a router's steps; see :class:`OAAClassifier`. "pn" keeps one
-        number per weight, which is also why it is the fastest.
+        Direction of a router's steps; see :class:`OAAClassifier`. "pn" stores one
+        number per weight and is the fastest.
     scaling : {"auto", "none", "row", "standard"}, default="auto"
-        What is done to the features first; see :class:`OAAClassifier`.
+        How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
-        keep their own. Not with the scaling "standard".
+        are not hashed. Not with the scaling "standard".
     learning_rate : float, default=1.0
-        Step size of a router that has seen nothing yet.
+        Initial step size of a router.
     decay : float, default=1.0
-        How fast a router's steps shrink: after n trainings the step for an
+        How fast a router's steps shrink: after n updates the step for an
         example of effective dimension d is
         learning_rate / sqrt(1 + decay n / (4 + 0.03 d)), where d is the number of
-        features if all are alike and the larger the rarer they are. So routers
-        over few features settle while rare words are still learned at full rate.
+        features if all are equally frequent and larger if they are rare. So routers
+        over few features converge while rare words are still learned at full rate.
         0: steps do not shrink.
     nodes_per_class : float, default=64.0
         Internal nodes (T of [1]_) as a multiple of (n_classes - 1), at most.
-        What matters most where classes are few and examples many: 1, 4, 16 and
-        64 give 46, 27, 21 and 16 % error on letter. Where examples are few, the
-        split threshold stops the growth long before.
+        Has the largest effect where classes are few and examples many. Where
+        examples are few, the split threshold stops the growth earlier.
     max_internal : int, optional
-        The number of internal nodes itself; overrules ``nodes_per_class``.
+        The number of internal nodes itself; overrides ``nodes_per_class``.
     swap_resistance : float, default=4.0
         R_S of [1]_: how much larger than the smallest leaf the mixture in a
         leaf must be before nodes move there. At 4 or more no node is recycled
         more than log2(examples) times. Not below 1.
     split_threshold : float, default=5.0
-        A leaf splits once this many of its arrivals are not of its commonest
-        label. 1 is the paper's: at the second label. That learns faster on text
-        and makes larger trees; 20 makes small ones and ruins the first pass on
-        text of many classes.
+        A leaf splits once this many of its examples do not have its most frequent
+        label. 1, as in the paper, splits at the second label: faster learning on
+        text, larger trees. Large values make small trees, and need several passes
+        on text of many classes.
     soft_depth : float, optional, default=2.0
         Depth in units of log2(n_classes) from which on every two further levels
-        double the split threshold. It keeps labels that cannot be told apart
-        from growing into a chain of nodes. None: the same threshold
-        everywhere, as in the paper.
+        double the split threshold, so that labels that cannot be separated do not
+        grow a chain of nodes. None: the same threshold everywhere, as in the paper.
     reset_recycled : bool, default=False
         Whether a regressor that moves to another leaf starts anew. Matters
         little; False is what Vowpal Wabbit does.
     score_clamp : float, optional, default=1.0
-        Scores enter the label means cut to [-score_clamp, score_clamp]; None:
-        as they are, as in the paper.
+        Scores are clipped to [-score_clamp, score_clamp] before they enter the
+        label means; None: not clipped, as in the paper.
     weighted_counts : bool, default=True
         Whether importances (``sample_weight``) count in the tree's statistics
         as they do in the regressors. Vowpal Wabbit counts every example as one.
     leaf_smoothing : float, default=1.0
-        How many examples its parent's labels count for in a leaf's answer,
-        which helps leaves that have seen few.
+        Weight, in examples, of the parent's label distribution in that of a leaf,
+        which helps leaves with few examples.
     n_estimators : int, default=1
         Trees, which differ by the order of their examples (in ``partial_fit``
         the first takes the rows as they come, the others shuffle the batch).
@@ -95,7 +86,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False
         Hold examples out in ``fit``, stop when their error no longer falls and
-        go back to the best pass.
+        restore the best pass.
     validation_fraction : float, default=0.1
         Share of the examples held out for that.
     patience : int, default=2
@@ -104,8 +95,8 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         Fixes the order of the examples. Read when learning begins. The same int
         gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. Trees learn side by side, a single one
-        on one thread; in prediction rows are shared out. The model does not
+        Threads; None is 1, -1 all cores. Trees are trained in parallel, each on one
+        thread; prediction divides the rows among threads. The model does not
         depend on it.
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal, with the rate and
@@ -136,21 +127,20 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
 
     Notes
     -----
-    The first prediction after learning lays the tree out anew, which takes time
-    proportional to its size (10 ms per thousand classes, say): in a stream, learn
-    and predict in batches. ``progressive_loss_`` costs nothing, it is taken on the
-    way. A ``fit`` of several trees that was stopped by Ctrl-C keeps those that had
-    come at least half as far as the first.
+    The first prediction after learning rebuilds the prediction layout of the tree, which
+    takes time proportional to its size: in a stream, learn and predict in batches.
+    ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped
+    by Ctrl-C keeps those that had seen at least half as many examples as the first.
 
     The settings of [1]_, as its authors' program has them, are in
     ``LOMTreeClassifier.PAPER``: ``LOMTreeClassifier(**LOMTreeClassifier.PAPER)``
     predicts what Vowpal Wabbit's ``--log_multi`` predicts on the same stream
-    (``partial_fit`` keeps the order of the rows). Two cases are ours: where the
+    (``partial_fit`` keeps the order of the rows). Two cases differ: where the
     parent of the smallest leaf is the root, its other child becomes the root
-    (Vowpal Wabbit loses the tree there), and a swap resistance below 1 is
-    refused. In the paper the number of nodes, the swap resistance (4 to 256),
+    (Vowpal Wabbit loses the tree there), and a swap resistance below 1 is an
+    error. In the paper the number of nodes, the swap resistance (4 to 256),
     the step size and the passes (up to 20) were tuned for every data set. The
-    defaults here are one for all and were chosen by experiment.
+    defaults here are the same for all data; see docs/experiments/lomtree.md.
 
     References
     ----------

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from xmtree import _core, _validation
-from xmtree._base import Learner
-from xmtree._labels import Target
 from xmtree._online import OnlineLearner
 
 
@@ -28,14 +23,14 @@ def _has_probabilities(estimator: OAAClassifier) -> bool:
 
 
 class OAAClassifier(OnlineLearner):
-    """One linear regressor per class: the baseline that trees are held against.
+    """One-against-all: one linear regressor per class, the baseline of the trees.
 
     Each class has a regressor that is trained towards +1 on examples of the
     class and towards -1 on all others; the highest score wins. Training and
     prediction take time and memory proportional to the number of classes.
-    Accurate, and fast enough up to some thousands of classes; beyond, and
-    wherever time counts more than error, see :class:`LOMTreeClassifier`. A
-    class of which no example was learned is never predicted (except with the
+    Accurate, and fast enough up to some thousands of classes; for more, and
+    to trade accuracy for speed, see :class:`LOMTreeClassifier`. A
+    class without examples is never predicted (except with the
     optimizer "nag").
 
     Learns one label per row or sets of labels.
@@ -44,52 +39,53 @@ class OAAClassifier(OnlineLearner):
     ----------
     loss : {"squared_hinge", "hinge", "logistic", "squared", "quantile", "softmax"}, \
 default="squared_hinge"
-        What is minimised. The first five treat every class for itself; "softmax"
+        What is minimised. The first five treat every class by itself; "softmax"
         is the cross-entropy over all classes, which then learn jointly: better
-        on dense data of few features (letter: 24 instead of 29 % error), slower,
-        and learned on one thread. Of label sets it predicts one label at most.
-        The squared hinge was best or near-best on all text.
+        on dense data of few features, slower, and trained on one thread. Of
+        label sets it predicts one label at most. The default was chosen on text;
+        see docs/experiments/oaa.md.
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
         Direction and length of a step. "pn" is a preconditioned, normalised
         gradient that needs one float per weight (two while averaging) and no
         square root per weight; "nag" is Vowpal Wabbit's default (normalised,
-        adaptive, importance aware), "adagrad" and "sgd" are what they are
-        everywhere. "nag" and "adagrad" do not go with "softmax".
+        adaptive, importance aware); "adagrad" and "sgd" are the usual ones.
+        "nag" and "adagrad" cannot be combined with "softmax".
     scaling : {"auto", "none", "row", "standard"}, default="auto"
-        What is done to the features first. "standard" gives each column mean 0
-        and deviation 1, "row" each row length 1; "auto" takes "standard" where
-        more than half of the values are not 0, else "row" (and "row" with
-        ``n_bits``). It looks at the rows of ``fit`` or of the first
-        ``partial_fit``; in ``partial_fit`` means and deviations follow the stream.
+        How features are scaled before learning. "standard" gives each column
+        mean 0 and standard deviation 1, "row" each row length 1; "auto" takes
+        "standard" where more than half of the values are not 0, else "row" (and
+        "row" with ``n_bits``), as found in the rows of ``fit`` or of the first
+        ``partial_fit``. In ``partial_fit`` means and deviations are updated with
+        the stream.
     n_bits : int, optional
         Hash features into 2^n_bits columns, for streams whose feature space is
-        not known or too large. From 1 to 31; by default features keep their own.
+        unknown or too large. From 1 to 31; by default features are not hashed.
         Not with the scaling "standard".
     learning_rate : float, optional
         Step size. By default 0.5 for "nag" and "adagrad"; for "pn" (where it has
-        no unit) and "sgd" 5 with the losses "softmax" and "logistic", which
-        are never satisfied, and 1 with the others. With these two it falls in
-        ``fit`` with the square root of 1 + the passes done, and stays in
+        no unit) and "sgd" 5 with the losses "softmax" and "logistic", whose
+        gradient never vanishes, and 1 with the others. With "pn" and "sgd" it falls
+        in ``fit`` with the square root of 1 + the passes done, and is constant in
         ``partial_fit``.
     average : bool or "auto", default="auto"
         Predict with an average of the weights in which those after example t
         count for about t^4 [4]_: close to the average over the last of five
-        passes, and good for streams too. "auto": yes, but for "nag", which
+        passes, and suited to streams too. "auto": True except with "nag", which
         follows Vowpal Wabbit.
     l1, l2 : float, default=0.0
-        With every example each weight moves towards 0 by l1 times, and shrinks
-        by the share of l2 times, the step size; the constant's weight is left
-        alone. 0 because averaging, several passes and the normalised step leave
-        little to regularise.
+        L1 and L2 regularisation: with every example each weight moves towards 0
+        by l1 times the step size, and is multiplied by 1 - l2 times the step size;
+        the intercept is not regularised. 0 because averaging, several passes and
+        the normalised step make it unnecessary as a rule.
     n_negatives : int, optional
-        Learn only this many classes that an example does not belong to, chosen
-        at random, each with the weight K / n_negatives. By default all of them.
+        Negative sampling: update only this many classes that an example does not
+        belong to, chosen at random, each with the weight K / n_negatives. By
+        default all of them.
     n_passes : int, default=5
-        Passes of ``fit`` over the examples, at most, each in a new order. More
-        brought nothing on text.
+        Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False
         Hold examples out in ``fit``, stop when their error no longer falls and
-        go back to the best pass.
+        restore the best pass.
     validation_fraction : float, default=0.1
         Share of the examples held out for that.
     patience : int, default=2
@@ -112,8 +108,8 @@ default="squared_hinge"
         Column names, where X was a data frame.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
-        importance, over all passes. Of label sets 1 - P@1. These predictions use
-        the weights as they stand, not their average, so ``predict`` does better.
+        importance, over all passes. For label sets 1 - P@1. These predictions use
+        the current weights, not their average, so ``predict`` does better.
     n_examples_seen_ : int
         Examples learned, each pass counted.
 
@@ -241,7 +237,7 @@ default="squared_hinge"
             return np.asarray(softmax(scores, axis=1))
         chances = np.asarray(expit(scores))
         if self._y_form == "labels":
-            # Where all chances are zero in float32 the best score is all that is left.
+            # Where all probabilities are zero in float32 only the best score is known.
             total = chances.sum(axis=1, keepdims=True)
             best = np.arange(chances.shape[1]) == scores.argmax(axis=1)[:, None]
             chances = np.where(total > 0, chances / np.where(total > 0, total, 1), best)

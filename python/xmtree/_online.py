@@ -1,4 +1,4 @@
-"""What learners share that take examples one after the other."""
+"""The base of online learners, which learn one example after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xmtree._labels import Target, check_classes
 
 
 class OnlineLearner(Learner):
-    """A learner with ``partial_fit``, stopped by Ctrl-C without loss.
+    """A learner with ``partial_fit``; Ctrl-C stops it and keeps what it has learned.
 
     Attributes
     ----------
@@ -26,27 +26,27 @@ class OnlineLearner(Learner):
         Examples learned so far, each pass counted.
     """
 
-    #: Arguments that only ``fit`` heeds, and may change between calls.
+    #: Arguments that only ``fit`` uses; they may change between calls.
     _fit_only: ClassVar[frozenset[str]] = frozenset(
         {"n_passes", "early_stopping", "validation_fraction", "patience"}
     )
     _started_with: dict[str, Any]
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn some more examples, once, in the order they come.
+        """Train on some more examples, one pass, in the given order.
 
-        The order matters: what was learned last weighs most, so examples that
-        come sorted by label teach little but the last label. Shuffle them
-        where that is possible; ``fit`` does.
+        The order matters: recent examples have the largest influence, so a model
+        trained on examples sorted by label predicts the last labels. Shuffle them
+        where that is possible, as ``fit`` does.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         y : array of shape (n,), or label sets
         classes : array of shape (n_classes,), optional
-            Every label that may ever occur; needed in the first call (except
-            when ``y`` is an indicator, which has a column for each) and may be
-            left out afterwards.
+            Every label that may occur in any call; required in the first call (except
+            when ``y`` is an indicator, which has a column for each), optional
+            afterwards.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -57,7 +57,7 @@ class OnlineLearner(Learner):
         Raises
         ------
         ValueError, TypeError
-            If something cannot be used, ``y`` holds a label that is not in
+            If an argument cannot be used, ``y`` holds a label that is not in
             ``classes``, or a parameter was changed after the first call.
             The estimator is then as it was before.
         """
@@ -112,12 +112,12 @@ class OnlineLearner(Learner):
         return self.classes_ if started else classes
 
     def _check_first(self, target: Target, classes: Any) -> None:
-        """Refuses to guess from one batch which labels there are."""
+        """Requires ``classes`` where one batch does not show all labels."""
         if classes is None and target.form in ("labels", "lists"):
             raise ValueError("classes must be passed on the first call to partial_fit.")
 
     def _check_same(self, target: Target) -> None:
-        """Refuses changes that the model at work could not follow."""
+        """Refuses label forms and parameters other than those learning began with."""
         if target.multilabel != (self._y_form != "labels"):
             had, got = ("label sets", "labels") if self._y_form != "labels" else ("labels", "sets")
             raise ValueError(f"the model was started on {had}, y now holds {got}")

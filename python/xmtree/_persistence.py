@@ -1,7 +1,7 @@
 """Estimators as files: ``Learner.save`` and :func:`load`.
 
-The file is the container of the core's models (checked, versioned, written
-whole or not at all). The core's model lies in it beside the labels and feature
+The file is the container of the core's models (with checksums and a version, written
+completely or not at all). It holds the core's model, the labels and feature
 names as arrays, and the constructor's arguments as JSON.
 """
 
@@ -17,17 +17,18 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
-import xmtree
 from xmtree import _core, _validation
-from xmtree._base import Learner
 
 #: Raised when an older version could not read what this one writes.
 STATE_VERSION = 1
 
 Arrays = dict[str, NDArray[Any]]
 
+#: The learners by class name, as in the files. Each registers itself.
+LEARNERS: dict[str, type[Any]] = {}
 
-def save(estimator: Learner, path: str | Path) -> None:
+
+def save(estimator: Any, path: str | Path) -> None:
     """Writes a fitted estimator to ``path``."""
     if not estimator.__sklearn_is_fitted__():
         raise sklearn.exceptions.NotFittedError(
@@ -48,7 +49,7 @@ def save(estimator: Learner, path: str | Path) -> None:
         "has_feature_names": names is not None,
         "more": estimator._more_state(),
         "versions": {
-            "xmtree": xmtree.__version__,
+            "xmtree": _core.__version__,
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
@@ -59,7 +60,7 @@ def save(estimator: Learner, path: str | Path) -> None:
 def load(path: str | Path) -> Any:
     """Read an estimator that :meth:`save` wrote.
 
-    Nothing in the file is executed. The estimator predicts what it did, and an
+    Nothing in the file is executed. The estimator predicts as before, and an
     online one goes on learning as if it had never been stored.
 
     Parameters
@@ -84,13 +85,11 @@ def load(path: str | Path) -> Any:
         if meta["state_version"] > STATE_VERSION:
             raise _core.ModelFileError(
                 f"{path}: written by xmtree {meta['versions']['xmtree']}, which is newer than "
-                f"this one, {xmtree.__version__}; upgrade xmtree to read it"
+                f"this one, {_core.__version__}; upgrade xmtree to read it"
             )
-        cls = getattr(xmtree, meta["class"], None)
-        if not (isinstance(cls, type) and issubclass(cls, Learner)):
-            raise _core.ModelFileError(
-                f"{path}: xmtree {xmtree.__version__} has no {meta['class']}"
-            )
+        cls = LEARNERS.get(meta["class"])
+        if cls is None:
+            raise _core.ModelFileError(f"{path}: xmtree {_core.__version__} has no {meta['class']}")
         estimator = cls(**meta["params"])
         estimator.classes_ = _unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
         estimator.n_features_in_ = int(meta["n_features_in"])
@@ -111,12 +110,12 @@ def load(path: str | Path) -> Any:
     return estimator
 
 
-def _plain_params(estimator: Learner) -> dict[str, Any]:
-    """Constructor arguments as JSON can hold them."""
+def _plain_params(estimator: Any) -> dict[str, Any]:
+    """Constructor arguments as JSON types."""
     params = dict(estimator.get_params(deep=False))
     state = params["random_state"]
     if isinstance(state, np.random.RandomState):
-        # A generator is used up as it is drawn from; the seed it gave is what counts.
+        # A generator changes with every use; the model depends on the seed it gave.
         params["random_state"] = json.loads(estimator._model.params_json)["seed"]
     for name, value in params.items():
         if isinstance(value, np.generic):

@@ -1,4 +1,4 @@
-"""The progress bar of long work."""
+"""The progress bar of training and prediction."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Report = Callable[[int, int, float | None, float | None], None]
 
 @contextmanager
 def progress(verbose: int, what: str) -> Iterator[Report | None]:
-    """A bar on stderr with the rate, the progressive error and, of a learner
-    that looks for candidates first, their recall.
+    """A bar on stderr with the rate, the progressive error and, where there are
+    candidates, their recall.
 
     Yields None, so that nothing is called, if ``verbose`` is 0 or stderr is
     no terminal.
@@ -27,12 +27,12 @@ def progress(verbose: int, what: str) -> Iterator[Report | None]:
 
         def report(done: int, total: int, loss: float | None, recall: float | None) -> None:
             bar.total = total or None
-            facts = []
+            shown = []
             if loss is not None:
-                facts.append(f"error {loss:.4f}")
+                shown.append(f"error {loss:.4f}")
             if recall is not None:
-                facts.append(f"recall {100 * recall:.1f} %")
-            bar.set_postfix_str(", ".join(facts), refresh=False)
+                shown.append(f"recall {100 * recall:.1f} %")
+            bar.set_postfix_str(", ".join(shown), refresh=False)
             bar.update(done - bar.n)
 
         yield None if bar.disable else report

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from xmtree import _core, _validation
-from xmtree._base import Learner, TopK
+from xmtree import _validation
+from xmtree._base import TopK
 from xmtree._labels import place
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
@@ -24,60 +22,60 @@ _CHUNK_BYTES = 64 << 20
 
 
 class RecallTreeClassifier(TreeMixin, OnlineLearner):
-    """Recall Tree: a tree finds a few candidates, scorers choose among them.
+    """Recall Tree: a tree selects a few candidates, scorers choose among them.
 
     Routers send an example where its label raises the entropy of the labels
-    least. Every node knows its most frequent labels, the candidates. The way down
+    least. Every node stores its most frequent labels, the candidates. Routing
     ends where a lower bound on the candidates' recall would no longer rise, and
     one-against-some scorers, one per class and shared by the whole tree, choose
-    among those found there. Training and prediction take time proportional to
+    among the candidates of that node. Training and prediction take time proportional to
     the depth and to the number of candidates, both about the logarithm of the
     number of classes.
 
     It is slower than :class:`LOMTreeClassifier` and usually more accurate: the
-    tree only has to come near, the answer is a linear scorer's, as in
-    :class:`OAAClassifier`. What it can reach is the share of examples whose label
+    tree only has to find the candidates, the prediction is a linear scorer's, as in
+    :class:`OAAClassifier`. Its accuracy is at most the share of examples whose label
     is among the candidates; :meth:`candidate_recall` measures it, and more
     candidates or a wider beam raise it.
 
     Parameters
     ----------
     max_candidates : int, optional
-        F of [1]_: candidates of a node, at most; overrules ``candidates_per_level``.
-        All classes: the tree hides nothing from the scorers.
+        F of [1]_: candidates of a node, at most; overrides ``candidates_per_level``.
+        If it is the number of classes, the scorers see all of them.
     candidates_per_level : float, default=4.0
         F as a multiple of ceil(log2(n_classes)), as in Vowpal Wabbit, but see
-        ``class_count``. Time is nearly proportional to it; 8 gains accuracy
-        where there is no beam.
+        ``class_count``. Time is nearly proportional to it; 8 is more accurate
+        without a beam.
     max_depth : int, optional
-        D of [1]_, the depth of the tree at most; overrules ``depth_share``.
+        D of [1]_, the depth of the tree at most; overrides ``depth_share``.
     depth_share : float, default=0.75
-        D as a share of the log(n_classes) / log(arity) levels that would part all
-        classes, rounded up. The last levels cost time and gain nothing. Vowpal
-        Wabbit takes 1.
+        D as a share of the log(n_classes) / log(arity) levels that would separate
+        all classes, rounded up. The last levels cost time and gain no accuracy.
+        Vowpal Wabbit takes 1.
     class_count : {"effective", "all"}, default="effective"
         For how many classes :meth:`fit` chooses F and D. "effective": 2**H, H the
         entropy of ``y`` in bits. Where classes are equally frequent that is their
-        number; the 26,000 words of some English novels count as 600, and the tree
-        is twice as fast for it at the same error. "all" is what Vowpal Wabbit does,
-        and :meth:`partial_fit`, which cannot know.
+        number; where few of them are frequent it is much smaller, and the tree
+        faster. "all", as in Vowpal Wabbit: n_classes. :meth:`partial_fit`, which does
+        not know the frequencies, always uses n_classes.
     bern_hyper : float, default=4.0
         Multiplier of the recall bound (Eq. 1 of [1]_): the larger, the more
-        examples a node must have seen before it is trusted more than the one
-        above. 0: no bound, every way goes to the full depth. Vowpal Wabbit takes 1;
-        4 costs no accuracy here and saves time.
+        examples a node must have seen before routing continues past its parent.
+        0: no bound, every path has the full depth. Vowpal Wabbit takes 1;
+        4 saves time at the same accuracy.
     arity : int, default=2
         Children of a node, 2 to 16; the routers of a node are then a small
-        balanced tree themselves. The paper has binary trees and names wider ones
-        as future work.
+        balanced tree themselves. The paper has binary trees; wider ones are its
+        future work.
     loss : {"softmax", "margin", "squared", "logistic", "quantile", "hinge", \
 "squared_hinge"}, default="softmax"
         Loss of the scorers. "softmax": cross-entropy over the candidates; "margin":
-        the label and its best rival move apart; with the others every candidate
-        learns by itself whether it is the one, as in the paper.
+        the scores of the label and of its best rival are separated; with the others
+        every candidate is trained by itself, as in the paper.
     margin : float, default=4.0
-        By how much the label's score must be ahead: taken off it in the softmax,
-        the gap that "margin" wants. Without effect on the other losses.
+        By how much the label's score must exceed the others: subtracted from it in
+        the softmax, the gap required by "margin". Without effect on the other losses.
     router_loss : {"squared", "logistic", "quantile", "hinge", "squared_hinge"}, optional
         Loss of the routers. By default ``loss`` if it is one of these, else "hinge".
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
@@ -85,55 +83,56 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         with the losses of a single regressor only, and neither with batches nor with
         crossed path features.
     scaling : {"auto", "none", "row", "standard"}, default="auto"
-        What is done to the features first; see :class:`OAAClassifier`.
+        How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
-        keep their own. Not with the scaling "standard".
+        are not hashed. Not with the scaling "standard".
     learning_rate : float, optional
         Step size of the scorers. By default 0.5 with "nag" and "adagrad", 9 with
-        "softmax" and "logistic", which are never satisfied, else 1.
+        "softmax" and "logistic", whose gradient never vanishes, else 1.
     router_rate : float, optional
         Step size of the routers. By default 0.5 with "nag" and "adagrad", else 1.
     decay : float, default=1.0
         How fast steps shrink, as in :class:`LOMTreeClassifier`; 0: they do not.
-        Without effect on "nag" and "adagrad", whose steps shrink by themselves.
+        Without effect on "nag" and "adagrad", which are adaptive.
     router_importance : {"entropy", "none"}, default="entropy"
-        How much an example counts for a router: by how much the sides' entropies
-        differ, as the paper says, or as much as any other, as Vowpal Wabbit has it.
+        Weight of an example for a router: the difference between the entropies of
+        the sides, as in the paper, or 1, as in Vowpal Wabbit.
     randomized_routing : bool, default=False
-        Whether training examples that come near a router's border go to a side
+        Whether training examples near a router's decision boundary go to a side
         at random.
     honest : bool, default=True
-        Whether a node counts the examples that the routers sent there before they
-        learned from them, as they will those to be predicted, and is compared with
-        its parent on the examples that came to both. False: afterwards, and by
-        their bounds alone, as in the paper.
+        Whether an example is counted at the nodes to which the routers sent it before
+        they learned from it, as in prediction, and a node is compared with
+        its parent on the examples that reached both. False: after they learned from
+        it, and by the bounds alone, as in the paper.
     back_off : bool, default=True
         Whether a node that has seen fewer labels than it may have candidates
-        takes further ones from the nodes above. Not in the paper.
+        uses candidates of its ancestors, too. Not in the paper.
     path_features : {"none", "all", "node_only", "crossed"}, default="none"
         What the scorers see of the way beside the example: an indicator for every
         node on it ("all", as in the paper), for its last node, or the last
         node crossed with the example, which gives scorers of their own to every
         place and takes the time and memory for it.
     beam_size : int, default=4
-        Ways followed in a prediction, at most; the candidates found at their ends
-        compete. Ways less than a tenth as probable as the best are left out.
-        1: the greedy way alone, as in the paper. May be changed after ``fit``.
+        Paths followed in a prediction, at most; the candidates of all their last
+        nodes are scored. Paths less than a tenth as probable as the best are left out.
+        1: the greedy path alone, as in the paper. May be changed after ``fit``.
     path_weight : float, default=0.5
-        What the logarithm of a way's probability counts in the scores found at its
-        end, with a beam. At 0 a wide beam does harm. May be changed after ``fit``.
+        Weight of the logarithm of a path's probability in the scores of the candidates
+        at its end, with a beam. At 0 a wide beam lowers accuracy. May be changed after
+        ``fit``.
     batch_size : int, default=1
-        Examples that the scorers learn from at once, as they stood before the
-        first of them; the routers learn one after the other all the same. With
-        ``n_jobs`` of 2 or more a batch's examples are scored at the same time: 16
+        Examples per update of the scorers: all are scored with the weights before
+        the first of them; the routers still learn one example after the other. With
+        ``n_jobs`` of 2 or more a batch's examples are scored in parallel: 16
         to 64 make use of several cores. At 1 further cores only route ahead. The
         model depends on the batch size, never on ``n_jobs``. Not in the paper.
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False
         Hold examples out in ``fit``, stop when their error no longer falls and
-        go back to the best pass.
+        restore the best pass.
     validation_fraction : float, default=0.1
         Share of the examples held out for that.
     patience : int, default=2
@@ -155,32 +154,31 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where X was a data frame.
     max_candidates_ : int
-        F, as it came out.
+        F.
     max_depth_ : int
-        D, as it came out.
+        D.
     tree_ : Bunch of read-only arrays
         One entry per node that has seen an example, the root first, parents before
         children.
 
-        - ``parent``: the node above, -1 at the root.
-        - ``children``, of shape (n_nodes, arity): -1 where no example has come.
-        - ``depth``: steps from the root.
-        - ``n_examples``: arrivals, by importance; ``held`` ones too.
-        - ``n_labels``: different labels that arrived.
-        - ``label``: the most frequent of them, as a place in ``classes_``.
-        - ``label_entropy``: of the labels that arrived, in nats.
-        - ``recall``: share of the arrivals whose label is a candidate.
-        - ``recall_bound``: the lower bound on it that the stop rule goes by.
-        - ``held``: whether the stop rule lets no way get here: those that would
-          end at the parent. The examples are counted here all the same, so that
-          the node can earn its statistics.
-        - ``n_trained``: how often the node's routers learned, by importance.
+        - ``parent``: -1 at the root.
+        - ``children``, of shape (n_nodes, arity): -1 where there is none.
+        - ``depth``: distance from the root.
+        - ``n_examples``: examples seen, by importance; those of ``held`` nodes too.
+        - ``n_labels``: distinct labels seen.
+        - ``label``: the most frequent of them, as an index into ``classes_``.
+        - ``label_entropy``: of the labels seen, in nats.
+        - ``recall``: share of the examples seen whose label is a candidate.
+        - ``recall_bound``: its lower bound, which the stop rule uses.
+        - ``held``: whether the stop rule ends all paths at the parent. Examples
+          are counted here all the same, so that the node collects its statistics.
+        - ``n_trained``: updates of the node's routers, by importance.
         - ``candidates``: of all nodes one after the other, each node's most frequent
-          label first, as places in ``classes_``.
-        - ``candidate_counts``: how often each of them arrived, by importance.
+          label first, as indices into ``classes_``.
+        - ``candidate_counts``: how often each of them was seen, by importance.
         - ``candidate_starts``, of length n_nodes + 1: node i has those from
-          ``candidate_starts[i]`` to ``candidate_starts[i + 1]``. (Those it
-          takes over from the nodes above are not repeated.)
+          ``candidate_starts[i]`` to ``candidate_starts[i + 1]``. (Candidates
+          of its ancestors are not repeated.)
     trees_ : list of Bunch
         ``tree_`` in a list.
     progressive_loss_ : float
@@ -188,31 +186,31 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         importance, over all passes. Without a beam.
     progressive_recall_ : float
         Share of the examples whose label was among the candidates just before they
-        were learned, likewise.
+        were learned, by importance, over all passes.
     n_examples_seen_ : int
         Examples learned, each pass counted.
 
     Notes
     -----
-    A score is a scorer's, with a beam plus the weighted log-probability of the way;
+    A score is a scorer's, with a beam plus the weighted log-probability of the path;
     only the candidates have one. With "softmax" scores are logits among the
     candidates. So there is neither ``decision_function`` nor ``predict_proba``:
     ``predict_topk`` gives the candidates and their scores, best first.
 
-    After several passes an example sits in the histograms of its own nodes, and the
-    recall that ``tree_`` tells is near 1. What new examples can expect is
-    :meth:`candidate_recall` of examples that were held out, or the
+    After several passes an example is counted in the histograms of its own nodes, and
+    the recall in ``tree_`` is near 1. To estimate the recall on new examples use
+    :meth:`candidate_recall` of held-out examples, or the
     ``progressive_recall_`` of a first pass.
 
-    The first prediction after learning lays the tree out anew, which takes time
-    proportional to its size: in a stream, learn and predict in batches.
+    The first prediction after learning rebuilds the prediction layout of the tree, which
+    takes time proportional to its size: in a stream, learn and predict in batches.
 
     ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)`` predicts what the authors'
     program, Vowpal Wabbit's ``--recall_tree``, predicts on the same stream
     (``partial_fit`` keeps the order of the rows). It differs from the paper in that
     routers are not weighted by the difference of the entropies. The defaults
-    here differ from both where the parameters above say so: one for all data, they
-    were chosen by experiment.
+    here differ from both where the parameters above say so; they are the same for
+    all data, see docs/experiments/recall-tree.md.
 
     References
     ----------
@@ -336,7 +334,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         y : array of shape (n,)
-            True labels. Those the estimator has never heard of are missed.
+            True labels. Those that are not in ``classes_`` count as missed.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -380,7 +378,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         return self._call(self._model.predict_topk, X, k, json.dumps(options))
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
-        # What comes to a node that is held is counted there, but ends above.
+        # Examples that reach a held node are counted there, but their paths end at its parent.
         reached = ~tree.held
         for level in range(1, int(tree.depth.max()) + 1):
             nodes = np.flatnonzero(tree.depth == level)

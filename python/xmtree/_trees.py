@@ -17,7 +17,7 @@ class TreeMixin:
 
     @property
     def trees_(self) -> list[Bunch]:
-        """Every tree's arrays, one entry per node; copied when asked for."""
+        """Every tree's arrays, one entry per node; a new copy with every access."""
         check_is_fitted(self)
         return [_frozen(tree) for tree in self._model.trees()]
 
@@ -32,7 +32,7 @@ class TreeMixin:
         return trees[0]
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
-        """How many of the examples came to their end at each node."""
+        """How many of the examples have each node as the last of their path."""
         leaves = np.all(tree.children < 0, axis=1)
         return np.where(leaves, tree.n_examples, 0.0)
 

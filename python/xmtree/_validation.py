@@ -1,7 +1,7 @@
-"""Everything that comes from outside, brought into the forms the core takes.
+"""Conversion of arguments to the types that the core accepts.
 
 The core itself checks values, indices and shapes, once and before anything
-changes; here types are converted and nothing is looked at twice.
+changes; here types are converted, and no value is checked twice.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from xmtree import _core
 
 T = TypeVar("T")
 
-#: The largest dense answer that is given: 8 GiB, or half of the memory of the
-#: machine if that is less.
+#: The largest dense result: 8 GiB, or half of the memory of the machine if that is
+#: less.
 MAX_DENSE_BYTES = 8 << 30
 
 #: The largest integer that the core's counts hold.
@@ -34,8 +34,8 @@ MAX_REAL = 3e38
 def rows(estimator: Any, X: Any, *, reset: bool, wide: bool = False) -> Any:
     """``X`` as a C-contiguous array or CSR matrix of float32 or float64.
 
-    Sets (``reset``) or compares the number and the names of the features. What is of other
-    types becomes float32, or float64 if ``wide``.
+    Sets (``reset``) or compares the number and the names of the features. Other types
+    become float32, or float64 if ``wide``.
     """
     return validate_data(
         estimator,
@@ -44,7 +44,7 @@ def rows(estimator: Any, X: Any, *, reset: bool, wide: bool = False) -> Any:
         accept_sparse="csr",
         dtype=[np.float64, np.float32] if wide else [np.float32, np.float64],
         order="C",
-        ensure_all_finite=False,  # the core looks, and names row and column
+        ensure_all_finite=False,  # the core checks, and names row and column
     )
 
 
@@ -74,7 +74,7 @@ def canonical(X: Any, call: Callable[[Any], T]) -> T:
         return call(X)
     except _core.UnsortedIndicesError:
         X = X.copy()
-        # scipy remembers a flag, which whoever filled the arrays may have left wrong.
+        # scipy caches these flags, which are wrong if the arrays were filled by hand.
         X.has_sorted_indices = False
         X.has_canonical_format = False
         X.sum_duplicates()
@@ -82,7 +82,7 @@ def canonical(X: Any, call: Callable[[Any], T]) -> T:
 
 
 def seed(random_state: Any) -> int:
-    """A seed for the core: an int is its own, all else is drawn from."""
+    """A seed for the core: an int itself, or a random number of a generator."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(0, np.iinfo(np.int32).max))
@@ -91,7 +91,7 @@ def seed(random_state: Any) -> int:
 def check_dense_size(
     n_rows: int, n_columns: int, item_size: int, instead: str, columns: str = "classes"
 ) -> None:
-    """Refuses an answer of ``n_rows`` x ``n_columns`` that would not fit in memory."""
+    """Refuses a result of ``n_rows`` x ``n_columns`` that would not fit in memory."""
     size = n_rows * n_columns * item_size
     limit = min(MAX_DENSE_BYTES, _half_of_memory())
     if size > limit:
@@ -104,7 +104,7 @@ def check_dense_size(
 def _half_of_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, OSError, ValueError):  # not known on this system
+    except (AttributeError, OSError, ValueError):  # unknown on this system
         return MAX_DENSE_BYTES
 
 

@@ -8,16 +8,16 @@ sparse format; as a list of label lists; or as one label per row.
 
 Predictions (``y_pred``) come as labels, best first, of shape (n, at least k), for
 instance from ``predict_topk``; or as scores of shape (n, n_labels), floats, dense or
-sparse. Of a sparse matrix the stored entries are ranked, all others are not
-predicted; nor is what scores -inf. Equal scores are in the order of the columns.
+sparse. Of a sparse matrix only the stored entries are ranked; scores of -inf are
+not. Equal scores are in the order of the columns.
 An array of integers, strings or objects holds labels, one of floats scores (unless
 the true labels are floats themselves and ``classes`` is not given).
 -1, None and NaN stand for no label.
 
-Labels and labels are compared by value. Columns, of an indicator or of scores, stand for
-the labels 0, 1, ..., or for those of ``classes``: pass a learner's ``classes_`` where its
-labels are others. Integer arrays (int32, int64), scores (float32, float64) and CSR are
-read in place; all other labels are looked up one by one, which takes longer.
+Labels are compared with labels by value. Columns, of an indicator or of scores, stand for
+the labels 0, 1, ..., or for those of ``classes``: pass a learner's ``classes_`` unless its
+labels are 0, 1, .... Integer arrays (int32, int64), scores (float32, float64) and CSR are
+read in place; other labels are looked up one by one, which takes longer.
 
 Rows without true labels score 0 with ``empty="zero"``, as in the Repository's program, and
 are left out with ``empty="skip"``, as in some papers.
@@ -32,7 +32,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from xmtree import _core, _matching
+from xmtree import _core
+from xmtree._labels import matching
 
 __all__ = [
     "ndcg_at_k",
@@ -74,7 +75,7 @@ def precision_at_k(
     k : int or sequence of ints, default=5
     classes : array of shape (n_labels,), optional
         The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
-        default. True labels that are not among them are missed.
+        default. True labels that are not among them count as missed.
     empty : {"zero", "skip"}, default="zero"
         Whether rows without true labels score 0 or are left out.
 
@@ -211,7 +212,7 @@ def psp_at_k(
     y_true, y_pred : as for :func:`precision_at_k`
     propensities : array of shape (n_labels,), above 0 and at most 1
         From :func:`propensities`, of the training labels. In the order of the columns or of
-        ``classes``; integer labels without either are the places of theirs. Every
+        ``classes``; without either that of label i is at position i. Every
         true label needs one.
     k, classes, empty : as for :func:`precision_at_k`
 
@@ -286,22 +287,22 @@ def psndcg_at_k(
 def propensities(
     y: Any, a: float = 0.55, b: float = 1.5, *, classes: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """How likely each label is to have been noted where it is true, by its frequency.
+    """The probability that a true label was annotated, estimated from its frequency.
 
     p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a, where N is the number of
-    rows and N_l how many of them carry l; C is at least 0. H. Jain, Y. Prabhu, M. Varma,
-    KDD 2016. They chose a = 0.5, b = 0.4 for Wikipedia, a = 0.6, b = 2.6 for Amazon, and
-    the defaults for all else.
+    rows and N_l how many of them have l; C is at least 0. H. Jain, Y. Prabhu, M. Varma,
+    KDD 2016. They use a = 0.5, b = 0.4 for Wikipedia, a = 0.6, b = 2.6 for Amazon, and
+    the defaults for other data.
 
     Parameters
     ----------
     y : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
-        The labels of the training part, never those of the test part: these are too few
-        to tell a rare label from an absent one, and N is not theirs either.
+        The labels of the training part, never those of the test part, which are too few
+        to estimate the frequency of rare labels, and whose N is another.
     a : float of at least 0, default=0.55
     b : float above 0, default=1.5
     classes : array of shape (n_labels,), optional
-        The labels to tell propensities of; others are left out of account. By default
+        The labels to return propensities of; others are ignored. By default
         those of the columns, for integer labels 0, 1, ..., max(y), for any other labels
         those that occur, sorted (a learner's ``classes_``).
 
@@ -321,9 +322,9 @@ def propensities(
     >>> propensities(y, classes=["often", "rare", "never"]).round(2)
     array([0.68, 0.22, 0.17])
     """
-    sets, n_labels = _matching.label_sets(y, _matching.names(classes), "y")
+    sets, n_labels = matching.label_sets(y, matching.column_labels(classes), "y")
     counts = np.bincount(sets.indices, minlength=n_labels)[:n_labels]
-    return _core.propensities(counts.astype(np.int64), sets.n_rows, float(a), float(b))
+    return _core.propensities(counts.astype(np.int64), sets.shape[0], float(a), float(b))
 
 
 def _measure(
@@ -335,21 +336,21 @@ def _measure(
     empty: str,
     propensities: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    asked = _cuts(k)
-    cuts = sorted(set(asked))
+    requested = _cuts(k)
+    cuts = sorted(set(requested))
     if empty not in ("zero", "skip"):
         raise ValueError(f'empty must be "zero" or "skip", got {empty!r}')
-    labels = _matching.names(classes)
-    found = _matching.match(y_true, y_pred, labels, cuts[-1])
+    labels = matching.column_labels(classes)
+    found = matching.match(y_true, y_pred, labels, cuts[-1])
     weights = None
     if name.startswith("ps"):
         weights = _propensities(propensities, found, labels)
     scores = _core.Scores(cuts, weights, None, empty == "skip")
-    scores.add(found.sets, found.sets.n_labels, found.ranking, found.bounded)
+    scores.add(found.sets, found.sets.shape[1], found.ranking, found.bounded)
     values = scores.measures()[name]
     if np.ndim(k) == 0:
         return float(values[0])
-    return values[[cuts.index(cut) for cut in asked]]
+    return values[[cuts.index(cut) for cut in requested]]
 
 
 def _cuts(k: Any) -> list[int]:
@@ -365,7 +366,7 @@ def _cuts(k: Any) -> list[int]:
 
 
 def _propensities(
-    values: Any, found: _matching.Match, labels: NDArray[Any] | None
+    values: Any, found: matching.Match, labels: NDArray[Any] | None
 ) -> NDArray[np.float64]:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
@@ -373,7 +374,7 @@ def _propensities(
             "propensities must be numbers, one per label, "
             f"got an array of {array.dtype} of shape {array.shape}"
         )
-    if not found.sets.by_place:
+    if not found.by_position:
         raise ValueError(
             "the labels are not numbers: classes must say which label each propensity is of"
         )
@@ -381,7 +382,7 @@ def _propensities(
     if needed is not None and len(array) != needed:
         what = "columns" if labels is None else "classes"
         raise ValueError(f"there are {len(array)} propensities for {needed} {what}")
-    if labels is not None and found.sets.n_labels > len(labels):
+    if labels is not None and found.sets.shape[1] > len(labels):
         at = int(np.argmax(found.sets.indices >= len(labels)))
         row = int(np.searchsorted(found.sets.indptr, at, side="right")) - 1
         raise ValueError(f"row {row} of y_true: a label is not in classes, so has no propensity")

@@ -35,24 +35,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read our output has gone (as `head` does); nothing to tell them.
+        # The reader of our output has closed it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
-        return complain("interrupted", FAILED, debug)
+        return fail("interrupted", FAILED, debug)
     except WrongUsage as error:
-        return complain(str(error), WRONG_USAGE, debug)
+        return fail(str(error), WRONG_USAGE, debug)
     except MemoryError:
-        return complain("out of memory; stream with --passes 1, or use n_bits", FAILED, debug)
+        return fail("out of memory; stream with --passes 1, or use n_bits", FAILED, debug)
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        return complain(f"{name}{error.strerror or error}", FAILED, debug)
+        return fail(f"{name}{error.strerror or error}", FAILED, debug)
     except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
-        return complain(str(error) or type(error).__name__, FAILED, debug)
+        return fail(str(error) or type(error).__name__, FAILED, debug)
 
 
-def complain(message: str, code: int, debug: bool) -> int:
-    """Says in one line what went wrong."""
+def fail(message: str, code: int, debug: bool) -> int:
+    """Prints the error as one line to stderr and returns the exit code."""
     if debug:
         traceback.print_exc()
     line = " ".join(message.split())

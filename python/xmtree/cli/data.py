@@ -1,4 +1,4 @@
-"""Examples from files and stdin, as the commands take them."""
+"""Examples from files and stdin for all commands."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree import datasets
-from xmtree._labels import row_sets
-from xmtree._matching import Sets
+from xmtree._labels.forms import positions, row_sets
 from xmtree.cli.errors import WrongUsage
 
-#: Rows parsed and learned or predicted at a time.
+#: Rows per batch.
 BATCH = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DATA and what may have to be said about it."""
+    """DATA and its options."""
     parser.add_argument(
         "data",
         metavar="DATA",
         help="XMC or svmlight text, plain or packed (.gz, .xz, .zst); - is stdin",
     )
-    group = parser.add_argument_group("about DATA")
+    group = parser.add_argument_group("options for DATA")
     group.add_argument(
         "--format",
         choices=["auto", "xmc", "svmlight"],
         default="auto",
-        help="auto: xmc if the first line is the header 'N D K'; stdin is taken for xmc",
+        help="auto: xmc if the first line is the header 'N D K', and for stdin",
     )
     group.add_argument(
         "--index-base",
@@ -60,7 +59,7 @@ class Source:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Source:
-        """What the options say."""
+        """The source that the options describe."""
         if options.batch_size < 1:
             raise WrongUsage(f"--batch-size must be at least 1, got {options.batch_size}")
         base = options.index_base
@@ -73,7 +72,7 @@ class Source:
 
     @property
     def is_stdin(self) -> bool:
-        """Whether it can be read once only."""
+        """Whether it can be read only once."""
         return self.path == "-"
 
     def load(self, multilabel: bool | Literal["auto"]) -> tuple[Any, Any]:
@@ -81,7 +80,7 @@ class Source:
         if self.format == "xmc":
             return datasets.load_xmc(self.path, multilabel=multilabel)
         X, y = datasets.load_svmlight(self.path, zero_based=self.zero_based, multilabel=multilabel)
-        # Numbers in svmlight text may have fractions; labels as a rule do not.
+        # Numbers in svmlight text may have fractions; labels usually do not.
         if isinstance(y, np.ndarray) and np.array_equal(y, y.astype(np.int64)):
             y = y.astype(np.int64)
         return X, y
@@ -91,7 +90,7 @@ class Source:
     ) -> Iterator[tuple[Any, Any]]:
         """X and y, some rows at a time, in constant memory.
 
-        XMC labels always come as an indicator, which says how many there are.
+        XMC labels are always an indicator, whose width is the number of labels.
         """
         if self.format == "xmc":
             return iter(datasets.iter_xmc(self.path, self.batch_size, multilabel=True))
@@ -120,11 +119,11 @@ def one_label_each(indicator: Any, first_row: int) -> NDArray[Any]:
     return labels
 
 
-def as_sets(y: Any, classes: NDArray[Any]) -> Sets:
-    """Labels, label lists or an XMC indicator as sets of places in ``classes``.
+def as_sets(y: Any, classes: NDArray[Any]) -> Any:
+    """Labels, label lists or an XMC indicator as a CSR indicator of the ``classes``.
 
-    Labels the model does not know have numbers from ``len(classes)`` on, which nothing is
-    predicted by: each counts as a label that was missed.
+    Labels that the model does not know have columns from ``len(classes)`` on, which are never
+    predicted: each counts as a label that was missed.
     """
     if _is_sparse(y):
         lengths, flat = np.diff(y.indptr).astype(np.int64), y.indices
@@ -138,24 +137,23 @@ def as_sets(y: Any, classes: NDArray[Any]) -> Sets:
             f"the model's labels are {classes.dtype} ({classes[0]!r}, ...), "
             f"those of the file are numbers; they cannot be compared"
         )
-    at = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
+    at = positions(flat, classes)
     # Any number will do that the row does not have yet.
     within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    numbers = np.where(classes[at] == flat, at, len(classes) + within)
-    n_labels = len(classes) + int(lengths.max(initial=0))
-    sets = row_sets(numbers, lengths, n_labels)
+    numbers = np.where(at >= 0, at, len(classes) + within)
+    sets = row_sets(numbers, lengths, len(classes) + int(lengths.max(initial=0)))
     sets.sum_duplicates()
-    return Sets(sets.indptr, sets.indices, n_labels)
+    return sets
 
 
 def _is_sparse(y: Any) -> bool:
     return bool(sp.issparse(y))
 
 
-def _format_of(path: str, asked: str) -> Literal["xmc", "svmlight"]:
-    if asked == "svmlight":
+def _format_of(path: str, option: str) -> Literal["xmc", "svmlight"]:
+    if option == "svmlight":
         return "svmlight"
-    if asked == "xmc" or path == "-":
+    if option == "xmc" or path == "-":
         return "xmc"
     try:
         next(iter(datasets.iter_xmc(path, 1, multilabel=True)), None)

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         range(6, 15, 2) if options.rows is None else range(6, 9, 2),
         min(8192, options.rows or 8192),
         budget=3.0,
-        tell=_tell,
+        show=_show,
     )
     demo.write_report(options.output, results, scaled)
     print()
@@ -70,7 +70,7 @@ def _shortened(parts: Any, n_rows: int | None) -> Any:
     return parts
 
 
-def _tell(what: str) -> None:
-    """A line that is overwritten, for whoever watches."""
+def _show(what: str) -> None:
+    """Shows on a terminal what is being timed, in a line that is overwritten."""
     if sys.stderr.isatty():
         print(f"\r\033[Ktiming: {what}", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What ends a command with exit code 2."""
+"""Errors that end a command with exit code 2."""
 
 
 class WrongUsage(Exception):

@@ -3,8 +3,8 @@
 error is the share of rows whose best label is wrong (1 - P@1); P@k, nDCG@k and
 recall@k are those of xmtree.metrics, as the Extreme Classification Repository
 defines them. Labels that the model has never seen count as missed, rows without
-labels score 0. PSP@k and PSnDCG@k weigh rare labels more; how rare a label is is
-counted in the training file, so they are told where that is given (--train).
+labels score 0. PSP@k and PSnDCG@k give rare labels a larger weight. They are reported
+if the training file is given (--train), in which the labels are counted.
 
 example:
   xmtree evaluate model.xmtree test.txt.xz --train train.txt.xz --json
@@ -25,9 +25,9 @@ from xmtree._progress import progress
 from xmtree.cli import data
 
 CUTS = (1, 3, 5)
-#: The Repository's parameters of propensities, but for sets from Wikipedia and Amazon.
+#: The Repository's parameters of propensities, except for sets from Wikipedia and Amazon.
 A, B = 0.55, 1.5
-#: What the core calls a measure, and what everybody does.
+#: Measures by their names in the core: their usual names.
 NAMES = {"precision": "P", "ndcg": "nDCG", "recall": "recall", "psp": "PSP", "psndcg": "PSnDCG"}
 
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--train",
         metavar="FILE",
-        help="what the model learned from, for PSP@k and PSnDCG@k; formats as DATA",
+        help="the training file, for PSP@k and PSnDCG@k; formats as DATA",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: all cores (default 1)")
@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
             began = time.perf_counter()
             best, _ = learner._topk(learner._rows(X), cuts[-1])
             seconds += time.perf_counter() - began
-            scores.add(true, true.n_labels, best)
-            n += true.n_rows
+            scores.add(true, true.shape[1], best)
+            n += true.shape[0]
             if report:
                 report(n, 0, 1 - scores.measures()["precision"][0], None)
     if n == 0:
@@ -93,7 +93,7 @@ def _propensities(
     for _, y in source.batches(learner.n_features_in_, sets):
         true = data.as_sets(y, learner.classes_)
         counts[:-1] += np.bincount(true.indices, minlength=n_classes)[:n_classes]
-        n += true.n_rows
+        n += true.shape[0]
     if n == 0:
         raise ValueError(f"{source.path} holds no examples")
     *known, unseen = _core.propensities(counts, n, A, B).tolist()

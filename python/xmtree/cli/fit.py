@@ -1,9 +1,9 @@
 """Train a model on a file and save it.
 
-Online learners with --passes 1, and whatever comes through stdin, are streamed:
+Online learners with --passes 1, and all learners from stdin, are streamed:
 memory is that of the model and a few batches, examples are learned in the order
-they come. (Shuffle files that are sorted by label.) Everything else loads the
-file whole, and shuffles in every pass.
+of the file. (Shuffle files that are sorted by label.) Otherwise the whole file
+is loaded, and shuffled in every pass.
 
 examples:
   xmtree fit train.txt.xz --model lomtree -o model.xmtree
@@ -45,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="random_state (default 0)")
     parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: all cores (default 1)")
-    group = parser.add_argument_group("what a stream cannot know")
+    group = parser.add_argument_group("options for stdin and other streams")
     group.add_argument(
         "--labels",
         choices=["auto", "one", "sets"],
         default="auto",
-        help="one label per row, or sets; auto looks at the file, at the first batch of stdin",
+        help="one label per row, or sets; auto reads the file, or the first batch of stdin",
     )
     group.add_argument(
         "--n-labels", type=int, metavar="K", help="svmlight from stdin: labels are 0 to K-1"
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Trains, saves, says in one line what was done."""
+    """Trains, saves, and reports in one line."""
     for name in ("passes", "n_labels", "n_features"):
         value = getattr(options, name)
         if value is not None and value < 1:
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     online = isinstance(learner, OnlineLearner)
     passes = getattr(learner, "n_passes", None)
     if source.is_stdin and online and options.passes not in (None, 1):
-        raise WrongUsage("stdin can be read once only; leave --passes out or use a file")
+        raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
     began = time.perf_counter()
     stopped = False
     try:
@@ -85,16 +85,16 @@ def run(options: argparse.Namespace) -> int:
         else:
             learner.fit(*source.load(_arity(learner, options)))
     except KeyboardInterrupt:
-        # What an online learner has learned so far is worth keeping.
+        # An online learner keeps what it has learned so far.
         if not learner.__sklearn_is_fitted__():
             raise
         stopped = True
     learner.save(options.output)
-    _tell(learner, options.output, time.perf_counter() - began, stopped)
+    _report(learner, options.output, time.perf_counter() - began, stopped)
     return 1 if stopped else 0
 
 
-def _tell(learner: Learner, path: str, seconds: float, stopped: bool) -> None:
+def _report(learner: Learner, path: str, seconds: float, stopped: bool) -> None:
     parts = [f"{len(learner.classes_)} labels", f"{learner.n_features_in_} features"]
     if isinstance(learner, OnlineLearner):
         parts.append(f"{learner.n_examples_seen_} examples learned")
@@ -177,7 +177,7 @@ def _svmlight_examples(
             raise WrongUsage("svmlight from stdin needs --index-base 0 or 1")
         classes = np.arange(options.n_labels)
     else:
-        # One reading more to know the labels; parsing is the cheapest part.
+        # Reads the file once more to find the labels; parsing is cheap beside learning.
         found: Any = np.empty(0)
         for _, y in source.batches(options.n_features, arity):
             found = np.union1d(found, _flat(y))

@@ -22,10 +22,10 @@ import xmtree
 from xmtree._online import OnlineLearner
 from xmtree.cli.errors import WrongUsage
 
-#: Of a tree's arrays, those that the drawing of it tells, or that are not one per node.
-_NOT_FACTS = {"parent", "children", "depth", "candidates", "candidate_counts"}
-_NOT_FACTS |= {"category_starts", "categories"}
-_NOT_FACTS |= {"vote_starts", "vote_classes", "votes", "other_votes"}
+#: A tree's arrays that its drawing shows, or that do not have one entry per node.
+_NOT_LISTED = {"parent", "children", "depth", "candidates", "candidate_counts"}
+_NOT_LISTED |= {"category_starts", "categories"}
+_NOT_LISTED |= {"vote_starts", "vote_classes", "votes", "other_votes"}
 
 #: Trees of which a line is printed.
 _MOST_TREES = 20
@@ -103,24 +103,24 @@ def _lines(tree: Any, classes: Any, levels: int) -> Iterator[str]:
     for node, level, goes_on in _upper(tree, levels):
         kind = "leaf" if np.all(tree.children[node] < 0) else "node"
         more = " ..." if goes_on else ""
-        yield f"{'  ' * (level + 1)}{kind} {node}: {_facts(tree, classes, node)}{more}"
+        yield f"{'  ' * (level + 1)}{kind} {node}: {_statistics(tree, classes, node)}{more}"
 
 
-def _facts(tree: Any, classes: Any, node: int) -> str:
-    """What is known of a node."""
-    facts = {
+def _statistics(tree: Any, classes: Any, node: int) -> str:
+    """The statistics of a node, as text."""
+    found = {
         name: values[node]
         for name, values in tree.items()
-        if name not in _NOT_FACTS
+        if name not in _NOT_LISTED
         and isinstance(values, np.ndarray)
         and values.shape == tree.depth.shape
     }
-    if "label" in facts:
-        facts["label"] = classes[facts["label"]]
+    if "label" in found:
+        found["label"] = classes[found["label"]]
     if "candidate_starts" in tree:
         start, end = tree.candidate_starts[node : node + 2]
-        facts["candidates"] = end - start
-    return ", ".join(f"{name} {_short(value)}" for name, value in facts.items())
+        found["candidates"] = end - start
+    return ", ".join(f"{name} {_short(value)}" for name, value in found.items())
 
 
 def _short(value: Any) -> str:
@@ -129,7 +129,7 @@ def _short(value: Any) -> str:
 
 def _plot(learner: Any, tree: Any, levels: int, path: Path) -> None:
     """Draws the upper levels."""
-    # Only here plots are needed.
+    # Imported here, as only this option needs them.
     from xmtree.demo import charts
     from xmtree.demo.report import page, standalone
 
@@ -146,7 +146,7 @@ def _plot(learner: Any, tree: Any, levels: int, path: Path) -> None:
                 above=place[int(tree.parent[node])],
                 share=float(shares[node]),
                 text=f"{100 * shown[node]:.3g}",
-                facts=f"node {node}: {_facts(tree, learner.classes_, node)}",
+                facts=f"node {node}: {_statistics(tree, learner.classes_, node)}",
                 goes_on=goes_on,
                 slot=8 if "held" in tree and tree.held[node] else 1,
             )

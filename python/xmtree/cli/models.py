@@ -8,16 +8,14 @@ from typing import Any
 
 from sklearn.utils._param_validation import StrOptions
 
-import xmtree
 from xmtree._base import Learner
+from xmtree._persistence import LEARNERS
 from xmtree.cli.errors import WrongUsage
 
 
 def names() -> dict[str, type[Learner]]:
     """Every learner of the package by its short name."""
-    found = (getattr(xmtree, name) for name in xmtree.__all__)
-    learners = (item for item in found if isinstance(item, type) and issubclass(item, Learner))
-    return {learner._short_name: learner for learner in learners}
+    return {learner._short_name: learner for learner in LEARNERS.values()}
 
 
 def create(name: str, settings: list[str], **fixed: Any) -> Learner:

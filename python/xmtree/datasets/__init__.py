@@ -1,7 +1,7 @@
 """Reading, writing and making data sets with very many labels.
 
-Two text formats are read, plain or compressed (gzip, xz, zstd, told by the
-file's first bytes and not by its name):
+Two text formats are read, plain or compressed (gzip, xz, zstd, recognised by the
+file's first bytes, not by its name):
 
 svmlight
     ``label[,label...] index:value ... # comment``, the format of

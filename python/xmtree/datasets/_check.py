@@ -1,4 +1,4 @@
-"""What the functions of this package share: checks of options, sparse output."""
+"""Shared by the functions of this package: checks of options, sparse output."""
 
 from __future__ import annotations
 

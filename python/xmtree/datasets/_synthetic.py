@@ -27,10 +27,10 @@ def make_xmc(
 ) -> tuple[Any, Any]:
     """Make a sparse problem with very many labels of power-law frequency.
 
-    Each class owns `n_informative` features, drawn at random, so that classes
-    share features when there are few. A sample draws its class (or classes),
-    then features of those classes, and noise features that follow a power law
-    as words do. It is learnable by a linear model per class.
+    Each class has `n_informative` features, chosen at random, so that classes
+    share features when there are few. A sample has a random class (or classes),
+    random features of those classes, and noise features of power-law frequency,
+    like words. A linear model per class can learn it.
 
     Parameters
     ----------
@@ -41,23 +41,22 @@ def make_xmc(
     n_classes : int, default=1_000
         Number of classes. Not every class occurs unless there are samples enough.
     nnz : int, default=20
-        Features drawn per row; a feature drawn twice counts once, so rows have
-        somewhat fewer non-zeros.
+        Features sampled per row, with replacement, so rows have somewhat fewer
+        non-zeros.
     n_informative : int, default=8
-        Features that each class owns.
+        Features of each class.
     noise : float, default=0.3
-        Share of the drawn features, between 0 and 1, that have nothing to do
-        with the class.
+        Share of the sampled features, between 0 and 1, that are independent of
+        the class.
     exponent : float, default=1.0
-        The class of rank r is drawn with a probability proportional to
-        ``r ** -exponent``; 0 makes all alike. Ranks are dealt to class numbers
+        The class of rank r has a probability proportional to
+        ``r ** -exponent``; 0: all are equal. Ranks are assigned to class numbers
         at random.
     multilabel : bool, default=False
         Whether rows have label sets.
     n_labels : float, default=None
-        Mean number of labels drawn per row, at least 1 (one plus a Poisson
-        number); a label drawn twice counts once. None: 3 with `multilabel`,
-        without it nothing else makes sense and giving a number is an error.
+        Mean number of labels sampled per row, with replacement, at least 1 (one plus
+        a Poisson number). None: 3 with `multilabel`; without it a number is an error.
     random_state : int, RandomState instance or None, default=None
         Seed; an int gives the same problem at every call.
 
@@ -106,13 +105,13 @@ def make_xmc(
     ends = np.cumsum(counts)
     labels = class_of_rank[_ranks(random, n_classes, exponent, int(ends[-1]))]
 
-    # Each drawn feature belongs to one of the row's labels, at random.
+    # Each sampled feature belongs to one of the row's labels, at random.
     pick = (random.random_sample((n_samples, nnz)) * counts[:, None]).astype(np.int64)
     owner = labels[(ends - counts)[:, None] + pick]
     features = class_features[owner, random.randint(n_informative, size=(n_samples, nnz))]
-    drowned = random.random_sample((n_samples, nnz)) < noise
-    noisy = random.permutation(n_features)[_ranks(random, n_features, 1.0, int(drowned.sum()))]
-    features[drowned] = noisy
+    is_noise = random.random_sample((n_samples, nnz)) < noise
+    noisy = random.permutation(n_features)[_ranks(random, n_features, 1.0, int(is_noise.sum()))]
+    features[is_noise] = noisy
 
     values = random.uniform(0.5, 1.5, (n_samples, nnz))
     X = _rows(features, values, n_features)
@@ -136,7 +135,7 @@ def _ranks(random: Any, n: int, exponent: float, size: int) -> Any:
 
 
 def _rows(features: Any, values: Any, n_features: int) -> Any:
-    """Unit rows of the features drawn, each once."""
+    """Rows of unit length of the sampled features, each once."""
     order = np.argsort(features, axis=1)
     features = np.take_along_axis(features, order, axis=1)
     first = np.ones(features.shape, dtype=bool)

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from .. import _core
+from .._labels.forms import Indicator, read, row_sets
 from ._check import csr, flag, whole
 
 _MAX_INDEX = 2**31 - 1
@@ -82,8 +83,8 @@ def load_svmlight(
         The file, plain or compressed (gzip, xz, zstd); ``"-"`` is the
         process's standard input. ``qid:`` and comments are skipped.
     n_features : int, default=None
-        Number of columns of `X`; None: as many as the highest index asks for.
-        Give it to read a test file to the width of its training file.
+        Number of columns of `X`; None: as many as the highest index requires.
+        Pass it to read a test file with the width of its training file.
     zero_based : bool or "auto", default="auto"
         Whether column indices in the file begin at 0; "auto": they do if
         index 0 occurs anywhere in it, else they begin at 1.
@@ -149,8 +150,8 @@ def iter_xmc(
     multilabel : bool or "auto", default="auto"
         As for :func:`load_xmc`, so that the batches are slices of what it
         returns. "auto" reads the file twice, the first time up to the first row
-        that has not exactly one label; it is refused for ``"-"``, which can be
-        read but once.
+        that has not exactly one label; it is an error for ``"-"``, which can be
+        read only once.
 
     Yields
     ------
@@ -163,8 +164,8 @@ def iter_xmc(
     ------
     ValueError, OSError
         As for :func:`load_xmc`: for options and missing files at the call, for
-        a bad line after the batches before it, or at the call if the first of
-        two readings comes upon it.
+        a bad line after the batches before it, or at the call if the file is read
+        twice and the first time finds it.
 
     Examples
     --------
@@ -231,7 +232,7 @@ def iter_svmlight(
     arguments. How wide `X` is, where indices begin and how many labels rows
     have shows only at the file's end; unless `n_features`, `zero_based` and
     `multilabel` are all given, the file is read twice. Standard input can be
-    read but once, so for ``"-"`` all three must be given.
+    read only once, so for ``"-"`` all three must be given.
 
     Examples
     --------
@@ -256,8 +257,8 @@ def iter_svmlight(
 def save_xmc(path: str | os.PathLike[str], X: Any, y: Any, *, n_labels: int | None = None) -> None:
     """Write a data set in the format of the Extreme Classification Repository.
 
-    The file appears whole or, after an error, not at all; a file that stood
-    there before is replaced only at the end.
+    The file is written completely or, after an error, not at all; an existing file is
+    replaced only at the end.
 
     Parameters
     ----------
@@ -295,8 +296,8 @@ or list of label lists
     <BLANKLINE>
     """
     if os.fspath(path) == _STDIN:
-        raise ValueError('path must be a file, got "-"; a file that may fail is no stream')
-    # Whether all values are finite is left to the core, which names row and column.
+        raise ValueError('path must be a file, got "-"; save_xmc does not write to standard output')
+    # The core checks whether all values are finite, and names row and column.
     X = check_array(
         X if hasattr(X, "dtype") or hasattr(X, "columns") else np.asarray(X),
         accept_sparse="csr",
@@ -348,53 +349,24 @@ def _svmlight(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
 
 
 def _indicator(y: Any) -> Any:
-    """Any form of y as a CSR indicator with sorted indices and no zeros."""
-    if hasattr(y, "tocsr"):
-        return _checked_indicator(y.tocsr(copy=True))
-    if isinstance(y, (list, tuple)) and any(np.ndim(row) > 0 for row in y):
-        sets = [np.unique(_labels(row, at)) for at, row in enumerate(y)]
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in sets], dtype=np.int64)])
-        flat = np.concatenate(sets)
-        return _of_labels(flat, starts)
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] != 1:
-        return _checked_indicator(sparse.csr_matrix(y))
-    flat = _labels(y.ravel(), None)
-    return _of_labels(flat, np.arange(len(flat) + 1))
-
-
-def _labels(row: Any, at: int | None) -> Any:
-    """Labels of one row, or (``at=None``) one label of each row, as int64."""
-    labels = np.asarray(row)
-    if labels.size == 0:
-        return np.empty(0, dtype=np.int64)
-    place = "" if at is None else f" of row {at}"
+    """Any form of y as a CSR indicator; a label that a row names again counts once."""
+    if not sparse.issparse(y) and getattr(y, "shape", ())[1:] == (1,):
+        y = np.ravel(y)
+    found = read(y, "y")
+    if isinstance(found, Indicator):
+        return found.sets
+    labels = found.labels
+    if len(labels) == 0:
+        return sparse.csr_array((len(found.lengths), 0), dtype=np.uint8)
     if labels.dtype.kind not in "biuf":
-        raise TypeError(f"y: the labels{place} must be whole numbers, got {labels.dtype}")
+        raise TypeError(f"y: the labels must be whole numbers, got {labels.dtype}")
     bad = ~((labels >= 0) & (labels < _MAX_INDEX) & (labels == np.floor(labels)))
     if bad.any():
         first = int(np.argmax(bad))
-        place = f"row {first if at is None else at}"
         raise ValueError(
-            f"y, {place}: labels must be whole numbers from 0, got {labels[first].item()}"
+            f"y, row {found.row_of(first)}: labels must be whole numbers from 0, "
+            f"got {labels[first].item()}"
         )
-    return labels.astype(np.int64)
-
-
-def _of_labels(flat: Any, starts: Any) -> Any:
-    width = int(flat.max()) + 1 if flat.size else 0
-    ones = np.ones(len(flat), dtype=np.int8)
-    return sparse.csr_matrix((ones, flat, starts), shape=(len(starts) - 1, width))
-
-
-def _checked_indicator(y: Any) -> Any:
-    """Of a matrix that belongs to us."""
-    y.sum_duplicates()
-    y.eliminate_zeros()
-    wrong = np.flatnonzero(y.data != 1)
-    if wrong.size:
-        row = int(np.searchsorted(y.indptr, wrong[0], side="right")) - 1
-        raise ValueError(
-            f"y, row {row}: an indicator holds zeros and ones, got {y.data[wrong[0]].item()}"
-        )
-    return y
+    sets = row_sets(labels, found.lengths, int(labels.max()) + 1)
+    sets.sum_duplicates()
+    return sets

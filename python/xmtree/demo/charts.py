@@ -41,8 +41,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Branch:
-    """A node of a tree: the one above by its place in the list (-1: the root), its
-    share of all examples, what stands beside it, and what a pointer over it shows."""
+    """A node of a tree: its parent by its index in the list (-1: the root), its
+    share of all examples, the text beside it, and the text of its tooltip."""
 
     above: int
     share: float
@@ -79,7 +79,7 @@ def columns(
     mark_text: str,
     slot: int = 3,
 ) -> str:
-    """A histogram over 0, 1, 2, ... with one marked place."""
+    """A histogram over 0, 1, 2, ... with a line at ``mark``."""
     height, top, bottom, left = 230, 46, 44, 10
     high = max(counts, default=0) or 1
     step = (_WIDTH - 2 * left) / max(1, len(counts), math.ceil(mark) + 1)
@@ -169,7 +169,7 @@ def scatter(title: str, items: Sequence[Point], x_title: str, y_title: str) -> s
             if x_low <= math.log10(value) <= x_high:
                 parts.append(_text(across(value), floor + 18, f"{value:g}", "tick", "middle"))
     parts.append(_text((left + _WIDTH - right) / 2, height - 6, x_title, "tick", "middle"))
-    # Spans that labels must keep off, each with the base line of a text there: the points first.
+    # Horizontal spans that labels may not cover, with their base lines: first those of the points.
     taken = [(across(item.x) - 7, across(item.x) + 7, up(item.y) + 4) for item in items]
     for item in sorted(items, key=lambda item: -item.y):
         x, y = across(item.x), up(item.y)
@@ -177,7 +177,7 @@ def scatter(title: str, items: Sequence[Point], x_title: str, y_title: str) -> s
             f'<circle class="s{item.slot}" cx="{x:.1f}" cy="{y:.1f}" r="5.5">'
             f"<title>{escape(item.name)}: {item.x:.3g}, {item.y:.1f}</title></circle>"
         )
-        # Beside its point if there is room, else a little lower or higher.
+        # Beside its point if that is free, else a little lower or higher.
         long = 7.5 * len(item.name)
         shifts = sorted(range(-60, 64, 4), key=lambda shift: (abs(shift), -shift))
         spots = [
@@ -200,8 +200,8 @@ def _free(spot: tuple[float, float, float], taken: Sequence[tuple[float, float, 
 
 
 def tree(title: str, nodes: Sequence[Branch]) -> str:
-    """A tree from the root down, parents before children; the larger a node's circle,
-    the more examples came to it. Dotted lines: there is more below."""
+    """A tree from the root down, parents before children; a node's circle grows with its
+    number of examples. Dotted lines: the node has descendants that are not shown."""
     below: list[list[int]] = [[] for _ in nodes]
     level = [0] * len(nodes)
     for at, node in enumerate(nodes):
@@ -211,7 +211,7 @@ def tree(title: str, nodes: Sequence[Branch]) -> str:
     column, row, top = 68, 76, 58
     n_columns = 0
     across = [0.0] * len(nodes)
-    # From the right and from below, so that a node's children have their places.
+    # From the right and from below, so that a node's children are placed before it.
     for at in _last_first(below):
         if below[at]:
             across[at] = sum(across[child] for child in below[at]) / len(below[at])

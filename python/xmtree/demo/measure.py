@@ -13,7 +13,7 @@ from xmtree.datasets import make_xmc
 from xmtree.demo.contenders import Contender, DataSet
 from xmtree.metrics import precision_at_k
 
-#: Predictions are timed this often; the best run counts, as the others were disturbed.
+#: Predictions are timed this often; the fastest run counts.
 REPEATS = 3
 SEED = 0
 
@@ -30,7 +30,7 @@ class Result:
     us_per_prediction : wall time of ``predict`` on the whole test set, of label sets
         that of ``predict_topk`` with k = 1, per row, in microseconds
     megabytes : size of the model's file
-    depths : examples by the depth that their way ended at, for a single tree
+    depths : number of examples by the depth of their last node, for a single tree
     """
 
     data: DataSet
@@ -45,7 +45,7 @@ class Result:
 
 
 def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Result:
-    """Trains on one thread, so that times compare work and not threads."""
+    """Trains on one thread, so that times do not depend on the number of cores."""
     learner = contender.make(random_state=SEED, verbose=verbose)
     began = time.perf_counter()
     learner.fit(parts.X_train, parts.y_train)
@@ -83,12 +83,12 @@ def scaling(
     powers: Iterator[int] | range,
     n_rows: int,
     budget: float,
-    tell: Callable[[str], None],
+    show: Callable[[str], None],
 ) -> list[Scaling]:
     """Times one pass over synthetic problems of equal shape and growing K.
 
-    A learner for which one problem took longer than ``budget`` seconds sits
-    out the larger ones.
+    A learner that took longer than ``budget`` seconds on one problem is not run on the
+    larger ones. ``show`` is called with what is timed next.
     """
     curves = [Scaling(contender) for contender in contenders]
     slow: set[str] = set()
@@ -98,7 +98,7 @@ def scaling(
         for curve in curves:
             if curve.contender.name in slow:
                 continue
-            tell(f"{n_classes} classes, {curve.contender.name}")
+            show(f"{n_classes} classes, {curve.contender.name}")
             learner: Any = curve.contender.make(random_state=SEED)
             began = time.perf_counter()
             learner.partial_fit(X[:n_rows], y[:n_rows], classes=np.arange(n_classes))
@@ -112,7 +112,7 @@ def scaling(
 
 
 def _predict_seconds(learner: Any, X: Any, multilabel: bool) -> float:
-    """The best of some runs, each of which predicts one label per row."""
+    """The shortest of some runs, each of which predicts one label per row."""
     times = []
     for _ in range(REPEATS):
         began = time.perf_counter()

@@ -20,7 +20,7 @@ from xmtree.demo.table import findings, megabytes, quality, scaling_findings
 
 
 def write_report(path: str | Path, results: list[Result], scaled: list[Scaling]) -> None:
-    """Writes the page. It loads nothing from elsewhere."""
+    """Writes the page, which is self-contained."""
     Path(path).write_text(_page(results, scaled), encoding="utf-8")
 
 
@@ -30,7 +30,7 @@ def style() -> str:
 
 
 def page(title: str, body: str) -> str:
-    """A whole page, which loads nothing from elsewhere."""
+    """A whole self-contained page."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -54,13 +54,13 @@ def standalone(plot: str) -> str:
 
 
 def _page(results: list[Result], scaled: list[Scaling]) -> str:
-    told_all = findings(results) + scaling_findings(scaled)
-    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in told_all)
+    sentences = findings(results) + scaling_findings(scaled)
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
     parts = [
         "<h1>Logarithmic-time trees against one-against-all</h1>",
         '<p class="soft">Every learner with its defaults, trained on one thread on the data '
         "inside the package, then measured on test data it has not seen.</p>",
-        f"<ul>{told}</ul>" if told else "",
+        f"<ul>{items}</ul>" if items else "",
         "<h2>The comparison</h2>",
         f'<div class="cards"><div class="card">{_table(results)}</div></div>',
     ]

@@ -49,8 +49,8 @@ def megabytes(result: Result) -> str:
 
 
 def findings(results: list[Result]) -> list[str]:
-    """What this run showed about trees and one-against-all, whatever it is."""
-    told = []
+    """Compares trees with one-against-all on each data set, a sentence each."""
+    sentences = []
     for data, group in groupby(results, key=lambda result: result.data):
         rows = list(group)
         trees = [row for row in rows if row.contender.family == "tree"]
@@ -59,16 +59,16 @@ def findings(results: list[Result]) -> list[str]:
             continue
         base = min(baselines, key=lambda row: row.error)
         for tree in trees:
-            told.append(
+            sentences.append(
                 f"{data.title}, {tree.n_classes} classes: {_speeds(tree, base)}, at "
                 f"{100 * tree.error:.1f} against {100 * base.error:.1f} % error."
             )
-    return told
+    return sentences
 
 
 def scaling_findings(scaled: list[Scaling]) -> list[str]:
-    """From how many classes on each tree is ahead, as far as this run went."""
-    told = []
+    """From how many classes on each tree is faster, up to the largest number timed."""
+    sentences = []
     baselines = [curve for curve in scaled if curve.contender.family == "oaa"]
     for base in baselines:
         for tree in scaled:
@@ -78,13 +78,13 @@ def scaling_findings(scaled: list[Scaling]) -> list[str]:
             predict = _ahead_from(shared, base.predict_us, tree.predict_us)
             fit = _ahead_from(shared, base.fit_us, tree.fit_us)
             last = len(shared) - 1
-            told.append(
+            sentences.append(
                 f"synthetic, 20 features per row: {tree.contender.name} is ahead of "
                 f"{base.contender.name} {predict} in prediction and {fit} in training; "
                 f"at {shared[-1]} classes {_ratio(base.predict_us[last], tree.predict_us[last])} "
                 f"and {_ratio(base.fit_us[last], tree.fit_us[last])}."
             )
-    return told
+    return sentences
 
 
 def _ahead_from(n_classes: list[int], base: list[float], tree: list[float]) -> str:

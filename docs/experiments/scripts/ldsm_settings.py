@@ -1,15 +1,16 @@
 """Tries settings of LdSM on label sets: held out, or on the test part.
 
-    python benches/ldsm_experiments.py default loss=logistic,scaling=none --sets delicious
-    python benches/ldsm_experiments.py max_nodes=4000 --weights 0.25 0.5 1 --trees 10 50
-    python benches/ldsm_experiments.py --ablation --seeds 0 1
+    cd docs/experiments/scripts
+    python ldsm_settings.py default loss=logistic,scaling=none --sets delicious
+    python ldsm_settings.py max_nodes=4000 --weights 0.25 0.5 1 --trees 10 50
+    python ldsm_settings.py --ablation --seeds 0 1
 
 A setting is ``default``, ``paper`` (``LdSMClassifier.PAPER``), or options that are changed,
 separated by commas; ``paper,loss=centred`` changes the paper's. Held out is a fifth of the
 train part, the same for all settings, or ``--folds`` of them in turn; choose there, and use
 ``--on test`` to report. Rows without labels are left out of the measures, which are means over
 seeds and folds, in per cent: P@1, 3, 5, nDCG@3, 5 and PSP@1, 3, 5. Depth and nodes are the
-largest of all trees. The benchmarks use what is defined here.
+largest of all trees.
 """
 
 import argparse
@@ -17,17 +18,16 @@ import ast
 import itertools
 import statistics
 import sys
-import time
-from dataclasses import dataclass
-from math import log
+from pathlib import Path
 
 import numpy as np
-from conftest import ROOT
 from xmtree import LdSMClassifier
-from xmtree.datasets import load_xmc
-from xmtree.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
 
-SETS = ("delicious", "bibtex", "makupalat", "onet-titles", "stackex-cooking")
+sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
+
+from data_sets import ROOT
+from ldsm_tasks import SETS, deepest, formed, grown, load
+
 #: One thing at a time that makes the default what it is, and then several.
 ABLATION = (
     "default",
@@ -48,47 +48,6 @@ ABLATION = (
 )
 
 
-@dataclass(frozen=True)
-class Task:
-    """Examples to learn and others to be asked about, labels as sparse indicators."""
-
-    name: str
-    X: object
-    y: object
-    X_test: object
-    y_test: object
-
-    def measure(self, model, empty="skip"):
-        """The measures of a model, in per cent."""
-        best, _ = model.predict_topk(self.X_test, 5)
-        how = {"empty": empty}
-        return np.concatenate(
-            (
-                100 * precision_at_k(self.y_test, best, [1, 3, 5], **how),
-                100 * ndcg_at_k(self.y_test, best, [3, 5], **how),
-                100 * psp_at_k(self.y_test, best, propensities(self.y), [1, 3, 5], **how),
-            )
-        )
-
-    def depths(self, arity):
-        """log_M K and three times as much."""
-        levels = log(self.y.shape[1]) / log(arity)
-        return levels, 3 * levels
-
-
-def load(name, on="test", fold=0):
-    """A data set with its test part, or with a fifth of its train part in the place of it."""
-    folder = ROOT / name
-    X, y = load_xmc(folder / "train.txt.xz", multilabel=True)
-    if on == "test":
-        return Task(name, X, y, *load_xmc(folder / "test.txt.xz", multilabel=True))
-    order = np.random.default_rng(20).permutation(X.shape[0])
-    size = len(order) // 5
-    out = order[fold * size : (fold + 1) * size]
-    kept = np.setdiff1d(order, out)
-    return Task(name, X[kept], y[kept], X[out], y[out])
-
-
 def setting(text):
     """``"default"``, ``"paper"`` or ``"a=1,b='c',..."`` as options; quotes may be left out."""
     options = {}
@@ -104,29 +63,6 @@ def setting(text):
             except (ValueError, SyntaxError):
                 options[name] = value
     return options
-
-
-def deepest(model):
-    """Depth and nodes of the largest trees."""
-    trees = model.trees_
-    return max(tree.depth.max() for tree in trees), max(len(tree.depth) for tree in trees)
-
-
-def formed(measures):
-    """The measures as a row of cells."""
-    texts = [f"{value:.1f}" for value in measures]
-    return [" / ".join(texts[:3]), " / ".join(texts[3:5]), " / ".join(texts[5:])]
-
-
-def grown(task, options, trees, jobs):
-    """A model with as many trees as said, again and again, and the seconds so far."""
-    model, seconds = LdSMClassifier(**options, n_jobs=jobs), 0.0
-    for count in trees:
-        model.set_params(n_estimators=count, warm_start=True)
-        start = time.perf_counter()
-        model.fit(task.X, task.y)
-        seconds += time.perf_counter() - start
-        yield count, model, seconds
 
 
 def rows(tasks, text, arguments):

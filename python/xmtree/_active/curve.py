@@ -18,8 +18,8 @@ def empty() -> Bunch:
     )
 
 
-def longer(curve: Bunch, n_samples: int, n_classes: int, error: float) -> Bunch:
-    """The curve with one round more, after which nothing has been considered yet."""
+def with_round(curve: Bunch, n_samples: int, n_classes: int, error: float) -> Bunch:
+    """The curve with one round more, of which the utility is not known yet."""
     return Bunch(
         n_samples=np.append(curve.n_samples, n_samples),
         n_classes=np.append(curve.n_classes, n_classes),
@@ -28,6 +28,6 @@ def longer(curve: Bunch, n_samples: int, n_classes: int, error: float) -> Bunch:
     )
 
 
-def considered(curve: Bunch, utility: float) -> Bunch:
-    """The curve with the utility of the last round."""
+def with_utility(curve: Bunch, utility: float) -> Bunch:
+    """The curve with the median utility after its last round."""
     return Bunch(**{**curve, "utility": np.append(curve.utility[:-1], utility)})

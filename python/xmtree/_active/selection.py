@@ -1,0 +1,50 @@
+"""Which rows to label: those to begin with, the next ones, and those held out to measure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+
+def first_set(usable: Rows, labels: NDArray[Any], n: int, draw: np.random.Generator) -> Rows:
+    """The first working set of ``fit``: one row of every class, the rest of ``n`` at random."""
+    one_each, others = _one_each(usable, labels, draw)
+    return np.concatenate([one_each, others])[: max(n, len(one_each))]
+
+
+def held_out(usable: Rows, labels: NDArray[Any], share: float, draw: np.random.Generator) -> Rows:
+    """Validation rows from ``usable``, the last of no class."""
+    _, others = _one_each(usable, labels, draw)
+    if not len(others):
+        raise ValueError(
+            f"early_stopping needs rows to hold out, but of the {len(usable)} rows each is "
+            "the only one of its class; pass X_val and y_val"
+        )
+    return others[: max(1, round(share * len(usable)))]
+
+
+def by_margin(
+    committee: Any, pool: Any, considered: Rows, n: int
+) -> tuple[Rows, NDArray[Any], float]:
+    """The ``n`` rows whose two best classes score most nearly alike.
+
+    Returns them, the most useful first, their utilities, and the median utility of all rows
+    ``considered``, whose order decides where utilities are equal.
+    """
+    _, best = committee._topk(pool[considered], 2)
+    # A committee that knows a single class has no doubt of it: the other scores -inf.
+    with np.errstate(divide="ignore"):
+        utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
+    chosen = np.argsort(-utilities, kind="stable")[:n]
+    return considered[chosen], utilities[chosen], float(np.median(utilities))
+
+
+def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> tuple[Rows, Rows]:
+    """One row of every class, and the others in random order."""
+    order = draw.permutation(usable)
+    _, firsts = np.unique(labels[order], return_index=True)
+    return order[firsts], np.delete(order, firsts)

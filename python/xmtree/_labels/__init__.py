@@ -1,0 +1,152 @@
+"""Labels and label sets of any form, as the class numbers the core works with.
+
+Here for learners, :mod:`xmtree._labels.matching` for metrics; both, data sets and active
+learning read labels with :mod:`xmtree._labels.forms`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtree._labels.forms import (
+    Form,
+    Indicator,
+    NamedLabels,
+    canonical,
+    check_columns,
+    class_list,
+    positions,
+    read,
+)
+
+__all__ = ["Form", "Target", "check_classes", "decode", "encode", "encode_single", "place"]
+
+#: Labels named in a message.
+_MAX_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to learn for each row: class numbers, uint32 of shape (n,), or a CSR indicator
+    of shape (n, n_classes), and the sorted classes."""
+
+    codes: Any
+    classes: NDArray[Any]
+    form: Form
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a row may have any number of labels."""
+        return self.form != "labels"
+
+
+def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
+    """Numbers the labels of ``y`` by their position in ``classes``, the sorted labels that may
+    occur, by default those that do."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None")
+    found = read(y, "y", column_is_labels=True)
+    if isinstance(found, Indicator):
+        return _of_indicator(found, classes)
+    single = found.form == "labels"
+    if not len(found.labels) and (single or classes is None):
+        raise ValueError("y holds no label at all")
+    if single:
+        _check_discrete(found.labels)
+    occurring, codes = np.unique(found.labels, return_inverse=True)
+    if classes is not None:
+        codes = _known(occurring, classes)[codes]
+    if _is_nested_indicator(found):
+        rows = found.labels.reshape(len(found.lengths), -1)
+        return _of_indicator(Indicator(canonical(rows, "y"), "indicator"), classes)
+    classes = occurring if classes is None else classes
+    if single:
+        return Target(codes.astype(np.uint32), classes, found.form)
+    return Target(found.indicator(codes, len(classes)), classes, found.form)
+
+
+def encode_single(y: Any, name: str) -> Target:
+    """As :func:`encode`, of one label per row."""
+    target = encode(y)
+    if target.multilabel:
+        raise ValueError(f"{name} must hold one label per row, not label sets")
+    return target
+
+
+def check_classes(classes: Any) -> NDArray[Any]:
+    """The ``classes`` argument of ``partial_fit``: sorted, without repetition."""
+    return np.unique(class_list(classes))
+
+
+def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels of class numbers; -1, no label, becomes -1, NaN or None by type.
+
+    Integer labels keep their type (unsigned ones become int64), floats have
+    NaN for none, all others become objects with None.
+    """
+    missing = codes < 0
+    kind = classes.dtype.kind
+    if kind == "u":
+        classes = classes.astype(np.int64)
+    elif kind not in "if":
+        classes = classes.astype(object)
+    labels = classes[np.where(missing, 0, codes)]
+    labels[missing] = -1 if kind in "iu" else np.nan if kind == "f" else None
+    return labels
+
+
+def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The position of each label of ``y`` in the sorted ``classes``, -1 where it is new."""
+    target = encode_single(y, "y")
+    of_rows: NDArray[np.int64] = positions(target.classes, classes)[target.codes]
+    return of_rows
+
+
+def _of_indicator(found: Indicator, classes: NDArray[Any] | None) -> Target:
+    n_columns = found.sets.shape[1]
+    if n_columns == 0:
+        raise ValueError("y is an indicator without columns; it needs one per label")
+    check_columns("y", n_columns, classes)
+    return Target(found.sets, np.arange(n_columns) if classes is None else classes, found.form)
+
+
+def _check_discrete(y: NDArray[Any]) -> None:
+    """Refuses numbers that cannot be classes. (scikit-learn's own check also
+    warns of many classes, which are what this package is for.)"""
+    if y.dtype.kind == "f":
+        fractions = np.flatnonzero(y != np.floor(y))
+        if len(fractions):
+            row = int(fractions[0])
+            raise ValueError(
+                f"Unknown label type: continuous; row {row} of y is {y[row]}, "
+                "a classifier needs discrete classes"
+            )
+    elif y.dtype.kind not in "biuUSOmM":
+        raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
+
+
+def _is_nested_indicator(found: NamedLabels) -> bool:
+    """Lists of one length that repeat 0 and 1: an indicator, as no set repeats a label."""
+    width = found.lengths[0]
+    if width < 2 or found.labels.dtype.kind not in "biu" or np.any(found.lengths != width):
+        return False
+    repeats = width > 2 or np.any(found.labels[::2] == found.labels[1::2])
+    return bool(repeats and np.isin(found.labels, (0, 1)).all())
+
+
+def _known(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The position of each of ``labels`` in ``classes``, which must hold them all."""
+    at = positions(labels, classes)
+    unseen = labels[at < 0]
+    if len(unseen):
+        shown = ", ".join(repr(label) for label in unseen[:_MAX_SHOWN].tolist())
+        more = f" and {len(unseen) - _MAX_SHOWN} more" if len(unseen) > _MAX_SHOWN else ""
+        raise ValueError(
+            f"y holds labels that are not in classes: {shown}{more}; "
+            "name every label in the classes of the first partial_fit"
+        )
+    return at

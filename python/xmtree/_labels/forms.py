@@ -1,0 +1,190 @@
+"""Reading labels: an indicator, a list of label lists, or one label per row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import column_or_1d
+
+#: How the labels came: one per row, or label sets as a dense indicator, a
+#: sparse indicator or lists. ``predict`` answers in the same form.
+Form = Literal["labels", "indicator", "sparse", "lists"]
+
+_EXPECTED = "it must be an indicator, a list of label lists, or one label per row"
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """Label sets as a CSR matrix that stores ones alone, sorted within each row."""
+
+    sets: Any
+    form: Form
+
+
+@dataclass(frozen=True)
+class NamedLabels:
+    """Labels by value, row after row: ``lengths[i]`` of them are row i's."""
+
+    labels: NDArray[Any]
+    lengths: NDArray[np.int64]
+    form: Form
+    name: str
+
+    def row_of(self, at: Any) -> int:
+        """The row of ``labels[at]``."""
+        return int(np.searchsorted(np.cumsum(self.lengths), at, side="right"))
+
+    def indicator(self, numbers: NDArray[Any], n_columns: int | None = None) -> Any:
+        """The rows as a CSR indicator; ``numbers`` are the columns of ``labels``."""
+        if n_columns is None:
+            n_columns = int(numbers.max(initial=0)) + 1
+        sets = row_sets(numbers, self.lengths, n_columns)
+        if self.form == "labels":
+            return sets
+        row_of = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
+        repeated = (np.diff(sets.indices) == 0) & (np.diff(row_of) == 0)
+        if repeated.any():
+            at = int(np.argmax(repeated))
+            label = self.labels[numbers == sets.indices[at]].tolist()[0]
+            raise ValueError(
+                f"row {row_of[at]} of {self.name} lists the label {label!r} twice; "
+                f"if {self.name} is an indicator, pass it as an array"
+            )
+        return sets
+
+
+def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | NamedLabels:
+    """Labels in any form; ``name`` is what messages call them.
+
+    A dense array of one column is an indicator of one label unless ``column_is_labels``.
+    """
+    if y is None:
+        raise ValueError(f"{name} is None; {_EXPECTED}")
+    if sp.issparse(y):
+        return Indicator(canonical(y, name), "sparse")
+    if _is_label_lists(y):
+        lengths = np.fromiter((len(row) for row in y), np.int64, len(y))
+        flat = list(chain.from_iterable(y))
+        labels = _array(flat, name) if flat else np.empty(0, np.int64)
+        return NamedLabels(labels, lengths, "lists", name)
+    array = _array(y, name)
+    if column_is_labels and array.ndim == 2 and array.shape[1] == 1:
+        array = column_or_1d(array, warn=True)
+    if array.ndim == 1:
+        return NamedLabels(array, np.ones(len(array), np.int64), "labels", name)
+    if array.ndim != 2:
+        raise ValueError(f"{name} has {array.ndim} dimensions; {_EXPECTED}")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be labels or an indicator, got {array.dtype} {array.shape}")
+    return Indicator(canonical(array, name), "indicator")
+
+
+def class_list(classes: Any) -> NDArray[Any]:
+    """A ``classes`` argument as an array of at least one label."""
+    labels = _array(classes, "classes")
+    if labels.ndim != 1 or len(labels) == 0:
+        raise ValueError(
+            f"classes must be a list of at least one label, got an array of shape {labels.shape}"
+        )
+    return labels
+
+
+def positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The position of each of ``labels`` in the sorted ``classes``; -1 where it is not there."""
+    if (labels.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
+        return np.full(len(labels), -1, np.int64)
+    at = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[at] == labels, at, -1)
+
+
+def row_sets(numbers: NDArray[Any], lengths: NDArray[np.int64], n_labels: int) -> Any:
+    """Label numbers, row after row, as a CSR indicator with the numbers of each row in order."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ones = np.ones(len(numbers), np.uint8)
+    numbers = numbers.astype(np.int64)  # a copy, as it is sorted in place
+    sets = sp.csr_array((ones, numbers, starts), shape=(len(lengths), n_labels))
+    sets.sort_indices()
+    return sets
+
+
+def canonical(indicator: Any, name: str) -> Any:
+    """A matrix of 0 and 1 as CSR that stores ones alone, in order."""
+    sets: Any = as_csr(indicator, name)
+    if not (sets.has_canonical_format and np.all(sets.data == 1)):
+        sets = sets.copy()
+        sets.sum_duplicates()
+        sets.eliminate_zeros()
+        wrong = np.flatnonzero(sets.data != 1)
+        if len(wrong):
+            at = wrong[0]
+            row = int(np.searchsorted(sets.indptr, at, side="right")) - 1
+            raise ValueError(
+                f"row {row}, column {sets.indices[at]} of {name} is {sets.data[at]}; "
+                "an indicator of label sets holds only 0 and 1"
+            )
+    return sets
+
+
+def as_csr(matrix: Any, name: str) -> Any:
+    """A dense or sparse matrix as CSR."""
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} is a sparse array of {matrix.ndim} dimensions; it must have two")
+    return matrix.tocsr() if hasattr(matrix, "tocsr") else sp.csr_array(matrix)
+
+
+def check_columns(name: str, n_columns: int, classes: NDArray[Any] | None) -> None:
+    """Refuses a number of columns that is not that of the classes."""
+    if classes is not None and len(classes) != n_columns:
+        raise ValueError(f"{name} has {n_columns} columns, but there are {len(classes)} classes")
+
+
+def check_types(types: set[type], name: str) -> None:
+    """Refuses a mixture, except of kinds of numbers or of strings."""
+    if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
+        names = ", ".join(sorted(t.__name__ for t in types))
+        raise ValueError(f"{name} mixes labels of different types: {names}; use one type")
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """``values`` as an array without NaN or infinity, of the type that all labels have."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iubUSM":
+        return values
+    if isinstance(values, list | tuple):
+        # numpy would turn 1 into "1" beside "a".
+        check_types({type(label) for label in values}, name)
+    array: NDArray[Any] = check_array(
+        values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name, ensure_min_samples=0
+    )
+    if array.dtype != object or array.ndim != 1:
+        return array
+    types = {type(label) for label in array.tolist()}
+    check_types(types, name)
+    if all(issubclass(t, str) for t in types):
+        return array
+    typed = np.array(array.tolist())
+    if typed.ndim != 1 or typed.dtype == object:
+        raise ValueError(
+            f"{name} holds labels of type {types.pop().__name__}; use numbers or strings"
+        )
+    return typed
+
+
+def _is_label_lists(y: Any) -> bool:
+    """A sequence whose entries are collections; strings are labels, not collections."""
+    if hasattr(y, "to_list") and getattr(y, "dtype", None) is not None:
+        # A series.
+        y = y.to_list() if str(y.dtype).startswith(("List", "object")) else []
+    if isinstance(y, np.ndarray):
+        is_list = y.dtype == object and y.ndim == 1
+    else:
+        is_list = isinstance(y, Sequence) and not isinstance(y, str)
+    sets = (list, tuple, set, frozenset, np.ndarray)
+    return is_list and len(y) > 0 and all(isinstance(row, sets) for row in y)

@@ -1,0 +1,268 @@
+"""True labels and predictions, in whatever form, as numbers that can be compared.
+
+Where both already are numbers (indicator, scores, integers of at least 0) they are
+used in place. Other labels are looked up in a table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import chain, count
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtree._labels.forms import (
+    Indicator,
+    NamedLabels,
+    as_csr,
+    check_columns,
+    check_types,
+    class_list,
+    read,
+)
+
+#: Labels above are numbered anew: the core has 32 bits for them.
+_MAX_NUMBER = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Match:
+    """What the core compares.
+
+    Attributes
+    ----------
+    sets : the true labels, as a CSR indicator
+    ranking : class numbers, best first, or scores, dense or CSR
+    n_columns : number of columns of the indicator or the scores passed, if there is one
+    bounded : whether class numbers must be columns of the indicator
+    by_position : whether a label's number is its position in ``classes``, its column, or the
+        integer label itself, and not just the order of its first occurrence
+    """
+
+    sets: Any
+    ranking: Any
+    n_columns: int | None = None
+    bounded: bool = False
+    by_position: bool = True
+
+
+def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Match:
+    """Brings both into the same numbers; ``k`` columns of a ranking count."""
+    truth = read(y_true, "y_true")
+    own = truth.labels if isinstance(truth, NamedLabels) and classes is None else None
+    floats = own is not None and own.dtype.kind == "f"
+    ranking = _prediction(y_pred, float_labels=floats)
+    scored = sp.issparse(ranking) or (ranking.dtype.kind == "f" and not floats)
+    if isinstance(truth, Indicator):
+        n_columns = truth.sets.shape[1]
+        check_columns("y_true", n_columns, classes)
+        if not scored:
+            ranking = _ranked_columns(ranking, classes, n_columns, k)
+        elif ranking.shape[1] != n_columns:
+            raise ValueError(
+                f"y_true has {n_columns} columns, y_pred {ranking.shape[1]}; "
+                "scores need a column for each"
+            )
+        return Match(truth.sets, ranking, n_columns, bounded=not scored and classes is None)
+    index = _LabelIndex(classes)
+    if scored:
+        check_columns("y_pred", ranking.shape[1], classes)
+        if classes is None:
+            numbers = _own_columns(truth, ranking.shape[1])
+        else:
+            numbers = index.of(truth.labels, "y_true")
+        return Match(truth.indicator(numbers), ranking, ranking.shape[1])
+    ints = _ints(ranking)
+    if own is not None and ints is not None and _are_numbers(own):
+        return Match(truth.indicator(own), ints)
+    sets = truth.indicator(index.of(truth.labels, "y_true"))
+    return Match(sets, index.of_ranking(ranking, k), by_position=classes is not None)
+
+
+def column_labels(classes: Any) -> NDArray[Any] | None:
+    """The ``classes`` argument: what the columns stand for, in their order."""
+    if classes is None:
+        return None
+    labels = class_list(classes)
+    found, counts = np.unique(labels, return_counts=True)
+    if len(found) < len(labels):
+        raise ValueError(f"classes names {found[counts > 1].tolist()[0]!r} twice")
+    return labels
+
+
+def label_sets(y: Any, classes: NDArray[Any] | None, name: str) -> tuple[Any, int]:
+    """The labels of ``y`` by their position in ``classes``, as a CSR indicator, and how many
+    positions there are; labels that are not in ``classes`` have columns beyond.
+
+    Without ``classes`` integer labels of at least 0 are their own positions, all others
+    have theirs among the sorted labels that occur.
+    """
+    truth = read(y, name)
+    if isinstance(truth, Indicator):
+        check_columns(name, truth.sets.shape[1], classes)
+        return truth.sets, truth.sets.shape[1]
+    if classes is None and _are_numbers(truth.labels):
+        sets = truth.indicator(truth.labels)
+        return sets, sets.shape[1]
+    if classes is None:
+        classes = np.unique(truth.labels)
+    return truth.indicator(_LabelIndex(classes).of(truth.labels, name)), len(classes)
+
+
+def _prediction(y: Any, float_labels: bool) -> Any:
+    """A ranking of labels or scores: two dimensions, rows in order, types the core takes."""
+    if sp.issparse(y):
+        matrix = _single_or_double(as_csr(y, "y_pred"))
+        if matrix.dtype.kind not in "biuf":
+            raise ValueError(f"y_pred holds {matrix.dtype}; scores are real numbers")
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return matrix
+    if isinstance(y, list | tuple):
+        rows = [row for row in y if isinstance(row, list | tuple)]
+        found = {type(label) for label in (chain.from_iterable(rows) if rows else y)}
+        # numpy would turn 1 into "1" beside "a".
+        check_types(found - {type(None)}, "y_pred")
+        if len({len(row) for row in rows}) > 1:
+            raise ValueError("y_pred holds rows of different lengths; fill up with None or -1")
+    array = np.asarray(y)
+    if array.ndim == 1 and (array.dtype.kind != "f" or float_labels):
+        # What predict returns: a ranking of one label.
+        array = array[:, None]
+    if array.ndim != 2:
+        raise ValueError(
+            f"y_pred has {array.ndim} dimensions; labels or scores must have two, a row for each "
+            "example"
+        )
+    if array.dtype.kind == "f" and float_labels:
+        fractions = np.argwhere(np.isfinite(array) & (array != np.floor(array)))
+        if len(fractions):
+            row, column = fractions[0]
+            raise ValueError(
+                f"row {row}, column {column} of y_pred is {array[row, column]}: the labels of "
+                "y_true are floats, so these are taken for labels; if they are scores, pass classes"
+            )
+    if array.dtype.kind not in "biufUSOmMT":
+        raise ValueError(f"y_pred holds {array.dtype}; it must be labels or scores")
+    if array.dtype.kind == "f":
+        array = _single_or_double(array)
+    return np.ascontiguousarray(array)
+
+
+def _ranked_columns(
+    ranking: NDArray[Any], classes: NDArray[Any] | None, n_columns: int, k: int
+) -> NDArray[Any]:
+    """Predicted labels as columns of the indicator, all of which must be there."""
+    if classes is None:
+        ints = _ints(ranking)
+        if ints is None:
+            raise ValueError(
+                f"y_pred holds {_kind(ranking) or 'no labels'} and y_true is an indicator; "
+                "classes must say which label each column is"
+            )
+        return ints
+    numbers = _LabelIndex(classes).of_ranking(ranking, k)
+    unknown = np.argwhere(numbers >= n_columns)
+    if len(unknown):
+        row, column = unknown[0]
+        label = ranking[row, column : column + 1].tolist()[0]
+        raise ValueError(f"row {row}, column {column} of y_pred: {label!r} is not in classes")
+    return numbers
+
+
+def _own_columns(truth: NamedLabels, n_columns: int) -> NDArray[Any]:
+    """True labels that are column numbers of the scores."""
+    if not _are_numbers(truth.labels):
+        raise ValueError(
+            f"y_true holds {_kind(truth.labels)} and y_pred scores; "
+            "classes must say which label each column is"
+        )
+    beyond = np.flatnonzero(truth.labels >= n_columns)
+    if len(beyond):
+        raise ValueError(
+            f"row {truth.row_of(beyond[0])} of y_true: label {truth.labels[beyond[0]]} is outside "
+            f"0..{n_columns}, the columns of y_pred; classes may say which label each column is"
+        )
+    return truth.labels
+
+
+class _LabelIndex:
+    """Numbers labels: those of ``classes`` by their position, others by first occurrence."""
+
+    def __init__(self, classes: NDArray[Any] | None) -> None:
+        known: list[Any] = [] if classes is None else classes.tolist()
+        self._numbers: defaultdict[Any, int] = defaultdict(count(len(known)).__next__)
+        self._numbers.update(zip(known, range(len(known)), strict=True))
+        self._kinds = {"classes": None if classes is None else _kind(classes)}
+
+    def of(self, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+        """The numbers of ``labels``."""
+        kind = _kind(labels)
+        for other, known in self._kinds.items():
+            if kind and known and kind != known:
+                raise ValueError(f"{name} holds {kind}, {other} {known}: they cannot be compared")
+        self._kinds[name] = kind
+        numbers = self._numbers
+        return np.fromiter((numbers[label] for label in labels.tolist()), np.int64, len(labels))
+
+    def of_ranking(self, ranking: NDArray[Any], k: int) -> NDArray[np.int64]:
+        """The numbers of the labels predicted, -1 where None, NaN or -1 stands for none."""
+        ranking = ranking[:, :k]
+        self._numbers[None] = -1
+        # Unless -1 is a label.
+        self._numbers.setdefault(-1, -1)
+        flat = ranking.ravel()
+        if flat.dtype.kind == "f":
+            missing = np.isnan(flat)
+            flat = flat.astype(object)
+            flat[missing] = None
+        numbers = self.of(flat, "y_pred").reshape(ranking.shape)
+        order = np.sort(numbers, axis=1)
+        repeated = (order[:, 1:] == order[:, :-1]) & (order[:, 1:] >= 0)
+        if repeated.any():
+            row = int(np.argmax(repeated.any(axis=1)))
+            number = order[row, 1:][repeated[row]][0]
+            label = ranking[row][numbers[row] == number].tolist()[0]
+            raise ValueError(
+                f"row {row} of y_pred: label {label!r} stands there twice; "
+                "a ranking names each label once"
+            )
+        return numbers
+
+
+def _are_numbers(labels: NDArray[Any]) -> bool:
+    """Whether labels can be their own numbers: integers within the core's range."""
+    if _ints(labels[:0]) is None:
+        return False
+    return len(labels) == 0 or bool(labels.min() >= 0 and labels.max() <= _MAX_NUMBER)
+
+
+def _ints(labels: NDArray[Any]) -> NDArray[Any] | None:
+    """Integers as int32 or int64, in place where they are; None for all that may not fit."""
+    if labels.dtype.kind not in "iu" or not np.can_cast(labels.dtype, np.int64):
+        return None
+    kept = labels.dtype in (np.int32, np.int64)
+    return np.ascontiguousarray(labels, dtype=None if kept else np.int64)
+
+
+def _single_or_double(scores: Any) -> Any:
+    """Real scores as float32 or float64, in place where they are."""
+    kept = scores.dtype in (np.float32, np.float64) or scores.dtype.kind not in "biuf"
+    return scores if kept else scores.astype(np.float64)
+
+
+def _kind(labels: NDArray[Any]) -> str | None:
+    """The kind of the labels, in words; None if there are none."""
+    label = next((label for label in labels.flat if label is not None), None)
+    if label is None:
+        return None
+    # numpy's time differences are registered as real numbers, too.
+    if labels.dtype.kind in "biuf" or (labels.dtype == object and isinstance(label, Real)):
+        return "numbers"
+    return "strings" if isinstance(label, str) else "other labels"
