@@ -305,8 +305,8 @@ class LdSMClassifier(TreeMixin, Learner):
         model = self._model
         if self.n_estimators < self._n_trees():
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be at least the {self._n_trees()} trees that "
-                f"there are where warm_start=True"
+                f"n_estimators={self.n_estimators} must be at least the {self._n_trees()} trees "
+                f"that there are where warm_start=True"
             )
         with transaction(self) as change:
             X = self._rows(X)
