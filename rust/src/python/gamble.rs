@@ -8,21 +8,21 @@ use super::arrays::{LabelsArg, RowsArg, WeightsArg};
 use super::run::{brief_or_watched, watched};
 use crate::data::Labels;
 use crate::file::LegacyPersist;
-use crate::learners::gamble::{Boosted, Lesson, Params, Report};
+use crate::learners::gamble::{Gamble, Lesson, Params, Report};
 
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
 type Importances<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u64>>);
 
 /// A committee of trees, learned by GAMBLE or SAMME, as the parameters say.
 #[pyclass(module = "xmtree._core", name = "Gamble")]
-pub(super) struct PyGamble(Boosted);
+pub(super) struct PyGamble(Gamble);
 
 #[pymethods]
 impl PyGamble {
     #[new]
     fn new(params_json: &str, n_classes: usize) -> PyResult<Self> {
         let params: Params = super::params(params_json)?;
-        Ok(Self(Boosted::new(params, n_classes)?))
+        Ok(Self(Gamble::new(params, n_classes)?))
     }
 
     /// NaN in X is a missing value.
@@ -142,7 +142,7 @@ impl PyGamble {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        Ok(Self(py.detach(|| Boosted::from_bytes(bytes))?))
+        Ok(Self(py.detach(|| Gamble::from_bytes(bytes))?))
     }
 
     fn __reduce__<'py>(

@@ -39,9 +39,9 @@ impl Leaves {
         self.others.len()
     }
 
-    /// The classes that leaf `leaf` names and its votes for them.
+    /// The classes that leaf `leaf` lists and its votes for them.
     #[inline]
-    pub fn named(&self, leaf: usize) -> (&[u32], &[f32]) {
+    pub fn listed(&self, leaf: usize) -> (&[u32], &[f32]) {
         let span = self.starts[leaf] as usize..self.starts[leaf + 1] as usize;
         (&self.classes[span.clone()], &self.votes[span])
     }

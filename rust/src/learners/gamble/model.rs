@@ -1,10 +1,11 @@
-//! The committee as it is used.
+//! The estimator: the parameters, and after `fit` the committee.
 
 use rand::seq::SliceRandom;
 
-use super::boost::{boost, Examples};
+use super::boost::boost;
 use super::columns::Columns;
-use super::draw::generator;
+use super::examples::Examples;
+use super::sampling::generator;
 use super::{Params, Report, Tree};
 use crate::alloc::can_alloc;
 use crate::classifier::checks;
@@ -14,10 +15,10 @@ use crate::data::{GappyRows, Labels};
 use crate::error::{Error, Result};
 use crate::threads::with_threads;
 
-/// Bytes that a feature takes while examples are read, about.
-const FEATURE: usize = 64;
+/// Bytes per feature while examples are read, about.
+const FEATURE_BYTES: usize = 64;
 
-/// What is to be learned: examples, of which values may be missing, one label each, and
+/// What `fit` learns: examples, of which values may be missing, one label each, and
 /// importances.
 #[derive(Debug, Clone, Copy)]
 pub struct Lesson<'a> {
@@ -50,7 +51,7 @@ impl<'a> Lesson<'a> {
 /// A committee of trees, learned by GAMBLE or SAMME.
 ///
 /// ```
-/// use xmtree::{data::{GappyRows, Labels, Values}, gamble::{Boosted, Lesson, Params}, Control};
+/// use xmtree::{data::{GappyRows, Labels, Values}, gamble::{Gamble, Lesson, Params}, Control};
 ///
 /// let params: Params = serde_json::from_str(r#"{
 ///     "algorithm": "gamble", "n_estimators": 10, "max_leaves": 4, "min_samples_leaf": 1,
@@ -61,14 +62,14 @@ impl<'a> Lesson<'a> {
 /// let x = [1.0, 2.0, 3.0, f64::NAN];
 /// let rows = GappyRows::dense(Values::F64(&x), 4, 1)?;
 /// let labels = Labels::new(&[0, 1, 2, 0], 3)?;
-/// let mut model = Boosted::new(params, 3)?;
+/// let mut model = Gamble::new(params, 3)?;
 /// let control = Control::new(0);
 /// model.fit(&Lesson::new(rows, labels, None)?, 1, &control)?;
 /// assert_eq!(model.predict_topk(&rows, 1, 1, &control)?.0, [0, 1, 2, 0]);
 /// # Ok::<(), xmtree::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Boosted {
+pub struct Gamble {
     pub(super) params: Params,
     pub(super) n_classes: usize,
     /// Columns of X; 0 before anything was learned.
@@ -76,7 +77,7 @@ pub struct Boosted {
     pub(super) trees: Vec<Tree>,
 }
 
-impl Boosted {
+impl Gamble {
     /// Checks the parameters; learns nothing yet.
     pub fn new(params: Params, n_classes: usize) -> Result<Self> {
         checks::check_n_classes(n_classes)?;
@@ -88,16 +89,16 @@ impl Boosted {
         })
     }
 
-    /// Forgets everything and learns. On an error it stays as it was.
+    /// Fits from scratch. On an error the model stays as it was.
     pub fn fit(&mut self, lesson: &Lesson<'_>, n_threads: usize, control: &Control) -> Result<()> {
         checks::check_classes(lesson.labels.n_classes(), self.n_classes)?;
         let n_features = lesson.rows.n_cols();
-        if !can_alloc(n_features.checked_mul(FEATURE)) {
+        if !can_alloc(n_features.checked_mul(FEATURE_BYTES)) {
             return Err(Error::data(format!(
                 "{n_features} features: there is no memory to learn from so many"
             )));
         }
-        let (which, n_learned) = self.share_out(lesson)?;
+        let (which, n_learned) = self.split_rows(lesson)?;
         let labels: Vec<u32> = which
             .iter()
             .map(|&row| lesson.labels.as_slice()[row as usize])
@@ -120,8 +121,8 @@ impl Boosted {
         Ok(())
     }
 
-    /// The rows that count, those that are held out last, and how many are learned.
-    fn share_out(&self, lesson: &Lesson<'_>) -> Result<(Vec<u32>, usize)> {
+    /// The rows of a weight above 0, those that are held out last, and how many are learned.
+    fn split_rows(&self, lesson: &Lesson<'_>) -> Result<(Vec<u32>, usize)> {
         let all = 0..lesson.rows.n_rows() as u32;
         let mut which: Vec<u32> = all.filter(|&row| lesson.weight(row) > 0.0).collect();
         if which.is_empty() {
@@ -140,7 +141,7 @@ impl Boosted {
             )));
         }
         which.shuffle(&mut generator(self.params.seed, u64::MAX, 0));
-        // The last row of a class is learned: nothing else could teach it.
+        // The last row of a class is learned: there is no other to learn the class from.
         let label = |row: u32| lesson.labels.as_slice()[row as usize] as usize;
         let mut left = vec![0u32; self.n_classes];
         which.iter().for_each(|&row| left[label(row)] += 1);
@@ -191,7 +192,7 @@ impl Boosted {
         &self.trees
     }
 
-    /// What there is to know of each tree.
+    /// Each tree as arrays.
     pub fn reports(&self) -> Vec<Report> {
         self.trees.iter().map(Tree::report).collect()
     }

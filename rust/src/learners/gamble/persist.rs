@@ -2,7 +2,7 @@
 
 use super::leaf::Leaves;
 use super::tree::{Statistics, TreeNode};
-use super::{Boosted, Params, Tree};
+use super::{Gamble, Params, Tree};
 use crate::classifier::checks::is_possible;
 use crate::error::Result;
 use crate::file::{Bundle, Element, LegacyPersist};
@@ -10,7 +10,7 @@ use crate::file::{Bundle, Element, LegacyPersist};
 /// Stands for no set.
 const NO_SET: u32 = u32::MAX;
 
-impl LegacyPersist for Boosted {
+impl LegacyPersist for Gamble {
     const KIND: &'static str = "gamble";
 
     fn to_bundle(&self) -> Bundle {
@@ -79,7 +79,7 @@ impl LegacyPersist for Boosted {
     }
 }
 
-impl Boosted {
+impl Gamble {
     fn of_nodes<T>(&self, of: fn(&TreeNode) -> T) -> Vec<T> {
         let nodes = self.trees.iter().flat_map(|tree| &tree.nodes);
         nodes.map(of).collect()
@@ -175,7 +175,7 @@ fn take_trees(bundle: &mut Bundle) -> Result<Vec<Tree>> {
 }
 
 impl Tree {
-    /// Whether a walk stays within the arrays and comes to an end, and all numbers are
+    /// Whether a traversal stays within the arrays and comes to an end, and all numbers are
     /// such as learning makes them.
     fn is_sound(&self, n_classes: usize, n_features: usize) -> bool {
         let n_leaves = self.leaves.count();
@@ -190,7 +190,7 @@ impl Tree {
                 && !node.threshold.is_nan()
         };
         let leaf_is_sound = |leaf: usize| {
-            let (classes, votes) = self.leaves.named(leaf);
+            let (classes, votes) = self.leaves.listed(leaf);
             classes.iter().is_sorted_by(|a, b| a < b)
                 && classes
                     .last()

@@ -1,6 +1,6 @@
-//! What a committee says of new examples.
+//! Prediction: the rows of a block go through the trees one tree after the other.
 
-use super::model::Boosted;
+use super::model::Gamble;
 use super::Tree;
 use crate::alloc::try_alloc;
 use crate::classifier::in_blocks;
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 /// Values and scores of the rows that go through the trees together.
 const BLOCK: usize = 1 << 14;
 
-/// Rows that go down a tree side by side.
+/// Rows that traverse a tree side by side.
 const TOGETHER: usize = 8;
 
-/// What one thread predicts with.
+/// Workspace for one thread.
 #[derive(Default)]
 struct Worker {
     buffer: RowBuffer,
@@ -25,12 +25,12 @@ struct Worker {
     scores: Vec<f64>,
     /// What all classes of a row have in common.
     common: Vec<f64>,
-    /// The leaf of a tree that each of them comes to.
+    /// The leaf of a tree that each of them is routed to.
     leaves: Vec<u32>,
     top: Option<TopK>,
 }
 
-impl Boosted {
+impl Gamble {
     /// The scores F of all classes for each row, rows x classes, of the trees `from` to
     /// `to`.
     pub fn scores(
@@ -125,9 +125,9 @@ impl Boosted {
         Ok(labels)
     }
 
-    /// About how many steps it is to send `rows` through the trees.
+    /// Cost of predicting `rows`, in products, about.
     pub fn effort(&self, rows: &GappyRows<'_>) -> usize {
-        /// What a node costs there, in products.
+        /// Cost of a node.
         const NODE: usize = 16;
         let deep = self.params.max_leaves.ilog2() as usize + 1;
         (self.trees.len() * deep * NODE + self.n_classes)
@@ -167,7 +167,7 @@ impl Worker {
     /// place among them) after each tree, up to what all classes have in common.
     fn run(
         &mut self,
-        model: &Boosted,
+        model: &Gamble,
         rows: &GappyRows<'_>,
         which: std::ops::Range<usize>,
         trees: std::ops::Range<usize>,
@@ -194,7 +194,7 @@ impl Worker {
             for (row, ((&leaf, common), scores)) in rows {
                 let leaf = leaf as usize;
                 let others = tree.leaves.others[leaf];
-                let (classes, votes) = tree.leaves.named(leaf);
+                let (classes, votes) = tree.leaves.listed(leaf);
                 for (&class, &vote) in classes.iter().zip(votes) {
                     scores[class as usize] += f64::from(vote) - f64::from(others);
                 }

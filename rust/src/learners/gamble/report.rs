@@ -1,4 +1,4 @@
-//! What there is to know of a tree.
+//! A tree as arrays, for inspection.
 
 use super::Tree;
 
@@ -32,7 +32,7 @@ pub struct Report {
     pub category_starts: Vec<u32>,
     /// The categories themselves.
     pub categories: Vec<f32>,
-    /// Classes that the leaves name: leaf by leaf, those of leaf i from `vote_starts[i]` on.
+    /// Classes that the leaves list: leaf by leaf, those of leaf i from `vote_starts[i]` on.
     pub vote_starts: Vec<u32>,
     /// The classes.
     pub vote_classes: Vec<u32>,
@@ -43,7 +43,7 @@ pub struct Report {
 }
 
 impl Tree {
-    /// Collects what there is to know.
+    /// The tree as arrays.
     pub fn report(&self) -> Report {
         let n = self.nodes.len();
         let all = self.statistics.first().map_or(1.0, |root| root.weight);

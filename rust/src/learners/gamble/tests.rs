@@ -7,7 +7,7 @@ mod splits;
 use super::binning::Coding;
 use super::columns::Columns;
 use super::node::Node;
-use super::{Algorithm, Boosted, Lesson, Params, Splits};
+use super::{Algorithm, Gamble, Lesson, Params, Splits};
 use crate::control::Control;
 use crate::data::{GappyRows, Labels, Values};
 
@@ -53,15 +53,15 @@ impl Table {
         Columns::new(&self.rows(), &which, params, false, &Control::new(0)).unwrap()
     }
 
-    fn learn(&self, params: Params, n_threads: usize) -> Boosted {
+    fn learn(&self, params: Params, n_threads: usize) -> Gamble {
         let labels = Labels::new(&self.labels, self.n_classes).unwrap();
         let lesson = Lesson::new(self.rows(), labels, Some(&self.weights)).unwrap();
-        let mut model = Boosted::new(params, self.n_classes).unwrap();
+        let mut model = Gamble::new(params, self.n_classes).unwrap();
         model.fit(&lesson, n_threads, &Control::new(0)).unwrap();
         model
     }
 
-    fn scores(&self, model: &Boosted) -> Vec<f64> {
+    fn scores(&self, model: &Gamble) -> Vec<f64> {
         let n_trees = model.trees().len();
         let control = Control::new(0);
         model.scores(&self.rows(), 0, n_trees, 1, &control).unwrap()

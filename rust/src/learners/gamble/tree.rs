@@ -1,11 +1,10 @@
-//! A learned tree, as prediction walks it.
+//! A learned tree, as prediction traverses it.
 
-use super::category::{holds, Subset};
 use super::columns::Columns;
 use super::leaf::Leaves;
-use super::split::Rule;
+use super::rule::{Rule, Subset};
 
-/// A node: where to go on, or which leaf it is.
+/// A node: the split, or the number of the leaf.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeNode {
     /// Column of X that decides; at a leaf its number.
@@ -20,7 +19,7 @@ pub struct TreeNode {
     pub set: Option<u32>,
 }
 
-/// What learning knows of a node.
+/// Statistics of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Statistics {
     /// Rows it was learned from.
@@ -47,8 +46,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Number of the leaf that each of several examples comes to. Side by side, as the way
-    /// of one is a chain of waits.
+    /// Number of the leaf that each of several examples is routed to. Side by side, as the path
+    /// of one is a chain of waits for memory.
     #[inline]
     pub fn leaves_of<const N: usize>(&self, values: [&[f32]; N]) -> [u32; N] {
         let mut at = [0; N];
@@ -58,7 +57,8 @@ impl Tree {
                 let node = &self.nodes[*at];
                 let is_inner = node.left != 0;
                 goes_on |= is_inner;
-                // Whether it is a leaf could not be foreseen: a leaf looks at any value and stays.
+                // No branch on whether it is a leaf, which could not be predicted: a leaf reads any
+                // value and stays.
                 let value = values[if is_inner { node.feature as usize } else { 0 }];
                 let left = match node.set {
                     Some(set) if is_inner => self.is_in_set(node, set, value),
@@ -86,15 +86,15 @@ impl Tree {
     pub fn push_split(&mut self, columns: &Columns, column: u32, rule: &Rule, left: u32) {
         let column = &columns.columns[column as usize];
         let (threshold, missing_left, set) = match rule {
-            Rule::UpTo {
+            Rule::Threshold {
                 threshold,
                 missing_left,
                 ..
             } => (*threshold, *missing_left, None),
-            Rule::In(subset) => {
-                self.sets.push(named(subset, &column.coding.spans));
+            Rule::Subset(subset) => {
+                self.sets.push(values_of(subset, &column.coding.spans));
                 let missing = column.coding.missing_code();
-                let missing_left = missing.is_some_and(|code| holds(subset, code));
+                let missing_left = missing.is_some_and(|code| subset.contains(code));
                 (0.0, missing_left, Some(self.sets.len() as u32 - 1))
             }
         };
@@ -120,10 +120,10 @@ impl Tree {
 }
 
 /// The values of the codes in `subset`.
-fn named(subset: &Subset, spans: &[(f32, f32)]) -> Vec<f32> {
+fn values_of(subset: &Subset, spans: &[(f32, f32)]) -> Vec<f32> {
     let codes = 0..spans.len() as u32;
     codes
-        .filter(|&code| holds(subset, code))
+        .filter(|&code| subset.contains(code))
         .map(|code| spans[code as usize].0)
         .collect()
 }

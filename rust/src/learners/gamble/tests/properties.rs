@@ -120,7 +120,7 @@ proptest! {
             *value = (*value / 4.0).round();
         }
         let model = whole.learn(params, 1);
-        let again = Boosted::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let again = Gamble::from_bytes(&model.to_bytes().unwrap()).unwrap();
         prop_assert_eq!(again.trees(), model.trees());
         prop_assert_eq!(again.params(), model.params());
     }
@@ -138,7 +138,7 @@ proptest! {
             }
             bundle.put(name, numbers);
             let made_up = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
-            if let Ok(model) = Boosted::unpack(made_up) {
+            if let Ok(model) = Gamble::unpack(made_up) {
                 table.scores(&model);
             }
         }
@@ -215,7 +215,7 @@ fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
             max_leaves: 4,
             ..sampled()
         };
-        let mut model = Boosted::new(params, 4).unwrap();
+        let mut model = Gamble::new(params, 4).unwrap();
         let lesson = Lesson::new(rows, labels, None).unwrap();
         model.fit(&lesson, n_threads, &Control::new(0)).unwrap();
         model.trees()[0].clone()
@@ -419,7 +419,7 @@ fn bad_parameters_are_named() {
         ),
     ];
     for (params, expected) in cases {
-        let error = Boosted::new(params, 3).unwrap_err().to_string();
+        let error = Gamble::new(params, 3).unwrap_err().to_string();
         assert!(error.contains(expected), "{error:?} lacks {expected:?}");
     }
     let table = Table {
@@ -435,7 +435,7 @@ fn bad_parameters_are_named() {
         categorical_features: vec![5],
         ..paper()
     };
-    let error = Boosted::new(params, 2)
+    let error = Gamble::new(params, 2)
         .unwrap()
         .fit(&lesson, 1, &Control::new(0))
         .unwrap_err();
