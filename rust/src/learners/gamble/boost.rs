@@ -16,7 +16,7 @@ use crate::error::Result;
 /// By how much the log weight of a row that a tree was not grown from may rise in a round. For
 /// a row that it was grown from the leaf has the class, which bounds the rise by itself; where
 /// none of the m classes of a leaf is the row's own, it would be m without this limit.
-const LEFT_OUT: f64 = 1.0;
+const MAX_RISE_UNSAMPLED: f64 = 1.0;
 
 /// Learns a committee.
 pub fn boost(
@@ -43,7 +43,7 @@ pub fn boost(
     let features = FeatureSampler::new(columns.columns.len(), params.max_features);
     let mut grower = Grower::new(params, &features, n_classes, threads);
     let mut sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
-    let (mut rows, mut sums) = (Vec::new(), Sums::new(n_classes));
+    let (mut rows, mut sums) = (Vec::new(), ClassSums::new(n_classes));
     for round in 0..u64::from(params.n_estimators) {
         weights.refresh();
         sampler.sample(&weights, seed, round, &mut rows);
@@ -129,19 +129,19 @@ fn reweigh(
             weights.scale(row as usize, of(row));
         }
         for &row in others {
-            weights.scale(row as usize, of(row).min(LEFT_OUT));
+            weights.scale(row as usize, of(row).min(MAX_RISE_UNSAMPLED));
         }
     }
 }
 
 /// Weights by class of a few rows, at a cost of those rows alone.
-struct Sums {
+struct ClassSums {
     by_class: Vec<f64>,
     present: Vec<u32>,
     sums: Vec<(u32, f64)>,
 }
 
-impl Sums {
+impl ClassSums {
     fn new(n_classes: usize) -> Self {
         Self {
             by_class: vec![0.0; n_classes],

@@ -1,5 +1,5 @@
-//! The examples as a tree learns from them: codes, column by column where most values
-//! are there, row by row where most are zero.
+//! The examples as a tree learns from them: codes, dense columns one array each, sparse ones as
+//! entries row by row.
 
 use rayon::prelude::*;
 
@@ -14,11 +14,11 @@ use crate::error::{Error, Result};
 /// four times as much as a code.
 const DENSE: f64 = 0.4;
 
-/// Where at least one of so many rows has an entry, a bit for each row says whether it has:
-/// they take no more room than the entries.
+/// Where at least one of so many rows has an entry, a bit for each row tells whether it has:
+/// the bits take no more memory than the entries.
 const OFTEN: usize = 64;
 
-/// Codes of all rows.
+/// Codes of a dense column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Codes {
     /// At most 256 codes.

@@ -75,14 +75,15 @@ impl Histogram {
 
     /// Adds up the weights of the rows of `node` and counts the rows of every code.
     fn fill(&mut self, node: &Node, feature: &SmallFeature<'_>) {
-        let (stride, counts) = (stride(node), &mut self.table.counts);
+        let (stride, codes) = (stride(node), feature.codes);
         self.cells.clear();
         self.cells.resize(feature.n_codes * stride, 0.0);
+        let (cells, counts) = (&mut self.cells[..], &mut self.table.counts);
         counts.fill(0);
         let rows = node.rows.iter().zip(&node.classes).zip(&node.weights);
         for ((&row, &class), &weight) in rows {
-            let code = feature.codes[row as usize] as usize;
-            self.cells[code * stride + class as usize] += weight;
+            let code = codes[row as usize] as usize;
+            cells[code * stride + class as usize] += weight;
             counts[code] += 1;
         }
     }

@@ -51,7 +51,7 @@ impl<'a> Lesson<'a> {
 /// A committee of trees, learned by GAMBLE or SAMME.
 ///
 /// ```
-/// use xmtree::{data::{GappyRows, Labels, Values}, gamble::{Gamble, Lesson, Params}, Control};
+/// use xmtree::{data::{GappyRows, Labels, Values}, learners::gamble::{Gamble, Lesson, Params}, Control};
 ///
 /// let params: Params = serde_json::from_str(r#"{
 ///     "algorithm": "gamble", "n_estimators": 10, "max_leaves": 4, "min_samples_leaf": 1,

@@ -35,7 +35,7 @@ pub enum Splits {
     Binned,
 }
 
-/// Every option; [`Params::check`] refuses what cannot be. The Python classes
+/// Every option; [`Params::check`] refuses values out of range. The Python classes
 /// document them for users and say where the defaults come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,11 +50,11 @@ pub struct Params {
     pub min_samples_leaf: u32,
     /// What a tree's votes are multiplied by.
     pub learning_rate: f64,
-    /// Share of the features that a split chooses from, drawn anew for each.
+    /// Share of the features that a split chooses from, sampled for each split.
     pub max_features: f64,
-    /// Share of the rows that a tree learns from, drawn anew for each.
+    /// Share of the rows that a tree is grown from, sampled for each tree.
     pub subsample: f64,
-    /// Share of the weight that a tree does not learn from: the lightest rows'.
+    /// Share of the weight that a tree is not grown from: that of the lightest rows.
     pub trim: f64,
     /// Whether r is at least -K. SAMME has no r.
     pub clip: bool,
@@ -68,12 +68,12 @@ pub struct Params {
     pub validation_fraction: f64,
     /// Rounds without a new lowest error after which to stop.
     pub patience: u32,
-    /// Fixes whatever is drawn.
+    /// Seed of all samples.
     pub seed: u64,
 }
 
 impl Params {
-    /// Refuses what cannot be.
+    /// Refuses values out of range.
     pub fn check(self) -> Result<Self> {
         let counts = [
             ("n_estimators", self.n_estimators, 1),

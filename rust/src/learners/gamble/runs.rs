@@ -152,11 +152,7 @@ impl SortedRuns {
         if n_codes > 4 * items.len() {
             // Stable, so that items of one code stay in the order of their rows.
             items.sort_by_key(|item| item.code);
-            self.items.clear();
-            self.runs.clear();
-            for &item in &*items {
-                append(&mut self.items, &mut self.runs, item);
-            }
+            collect(&mut self.items, &mut self.runs, items.iter().copied());
             return;
         }
         self.count(items.iter().map(|item| item.code), n_codes);
@@ -201,49 +197,46 @@ impl SortedRuns {
             self.sort_by_comparing(node, |row| codes[row as usize]);
             return;
         }
-        self.items.clear();
-        self.runs.clear();
         // Place of each row at the node, from 1; 0: not there.
         self.counts.clear();
         self.counts.resize(codes.len(), 0);
+        let places = &mut self.counts[..];
         for (at, &row) in node.rows.iter().enumerate() {
-            self.counts[row as usize] = at as u32 + 1;
+            places[row as usize] = at as u32 + 1;
         }
-        for &row in order {
-            let place = self.counts[row as usize] as usize;
-            if place > 0 {
-                let item = Item::of(node, place - 1, codes[row as usize]);
-                append(&mut self.items, &mut self.runs, item);
-            }
-        }
+        let sorted = order.iter().filter_map(|&row| {
+            let at = places[row as usize].checked_sub(1)?;
+            Some(Item::of(node, at as usize, codes[row as usize]))
+        });
+        collect(&mut self.items, &mut self.runs, sorted);
     }
 
     /// Sorts the rows of `node` by the codes that `code` returns, by comparing: O(rows log rows).
     pub fn sort_by_comparing(&mut self, node: &Node, code: impl Fn(u32) -> u32) {
-        self.items.clear();
-        self.runs.clear();
         self.keys.clear();
         let keys = node.rows.iter().enumerate();
         self.keys
             .extend(keys.map(|(at, &row)| u64::from(code(row)) << 32 | at as u64));
         self.keys.sort_unstable();
-        for &key in &self.keys {
-            let item = Item::of(node, key as u32 as usize, (key >> 32) as u32);
-            append(&mut self.items, &mut self.runs, item);
-        }
+        let item = |&key: &u64| Item::of(node, key as u32 as usize, (key >> 32) as u32);
+        collect(&mut self.items, &mut self.runs, self.keys.iter().map(item));
     }
 }
 
-/// Adds a row to the sorted ones.
-fn append(items: &mut Vec<Item>, runs: &mut Vec<Run>, item: Item) {
-    items.push(item);
-    let to = items.len();
-    match runs.last_mut() {
-        Some(run) if run.code == item.code => run.to = to,
-        _ => runs.push(Run {
-            code: item.code,
-            from: to - 1,
-            to,
-        }),
+/// Stores the `sorted` items and their runs.
+fn collect(items: &mut Vec<Item>, runs: &mut Vec<Run>, sorted: impl Iterator<Item = Item>) {
+    items.clear();
+    runs.clear();
+    for item in sorted {
+        items.push(item);
+        let to = items.len();
+        match runs.last_mut() {
+            Some(run) if run.code == item.code => run.to = to,
+            _ => runs.push(Run {
+                code: item.code,
+                from: to - 1,
+                to,
+            }),
+        }
     }
 }

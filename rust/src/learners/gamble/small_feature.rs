@@ -1,7 +1,7 @@
 //! Features of at most 256 codes, and their best cut from the sums up to every code.
 //!
-//! [`Histogram`](super::histogram) and [`SortedScan`](super::sorted_scan) find these sums, each
-//! in its way; what comes after is the same.
+//! The strategies `histogram` and `sorted_scan` differ in how they find these sums; scoring the
+//! cuts by them is the same, O(codes).
 
 use super::columns::{Codes, Column, Storage};
 use super::node::Node;

@@ -190,7 +190,7 @@ fn zero_is_a_value_like_any_other() {
 }
 
 #[test]
-fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
+fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
     // Every row has a column of its own, and one of its class.
     let n = 1200;
     let (mut starts, mut columns) = (vec![0i64], Vec::new());
