@@ -60,9 +60,13 @@ impl Histogram {
 
     /// The best cut of `feature`.
     pub fn best_cut(&mut self, node: &Node, feature: &SmallFeature<'_>) -> Option<Cut> {
-        self.fill(node, feature);
-        let (stride, cells) = (stride(node), &self.cells);
-        let (values, missing) = cells.split_at(feature.n_values * stride);
+        let stride = stride(node);
+        self.cells.clear();
+        self.cells.resize(feature.n_codes * stride, 0.0);
+        let counts = &mut self.table.counts;
+        counts.fill(0);
+        fill(node, feature.codes, stride, &mut self.cells, counts);
+        let (values, missing) = self.cells.split_at(feature.n_values * stride);
         self.table.best_cut(node, feature, |_, missing_left, sums| {
             let start = if missing_left { missing } else { &[] };
             if stride == FEW_LANES {
@@ -72,20 +76,23 @@ impl Histogram {
             }
         })
     }
+}
 
-    /// Adds up the weights of the rows of `node` and counts the rows of every code.
-    fn fill(&mut self, node: &Node, feature: &SmallFeature<'_>) {
-        let (stride, codes) = (stride(node), feature.codes);
-        self.cells.clear();
-        self.cells.resize(feature.n_codes * stride, 0.0);
-        let (cells, counts) = (&mut self.cells[..], &mut self.table.counts);
-        counts.fill(0);
-        let rows = node.rows.iter().zip(&node.classes).zip(&node.weights);
-        for ((&row, &class), &weight) in rows {
-            let code = codes[row as usize] as usize;
-            cells[code * stride + class as usize] += weight;
-            counts[code] += 1;
-        }
+/// Adds up the weights of the rows of `node` by code and class, `stride` cells a code, and counts
+/// the rows of every code. Never inlined: the loop needs all registers.
+#[inline(never)]
+fn fill(
+    node: &Node,
+    codes: &[u8],
+    stride: usize,
+    cells: &mut [f64],
+    counts: &mut [u32; MAX_CODES],
+) {
+    let rows = node.rows.iter().zip(&node.classes).zip(&node.weights);
+    for ((&row, &class), &weight) in rows {
+        let code = codes[row as usize] as usize;
+        cells[code * stride + class as usize] += weight;
+        counts[code] += 1;
     }
 }
 
