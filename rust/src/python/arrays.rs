@@ -5,7 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::data::Targets;
-use crate::data::{GappyRows, Indices, LabelSets, Labels, Rows, Values};
+use crate::data::{Indices, LabelSets, Labels, Rows, Values};
 use crate::error::Result;
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
@@ -120,8 +120,8 @@ impl<'py> RowsArg<'py> {
     }
 
     /// The checked view for a learner that can do with missing values.
-    pub fn gappy_rows(&self) -> PyResult<GappyRows<'_>> {
-        self.view(GappyRows::csr, GappyRows::dense)
+    pub fn rows_with_missing(&self) -> PyResult<Rows<'_>> {
+        self.view(Rows::csr_with_missing, Rows::dense_with_missing)
     }
 
     fn view<'a, R>(

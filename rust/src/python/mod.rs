@@ -6,7 +6,6 @@
 
 mod arrays;
 mod errors;
-mod gamble;
 
 mod ldsm;
 mod lomtree;
@@ -33,7 +32,6 @@ mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
     #[pymodule_export]
-    use super::gamble::PyGamble;
     #[pymodule_export]
     #[pymodule_export]
     use super::ldsm::Ldsm;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::binning::Coding;
 use super::params::Params;
 use crate::control::Control;
-use crate::data::{GappyRows, RowBuffer};
+use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};
 
 /// A column of which at least this share is not zero is dense, one array of codes; the others
@@ -119,7 +119,7 @@ struct Entries {
 impl Columns {
     /// Reads the rows of `which`, which are numbered anew from 0 in their order.
     pub fn new(
-        rows: &GappyRows<'_>,
+        rows: &Rows<'_>,
         which: &[u32],
         params: &Params,
         threads: bool,
@@ -238,7 +238,7 @@ struct ByFeature {
 }
 
 impl ByFeature {
-    fn read(rows: &GappyRows<'_>, which: &[u32], control: &Control) -> Result<Self> {
+    fn read(rows: &Rows<'_>, which: &[u32], control: &Control) -> Result<Self> {
         let mut buffer = RowBuffer::default();
         let mut starts = vec![0; rows.n_cols() + 1];
         for chunk in which.chunks(Control::CHUNK) {

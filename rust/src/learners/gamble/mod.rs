@@ -30,8 +30,8 @@
 //! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones; `runs` is what they share |
 //! | `tree` | the learned tree |
 //! | `held_out` | early stopping |
-//! | `model`, `predict` | the estimator |
-//! | `report`, `persist` | trees as arrays; to and from files |
+//! | `model`, `predict` | the classifier; scores of blocks of rows |
+//! | `report` | trees as named columns |
 
 mod binning;
 mod boost;
@@ -44,7 +44,6 @@ mod leaf;
 mod model;
 mod node;
 mod params;
-mod persist;
 mod predict;
 mod report;
 mod rule;
@@ -65,7 +64,6 @@ mod tree;
 mod weights;
 
 pub use leaf::Leaves;
-pub use model::{Gamble, Lesson};
+pub use model::Gamble;
 pub use params::{Algorithm, Params, Splits};
-pub use report::Report;
-pub use tree::{Statistics, Tree, TreeNode};
+pub use tree::{CategorySet, Statistics, Tree, TreeNode};

@@ -3,6 +3,8 @@
 use super::columns::Columns;
 use super::leaf::Leaves;
 use super::rule::{Rule, Subset};
+use crate::file::is_count;
+use crate::record;
 
 /// A node: the split, or the number of the leaf.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,6 +21,21 @@ pub struct TreeNode {
     pub set: Option<u32>,
 }
 
+record!(TreeNode {
+    feature,
+    threshold,
+    left,
+    missing_left,
+    set
+});
+
+impl TreeNode {
+    /// Whether it is a leaf.
+    pub fn is_leaf(&self) -> bool {
+        self.left == 0
+    }
+}
+
 /// Statistics of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Statistics {
@@ -32,6 +49,22 @@ pub struct Statistics {
     pub entropy: f64,
 }
 
+/// The categories that go left of a split.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CategorySet {
+    /// Their values, rising.
+    pub values: Vec<f32>,
+}
+
+record!(CategorySet { values });
+
+record!(Statistics {
+    n_rows,
+    weight: is_count,
+    gain: is_count,
+    entropy: is_count
+});
+
 /// A tree and the votes of its leaves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tree {
@@ -39,11 +72,18 @@ pub struct Tree {
     pub nodes: Vec<TreeNode>,
     /// As many.
     pub statistics: Vec<Statistics>,
-    /// Values that go left, rising, of the splits of categorical features.
-    pub sets: Vec<Vec<f32>>,
+    /// For the splits of categorical features.
+    pub sets: Vec<CategorySet>,
     /// By number.
     pub leaves: Leaves,
 }
+
+record!(Tree {
+    nodes,
+    statistics,
+    sets,
+    leaves
+});
 
 impl Tree {
     /// Number of the leaf that each of several examples is routed to. Side by side, as the path
@@ -77,7 +117,7 @@ impl Tree {
         if value.is_nan() {
             return node.missing_left;
         }
-        let set = &self.sets[set as usize];
+        let set = &self.sets[set as usize].values;
         set.binary_search_by(|other| other.total_cmp(&value))
             .is_ok()
     }
@@ -92,7 +132,8 @@ impl Tree {
                 ..
             } => (*threshold, *missing_left, None),
             Rule::Subset(subset) => {
-                self.sets.push(values_of(subset, &column.coding.spans));
+                let values = values_of(subset, &column.coding.spans);
+                self.sets.push(CategorySet { values });
                 let missing = column.coding.missing_code();
                 let missing_left = missing.is_some_and(|code| subset.contains(code));
                 (0.0, missing_left, Some(self.sets.len() as u32 - 1))
@@ -116,6 +157,27 @@ impl Tree {
             missing_left: false,
             set: None,
         });
+    }
+
+    /// Whether a traversal stays within the arrays and comes to an end, and all numbers are
+    /// such as learning makes them.
+    pub fn is_sound(&self, n_classes: usize, n_features: usize) -> bool {
+        let n_leaves = self.leaves.count();
+        let node_is_sound = |(at, node): (usize, &TreeNode)| {
+            if node.is_leaf() {
+                return (node.feature as usize) < n_leaves;
+            }
+            (node.feature as usize) < n_features
+                && node.left as usize > at
+                && (node.left as usize) < self.nodes.len() - 1
+                && node.set.is_none_or(|set| (set as usize) < self.sets.len())
+                && !node.threshold.is_nan()
+        };
+        !self.nodes.is_empty()
+            && self.nodes.len() == self.statistics.len()
+            && self.statistics[0].weight > 0.0
+            && self.leaves.are_sound(n_classes)
+            && self.nodes.iter().enumerate().all(node_is_sound)
     }
 }
 
