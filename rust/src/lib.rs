@@ -13,6 +13,7 @@ pub mod learners;
 pub mod linear;
 pub mod metrics;
 pub mod params;
+mod random;
 mod simd;
 pub mod text;
 mod threads;

@@ -132,7 +132,7 @@ impl<'a> Batch<'a> {
 
 /// Checks that there are as many targets and weights as rows, and that weights are finite
 /// and not negative.
-pub(crate) fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32]>) -> Result<()> {
+fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32]>) -> Result<()> {
     if n_targets != n_rows {
         return Err(Error::data(format!(
             "X has {n_rows} rows, y has {n_targets}"

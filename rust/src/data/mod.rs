@@ -4,14 +4,11 @@
 //! scale, append the constant) -> `RowBuffer`, the example -> learner.
 
 mod batch;
-mod gaps;
 mod labels;
 mod preparation;
 mod rows;
 
-pub(crate) use batch::check_parts;
 pub use batch::{Batch, Targets};
-pub use gaps::GappyRows;
 pub use labels::{LabelSets, Labels};
 pub use preparation::{Preparation, Scaling};
 pub(crate) use rows::check_structure;

@@ -37,18 +37,30 @@ where
     }
 }
 
-impl Record for bool {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
-        bundle.put(
-            name,
-            records.map(|&flag| u8::from(flag)).collect::<Vec<u8>>(),
-        );
-    }
+/// Stores a type as another one that is an element of arrays.
+macro_rules! stored_as {
+    ($($type:ty as $element:ty: $put:expr, $take:expr;)*) => {$(
+        impl Record for $type {
+            fn put<'a>(
+                records: impl Iterator<Item = &'a Self> + Clone,
+                name: &str,
+                bundle: &mut Bundle,
+            ) {
+                bundle.put(name, records.copied().map($put).collect::<Vec<$element>>());
+            }
 
-    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        let flags = u8::take(n, name, bundle)?;
-        Ok(flags.into_iter().map(|flag| flag != 0).collect())
-    }
+            fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+                let elements = <$element>::take(n, name, bundle)?;
+                Ok(elements.into_iter().map($take).collect())
+            }
+        }
+    )*};
+}
+
+stored_as! {
+    bool as u8: u8::from, |flag| flag != 0;
+    // An index, or none.
+    Option<u32> as u32: |at| at.unwrap_or(u32::MAX), |at| (at != u32::MAX).then_some(at);
 }
 
 impl<R: Record> Record for Vec<R> {

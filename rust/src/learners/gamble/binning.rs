@@ -1,5 +1,5 @@
 //! The values of one feature as small integers, its codes: equal values have equal
-//! codes, and of two codes the greater stands for the greater values.
+//! codes, and the greater of two codes stands for the greater values. O(n log n) a feature.
 
 use super::params::Splits;
 use crate::error::{Error, Result};
@@ -119,8 +119,8 @@ fn midpoint(a: f32, b: f32) -> f32 {
     }
 }
 
-/// [`BINS`] groups of neighbouring values, each as full as what is left of rows and
-/// groups when its turn comes.
+/// [`BINS`] groups of neighbouring values, one after the other: each takes its share of the rows
+/// that are left, divided by the groups that are left.
 fn bins(distinct: &[(f32, usize)]) -> Vec<(f32, f32)> {
     let mut left: usize = distinct.iter().map(|&(_, n)| n).sum();
     let mut spans = Vec::with_capacity(BINS);

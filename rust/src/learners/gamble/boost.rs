@@ -1,36 +1,22 @@
 //! Algorithm 2: rounds of one tree each, and the weights between them.
 
-use super::columns::Columns;
-use super::draw::{Features, Rows};
-use super::grow::{Ground, Grower};
+use super::examples::Examples;
+use super::grow::Grower;
 use super::held_out::HeldOut;
 use super::leaf::{push_votes, Leaves};
 use super::params::{Algorithm, Params};
 use super::samme::{self, heaviest};
+use super::sampling::{FeatureSampler, RowSampler};
+use super::split_finder::TrainingSet;
 use super::tree::Tree;
 use super::weights::Weights;
 use crate::control::Control;
 use crate::error::Result;
 
-/// By how much the log weight of a row that a tree was not grown from may rise in a
-/// round. Of a row it was grown from the leaf knows the class, which bounds it by itself;
-/// where none of m classes of a leaf is the row's own it would rise by m without the clip.
-const LEFT_OUT: f64 = 1.0;
-
-/// Examples in the form that trees are grown from. The first are learned, the rest are
-/// held out.
-pub struct Examples<'a> {
-    /// Their values.
-    pub columns: &'a Columns,
-    /// Their classes.
-    pub labels: &'a [u32],
-    /// Importance of each.
-    pub importances: &'a [f32],
-    /// Number of those learned.
-    pub n_learned: usize,
-    /// Number of classes there are.
-    pub n_classes: usize,
-}
+/// By how much the log weight of a row that a tree was not grown from may rise in a round. For
+/// a row that it was grown from the leaf has the class, which bounds the rise by itself; where
+/// none of the m classes of a leaf is the row's own, it would be m without this limit.
+const MAX_RISE_UNSAMPLED: f64 = 1.0;
 
 /// Learns a committee.
 pub fn boost(
@@ -54,23 +40,23 @@ pub fn boost(
     control.set_total(u64::from(params.n_estimators));
     let mut weights = Weights::new(examples.importances[..n_learned].iter().copied());
     let mut held_out = HeldOut::new(params, examples)?;
-    let features = Features::new(columns.columns.len(), params.max_features);
+    let features = FeatureSampler::new(columns.columns.len(), params.max_features);
     let mut grower = Grower::new(params, &features, n_classes, threads);
-    let mut drawer = Rows::new(labels, n_classes, params.subsample, params.trim);
-    let (mut rows, mut sums) = (Vec::new(), Sums::new(n_classes));
+    let mut sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
+    let (mut rows, mut sums) = (Vec::new(), ClassSums::new(n_classes));
     for round in 0..u64::from(params.n_estimators) {
         weights.refresh();
-        drawer.draw(&weights, seed, round, &mut rows);
-        let ground = Ground {
+        sampler.sample(&weights, seed, round, &mut rows);
+        let training_set = TrainingSet {
             columns,
             labels,
             weights: &weights.plain,
             seed: (seed, round),
             control,
         };
-        grower.grow(&ground, &rows)?;
+        grower.grow(&training_set, &rows)?;
         let mut leaves = Leaves::new();
-        let by_leaf = grower.leaves().map(|(learned, _)| learned);
+        let by_leaf = grower.leaves().map(|(sampled, _)| sampled);
         let mut is_last = false;
         match params.algorithm {
             Algorithm::Gamble => {
@@ -127,35 +113,35 @@ fn reweigh(
     n_classes: usize,
 ) {
     let by = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
-    // Of each class the last leaf that named it and what it does to the class's weights.
-    let mut named = vec![(usize::MAX, 0.0); n_classes];
-    for (leaf, (learned, others)) in grower.leaves().enumerate() {
-        let (classes, votes) = leaves.named(leaf);
+    // Of each class the last leaf that lists it and what that adds to the class's log weights.
+    let mut listed = vec![(usize::MAX, 0.0); n_classes];
+    for (leaf, (sampled, others)) in grower.leaves().enumerate() {
+        let (classes, votes) = leaves.listed(leaf);
         for (&class, &vote) in classes.iter().zip(votes) {
-            named[class as usize] = (leaf, by(vote));
+            listed[class as usize] = (leaf, by(vote));
         }
-        let unnamed = by(leaves.others[leaf]);
-        let of = |row: u32| match named[labels[row as usize] as usize] {
+        let unlisted = by(leaves.others[leaf]);
+        let of = |row: u32| match listed[labels[row as usize] as usize] {
             (at, by) if at == leaf => by,
-            _ => unnamed,
+            _ => unlisted,
         };
-        for &row in learned {
+        for &row in sampled {
             weights.scale(row as usize, of(row));
         }
         for &row in others {
-            weights.scale(row as usize, of(row).min(LEFT_OUT));
+            weights.scale(row as usize, of(row).min(MAX_RISE_UNSAMPLED));
         }
     }
 }
 
 /// Weights by class of a few rows, at a cost of those rows alone.
-struct Sums {
+struct ClassSums {
     by_class: Vec<f64>,
     present: Vec<u32>,
     sums: Vec<(u32, f64)>,
 }
 
-impl Sums {
+impl ClassSums {
     fn new(n_classes: usize) -> Self {
         Self {
             by_class: vec![0.0; n_classes],

@@ -1,30 +1,30 @@
-//! The examples as a tree learns from them: codes, column by column where most values
-//! are there, row by row where most are zero.
+//! The examples as a tree learns from them: codes, dense columns one array each, sparse ones as
+//! entries row by row.
 
 use rayon::prelude::*;
 
 use super::binning::Coding;
 use super::params::Params;
 use crate::control::Control;
-use crate::data::{GappyRows, RowBuffer};
+use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};
 
-/// A column of which at least this share is not zero is kept as one array of codes,
-/// the others as entries of their rows. A zero costs nothing there, an entry twice to
+/// A column of which at least this share is not zero is dense, one array of codes; the others
+/// are sparse, entries of their rows. A zero costs nothing there, an entry twice to
 /// four times as much as a code.
-const FULL: f64 = 0.4;
+const DENSE: f64 = 0.4;
 
-/// Where at least one of so many rows has an entry, a bit for each row says whether it has:
-/// they take no more room than the entries.
+/// Where at least one of so many rows has an entry, a bit for each row tells whether it has:
+/// the bits take no more memory than the entries.
 const OFTEN: usize = 64;
 
-/// Codes of all rows.
+/// Codes of a dense column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Codes {
     /// At most 256 codes.
-    Few(Vec<u8>),
+    Small(Vec<u8>),
     /// More. With them the rows in the order of their codes, and then of their numbers.
-    Many {
+    Large {
         /// Code of each row.
         codes: Vec<u32>,
         /// The rows, sorted.
@@ -36,40 +36,40 @@ impl Codes {
     /// The code of row `row`.
     pub fn get(&self, row: usize) -> u32 {
         match self {
-            Self::Few(codes) => u32::from(codes[row]),
-            Self::Many { codes, .. } => codes[row],
+            Self::Small(codes) => u32::from(codes[row]),
+            Self::Large { codes, .. } => codes[row],
         }
     }
 }
 
-/// Where a feature's codes are.
+/// Where the codes of a column are.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum Storage {
     /// In an array of their own.
-    Full(Codes),
+    Dense(Codes),
     /// Among the entries of the rows.
-    Entries {
+    Sparse {
         /// The code of zero, which has no entries.
         zero: u32,
-        /// Which rows have an entry, a bit each, unless it is too few of them.
-        set: Option<Vec<u64>>,
+        /// Which rows have an entry, a bit each; none if that are too few.
+        with_entry: Option<Vec<u64>>,
     },
 }
 
-/// A feature that there is something to choose by.
+/// A feature of more than one code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// Its column in X.
     pub feature: u32,
     /// What its codes stand for.
     pub coding: Coding,
-    /// Where they are.
-    pub place: Place,
+    /// Where the codes are.
+    pub storage: Storage,
 }
 
-/// The codes of a column.
+/// The codes of a column, in brief.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Brief {
+pub struct ColumnInfo {
     /// Their number, that of missing values included.
     pub n_codes: u32,
     /// That of missing values, if there are any.
@@ -78,14 +78,14 @@ pub struct Brief {
     pub zero: Option<u32>,
 }
 
-impl Brief {
+impl ColumnInfo {
     fn of(column: &Column) -> Self {
         Self {
             n_codes: column.coding.n_codes() as u32,
             missing: column.coding.missing_code(),
-            zero: match column.place {
-                Place::Full(_) => None,
-                Place::Entries { zero, .. } => Some(zero),
+            zero: match column.storage {
+                Storage::Dense(_) => None,
+                Storage::Sparse { zero, .. } => Some(zero),
             },
         }
     }
@@ -96,19 +96,19 @@ impl Brief {
 pub struct Columns {
     /// The features of more than one code, in their order.
     pub columns: Vec<Column>,
-    /// Those that are kept as arrays.
-    pub full: Vec<u32>,
-    /// What entries have to be known of each, side by side: where columns are very many, most of
+    /// Those that are dense.
+    pub dense: Vec<u32>,
+    /// What reading entries needs of each, side by side: where columns are very many, most of
     /// them have an entry or two at a node.
-    briefs: Vec<Brief>,
+    infos: Vec<ColumnInfo>,
     /// Where the entries of each row begin, and where the last row's end.
     starts: Vec<usize>,
     entries: Entries,
     binary: bool,
 }
 
-/// Codes that are not those of zero, row by row. Apart, as often the columns are all that
-/// is asked for.
+/// Codes that are not those of zero, row by row. In two arrays, as often the columns are all
+/// that is read.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Entries {
     /// Indices among the columns.
@@ -119,7 +119,7 @@ struct Entries {
 impl Columns {
     /// Reads the rows of `which`, which are numbered anew from 0 in their order.
     pub fn new(
-        rows: &GappyRows<'_>,
+        rows: &Rows<'_>,
         which: &[u32],
         params: &Params,
         threads: bool,
@@ -146,17 +146,17 @@ impl Columns {
         };
         let columns: Vec<Column> = made.into_iter().flatten().collect();
         let (starts, entries) = by_feature.entries(&columns, which.len());
-        let binary = columns.iter().all(|column| match column.place {
-            Place::Full(_) => true,
-            Place::Entries { zero, .. } => {
+        let binary = columns.iter().all(|column| match column.storage {
+            Storage::Dense(_) => true,
+            Storage::Sparse { zero, .. } => {
                 zero == 0 && column.coding.n_codes() == 2 && !column.coding.missing
             }
         });
-        let briefs: Vec<Brief> = columns.iter().map(Brief::of).collect();
-        let is_full = |at: &u32| briefs[*at as usize].zero.is_none();
+        let infos: Vec<ColumnInfo> = columns.iter().map(ColumnInfo::of).collect();
+        let is_dense = |at: &u32| infos[*at as usize].zero.is_none();
         Ok(Self {
-            full: (0..columns.len() as u32).filter(is_full).collect(),
-            briefs,
+            dense: (0..columns.len() as u32).filter(is_dense).collect(),
+            infos,
             columns,
             starts,
             entries,
@@ -176,39 +176,39 @@ impl Columns {
         &self.entries.codes[self.starts[row]..self.starts[row + 1]]
     }
 
-    /// Whether column `column` is kept as an array.
+    /// Whether column `column` is dense.
     #[inline]
-    pub fn is_full(&self, column: u32) -> bool {
-        self.brief(column).zero.is_none()
+    pub fn is_dense(&self, column: u32) -> bool {
+        self.info(column).zero.is_none()
     }
 
     /// The codes of column `column`.
     #[inline]
-    pub fn brief(&self, column: u32) -> Brief {
-        self.briefs[column as usize]
+    pub fn info(&self, column: u32) -> ColumnInfo {
+        self.infos[column as usize]
     }
 
-    /// Whether all columns that are kept as entries have two codes, of which zero's is the
+    /// Whether all sparse columns have two codes, of which zero's is the
     /// first.
     pub fn are_binary(&self) -> bool {
         self.binary
     }
 
-    /// Which rows have an entry in column `column`, where that is all there is to know of it.
-    pub fn set(&self, column: usize) -> Option<&[u64]> {
-        match &self.columns[column].place {
-            Place::Entries { set, .. } if self.binary => set.as_deref(),
+    /// Which rows have an entry in column `column`, where that is all that its codes say.
+    pub fn rows_with_entry(&self, column: usize) -> Option<&[u64]> {
+        match &self.columns[column].storage {
+            Storage::Sparse { with_entry, .. } if self.binary => with_entry.as_deref(),
             _ => None,
         }
     }
 
     /// The code that row `row` has in column `column`.
     pub fn code(&self, column: usize, row: usize) -> u32 {
-        match &self.columns[column].place {
-            Place::Full(codes) => codes.get(row),
-            Place::Entries { zero, set } => {
-                if let Some(set) = set {
-                    if !is_in(set, row) {
+        match &self.columns[column].storage {
+            Storage::Dense(codes) => codes.get(row),
+            Storage::Sparse { zero, with_entry } => {
+                if let Some(with_entry) = with_entry {
+                    if !is_in(with_entry, row) {
                         return *zero;
                     }
                     if self.binary {
@@ -230,7 +230,7 @@ pub fn is_in(set: &[u64], row: usize) -> bool {
     set[row / 64] >> (row % 64) & 1 == 1
 }
 
-/// What is not zero, feature by feature.
+/// The values that are not zero, feature by feature.
 struct ByFeature {
     starts: Vec<usize>,
     rows: Vec<u32>,
@@ -238,7 +238,7 @@ struct ByFeature {
 }
 
 impl ByFeature {
-    fn read(rows: &GappyRows<'_>, which: &[u32], control: &Control) -> Result<Self> {
+    fn read(rows: &Rows<'_>, which: &[u32], control: &Control) -> Result<Self> {
         let mut buffer = RowBuffer::default();
         let mut starts = vec![0; rows.n_cols() + 1];
         for chunk in which.chunks(Control::CHUNK) {
@@ -292,21 +292,21 @@ impl ByFeature {
         }
         let zero = if zeros > 0 { coding.code(0.0) } else { 0 };
         // A subset of names is found from all of them, the one of zero too.
-        let place = if categorical || rows.len() as f64 >= FULL * n_rows as f64 {
+        let storage = if categorical || rows.len() as f64 >= DENSE * n_rows as f64 {
             let mut codes = vec![zero; n_rows];
             for (&row, &value) in rows.iter().zip(values) {
                 codes[row as usize] = coding.code(value);
             }
-            Place::Full(if coding.n_codes() <= 1 << 8 {
-                Codes::Few(codes.into_iter().map(|code| code as u8).collect())
+            Storage::Dense(if coding.n_codes() <= 1 << 8 {
+                Codes::Small(codes.into_iter().map(|code| code as u8).collect())
             } else {
                 let mut order: Vec<u32> = (0..n_rows as u32).collect();
                 order.sort_by_key(|&row| codes[row as usize]);
-                Codes::Many { codes, order }
+                Codes::Large { codes, order }
             })
         } else {
             let often = rows.len() * OFTEN >= n_rows;
-            let set = often.then(|| {
+            let with_entry = often.then(|| {
                 let mut set = vec![0; n_rows.div_ceil(64)];
                 for (&row, &value) in rows.iter().zip(values) {
                     if coding.code(value) != zero {
@@ -315,21 +315,21 @@ impl ByFeature {
                 }
                 set
             });
-            Place::Entries { zero, set }
+            Storage::Sparse { zero, with_entry }
         };
         Ok(Some(Column {
             feature: feature as u32,
             coding,
-            place,
+            storage,
         }))
     }
 
-    /// The codes of the columns that are kept as entries, row by row.
+    /// The codes of the sparse columns, row by row.
     fn entries(&self, columns: &[Column], n_rows: usize) -> (Vec<usize>, Entries) {
         let mut starts = vec![0; n_rows + 1];
         let each = |mut take: Box<dyn FnMut(u32, u32, u32) + '_>| {
             for (at, column) in columns.iter().enumerate() {
-                let Place::Entries { zero, .. } = column.place else {
+                let Storage::Sparse { zero, .. } = column.storage else {
                     continue;
                 };
                 let feature = column.feature as usize;

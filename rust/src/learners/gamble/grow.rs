@@ -1,124 +1,64 @@
-//! Growing a tree: best first, until it has its leaves or nothing is gained.
+//! Growing a tree: best first, until it has its leaves or nothing is gained. A node of n rows
+//! costs what the search for its split costs, and O(n) to divide it.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::columns::{is_in, Codes, Columns, Place};
-use super::draw::Features;
-use super::node::Node;
+use super::columns::{is_in, Codes, Columns, Storage};
 use super::params::Params;
-use super::split::{Rule, Search, Split};
+use super::rule::{Rule, Split};
+use super::sampling::FeatureSampler;
+use super::split_finder::{SplitFinder, TrainingSet};
 use super::tree::{Statistics, Tree};
-use crate::control::Control;
 use crate::error::Result;
 
-/// What a tree is grown from.
-#[derive(Debug, Clone, Copy)]
-pub struct Ground<'a> {
-    /// The examples.
-    pub columns: &'a Columns,
-    /// Class of each row.
-    pub labels: &'a [u32],
-    /// Weight of each row.
-    pub weights: &'a [f64],
-    /// Seed and number of the round, for what is drawn.
-    pub seed: (u64, u64),
-    /// Whether to stop.
-    pub control: &'a Control,
-}
-
-/// Where the rows of a node are, those that the tree is grown from and those that only come
-/// along.
+/// Where the rows of a node are, those that the tree is grown from and all others.
 type Spans = (Range<usize>, Range<usize>);
 
-/// Rows of the smaller part from which it pays to divide two parts side by side.
+/// Rows of the smaller of two lists from which dividing them in parallel pays.
 const SHARED_ROWS: usize = 1 << 13;
 
-/// Codes of the smaller child from which it pays to look at two side by side.
+/// Codes of the smaller child from which finding the splits of two in parallel pays.
 const SHARED_CODES: usize = 1 << 11;
 
-/// A node: its rows, and how they are split.
+/// A node of the tree in the making: its rows, and how they are split.
 #[derive(Debug, Clone)]
-struct Part {
+struct GrownNode {
     /// Those that the tree is grown from.
-    learned: Range<usize>,
-    /// Those that only come along.
+    sampled: Range<usize>,
+    /// All other rows that are routed here.
     others: Range<usize>,
     /// The split and the left child; the right one is next to it.
     split: Option<(Split, usize)>,
     statistics: Statistics,
 }
 
-/// Grows trees, one after the other, in the same room.
+/// Grows trees, one after the other, in the same workspace.
 pub struct Grower {
     max_leaves: usize,
     threads: bool,
     /// One for each of two children.
-    seekers: [Seeker; 2],
+    finders: [SplitFinder; 2],
     /// Rows that the tree is grown from, those of each node side by side.
-    learned: Vec<u32>,
+    sampled: Vec<u32>,
     /// All other rows, likewise.
     others: Vec<u32>,
-    /// Room for dividing them.
+    /// Buffers for dividing them.
     right: [Vec<u32>; 2],
-    parts: Vec<Part>,
-}
-
-/// Finds the best split of a node. Room for one thread.
-struct Seeker {
-    min_rows: usize,
-    features: Features,
-    search: Search,
-    node: Node,
-    /// For [`Node::read`].
-    numbers: Vec<u32>,
-}
-
-impl Seeker {
-    /// What there is to know of node number `part`, which has these `rows`; where it may be
-    /// split and can be, how.
-    fn look(
-        &mut self,
-        ground: &Ground<'_>,
-        rows: &[u32],
-        part: usize,
-        may_be_split: bool,
-        threads: bool,
-    ) -> (Statistics, Option<Split>) {
-        let node = &mut self.node;
-        node.min_rows = self.min_rows;
-        node.read(rows, ground.labels, ground.weights, &mut self.numbers);
-        let statistics = Statistics {
-            n_rows: node.len() as u32,
-            weight: node.weight,
-            gain: 0.0,
-            entropy: node.entropy(),
-        };
-        // A node of one class has nothing to gain.
-        if !may_be_split || node.totals.len() < 2 || node.len() < 2 * self.min_rows {
-            return (statistics, None);
-        }
-        let (seed, round) = ground.seed;
-        let drawn = self.features.draw(seed, round, part as u64);
-        let Ground {
-            columns, control, ..
-        } = ground;
-        let split = self.search.best(node, columns, drawn, threads, control);
-        (statistics, split)
-    }
+    nodes: Vec<GrownNode>,
 }
 
 /// A leaf that may be split. The greatest gain first, of equals the oldest.
 struct Candidate {
     split: Split,
-    part: usize,
+    node: usize,
 }
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         let gains = self.split.gain.total_cmp(&other.split.gain);
-        gains.then(Reverse(self.part).cmp(&Reverse(other.part)))
+        gains.then(Reverse(self.node).cmp(&Reverse(other.node)))
     }
 }
 
@@ -137,191 +77,181 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl Grower {
-    /// For trees as `params` say, with splits by the columns that `features` draws.
-    pub fn new(params: &Params, features: &Features, n_classes: usize, threads: bool) -> Self {
-        let seeker = || Seeker {
-            min_rows: params.min_samples_leaf as usize,
-            features: features.clone(),
-            search: Search::default(),
-            node: Node::default(),
-            numbers: vec![Node::ABSENT; n_classes],
-        };
+    /// For trees as `params` say, with splits by the columns that `features` samples.
+    pub fn new(
+        params: &Params,
+        features: &FeatureSampler,
+        n_classes: usize,
+        threads: bool,
+    ) -> Self {
+        let finder = || SplitFinder::new(params, features, n_classes);
         Self {
             max_leaves: params.max_leaves as usize,
             threads,
-            seekers: [seeker(), seeker()],
-            learned: Vec::new(),
+            finders: [finder(), finder()],
+            sampled: Vec::new(),
             others: Vec::new(),
             right: [Vec::new(), Vec::new()],
-            parts: Vec::new(),
+            nodes: Vec::new(),
         }
     }
 
-    /// Grows a tree on the rows `learned`, which rise; all others up to the number of
-    /// weights come along to the leaves.
-    pub fn grow(&mut self, ground: &Ground<'_>, learned: &[u32]) -> Result<()> {
-        self.learned.clear();
-        self.learned.extend_from_slice(learned);
+    /// Grows a tree from the rows `sampled`, which rise; all others up to the number of
+    /// weights are routed to its leaves.
+    pub fn grow(&mut self, training_set: &TrainingSet<'_>, sampled: &[u32]) -> Result<()> {
+        self.sampled.clear();
+        self.sampled.extend_from_slice(sampled);
         self.others.clear();
         let mut next = 0;
-        for &row in learned.iter().chain([&(ground.weights.len() as u32)]) {
+        for &row in sampled.iter().chain([&(training_set.weights.len() as u32)]) {
             self.others.extend(next..row);
             next = row + 1;
         }
-        self.parts.clear();
+        self.nodes.clear();
         let mut open = BinaryHeap::new();
-        let all = (0..self.learned.len(), 0..self.others.len());
-        let looked = self.seekers[0].look(ground, &self.learned, 0, true, self.threads);
-        open.extend(self.add(all, looked));
+        let all = (0..self.sampled.len(), 0..self.others.len());
+        let root = self.finders[0].find(training_set, &self.sampled, 0, true, self.threads);
+        open.extend(self.add(all, root));
         let mut n_leaves = 1;
         while n_leaves < self.max_leaves {
-            let Some(Candidate { split, part }) = open.pop() else {
+            let Some(Candidate { split, node }) = open.pop() else {
                 break;
             };
-            ground.control.check()?;
-            let children = self.divide(ground.columns, &split, part);
-            self.parts[part].split = Some((split, self.parts.len()));
-            self.parts[part].statistics.gain = split.gain;
+            training_set.control.check()?;
+            let children = self.divide(training_set.columns, &split, node);
+            self.nodes[node].split = Some((split, self.nodes.len()));
+            self.nodes[node].statistics.gain = split.gain;
             n_leaves += 1;
-            let looked = self.look_at(ground, &children, n_leaves < self.max_leaves);
-            for (child, looked) in children.into_iter().zip(looked) {
-                open.extend(self.add(child, looked));
+            let found = self.find_two(training_set, &children, n_leaves < self.max_leaves);
+            for (child, found) in children.into_iter().zip(found) {
+                open.extend(self.add(child, found));
             }
         }
         Ok(())
     }
 
-    /// Parts the rows of node `part` between its children, the left one first.
-    fn divide(&mut self, columns: &Columns, split: &Split, part: usize) -> [Spans; 2] {
-        let Part {
-            learned, others, ..
-        } = self.parts[part].clone();
-        let [room, other_room] = &mut self.right;
+    /// Divides the rows of node `node` between its children, the left one first.
+    fn divide(&mut self, columns: &Columns, split: &Split, node: usize) -> [Spans; 2] {
+        let GrownNode {
+            sampled, others, ..
+        } = self.nodes[node].clone();
+        let [right, other_right] = &mut self.right;
         let (rows, other_rows) = (
-            &mut self.learned[learned.clone()],
+            &mut self.sampled[sampled.clone()],
             &mut self.others[others.clone()],
         );
-        let shared = self.threads && rows.len().min(other_rows.len()) >= SHARED_ROWS;
+        let in_parallel = self.threads && rows.len().min(other_rows.len()) >= SHARED_ROWS;
         let (n, n_others) = join(
-            shared,
-            || divide(columns, split, rows, room),
-            || divide(columns, split, other_rows, other_room),
+            in_parallel,
+            || divide(columns, split, rows, right),
+            || divide(columns, split, other_rows, other_right),
         );
-        let (middle, other_middle) = (learned.start + n, others.start + n_others);
+        let (middle, other_middle) = (sampled.start + n, others.start + n_others);
         [
-            (learned.start..middle, others.start..other_middle),
-            (middle..learned.end, other_middle..others.end),
+            (sampled.start..middle, others.start..other_middle),
+            (middle..sampled.end, other_middle..others.end),
         ]
     }
 
-    /// Looks at two new nodes.
-    fn look_at(
+    /// Finds the splits of two new nodes.
+    fn find_two(
         &mut self,
-        ground: &Ground<'_>,
+        training_set: &TrainingSet<'_>,
         [left, right]: &[Spans; 2],
         may_be_split: bool,
     ) -> [(Statistics, Option<Split>); 2] {
-        let (rows, part) = (&self.learned, self.parts.len());
-        let [first, second] = &mut self.seekers;
+        let (rows, next) = (&self.sampled, self.nodes.len());
+        let threads = self.threads;
+        let [first, second] = &mut self.finders;
         let n = left.0.len().min(right.0.len());
-        let shared = may_be_split && self.threads && n * first.features.n_drawn() >= SHARED_CODES;
+        let in_parallel = may_be_split && threads && n * first.n_features() >= SHARED_CODES;
         let (left, right) = join(
-            shared,
+            in_parallel,
             || {
-                first.look(
-                    ground,
-                    &rows[left.0.clone()],
-                    part,
-                    may_be_split,
-                    self.threads,
-                )
+                let rows = &rows[left.0.clone()];
+                first.find(training_set, rows, next, may_be_split, threads)
             },
             || {
-                second.look(
-                    ground,
-                    &rows[right.0.clone()],
-                    part + 1,
-                    may_be_split,
-                    self.threads,
-                )
+                let rows = &rows[right.0.clone()];
+                second.find(training_set, rows, next + 1, may_be_split, threads)
             },
         );
         [left, right]
     }
 
-    /// Adds a node; where it may be split, so that it will be.
+    /// Adds a node; returns it as a candidate if it may be split.
     fn add(
         &mut self,
-        (learned, others): Spans,
+        (sampled, others): Spans,
         (statistics, split): (Statistics, Option<Split>),
     ) -> Option<Candidate> {
-        let part = self.parts.len();
-        self.parts.push(Part {
-            learned,
+        let node = self.nodes.len();
+        self.nodes.push(GrownNode {
+            sampled,
             others,
             split: None,
             statistics,
         });
         Some(Candidate {
             split: split?,
-            part,
+            node,
         })
     }
 
     /// The leaves of the tree in the order of its nodes: the rows that it was grown from
-    /// and the others that have come there.
+    /// and the others that were routed there.
     pub fn leaves(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
-        let leaves = self.parts.iter().filter(|part| part.split.is_none());
-        leaves.map(|part| {
-            let others = &self.others[part.others.clone()];
-            (&self.learned[part.learned.clone()], others)
+        let leaves = self.nodes.iter().filter(|node| node.split.is_none());
+        leaves.map(|node| {
+            let others = &self.others[node.others.clone()];
+            (&self.sampled[node.sampled.clone()], others)
         })
     }
 
-    /// Which leaf a row comes to that was neither.
-    pub fn leaf(&self, columns: &Columns, row: usize, numbers: &[u32]) -> usize {
+    /// Routes a row that was neither to its leaf; `numbers` are those of the leaves.
+    pub fn route(&self, columns: &Columns, row: usize, numbers: &[u32]) -> usize {
         let mut at = 0;
-        while let Some((split, left)) = &self.parts[at].split {
+        while let Some((split, left)) = &self.nodes[at].split {
             let code = columns.code(split.column as usize, row);
             at = left + usize::from(!split.rule.goes_left(code));
         }
         numbers[at] as usize
     }
 
-    /// Number of each node's leaf; those of inner nodes mean nothing.
-    pub fn numbers(&self) -> Vec<u32> {
+    /// Number of each leaf, by node; those of inner nodes mean nothing.
+    pub fn leaf_numbers(&self) -> Vec<u32> {
         let mut next = 0;
-        let number = |part: &Part| {
+        let number = |node: &GrownNode| {
             let number = next;
-            next += u32::from(part.split.is_none());
+            next += u32::from(node.split.is_none());
             number
         };
-        self.parts.iter().map(number).collect()
+        self.nodes.iter().map(number).collect()
     }
 
-    /// The tree as prediction walks it, without its leaves' votes.
+    /// The tree as prediction traverses it, without its leaves' votes.
     pub fn freeze(&self, columns: &Columns) -> Tree {
         let mut tree = Tree::default();
-        for (part, number) in self.parts.iter().zip(self.numbers()) {
-            match &part.split {
+        for (node, number) in self.nodes.iter().zip(self.leaf_numbers()) {
+            match &node.split {
                 Some((split, left)) => {
                     tree.push_split(columns, split.column, &split.rule, *left as u32);
                 }
                 None => tree.push_leaf(number),
             }
-            tree.statistics.push(part.statistics);
+            tree.statistics.push(node.statistics);
         }
         tree
     }
 }
 
-/// Does both, side by side if it is to be `shared`.
+/// Does both.
 fn join<A: Send, B: Send>(
-    shared: bool,
+    in_parallel: bool,
     a: impl FnOnce() -> A + Send,
     b: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    if shared {
+    if in_parallel {
         rayon::join(a, b)
     } else {
         (a(), b())
@@ -329,20 +259,24 @@ fn join<A: Send, B: Send>(
 }
 
 /// Puts the rows that go left before those that go right, each in their order; returns
-/// how many go left. `right` is room to work in.
+/// how many go left. `right` is a buffer.
 fn divide(columns: &Columns, split: &Split, rows: &mut [u32], right: &mut Vec<u32>) -> usize {
     let column = split.column as usize;
-    // First the most frequent kinds.
-    if let Some(set) = columns.set(column) {
+    // The most frequent kinds first.
+    if let Some(set) = columns.rows_with_entry(column) {
         return divide_by(rows, right, |row| !is_in(set, row as usize));
     }
-    match (&columns.columns[column].place, split.rule) {
+    match (&columns.columns[column].storage, split.rule) {
         (
-            Place::Full(Codes::Few(codes)),
-            Rule::UpTo {
-                low, missing: None, ..
+            Storage::Dense(Codes::Small(codes)),
+            Rule::Threshold {
+                last_left,
+                missing: None,
+                ..
             },
-        ) => divide_by(rows, right, |row| u32::from(codes[row as usize]) <= low),
+        ) => divide_by(rows, right, |row| {
+            u32::from(codes[row as usize]) <= last_left
+        }),
         (_, rule) => divide_by(rows, right, |row| {
             rule.goes_left(columns.code(column, row as usize))
         }),

@@ -1,14 +1,14 @@
 //! Early stopping: the error on rows that are not learned.
 
-use super::boost::Examples;
 use super::columns::Columns;
+use super::examples::Examples;
 use super::grow::Grower;
 use super::params::Params;
 use super::tree::Tree;
 use crate::alloc::try_alloc;
 use crate::error::Result;
 
-/// The held-out rows and what the committee says of them.
+/// The held-out rows and the scores of the committee for them.
 pub struct HeldOut {
     rows: std::ops::Range<usize>,
     labels: Vec<u32>,
@@ -20,7 +20,7 @@ pub struct HeldOut {
     bests: Vec<u32>,
     error: f64,
     lowest: f64,
-    /// Rounds taken in, and those up to the lowest error.
+    /// Rounds so far, and those up to the lowest error.
     rounds: usize,
     best: usize,
     patience: usize,
@@ -49,21 +49,21 @@ impl HeldOut {
         }))
     }
 
-    /// Takes in the tree that `grower` has just grown. Returns whether to go on.
+    /// Adds the tree that `grower` has just grown to the committee. Returns whether to go on.
     pub fn add(&mut self, tree: &Tree, grower: &Grower, columns: &Columns) -> bool {
-        let numbers = grower.numbers();
+        let numbers = grower.leaf_numbers();
         let (mut wrong, mut all) = (0.0, 0.0);
         let scores = self.scores.chunks_exact_mut(self.n_classes);
         let rows = self.rows.clone().zip(scores).zip(&mut self.bests);
         for (at, ((row, scores), best)) in rows.enumerate() {
-            let leaf = grower.leaf(columns, row, &numbers);
-            let (classes, votes) = tree.leaves.named(leaf);
+            let leaf = grower.route(columns, row, &numbers);
+            let (classes, votes) = tree.leaves.listed(leaf);
             for (&class, vote) in classes.iter().zip(votes) {
                 let score = &mut scores[class as usize];
                 *score += vote - tree.leaves.others[leaf];
                 let score = *score;
-                // No leaf gives a class that it names less than those that it does not:
-                // scores only rise, and the best class changes among the named ones alone.
+                // A leaf gives no class that it lists less than those that it does not:
+                // scores only rise, and the best class changes among the listed ones alone.
                 let highest = scores[*best as usize];
                 if score > highest || (score == highest && class < *best) {
                     *best = class;

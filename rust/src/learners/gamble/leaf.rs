@@ -1,6 +1,8 @@
 //! From the weights of the classes in a leaf to the leaf's votes: steps (b) and (c) of
 //! Algorithm 2.
 
+use crate::record;
+
 /// What the leaves of a tree add to the scores of the classes. Classes that no row of a
 /// leaf had all get the same, so a leaf holds those present and one number more.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +16,13 @@ pub struct Leaves {
     /// The vote for each of the other classes, by leaf.
     pub others: Vec<f32>,
 }
+
+record!(Leaves {
+    starts,
+    classes,
+    votes,
+    others
+});
 
 impl Leaves {
     /// No leaf yet.
@@ -39,11 +48,35 @@ impl Leaves {
         self.others.len()
     }
 
-    /// The classes that leaf `leaf` names and its votes for them.
+    /// The classes that leaf `leaf` lists and its votes for them.
     #[inline]
-    pub fn named(&self, leaf: usize) -> (&[u32], &[f32]) {
+    pub fn listed(&self, leaf: usize) -> (&[u32], &[f32]) {
         let span = self.starts[leaf] as usize..self.starts[leaf + 1] as usize;
         (&self.classes[span.clone()], &self.votes[span])
+    }
+
+    /// Whether the leaves share out all classes listed, which rise within a leaf and are below
+    /// `n_classes`, and all votes are finite.
+    pub fn are_sound(&self, n_classes: usize) -> bool {
+        let is_span = |span: &[u32]| {
+            let classes = self.classes.get(span[0] as usize..span[1] as usize);
+            classes.is_some_and(|classes| {
+                classes.is_sorted_by(|a, b| a < b)
+                    && classes
+                        .last()
+                        .is_none_or(|&class| (class as usize) < n_classes)
+            })
+        };
+        self.starts.len() == self.count() + 1
+            && self.starts[0] == 0
+            && self.starts[self.count()] as usize == self.classes.len()
+            && self.votes.len() == self.classes.len()
+            && self.starts.windows(2).all(is_span)
+            && self
+                .votes
+                .iter()
+                .chain(&self.others)
+                .all(|vote| vote.is_finite())
     }
 }
 

@@ -9,8 +9,8 @@
 //! the squares of y; it is the same tree (Theorem 3.2), so there is none here.
 //!
 //! A tree for such labels is one that lowers the weighted Gini impurity, and that takes
-//! O(1) per row and feature whatever the number of classes (`scan`). Leaves name the
-//! classes they have met and one number for all others. So a round costs O(rows x
+//! O(1) per row and feature whatever the number of classes (`runs`). Leaves list the
+//! classes of their rows and one number for all others. So a round costs O(rows x
 //! features x depth). Where libraries for gradient boosting grow K trees a round, this
 //! grows one.
 //!
@@ -18,48 +18,52 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `params` | the options and what they may be |
+//! | `params` | the options and their ranges |
 //! | `boost` | the rounds: Algorithm 2 |
-//! | `weights`, `draw` | log weights; rows and features drawn |
+//! | `weights`, `sampling` | log weights; sampling of rows and features |
 //! | `leaf`, `samme` | from a leaf's class weights to its votes |
-//! | `binning`, `columns` | values as codes, codes in columns or entries |
-//! | `grow` | a tree, best first |
-//! | `node`, `split` | a node's rows; its best split over all features |
-//! | `few`, `cells`, `sweep` | that of a feature of at most 256 codes: by cells, or the rows sorted |
-//! | `scan`, `category`, `entries` | that of one of more codes, as subsets, of sparse columns |
+//! | `binning`, `columns`, `examples` | values as codes; dense and sparse columns of codes |
+//! | `grow`, `split_finder` | a tree, best first; the split of one of its nodes |
+//! | `node`, `rule` | a node's rows; which of them go left |
+//! | `split_search`, `split_strategy` | a node's best split: the choice among five strategies behind one interface |
+//! | `histogram`, `sorted_scan` | the strategies for small features; `small_feature` is what they share |
+//! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones; `runs` is what they share |
 //! | `tree` | the learned tree |
 //! | `held_out` | early stopping |
-//! | `model`, `predict` | what the outside sees |
-//! | `report`, `persist` | trees as arrays; to and from files |
+//! | `model`, `predict` | the classifier; scores of blocks of rows |
+//! | `report` | trees as named columns |
 
 mod binning;
 mod boost;
-mod category;
-mod cells;
 mod columns;
-mod draw;
-mod entries;
-mod few;
+mod examples;
 mod grow;
 mod held_out;
+mod histogram;
 mod leaf;
 mod model;
 mod node;
 mod params;
-mod persist;
 mod predict;
 mod report;
+mod rule;
+mod run_scan;
+mod runs;
 mod samme;
-mod scan;
-mod split;
-mod sweep;
+mod sampling;
+mod small_feature;
+mod sorted_scan;
+mod sparse_splitter;
+mod split_finder;
+mod split_search;
+mod split_strategy;
+mod subset_search;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod weights;
 
 pub use leaf::Leaves;
-pub use model::{Boosted, Lesson};
+pub use model::Gamble;
 pub use params::{Algorithm, Params, Splits};
-pub use report::Report;
-pub use tree::{Statistics, Tree, TreeNode};
+pub use tree::{CategorySet, Statistics, Tree, TreeNode};

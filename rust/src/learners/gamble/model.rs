@@ -1,129 +1,71 @@
-//! The committee as it is used.
+//! The estimator: the parameters, and after `fit` the committee.
 
 use rand::seq::SliceRandom;
 
-use super::boost::{boost, Examples};
+use super::boost::boost;
 use super::columns::Columns;
-use super::draw::generator;
-use super::{Params, Report, Tree};
-use crate::alloc::can_alloc;
-use crate::classifier::checks;
+use super::examples::Examples;
+use super::predict::Predictor;
+use super::sampling::generator;
+use super::{Params, Tree};
+use crate::alloc::{can_alloc, try_alloc};
+use crate::classifier::{
+    checks, in_blocks, topk, Accepts, Classifier, FitOptions, Learner, PredictOptions, Task,
+    TopKArrays,
+};
 use crate::control::Control;
-use crate::data::check_parts;
-use crate::data::{GappyRows, Labels};
+use crate::data::{Batch, Rows};
 use crate::error::{Error, Result};
+use crate::file::{Array, Bundle, Persist, Report};
+use crate::params::{to_json, Params as _};
+use crate::persist;
 use crate::threads::with_threads;
 
-/// Bytes that a feature takes while examples are read, about.
-const FEATURE: usize = 64;
-
-/// What is to be learned: examples, of which values may be missing, one label each, and
-/// importances.
-#[derive(Debug, Clone, Copy)]
-pub struct Lesson<'a> {
-    rows: GappyRows<'a>,
-    labels: Labels<'a>,
-    weights: Option<&'a [f32]>,
-}
-
-impl<'a> Lesson<'a> {
-    /// Checks that the parts are of one length, and that weights are finite and not
-    /// negative.
-    pub fn new(
-        rows: GappyRows<'a>,
-        labels: Labels<'a>,
-        weights: Option<&'a [f32]>,
-    ) -> Result<Self> {
-        check_parts(rows.n_rows(), labels.len(), weights)?;
-        Ok(Self {
-            rows,
-            labels,
-            weights,
-        })
-    }
-
-    fn weight(&self, row: u32) -> f32 {
-        self.weights.map_or(1.0, |weights| weights[row as usize])
-    }
-}
+/// Bytes per feature while examples are read, about.
+const FEATURE_BYTES: usize = 64;
 
 /// A committee of trees, learned by GAMBLE or SAMME.
 ///
 /// ```
-/// use xmtree::{data::{GappyRows, Labels, Values}, gamble::{Boosted, Lesson, Params}, Control};
+/// use xmtree::classifier::{Classifier, FitOptions, Learner};
+/// use xmtree::data::{Batch, Labels, Rows, Targets, Values};
+/// use xmtree::learners::gamble::{Gamble, Params};
+/// use xmtree::Control;
 ///
-/// let params: Params = serde_json::from_str(r#"{
-///     "algorithm": "gamble", "n_estimators": 10, "max_leaves": 4, "min_samples_leaf": 1,
-///     "learning_rate": 1.0, "max_features": 1.0, "subsample": 1.0, "trim": 0.0,
-///     "clip": true, "splits": "exact", "categorical_features": [], "early_stopping": false,
-///     "validation_fraction": 0.1, "patience": 5, "seed": 0
-/// }"#).unwrap();
 /// let x = [1.0, 2.0, 3.0, f64::NAN];
-/// let rows = GappyRows::dense(Values::F64(&x), 4, 1)?;
+/// let rows = Rows::dense_with_missing(Values::F64(&x), 4, 1)?;
 /// let labels = Labels::new(&[0, 1, 2, 0], 3)?;
-/// let mut model = Boosted::new(params, 3)?;
+/// let params = Params { n_estimators: 10, subsample: 1.0, ..Params::default() };
+/// let mut model = Gamble::create(params, 3, false)?;
 /// let control = Control::new(0);
-/// model.fit(&Lesson::new(rows, labels, None)?, 1, &control)?;
-/// assert_eq!(model.predict_topk(&rows, 1, 1, &control)?.0, [0, 1, 2, 0]);
+/// let batch = Batch::new(rows, Targets::One(labels), None)?;
+/// model.fit(&batch, FitOptions::threads(1), &control)?;
+/// assert_eq!(model.predict(&rows, 1, &control)?, [0, 1, 2, 0]);
 /// # Ok::<(), xmtree::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Boosted {
-    pub(super) params: Params,
-    pub(super) n_classes: usize,
+pub struct Gamble {
+    params: Params,
+    n_classes: usize,
     /// Columns of X; 0 before anything was learned.
-    pub(super) n_features: usize,
-    pub(super) trees: Vec<Tree>,
+    n_features: usize,
+    trees: Vec<Tree>,
 }
 
-impl Boosted {
-    /// Checks the parameters; learns nothing yet.
-    pub fn new(params: Params, n_classes: usize) -> Result<Self> {
-        checks::check_n_classes(n_classes)?;
-        Ok(Self {
-            params: params.check()?,
-            n_classes,
-            n_features: 0,
-            trees: Vec::new(),
-        })
+persist!(Gamble {
+    Meta n_features;
+    Columns trees;
+} check check_trees);
+
+impl Gamble {
+    /// The trees, in the order of their rounds.
+    pub fn trees(&self) -> &[Tree] {
+        &self.trees
     }
 
-    /// Forgets everything and learns. On an error it stays as it was.
-    pub fn fit(&mut self, lesson: &Lesson<'_>, n_threads: usize, control: &Control) -> Result<()> {
-        checks::check_classes(lesson.labels.n_classes(), self.n_classes)?;
-        let n_features = lesson.rows.n_cols();
-        if !can_alloc(n_features.checked_mul(FEATURE)) {
-            return Err(Error::data(format!(
-                "{n_features} features: there is no memory to learn from so many"
-            )));
-        }
-        let (which, n_learned) = self.share_out(lesson)?;
-        let labels: Vec<u32> = which
-            .iter()
-            .map(|&row| lesson.labels.as_slice()[row as usize])
-            .collect();
-        let importances: Vec<f32> = which.iter().map(|&row| lesson.weight(row)).collect();
-        let (params, n_classes) = (&self.params, self.n_classes);
-        let trees = with_threads(n_threads, |threads| {
-            let columns = Columns::new(&lesson.rows, &which, params, threads, control)?;
-            let examples = Examples {
-                columns: &columns,
-                labels: &labels,
-                importances: &importances,
-                n_learned,
-                n_classes,
-            };
-            boost(params, &examples, threads, control)
-        })??;
-        self.trees = trees;
-        self.n_features = n_features;
-        Ok(())
-    }
-
-    /// The rows that count, those that are held out last, and how many are learned.
-    fn share_out(&self, lesson: &Lesson<'_>) -> Result<(Vec<u32>, usize)> {
-        let all = 0..lesson.rows.n_rows() as u32;
-        let mut which: Vec<u32> = all.filter(|&row| lesson.weight(row) > 0.0).collect();
+    /// The rows of a weight above 0, those that are held out last, and how many are learned.
+    fn split_rows(&self, batch: &Batch<'_>) -> Result<(Vec<u32>, usize)> {
+        let mut which = batch.present();
         if which.is_empty() {
             return Err(Error::data("there is no example with a weight above 0"));
         }
@@ -140,8 +82,8 @@ impl Boosted {
             )));
         }
         which.shuffle(&mut generator(self.params.seed, u64::MAX, 0));
-        // The last row of a class is learned: nothing else could teach it.
-        let label = |row: u32| lesson.labels.as_slice()[row as usize] as usize;
+        // The last row of a class is learned: there is no other to learn the class from.
+        let label = |row: u32| batch.labels()[row as usize] as usize;
         let mut left = vec![0u32; self.n_classes];
         which.iter().for_each(|&row| left[label(row)] += 1);
         let (mut learned, mut held_out) = (Vec::new(), Vec::new());
@@ -164,52 +106,260 @@ impl Boosted {
         Ok((learned, n_learned))
     }
 
-    pub(super) fn check_columns(&self, rows: &GappyRows<'_>) -> Result<()> {
+    fn check_trees(&self) -> std::result::Result<(), String> {
+        let is_sound = |tree: &Tree| tree.is_sound(self.n_classes, self.n_features);
+        match self.trees.iter().position(|tree| !is_sound(tree)) {
+            Some(at) => Err(format!("tree {at} is inconsistent")),
+            None => Ok(()),
+        }
+    }
+
+    /// The trees that `options` ask for, of a model that can predict `rows`.
+    fn trees_for(&self, rows: &Rows<'_>, options: &PredictOptions) -> Result<&[Tree]> {
         if self.n_features == 0 {
             return Err(checks::nothing_learned());
         }
-        checks::check_n_columns(rows.n_cols(), self.n_features)
+        checks::check_n_columns(rows.n_cols(), self.n_features)?;
+        let other = PredictOptions {
+            first_tree: None,
+            last_tree: None,
+            ..*options
+        };
+        other.refuse(self.params.algorithm.learner())?;
+        let n_trees = self.trees.len();
+        let first = options.first_tree.unwrap_or(0);
+        let last = options.last_tree.unwrap_or(n_trees);
+        self.trees.get(first..last).ok_or_else(|| {
+            let allowed = format!("a range within 0 to {n_trees}");
+            Error::parameter("trees", format!("{first} to {last}"), allowed)
+        })
     }
 
-    /// The options.
-    pub fn params(&self) -> &Params {
-        &self.params
+    /// Rows that go through the trees together.
+    fn block_rows(&self) -> usize {
+        /// Values and scores of a block, about.
+        const BLOCK: usize = 1 << 14;
+        (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, 64)
     }
 
-    /// Number of classes.
-    pub fn n_classes(&self) -> usize {
+    /// Hands each block of rows and its part of the output to `fill`.
+    fn predict_blocks<P: Send>(
+        &self,
+        rows: &Rows<'_>,
+        n_threads: usize,
+        control: &Control,
+        parts: impl Iterator<Item = P>,
+        fill: impl Fn(&mut Predictor, std::ops::Range<usize>, P) + Sync + Send,
+    ) -> Result<()> {
+        in_blocks(
+            rows.n_rows(),
+            self.block_rows(),
+            parts,
+            n_threads,
+            control,
+            || Predictor::new(self.n_features, self.n_classes),
+            |predictor, which, part| {
+                fill(predictor, which, part);
+                Ok(())
+            },
+        )
+    }
+}
+
+impl Classifier for Gamble {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn params_json(&self) -> Result<String> {
+        to_json(&self.params)
+    }
+
+    fn n_classes(&self) -> usize {
         self.n_classes
     }
 
-    /// Columns of X; 0 before anything was learned.
-    pub fn n_features(&self) -> usize {
+    fn n_features(&self) -> usize {
         self.n_features
     }
 
-    /// The trees, in the order of their rounds.
-    pub fn trees(&self) -> &[Tree] {
-        &self.trees
+    fn accepts(&self) -> Accepts {
+        Accepts {
+            label_sets: false,
+            missing_values: true,
+        }
     }
 
-    /// What there is to know of each tree.
-    pub fn reports(&self) -> Vec<Report> {
-        self.trees.iter().map(Tree::report).collect()
+    /// Stopped half way, it stays as it was, too.
+    fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
+        let (params, n_classes) = (&self.params, self.n_classes);
+        checks::targets(batch, params.algorithm.learner(), n_classes, false)?;
+        let n_features = batch.rows.n_cols();
+        if !can_alloc(n_features.checked_mul(FEATURE_BYTES)) {
+            return Err(Error::data(format!(
+                "{n_features} features: there is no memory to learn from so many"
+            )));
+        }
+        let (which, n_learned) = self.split_rows(batch)?;
+        let numbers = which.iter().map(|&row| row as usize);
+        let labels: Vec<u32> = numbers.clone().map(|row| batch.labels()[row]).collect();
+        let importances: Vec<f32> = numbers.map(|row| batch.weight(row)).collect();
+        let trees = with_threads(options.n_threads, |threads| {
+            let columns = Columns::new(&batch.rows, &which, params, threads, control)?;
+            let examples = Examples {
+                columns: &columns,
+                labels: &labels,
+                importances: &importances,
+                n_learned,
+                n_classes,
+            };
+            boost(params, &examples, threads, control)
+        })??;
+        self.trees = trees;
+        self.n_features = n_features;
+        Ok(())
     }
 
-    /// By feature: gain of the splits by it over all trees, each tree's in shares of its
-    /// weight, and the number of these splits.
-    pub fn importances(&self) -> (Vec<f64>, Vec<u64>) {
+    fn predict_topk(
+        &self,
+        rows: &Rows<'_>,
+        k: usize,
+        options: &PredictOptions,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<TopKArrays> {
+        let trees = self.trees_for(rows, options)?;
+        let (mut labels, mut scores) = topk::arrays(rows.n_rows(), k)?;
+        let step = self.block_rows() * k;
+        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
+        self.predict_blocks(rows, n_threads, control, parts, |predictor, which, part| {
+            predictor.score(trees, rows, which, |_, _, _| {});
+            predictor.write_topk(k, part.0, part.1);
+        })?;
+        Ok((labels, scores))
+    }
+
+    /// The scores F in double precision.
+    fn predict_scores(
+        &self,
+        rows: &Rows<'_>,
+        options: &PredictOptions,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Array> {
+        let trees = self.trees_for(rows, options)?;
+        let mut scores = try_alloc(rows.n_rows(), self.n_classes, 0.0f64)?;
+        let parts = scores.chunks_mut(self.block_rows() * self.n_classes);
+        self.predict_blocks(rows, n_threads, control, parts, |predictor, which, part| {
+            predictor.score(trees, rows, which, |_, _, _| {});
+            part.copy_from_slice(&predictor.scores);
+        })?;
+        Ok(scores.into())
+    }
+
+    fn staged_predict(
+        &self,
+        rows: &Rows<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Vec<i32>> {
+        let trees = self.trees_for(rows, &PredictOptions::NONE)?;
+        let n_trees = trees.len();
+        let mut labels = try_alloc(rows.n_rows(), n_trees, 0)?;
+        if n_trees == 0 {
+            return Ok(labels);
+        }
+        let parts = labels.chunks_mut(self.block_rows() * n_trees);
+        self.predict_blocks(rows, n_threads, control, parts, |predictor, which, part| {
+            predictor.score(trees, rows, which, |row, tree, scores| {
+                let mut best = 0;
+                for (class, &score) in scores.iter().enumerate() {
+                    if score as f32 > scores[best] as f32 {
+                        best = class;
+                    }
+                }
+                part[row * n_trees + tree] = best as i32;
+            });
+        })?;
+        Ok(labels)
+    }
+
+    fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
+        /// Cost of a node, in products.
+        const NODE: usize = 16;
+        if !matches!(task, Task::Predict { .. }) {
+            return usize::MAX;
+        }
+        let depth = self.params.max_leaves.ilog2() as usize + 1;
+        (self.trees.len() * depth * NODE + self.n_classes)
+            .saturating_mul(rows.n_rows())
+            .saturating_add(rows.n_values())
+    }
+
+    /// Columns:
+    ///
+    /// | column | what it holds |
+    /// |---|---|
+    /// | `n_trees` | trees there are |
+    /// | `importance_gain` | by feature the gain of its splits, each tree's in shares of its weight |
+    /// | `importance_splits` | by feature the number of these splits |
+    fn summary(&self) -> Report {
         let mut gains = vec![0.0; self.n_features];
-        let mut splits = vec![0; self.n_features];
+        let mut splits = vec![0u64; self.n_features];
         for tree in &self.trees {
             let all = tree.statistics[0].weight;
             for (node, statistics) in tree.nodes.iter().zip(&tree.statistics) {
-                if node.left != 0 {
+                if !node.is_leaf() {
                     gains[node.feature as usize] += statistics.gain / all;
                     splits[node.feature as usize] += 1;
                 }
             }
         }
-        (gains, splits)
+        let mut summary = Report::new();
+        summary.scalar("n_trees", self.trees.len() as u32);
+        summary.column("importance_gain", gains);
+        summary.column("importance_splits", splits);
+        summary
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        self.trees.iter().map(Tree::report).collect()
+    }
+
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(Self::KIND);
+        bundle.put_meta("params", &self.params);
+        bundle.put_meta("n_classes", &self.n_classes);
+        self.put(&mut bundle);
+        bundle
+    }
+}
+
+impl Learner for Gamble {
+    const KIND: &'static str = "gamble";
+
+    type Params = Params;
+
+    fn create(params: Params, n_classes: usize, label_sets: bool) -> Result<Self> {
+        checks::n_classes(n_classes)?;
+        let params = params.check()?;
+        if label_sets {
+            return Err(checks::one_label_per_row(params.algorithm.learner()));
+        }
+        Ok(Self {
+            params,
+            n_classes,
+            n_features: 0,
+            trees: Vec::new(),
+        })
+    }
+
+    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
+        let params = bundle.take_meta("params")?;
+        let n_classes = bundle.take_meta("n_classes")?;
+        let model = Self::create(params, n_classes, false);
+        let mut model = model.map_err(|error| bundle.damaged(error))?;
+        model.fill(&mut bundle)?;
+        Ok(model)
     }
 }

@@ -1,4 +1,4 @@
-//! What the splits of a node are judged by.
+//! The rows of one node, and what the search for its split needs of them.
 
 /// The rows of a node: their weights, their classes, and the sums over them. Classes
 /// are numbered from 0 among those present, so that nothing done at a node depends on
@@ -24,7 +24,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Takes in `rows`. `numbers` has an entry of [`Self::ABSENT`] for every class, and
+    /// Reads `rows`. `numbers` has an entry of [`Self::ABSENT`] for every class, and
     /// has it again afterwards.
     pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64], numbers: &mut [u32]) {
         self.rows.clear();

@@ -1,17 +1,17 @@
-//! Options of the boosting learners.
-
-use serde::{Deserialize, Serialize};
+//! Parameters of the boosting learners.
 
 use crate::error::{Error, Result};
+use crate::params::Range;
+use crate::{choices, params};
 
-/// How a round turns its tree into votes and new weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Algorithm {
-    /// GAMBLE, Algorithm 2: a leaf gives every class a real number.
-    Gamble,
-    /// SAMME.Discrete: a leaf votes for one class, a tree's votes weigh alike.
-    Samme,
+choices! {
+    /// How a round turns its tree into votes and new weights.
+    pub enum Algorithm {
+        /// GAMBLE, Algorithm 2: a leaf gives every class a real number.
+        Gamble = "gamble",
+        /// SAMME.Discrete: a leaf votes for one class, a tree's votes weigh alike.
+        Samme = "samme",
+    }
 }
 
 impl Algorithm {
@@ -24,98 +24,60 @@ impl Algorithm {
     }
 }
 
-/// Between which values of a feature a split may lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Splits {
-    /// Between any two.
-    Exact,
-    /// Between 255 groups of neighbouring values, of about equally many rows. With
-    /// at most 255 distinct values the same as exact.
-    Binned,
+choices! {
+    /// Between which values of a feature a split may lie.
+    pub enum Splits {
+        /// Between any two.
+        Exact = "exact",
+        /// Between 255 groups of neighbouring values, of about equally many rows. With
+        /// at most 255 distinct values the same as exact.
+        Binned = "binned",
+    }
 }
 
-/// Every option; [`Params::check`] refuses what cannot be. The Python classes
-/// document them for users and say where the defaults come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    /// GAMBLE or SAMME.
-    pub algorithm: Algorithm,
-    /// Rounds, one tree each, at most.
-    pub n_estimators: u32,
-    /// Leaves of a tree, at most.
-    pub max_leaves: u32,
-    /// Rows of a leaf, at least.
-    pub min_samples_leaf: u32,
-    /// What a tree's votes are multiplied by.
-    pub learning_rate: f64,
-    /// Share of the features that a split chooses from, drawn anew for each.
-    pub max_features: f64,
-    /// Share of the rows that a tree learns from, drawn anew for each.
-    pub subsample: f64,
-    /// Share of the weight that a tree does not learn from: the lightest rows'.
-    pub trim: f64,
-    /// Whether r is at least -K. SAMME has no r.
-    pub clip: bool,
-    /// Where splits may lie.
-    pub splits: Splits,
-    /// Columns whose values are names, not numbers.
-    pub categorical_features: Vec<u32>,
-    /// Whether to hold rows out and stop when their error no longer falls.
-    pub early_stopping: bool,
-    /// Share of the rows held out for that.
-    pub validation_fraction: f64,
-    /// Rounds without a new lowest error after which to stop.
-    pub patience: u32,
-    /// Fixes whatever is drawn.
-    pub seed: u64,
+params! {
+    /// Every parameter. The Python classes document them for users and say where the defaults
+    /// come from.
+    pub struct Params check check_together {
+        /// GAMBLE or SAMME.
+        algorithm: Algorithm = Algorithm::Gamble;
+        /// Rounds, one tree each, at most.
+        n_estimators: u32 = 200, Range::COUNT;
+        /// Leaves of a tree, at most.
+        max_leaves: u32 = 511, Range::from(2.0).to(u32::MAX as f64);
+        /// Rows of a leaf, at least.
+        min_samples_leaf: u32 = 1, Range::COUNT;
+        /// What a tree's votes are multiplied by. Leaf values are single precision, and the
+        /// weights change by a factor of e^rate.
+        learning_rate: f64 = 0.3, Range::above(0.0).to(100.0);
+        /// Share of the features that a split chooses from, sampled for each split.
+        max_features: f64 = 0.3, Range::SHARE;
+        /// Share of the rows that a tree is grown from, sampled for each tree.
+        subsample: f64 = 0.7, Range::SHARE;
+        /// Share of the weight that a tree is not grown from: that of the lightest rows.
+        trim: f64 = 0.1, Range::from(0.0).below(1.0);
+        /// Whether r is at least -K. SAMME has no r.
+        clip: bool = true;
+        /// Where splits may lie.
+        splits: Splits = Splits::Binned;
+        /// Columns whose values are names, not numbers.
+        categorical_features: Vec<u32> = Vec::new();
+        /// Whether to hold rows out and stop when their error no longer falls.
+        early_stopping: bool = false;
+        /// Share of the rows held out for that.
+        validation_fraction: f64 = 0.1, Range::PART;
+        /// Rounds without a new lowest error after which to stop.
+        patience: u32 = 50, Range::COUNT;
+        /// Seed of all samples.
+        seed: u64 = 0;
+    }
 }
 
 impl Params {
-    /// Refuses what cannot be.
-    pub fn check(self) -> Result<Self> {
-        let counts = [
-            ("n_estimators", self.n_estimators, 1),
-            ("max_leaves", self.max_leaves, 2),
-            ("min_samples_leaf", self.min_samples_leaf, 1),
-            ("patience", self.patience, 1),
-        ];
-        for (name, value, least) in counts {
-            if value < least {
-                return Err(Error::parameter(name, value, format!("at least {least}")));
-            }
-        }
-        // Leaf values are single precision, and the weights change by a factor of e^rate.
-        if !(self.learning_rate > 0.0 && self.learning_rate <= 100.0) {
-            let allowed = "a number above 0, at most 100";
-            return Err(Error::parameter(
-                "learning_rate",
-                self.learning_rate,
-                allowed,
-            ));
-        }
-        for (name, share) in [
-            ("max_features", self.max_features),
-            ("subsample", self.subsample),
-        ] {
-            if !(share > 0.0 && share <= 1.0) {
-                return Err(Error::parameter(name, share, "above 0, at most 1"));
-            }
-        }
-        if !(self.trim >= 0.0 && self.trim < 1.0) {
-            return Err(Error::parameter("trim", self.trim, "from 0 to below 1"));
-        }
-        if !(self.validation_fraction > 0.0 && self.validation_fraction < 1.0) {
-            return Err(Error::parameter(
-                "validation_fraction",
-                self.validation_fraction,
-                "between 0 and 1, both excluded",
-            ));
-        }
+    fn check_together(&self) -> Result<()> {
         if self.clip && self.algorithm == Algorithm::Samme {
             return Err(Error::parameter("clip", true, "false with SAMME"));
         }
-        Ok(self)
+        Ok(())
     }
 }

@@ -1,179 +1,71 @@
-//! What a committee says of new examples.
+//! Prediction: the rows of a block go through the trees one tree after the other.
 
-use super::model::Boosted;
+use std::ops::Range;
+
 use super::Tree;
-use crate::alloc::try_alloc;
-use crate::classifier::in_blocks;
 use crate::classifier::TopK;
-use crate::control::Control;
-use crate::data::{GappyRows, RowBuffer};
-use crate::error::{Error, Result};
+use crate::data::{RowBuffer, Rows};
 
-/// Values and scores of the rows that go through the trees together.
-const BLOCK: usize = 1 << 14;
-
-/// Rows that go down a tree side by side.
+/// Rows that traverse a tree side by side.
 const TOGETHER: usize = 8;
 
-/// What one thread predicts with.
-#[derive(Default)]
-struct Worker {
+/// Scores blocks of rows. Workspace for one thread.
+pub struct Predictor {
+    n_features: usize,
+    n_classes: usize,
     buffer: RowBuffer,
     /// Values of the block's rows, all of them; zero between blocks.
     values: Vec<f32>,
     /// Scores of all classes for each of them.
-    scores: Vec<f64>,
+    pub scores: Vec<f64>,
     /// What all classes of a row have in common.
     common: Vec<f64>,
-    /// The leaf of a tree that each of them comes to.
+    /// The leaf of a tree that each of them is routed to.
     leaves: Vec<u32>,
     top: Option<TopK>,
 }
 
-impl Boosted {
-    /// The scores F of all classes for each row, rows x classes, of the trees `from` to
-    /// `to`.
-    pub fn scores(
-        &self,
-        rows: &GappyRows<'_>,
-        from: usize,
-        to: usize,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Vec<f64>> {
-        self.check_columns(rows)?;
-        if from > to || to > self.trees.len() {
-            let allowed = format!("a range within 0 to {}", self.trees.len());
-            return Err(Error::parameter(
-                "trees",
-                format!("{from} to {to}"),
-                allowed,
-            ));
+impl Predictor {
+    /// For rows of so many values.
+    pub fn new(n_features: usize, n_classes: usize) -> Self {
+        Self {
+            n_features,
+            n_classes,
+            buffer: RowBuffer::default(),
+            values: Vec::new(),
+            scores: Vec::new(),
+            common: Vec::new(),
+            leaves: Vec::new(),
+            top: None,
         }
-        let k = self.n_classes;
-        let mut scores = try_alloc(rows.n_rows(), k, 0.0)?;
-        let parts = scores.chunks_mut(self.block_rows() * k);
-        self.in_blocks(rows, n_threads, control, parts, |worker, which, part| {
-            worker.run(self, rows, which, from..to, |_, _, _| {});
-            part.copy_from_slice(&worker.scores);
-        })?;
-        Ok(scores)
     }
 
-    /// The `k` best classes of each row, best first, and their scores;
-    /// [`TopK::NO_LABEL`] and minus infinity where there are fewer.
-    pub fn predict_topk(
-        &self,
-        rows: &GappyRows<'_>,
-        k: usize,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<(Vec<i32>, Vec<f32>)> {
-        self.check_columns(rows)?;
-        if k == 0 {
-            return Err(Error::parameter("k", k, "at least 1"));
-        }
-        let mut labels = try_alloc(rows.n_rows(), k, TopK::NO_LABEL)?;
-        let mut scores = try_alloc(rows.n_rows(), k, f32::NEG_INFINITY)?;
-        let step = self.block_rows() * k;
-        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
-        let all = 0..self.trees.len();
-        self.in_blocks(rows, n_threads, control, parts, |worker, which, part| {
-            worker.run(self, rows, which, all.clone(), |_, _, _| {});
-            let top = worker
-                .top
-                .get_or_insert_with(|| TopK::new(k.min(self.n_classes)));
-            let parts = part.0.chunks_mut(k).zip(part.1.chunks_mut(k));
-            for (row, (labels, scores)) in worker.scores.chunks_exact(self.n_classes).zip(parts) {
-                top.clear();
-                for (class, &score) in row.iter().enumerate() {
-                    if score as f32 > top.bar() || class < k {
-                        top.push(class as u32, score as f32);
-                    }
+    /// The `k` best classes of each row scored, and their scores.
+    pub fn write_topk(&mut self, k: usize, labels: &mut [i32], scores: &mut [f32]) {
+        let n_classes = self.n_classes;
+        let top = self.top.get_or_insert_with(|| TopK::new(k.min(n_classes)));
+        let parts = labels.chunks_mut(k).zip(scores.chunks_mut(k));
+        for (row, (labels, scores)) in self.scores.chunks_exact(n_classes).zip(parts) {
+            top.clear();
+            for (class, &score) in row.iter().enumerate() {
+                if score as f32 > top.bar() || class < k {
+                    top.push(class as u32, score as f32);
                 }
-                top.write(labels, scores);
             }
-        })?;
-        Ok((labels, scores))
-    }
-
-    /// The best class of each row after every tree: rows x trees.
-    pub fn staged_predict(
-        &self,
-        rows: &GappyRows<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Vec<i32>> {
-        self.check_columns(rows)?;
-        let n_trees = self.trees.len();
-        let mut labels = try_alloc(rows.n_rows(), n_trees, 0)?;
-        if n_trees == 0 {
-            return Ok(labels);
+            top.write(labels, scores);
         }
-        let parts = labels.chunks_mut(self.block_rows() * n_trees);
-        self.in_blocks(rows, n_threads, control, parts, |worker, which, part| {
-            worker.run(self, rows, which, 0..n_trees, |row, tree, scores| {
-                let mut best = 0;
-                for (class, &score) in scores.iter().enumerate() {
-                    if score as f32 > scores[best] as f32 {
-                        best = class;
-                    }
-                }
-                part[row * n_trees + tree] = best as i32;
-            });
-        })?;
-        Ok(labels)
     }
 
-    /// About how many steps it is to send `rows` through the trees.
-    pub fn effort(&self, rows: &GappyRows<'_>) -> usize {
-        /// What a node costs there, in products.
-        const NODE: usize = 16;
-        let deep = self.params.max_leaves.ilog2() as usize + 1;
-        (self.trees.len() * deep * NODE + self.n_classes)
-            .saturating_mul(rows.n_rows())
-            .saturating_add(rows.n_values())
-    }
-
-    fn block_rows(&self) -> usize {
-        (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, 64)
-    }
-
-    fn in_blocks<P: Send>(
-        &self,
-        rows: &GappyRows<'_>,
-        n_threads: usize,
-        control: &Control,
-        parts: impl Iterator<Item = P>,
-        fill: impl Fn(&mut Worker, std::ops::Range<usize>, P) + Sync + Send,
-    ) -> Result<()> {
-        in_blocks(
-            rows.n_rows(),
-            self.block_rows(),
-            parts,
-            n_threads,
-            control,
-            Worker::default,
-            |worker, which, part| {
-                fill(worker, which, part);
-                Ok(())
-            },
-        )
-    }
-}
-
-impl Worker {
-    /// Works out the scores of the rows `which`. `after` sees the scores of a row (its
+    /// Computes the scores of the rows `which` by `trees`. `after` sees the scores of a row (its
     /// place among them) after each tree, up to what all classes have in common.
-    fn run(
+    pub fn score(
         &mut self,
-        model: &Boosted,
-        rows: &GappyRows<'_>,
-        which: std::ops::Range<usize>,
-        trees: std::ops::Range<usize>,
+        trees: &[Tree],
+        rows: &Rows<'_>,
+        which: Range<usize>,
         mut after: impl FnMut(usize, usize, &[f64]),
     ) {
-        let (width, k) = (model.n_features, model.n_classes);
+        let (width, k) = (self.n_features, self.n_classes);
         self.values.resize(which.len() * width, 0.0);
         for (row, values) in which.clone().zip(self.values.chunks_exact_mut(width)) {
             rows.read(row, &mut self.buffer);
@@ -186,15 +78,14 @@ impl Worker {
         self.common.clear();
         self.common.resize(which.len(), 0.0);
         // Tree by tree, so that a tree is in the cache while all rows go through it.
-        for at in trees {
-            let tree = &model.trees[at];
+        for (at, tree) in trees.iter().enumerate() {
             find_leaves(tree, &self.values, width, &mut self.leaves);
             let rows = self.leaves.iter().zip(&mut self.common);
             let rows = rows.zip(self.scores.chunks_exact_mut(k)).enumerate();
             for (row, ((&leaf, common), scores)) in rows {
                 let leaf = leaf as usize;
                 let others = tree.leaves.others[leaf];
-                let (classes, votes) = tree.leaves.named(leaf);
+                let (classes, votes) = tree.leaves.listed(leaf);
                 for (&class, &vote) in classes.iter().zip(votes) {
                     scores[class as usize] += f64::from(vote) - f64::from(others);
                 }

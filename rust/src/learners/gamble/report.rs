@@ -1,90 +1,80 @@
-//! What there is to know of a tree.
+//! A tree as named columns.
 
 use super::Tree;
-
-/// One value per node. The root is node 0, and every parent stands before its children.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// The node above, -1 at the root.
-    pub parent: Vec<i32>,
-    /// Left and right child, -1 at a leaf; two per node.
-    pub children: Vec<i32>,
-    /// Steps from the root.
-    pub depth: Vec<u32>,
-    /// Rows that the tree was grown from.
-    pub n_examples: Vec<u32>,
-    /// Their weight, as a share of all rows' that the tree was grown from.
-    pub weight: Vec<f64>,
-    /// Entropy of the classes' weights, in nats.
-    pub label_entropy: Vec<f64>,
-    /// Column of X that decides, -1 at a leaf.
-    pub feature: Vec<i32>,
-    /// Values up to it go left; NaN at leaves and where categories decide.
-    pub threshold: Vec<f32>,
-    /// Whether missing values go left.
-    pub missing_left: Vec<u8>,
-    /// By how much the split raised sum_k W_k^2 / W, in shares of all weight.
-    pub gain: Vec<f64>,
-    /// Number of the leaf, -1 at an inner node.
-    pub leaf: Vec<i32>,
-    /// Categories that go left of the splits by categorical features: node by node,
-    /// those of node i from `category_starts[i]` on.
-    pub category_starts: Vec<u32>,
-    /// The categories themselves.
-    pub categories: Vec<f32>,
-    /// Classes that the leaves name: leaf by leaf, those of leaf i from `vote_starts[i]` on.
-    pub vote_starts: Vec<u32>,
-    /// The classes.
-    pub vote_classes: Vec<u32>,
-    /// The leaves' votes f for them.
-    pub votes: Vec<f32>,
-    /// By leaf: its vote for every other class.
-    pub other_votes: Vec<f32>,
-}
+use crate::file::Report;
 
 impl Tree {
-    /// Collects what there is to know.
-    pub fn report(&self) -> Report {
-        let n = self.nodes.len();
-        let all = self.statistics.first().map_or(1.0, |root| root.weight);
-        let mut report = Report {
-            parent: vec![-1; n],
-            depth: vec![0; n],
-            category_starts: vec![0],
-            vote_starts: self.leaves.starts.clone(),
-            vote_classes: self.leaves.classes.clone(),
-            votes: self.leaves.votes.clone(),
-            other_votes: self.leaves.others.clone(),
-            ..Report::default()
-        };
-        for (at, (node, statistics)) in self.nodes.iter().zip(&self.statistics).enumerate() {
-            let is_leaf = node.left == 0;
-            if is_leaf {
-                report.children.extend([-1, -1]);
-                report.feature.push(-1);
-                report.leaf.push(node.feature as i32);
+    /// The nodes in their order: the root is node 0, and every parent stands before its children.
+    ///
+    /// | column | what it holds |
+    /// |---|---|
+    /// | `parent` | the node above, -1 at the root |
+    /// | `children` | left and right child, -1 at a leaf |
+    /// | `depth` | steps from the root |
+    /// | `n_examples` | rows that the tree was grown from |
+    /// | `weight` | their weight, as a share of all rows' that the tree was grown from |
+    /// | `label_entropy` | entropy of the classes' weights, in nats |
+    /// | `feature` | column of X that decides, -1 at a leaf |
+    /// | `threshold` | values up to it go left; NaN at leaves and where categories decide |
+    /// | `missing_left` | whether missing values go left |
+    /// | `gain` | by how much the split raised sum_k W_k^2 / W, in shares of all weight |
+    /// | `leaf` | number of the leaf, -1 at an internal node |
+    /// | `category_starts`, `categories` | node by node the categories that go left |
+    /// | `vote_starts`, `vote_classes`, `votes` | leaf by leaf the classes listed and its votes f for them |
+    /// | `other_votes` | by leaf its vote for every other class |
+    pub(super) fn report(&self) -> Report {
+        let (nodes, statistics, leaves) = (&self.nodes, &self.statistics, &self.leaves);
+        let all = statistics.first().map_or(1.0, |root| root.weight);
+        let (mut parent, mut depth) = (vec![-1; nodes.len()], vec![0u32; nodes.len()]);
+        let mut children: Vec<i32> = Vec::with_capacity(2 * nodes.len());
+        let (mut starts, mut categories) = (vec![0u32], Vec::<f32>::new());
+        for (at, node) in nodes.iter().enumerate() {
+            if node.is_leaf() {
+                children.extend([-1, -1]);
             } else {
                 for child in [node.left, node.left + 1] {
-                    report.children.push(child as i32);
-                    report.parent[child as usize] = at as i32;
-                    report.depth[child as usize] = report.depth[at] + 1;
+                    children.push(child as i32);
+                    parent[child as usize] = at as i32;
+                    depth[child as usize] = depth[at] + 1;
                 }
-                report.feature.push(node.feature as i32);
-                report.leaf.push(-1);
             }
-            let by_number = !is_leaf && node.set.is_none();
-            let threshold = if by_number { node.threshold } else { f32::NAN };
-            report.threshold.push(threshold);
-            report.missing_left.push(u8::from(node.missing_left));
-            report.n_examples.push(statistics.n_rows);
-            report.weight.push(statistics.weight / all);
-            report.gain.push(statistics.gain / all);
-            report.label_entropy.push(statistics.entropy);
             if let Some(set) = node.set {
-                report.categories.extend(&self.sets[set as usize]);
+                categories.extend(&self.sets[set as usize].values);
             }
-            report.category_starts.push(report.categories.len() as u32);
+            starts.push(categories.len() as u32);
         }
+        // An internal node has the number of a column there, a leaf its own.
+        let feature = nodes.iter().map(|node| match node.is_leaf() {
+            true => -1,
+            false => node.feature as i32,
+        });
+        let leaf = nodes.iter().map(|node| match node.is_leaf() {
+            true => node.feature as i32,
+            false => -1,
+        });
+        let threshold = nodes.iter().map(|node| match node.set {
+            None if !node.is_leaf() => node.threshold,
+            _ => f32::NAN,
+        });
+        let missing_left = nodes.iter().map(|node| u8::from(node.missing_left));
+        let mut report = Report::new();
+        report.column("parent", parent);
+        report.matrix("children", children, 2);
+        report.column("depth", depth);
+        report.column("n_examples", statistics.iter().map(|node| node.n_rows));
+        report.column("weight", statistics.iter().map(|node| node.weight / all));
+        report.column("label_entropy", statistics.iter().map(|node| node.entropy));
+        report.column("feature", feature);
+        report.column("threshold", threshold);
+        report.column("missing_left", missing_left);
+        report.column("gain", statistics.iter().map(|node| node.gain / all));
+        report.column("leaf", leaf);
+        report.column("category_starts", starts);
+        report.column("categories", categories);
+        report.column("vote_starts", leaves.starts.iter().copied());
+        report.column("vote_classes", leaves.classes.iter().copied());
+        report.column("votes", leaves.votes.iter().copied());
+        report.column("other_votes", leaves.others.iter().copied());
         report
     }
 }

@@ -28,8 +28,8 @@ pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
 /// Share of the weight of all rows that their leaves' choices are wrong for.
 pub fn share_wrong(choices: &[u32], grower: &Grower, labels: &[u32], weights: &[f64]) -> f64 {
     let (mut wrong, mut all) = (0.0, 0.0);
-    for (choice, (learned, others)) in choices.iter().zip(grower.leaves()) {
-        for &row in learned.iter().chain(others) {
+    for (choice, (sampled, others)) in choices.iter().zip(grower.leaves()) {
+        for &row in sampled.iter().chain(others) {
             let weight = weights[row as usize];
             all += weight;
             if labels[row as usize] != *choice {

@@ -7,9 +7,13 @@ mod splits;
 use super::binning::Coding;
 use super::columns::Columns;
 use super::node::Node;
-use super::{Algorithm, Boosted, Lesson, Params, Splits};
+use super::{Algorithm, Gamble, Params, Splits};
+use crate::classifier::{Classifier, FitOptions, Learner, PredictOptions};
 use crate::control::Control;
-use crate::data::{GappyRows, Labels, Values};
+use crate::data::{Batch, Labels, Rows, Targets, Values};
+use crate::file::Element;
+
+const OPTIONS: PredictOptions = PredictOptions::NONE;
 
 /// The paper's settings, few rounds.
 fn paper() -> Params {
@@ -43,9 +47,9 @@ struct Table {
 }
 
 impl Table {
-    fn rows(&self) -> GappyRows<'_> {
+    fn rows(&self) -> Rows<'_> {
         let values = Values::F32(&self.values);
-        GappyRows::dense(values, self.labels.len(), self.width).unwrap()
+        Rows::dense_with_missing(values, self.labels.len(), self.width).unwrap()
     }
 
     fn columns(&self, params: &Params) -> Columns {
@@ -53,18 +57,21 @@ impl Table {
         Columns::new(&self.rows(), &which, params, false, &Control::new(0)).unwrap()
     }
 
-    fn learn(&self, params: Params, n_threads: usize) -> Boosted {
+    fn batch(&self) -> Batch<'_> {
         let labels = Labels::new(&self.labels, self.n_classes).unwrap();
-        let lesson = Lesson::new(self.rows(), labels, Some(&self.weights)).unwrap();
-        let mut model = Boosted::new(params, self.n_classes).unwrap();
-        model.fit(&lesson, n_threads, &Control::new(0)).unwrap();
+        Batch::new(self.rows(), Targets::One(labels), Some(&self.weights)).unwrap()
+    }
+
+    fn learn(&self, params: Params, n_threads: usize) -> Gamble {
+        let mut model = Gamble::create(params, self.n_classes, false).unwrap();
+        let (options, control) = (FitOptions::threads(n_threads), Control::new(0));
+        model.fit(&self.batch(), options, &control).unwrap();
         model
     }
 
-    fn scores(&self, model: &Boosted) -> Vec<f64> {
-        let n_trees = model.trees().len();
-        let control = Control::new(0);
-        model.scores(&self.rows(), 0, n_trees, 1, &control).unwrap()
+    fn scores(&self, model: &Gamble) -> Vec<f64> {
+        let scores = model.predict_scores(&self.rows(), &OPTIONS, 1, &Control::new(0));
+        f64::from_array(scores.unwrap()).unwrap()
     }
 
     /// All rows as one node.

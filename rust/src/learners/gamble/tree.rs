@@ -1,11 +1,12 @@
-//! A learned tree, as prediction walks it.
+//! A learned tree, as prediction traverses it.
 
-use super::category::{holds, Subset};
 use super::columns::Columns;
 use super::leaf::Leaves;
-use super::split::Rule;
+use super::rule::{Rule, Subset};
+use crate::file::is_count;
+use crate::record;
 
-/// A node: where to go on, or which leaf it is.
+/// A node: the split, or the number of the leaf.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeNode {
     /// Column of X that decides; at a leaf its number.
@@ -20,7 +21,22 @@ pub struct TreeNode {
     pub set: Option<u32>,
 }
 
-/// What learning knows of a node.
+record!(TreeNode {
+    feature,
+    threshold,
+    left,
+    missing_left,
+    set
+});
+
+impl TreeNode {
+    /// Whether it is a leaf.
+    pub fn is_leaf(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// Statistics of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Statistics {
     /// Rows it was learned from.
@@ -33,6 +49,22 @@ pub struct Statistics {
     pub entropy: f64,
 }
 
+/// The categories that go left of a split.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CategorySet {
+    /// Their values, rising.
+    pub values: Vec<f32>,
+}
+
+record!(CategorySet { values });
+
+record!(Statistics {
+    n_rows,
+    weight: is_count,
+    gain: is_count,
+    entropy: is_count
+});
+
 /// A tree and the votes of its leaves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tree {
@@ -40,15 +72,22 @@ pub struct Tree {
     pub nodes: Vec<TreeNode>,
     /// As many.
     pub statistics: Vec<Statistics>,
-    /// Values that go left, rising, of the splits of categorical features.
-    pub sets: Vec<Vec<f32>>,
+    /// For the splits of categorical features.
+    pub sets: Vec<CategorySet>,
     /// By number.
     pub leaves: Leaves,
 }
 
+record!(Tree {
+    nodes,
+    statistics,
+    sets,
+    leaves
+});
+
 impl Tree {
-    /// Number of the leaf that each of several examples comes to. Side by side, as the way
-    /// of one is a chain of waits.
+    /// Number of the leaf that each of several examples is routed to. Side by side, as the path
+    /// of one is a chain of waits for memory.
     #[inline]
     pub fn leaves_of<const N: usize>(&self, values: [&[f32]; N]) -> [u32; N] {
         let mut at = [0; N];
@@ -58,7 +97,8 @@ impl Tree {
                 let node = &self.nodes[*at];
                 let is_inner = node.left != 0;
                 goes_on |= is_inner;
-                // Whether it is a leaf could not be foreseen: a leaf looks at any value and stays.
+                // No branch on whether it is a leaf, which could not be predicted: a leaf reads any
+                // value and stays.
                 let value = values[if is_inner { node.feature as usize } else { 0 }];
                 let left = match node.set {
                     Some(set) if is_inner => self.is_in_set(node, set, value),
@@ -77,7 +117,7 @@ impl Tree {
         if value.is_nan() {
             return node.missing_left;
         }
-        let set = &self.sets[set as usize];
+        let set = &self.sets[set as usize].values;
         set.binary_search_by(|other| other.total_cmp(&value))
             .is_ok()
     }
@@ -86,15 +126,16 @@ impl Tree {
     pub fn push_split(&mut self, columns: &Columns, column: u32, rule: &Rule, left: u32) {
         let column = &columns.columns[column as usize];
         let (threshold, missing_left, set) = match rule {
-            Rule::UpTo {
+            Rule::Threshold {
                 threshold,
                 missing_left,
                 ..
             } => (*threshold, *missing_left, None),
-            Rule::In(subset) => {
-                self.sets.push(named(subset, &column.coding.spans));
+            Rule::Subset(subset) => {
+                let values = values_of(subset, &column.coding.spans);
+                self.sets.push(CategorySet { values });
                 let missing = column.coding.missing_code();
-                let missing_left = missing.is_some_and(|code| holds(subset, code));
+                let missing_left = missing.is_some_and(|code| subset.contains(code));
                 (0.0, missing_left, Some(self.sets.len() as u32 - 1))
             }
         };
@@ -117,13 +158,34 @@ impl Tree {
             set: None,
         });
     }
+
+    /// Whether a traversal stays within the arrays and comes to an end, and all numbers are
+    /// such as learning makes them.
+    pub fn is_sound(&self, n_classes: usize, n_features: usize) -> bool {
+        let n_leaves = self.leaves.count();
+        let node_is_sound = |(at, node): (usize, &TreeNode)| {
+            if node.is_leaf() {
+                return (node.feature as usize) < n_leaves;
+            }
+            (node.feature as usize) < n_features
+                && node.left as usize > at
+                && (node.left as usize) < self.nodes.len() - 1
+                && node.set.is_none_or(|set| (set as usize) < self.sets.len())
+                && !node.threshold.is_nan()
+        };
+        !self.nodes.is_empty()
+            && self.nodes.len() == self.statistics.len()
+            && self.statistics[0].weight > 0.0
+            && self.leaves.are_sound(n_classes)
+            && self.nodes.iter().enumerate().all(node_is_sound)
+    }
 }
 
 /// The values of the codes in `subset`.
-fn named(subset: &Subset, spans: &[(f32, f32)]) -> Vec<f32> {
+fn values_of(subset: &Subset, spans: &[(f32, f32)]) -> Vec<f32> {
     let codes = 0..spans.len() as u32;
     codes
-        .filter(|&code| holds(subset, code))
+        .filter(|&code| subset.contains(code))
         .map(|code| spans[code as usize].0)
         .collect()
 }

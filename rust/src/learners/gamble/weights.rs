@@ -10,7 +10,7 @@ const DEEPEST: f64 = 80.0;
 
 dispatched! {
     /// e^(log - highest) for each of the logs, none of which is above the highest, rounded to
-    /// single precision: a sweep moves the weights about, and is as fast as they are small. Without
+    /// single precision: a sorted scan moves the weights, and is as fast as they are small. Without
     /// the system's library it is one vector operation after another, and the same to the
     /// last bit on every machine.
     fn exp_below(logs: &[f64], highest: f64, plain: &mut [f64]) {

@@ -147,13 +147,9 @@ fn train_next(
     Ok(())
 }
 
-/// A seed for a node, far from those of its tree and of other trees' nodes: the
-/// finaliser of SplitMix64.
+/// A seed for a node, far from those of its tree and of other trees' nodes.
 fn mixed(seed: u64, id: NodeId) -> u64 {
-    let mut z = seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    crate::random::mix(seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03))
 }
 
 /// The examples that a tree learns from, in the order in which it does.

@@ -1,12 +1,13 @@
-//! What only shows where nodes are large: work shared out among threads, and every way of
-//! finding a split.
+//! What only shows where nodes are large: work shared out among threads, and every strategy
+//! for finding a split.
 
 use rand::RngExt;
 
-use super::super::boost::{boost, Examples};
-use super::super::columns::{Codes, Place};
-use super::super::draw::generator;
-use super::splits::ways_agree;
+use super::super::boost::boost;
+use super::super::columns::{Codes, Storage};
+use super::super::examples::Examples;
+use super::super::sampling::generator;
+use super::splits::strategies_agree;
 use super::*;
 
 /// Noisy rows of several columns: of few values and of many, with gaps, mostly zero.
@@ -73,7 +74,7 @@ fn presorted(columns: &Columns, n_rows: usize) -> Columns {
         let codes: Vec<u32> = (0..n_rows).map(|row| columns.code(at, row)).collect();
         let mut order: Vec<u32> = (0..n_rows as u32).collect();
         order.sort_by_key(|&row| codes[row as usize]);
-        column.place = Place::Full(Codes::Many { codes, order });
+        column.storage = Storage::Dense(Codes::Large { codes, order });
     }
     sorted
 }
@@ -97,7 +98,7 @@ fn exact_and_binned_columns_grow_the_same_trees() {
                 .map(|tree| (tree.nodes, tree.leaves))
                 .collect()
         };
-        assert!(columns.full.len() < columns.columns.len());
+        assert!(columns.dense.len() < columns.columns.len());
         assert_eq!(
             grown(&columns),
             grown(&presorted(&columns, table.labels.len()))
@@ -120,8 +121,8 @@ fn leaves_have_the_rows_that_they_need() {
 }
 
 #[test]
-fn all_ways_find_the_same_cuts_of_large_nodes() {
+fn all_strategies_find_the_same_cuts_of_large_nodes() {
     for n_classes in [3, 12, 200] {
-        ways_agree(&table(n_classes), 5);
+        strategies_agree(&table(n_classes), 5);
     }
 }

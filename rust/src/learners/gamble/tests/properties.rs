@@ -7,7 +7,7 @@ use super::super::weights::Weights;
 use super::*;
 use crate::classifier::TopK;
 use crate::data::Indices;
-use crate::file::{Bundle, LegacyPersist};
+use crate::file::Bundle;
 
 /// Rows whose values tell something of their labels.
 fn tables() -> impl Strategy<Value = Table> {
@@ -45,6 +45,19 @@ fn sampled() -> Params {
         ..paper()
     }
 }
+
+/// Arrays of a file that numbers of elements or other arrays depend on.
+const ARRAYS: [&str; 9] = [
+    "nodes.feature",
+    "nodes.left",
+    "nodes.set",
+    "nodes.length",
+    "statistics.length",
+    "sets.length",
+    "leaves.starts",
+    "leaves.classes",
+    "leaves.others.length",
+];
 
 proptest! {
     /// Results 2 and 3, and Corollary 3.1: with h from z = y^2 by its own mean, r = K g / h.
@@ -120,25 +133,26 @@ proptest! {
             *value = (*value / 4.0).round();
         }
         let model = whole.learn(params, 1);
-        let again = Boosted::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let again = Gamble::from_bytes(&model.to_bytes().unwrap()).unwrap();
         prop_assert_eq!(again.trees(), model.trees());
-        prop_assert_eq!(again.params(), model.params());
+        prop_assert_eq!(again.params_json().unwrap(), model.params_json().unwrap());
     }
 
     /// Whoever makes up a file gets an error or a model that can be used, never a panic.
     #[test]
     fn made_up_files_do_no_harm(table in tables(), at in any::<usize>(), value in any::<u32>()) {
         let model = table.learn(Params { n_estimators: 2, ..sampled() }, 1);
-        for name in ["feature", "left", "set", "n_nodes", "n_leaves", "leaf_sizes", "classes", "n_sets"] {
+        for name in ARRAYS {
+            let name = format!("trees.{name}");
             let mut bundle = model.to_bundle();
-            let mut numbers = bundle.take::<u32>(name).unwrap();
+            let mut numbers = bundle.take::<u32>(&name).unwrap();
             if !numbers.is_empty() {
                 let n = numbers.len();
                 numbers[at % n] = value >> (at % 32);
             }
-            bundle.put(name, numbers);
+            bundle.put(&name, numbers);
             let made_up = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
-            if let Ok(model) = Boosted::unpack(made_up) {
+            if let Ok(model) = Gamble::from_bundle(made_up) {
                 table.scores(&model);
             }
         }
@@ -163,7 +177,10 @@ fn no_class_is_held_out_whole() {
     };
     let model = table.learn(params, 1);
     let control = Control::new(0);
-    let best = model.predict_topk(&table.rows(), 1, 1, &control).unwrap().0;
+    let best = model
+        .predict_topk(&table.rows(), 1, &OPTIONS, 1, &control)
+        .unwrap()
+        .0;
     assert!(best.iter().zip(&table.labels).all(|(&a, &b)| a == b as i32));
 }
 
@@ -190,7 +207,7 @@ fn zero_is_a_value_like_any_other() {
 }
 
 #[test]
-fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
+fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
     // Every row has a column of its own, and one of its class.
     let n = 1200;
     let (mut starts, mut columns) = (vec![0i64], Vec::new());
@@ -199,7 +216,7 @@ fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
         starts.push(columns.len() as i64);
     }
     let values = vec![1.0f32; columns.len()];
-    let rows = GappyRows::csr(
+    let rows = Rows::csr_with_missing(
         Indices::I64(&starts),
         Indices::I64(&columns),
         Values::F32(&values),
@@ -215,9 +232,10 @@ fn wide_sparse_rows_draw_among_the_columns_that_they_have() {
             max_leaves: 4,
             ..sampled()
         };
-        let mut model = Boosted::new(params, 4).unwrap();
-        let lesson = Lesson::new(rows, labels, None).unwrap();
-        model.fit(&lesson, n_threads, &Control::new(0)).unwrap();
+        let mut model = Gamble::create(params, 4, false).unwrap();
+        let batch = Batch::new(rows, Targets::One(labels), None).unwrap();
+        let options = FitOptions::threads(n_threads);
+        model.fit(&batch, options, &Control::new(0)).unwrap();
         model.trees()[0].clone()
     };
     let all = learn(1.0, 1);
@@ -319,15 +337,63 @@ fn what_is_answered_after_every_tree_ends_with_the_answer() {
         };
         let model = table.learn(params, 1);
         let stages = model.staged_predict(&table.rows(), 2, &control).unwrap();
-        let (last, _) = model.predict_topk(&table.rows(), 1, 1, &control).unwrap();
+        let (last, _) = model
+            .predict_topk(&table.rows(), 1, &OPTIONS, 1, &control)
+            .unwrap();
         for (stages, last) in stages.chunks_exact(model.trees().len()).zip(last) {
             assert_eq!(*stages.last().unwrap(), last);
         }
-        let (labels, _) = model.predict_topk(&table.rows(), 8, 1, &control).unwrap();
+        let (labels, _) = model
+            .predict_topk(&table.rows(), 8, &OPTIONS, 1, &control)
+            .unwrap();
         assert!(labels
             .chunks_exact(8)
             .all(|row| row[6..] == [TopK::NO_LABEL; 2]));
     }
+}
+
+#[test]
+fn ranges_of_trees_add_up_to_the_committee() {
+    let table = Table {
+        values: (0..30u8).map(|i| f32::from(i * 7 % 30)).collect(),
+        width: 1,
+        labels: (0..30).map(|i| i * 7 % 30 / 10).collect(),
+        weights: vec![1.0; 30],
+        n_classes: 3,
+    };
+    let model = table.learn(paper(), 1);
+    let control = Control::new(0);
+    let scores = |first_tree, last_tree| -> crate::Result<Vec<f64>> {
+        let options = PredictOptions {
+            first_tree,
+            last_tree,
+            ..OPTIONS
+        };
+        let scores = model.predict_scores(&table.rows(), &options, 1, &control)?;
+        Ok(f64::from_array(scores).unwrap())
+    };
+    let (first, rest) = (
+        scores(None, Some(2)).unwrap(),
+        scores(Some(2), None).unwrap(),
+    );
+    let sums = first.iter().zip(rest).map(|(a, b)| a + b);
+    for (sum, all) in sums.zip(table.scores(&model)) {
+        assert!((sum - all).abs() < 1e-6);
+    }
+    for (first, last) in [(3, 2), (0, 6)] {
+        let error = scores(Some(first), Some(last)).unwrap_err().to_string();
+        assert!(
+            error.contains("trees must be a range within 0 to 5"),
+            "{error}"
+        );
+    }
+    let options = PredictOptions {
+        beam_size: Some(3),
+        ..OPTIONS
+    };
+    assert!(model
+        .predict_topk(&table.rows(), 1, &options, 1, &control)
+        .is_err());
 }
 
 #[test]
@@ -386,7 +452,7 @@ fn bad_parameters_are_named() {
                 max_leaves: 1,
                 ..paper()
             },
-            "max_leaves must be at least 2, got 1",
+            "max_leaves must be from 2 to 4.294967295e9, got 1",
         ),
         (
             Params {
@@ -407,7 +473,7 @@ fn bad_parameters_are_named() {
                 trim: 1.0,
                 ..paper()
             },
-            "trim must be from 0",
+            "trim must be at least 0",
         ),
         (
             Params {
@@ -419,7 +485,7 @@ fn bad_parameters_are_named() {
         ),
     ];
     for (params, expected) in cases {
-        let error = Boosted::new(params, 3).unwrap_err().to_string();
+        let error = Gamble::create(params, 3, false).unwrap_err().to_string();
         assert!(error.contains(expected), "{error:?} lacks {expected:?}");
     }
     let table = Table {
@@ -429,15 +495,13 @@ fn bad_parameters_are_named() {
         weights: vec![1.0; 2],
         n_classes: 2,
     };
-    let labels = Labels::new(&table.labels, 2).unwrap();
-    let lesson = Lesson::new(table.rows(), labels, None).unwrap();
     let params = Params {
         categorical_features: vec![5],
         ..paper()
     };
-    let error = Boosted::new(params, 2)
+    let error = Gamble::create(params, 2, false)
         .unwrap()
-        .fit(&lesson, 1, &Control::new(0))
+        .fit(&table.batch(), FitOptions::threads(1), &Control::new(0))
         .unwrap_err();
     assert!(
         error

@@ -1,11 +1,16 @@
-//! Every way of finding a split finds the best one.
+//! Every strategy finds the best split.
 
 use proptest::prelude::*;
 
-use super::super::draw::Drawn;
-use super::super::few::Few;
-use super::super::scan::{Cut, Scratch};
-use super::super::split::{Rule, Search, Split};
+use super::super::columns::{Codes, Column, Storage};
+use super::super::histogram::Histogram;
+use super::super::rule::{Rule, Split};
+use super::super::run_scan::RunScan;
+use super::super::sampling::SampledFeatures;
+use super::super::small_feature::SmallFeature;
+use super::super::sorted_scan::SortedScan;
+use super::super::split_search::SplitSearch;
+use super::super::split_strategy::Cut;
 use super::*;
 
 /// Rows of few different values, some of them missing, some columns mostly zero.
@@ -93,35 +98,41 @@ fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
         .collect()
 }
 
-/// Cells, the rows sorted in three ways: the same cut of every column.
-pub(super) fn ways_agree(table: &Table, min_rows: usize) {
+/// A histogram, sums over sorted rows, runs sorted in three ways: the same cut of every column.
+pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
     let node = table.node(min_rows);
-    for column in 0..table.width {
-        let values = table.values.iter().skip(column).step_by(table.width);
+    for at in 0..table.width {
+        let values = table.values.iter().skip(at).step_by(table.width);
         let values: Vec<f32> = values.copied().collect();
         let coding = coding(&values, Splits::Exact, false);
         let codes: Vec<u8> = values.iter().map(|&v| coding.code(v) as u8).collect();
         let (n_codes, missing) = (coding.n_codes(), coding.missing_code());
         assert!(n_codes <= 256);
-        let mut scratch = Scratch::default();
-        scratch.sort_few(&node, &codes, n_codes);
-        let swept = scratch.best_cut(&node, missing, None);
-        scratch.sort_some(&node, &codes);
-        assert_eq!(scratch.best_cut(&node, missing, None), swept);
+        let mut scan = RunScan::default();
+        scan.sorted.sort_by_counting(&node, &codes, n_codes);
+        let scanned = scan.best_cut(&node, missing, None);
+        let code = |row: u32| u32::from(codes[row as usize]);
+        scan.sorted.sort_by_comparing(&node, code);
+        assert_eq!(scan.best_cut(&node, missing, None), scanned);
         let many: Vec<u32> = codes.iter().map(|&code| u32::from(code)).collect();
         let mut order: Vec<u32> = (0..many.len() as u32).collect();
         order.sort_by_key(|&row| many[row as usize]);
-        scratch.sort_many(&node, &many, &order);
-        assert_eq!(scratch.best_cut(&node, missing, None), swept);
-        let mut few = Few::default();
-        let ways = [
-            few.by_cells(&node, &codes, n_codes, missing.is_some()),
-            few.by_sweep(&node, &codes, n_codes, missing.is_some()),
+        scan.sorted.sort_presorted(&node, &many, &order);
+        assert_eq!(scan.best_cut(&node, missing, None), scanned);
+        let column = Column {
+            feature: at as u32,
+            coding,
+            storage: Storage::Dense(Codes::Small(codes)),
+        };
+        let feature = SmallFeature::of(&column).unwrap();
+        let summed = [
+            Histogram::default().best_cut(&node, &feature),
+            SortedScan::default().best_cut(&node, &feature),
         ];
-        for summed in ways {
-            assert_eq!(swept.is_some(), summed.is_some());
-            if let (Some(a), Some(b)) = (swept, summed) {
-                let of = |cut: Cut| (cut.low, cut.high, cut.missing_left);
+        for summed in summed {
+            assert_eq!(scanned.is_some(), summed.is_some());
+            if let (Some(a), Some(b)) = (scanned, summed) {
+                let of = |cut: Cut| (cut.last_left, cut.first_right, cut.missing_left);
                 assert_eq!(of(a), of(b));
                 assert!((a.score - b.score).abs() < 1e-9 * node.weight);
             }
@@ -138,9 +149,9 @@ proptest! {
     ) {
         let columns = table.columns(&Params { splits, ..paper() });
         let node = table.node(min_rows);
-        let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
+        let sampled: Vec<u32> = (0..columns.columns.len() as u32).collect();
         let expected = best_by_trying(&table, min_rows);
-        match Search::default().best(&node, &columns, Drawn::Listed(&drawn), false, &Control::new(0)) {
+        match SplitSearch::default().best(&node, &columns, SampledFeatures::Listed(&sampled), false, &Control::new(0)) {
             Some(split) => {
                 let left = goes_left(&table, &columns, &split);
                 prop_assert!((score(&table, &left) - expected).abs() < 1e-9 * node.weight);
@@ -153,8 +164,8 @@ proptest! {
     }
 
     #[test]
-    fn cells_and_sweeps_agree(table in tables(3), min_rows in 1usize..3) {
-        ways_agree(&table, min_rows);
+    fn histograms_and_scans_agree(table in tables(3), min_rows in 1usize..3) {
+        strategies_agree(&table, min_rows);
     }
 
     #[test]
@@ -175,10 +186,10 @@ proptest! {
             let left: Vec<bool> = table.values.iter().map(|&v| subset >> v as u32 & 1 == 1).collect();
             best = best.max(score(&table, &left));
         }
-        let drawn: Vec<u32> = (0..columns.columns.len() as u32).collect();
-        let found = Search::default().best(&node, &columns, Drawn::Listed(&drawn), false, &Control::new(0));
+        let sampled: Vec<u32> = (0..columns.columns.len() as u32).collect();
+        let found = SplitSearch::default().best(&node, &columns, SampledFeatures::Listed(&sampled), false, &Control::new(0));
         let found = found.map_or(node.score(), |split| {
-            assert!(matches!(split.rule, Rule::In(_)));
+            assert!(matches!(split.rule, Rule::Subset(_)));
             score(&table, &goes_left(&table, &columns, &split))
         });
         prop_assert!((found - best).abs() < 1e-9 * node.weight);

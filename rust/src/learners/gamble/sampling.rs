@@ -1,16 +1,17 @@
-//! What is drawn: rows per round, features per split. Everything is a function of the
-//! seed and of what it is drawn for, never of what was drawn before, so that neither
-//! threads nor the order of the work matter.
+//! Sampling: rows per round, features per split. Every sample is a function of the seed and of
+//! what it is for, never of earlier samples, so that neither threads nor the order of the work
+//! matter.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::weights::Weights;
+use crate::random::mix;
 
-/// Classes from which, and rows per class, on average, up to which no row is left out. One that
-/// is seldom finds another of its class in its leaf then and keeps its weight, while those
-/// drawn lose theirs: weights would say who was drawn. With fewer classes it finds one, and
-/// what it tells of a tree that it had no part in is worth having.
+/// Number of classes from which, and rows per class, on average, up to which no row is left out.
+/// A row left out would seldom find another of its class in its leaf and keep its weight, while
+/// those sampled lose theirs: weights would tell which rows were sampled. With fewer classes it
+/// finds one, and its weight tells how good the tree is on rows that it was not grown from.
 const MANY_OF_FEW: (usize, usize) = (100, 15);
 
 /// The generator for one purpose.
@@ -21,42 +22,42 @@ pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(mixed)
 }
 
-/// Columns above which they are drawn one by one, when they are met: a list of those
-/// drawn would take longer than a small node's entries.
+/// Columns above which each is sampled on its own, by a hash: listing those sampled would take
+/// longer than reading a small node's entries.
 const WIDE: usize = 1024;
 
-/// Draws the columns that a split chooses from.
+/// Samples the columns that a split chooses from.
 #[derive(Debug, Clone)]
-pub struct Features {
-    /// All columns; rising between draws. Empty where they are too many.
+pub struct FeatureSampler {
+    /// All columns; rising between samples. Empty where they are too many.
     all: Vec<u32>,
-    n_drawn: usize,
-    /// The hashes up to which a column is drawn.
-    bar: u64,
+    n_sampled: usize,
+    /// The hashes up to which a column is sampled.
+    max_hash: u64,
     is_wide: bool,
     swaps: Vec<usize>,
-    drawn: Vec<u32>,
+    sampled: Vec<u32>,
 }
 
-/// The columns drawn for a node.
+/// The columns sampled for a node.
 #[derive(Debug, Clone, Copy)]
-pub enum Drawn<'a> {
+pub enum SampledFeatures<'a> {
     /// These, in any order.
     Listed(&'a [u32]),
-    /// Those whose hash with the key is not above the bar.
+    /// Those whose hash with the key of the node is at most `max_hash`.
     Hashed {
-        /// Of the node.
+        /// The key.
         key: u64,
-        /// Of the share.
-        bar: u64,
+        /// The share of the columns, of all hashes.
+        max_hash: u64,
     },
 }
 
-impl Features {
+impl FeatureSampler {
     /// A share of `n` columns, at least one if there is one.
     pub fn new(n: usize, share: f64) -> Self {
         // A whole number that rounding put just above itself is not rounded up.
-        let n_drawn = ((n as f64 * share - 1e-9).ceil() as usize).clamp(n.min(1), n);
+        let n_sampled = ((n as f64 * share - 1e-9).ceil() as usize).clamp(n.min(1), n);
         let is_wide = n > WIDE;
         Self {
             all: if is_wide {
@@ -64,69 +65,68 @@ impl Features {
             } else {
                 (0..n as u32).collect()
             },
-            n_drawn,
+            n_sampled,
             // 2^64 is rounded to the greatest there is.
-            bar: (n_drawn as f64 / n.max(1) as f64 * 2f64.powi(64)) as u64,
+            max_hash: (n_sampled as f64 / n.max(1) as f64 * 2f64.powi(64)) as u64,
             is_wide,
             swaps: Vec::new(),
-            drawn: Vec::new(),
+            sampled: Vec::new(),
         }
     }
 
-    /// How many are drawn for a split, about.
-    pub fn n_drawn(&self) -> usize {
-        self.n_drawn
+    /// How many are sampled for a split, about.
+    pub fn n_sampled(&self) -> usize {
+        self.n_sampled
     }
 
     /// The columns for node `node` of round `round`.
-    pub fn draw(&mut self, seed: u64, round: u64, node: u64) -> Drawn<'_> {
+    pub fn sample(&mut self, seed: u64, round: u64, node: u64) -> SampledFeatures<'_> {
         if self.is_wide {
             let key = generator(seed, round, node + 1).random();
-            return Drawn::Hashed { key, bar: self.bar };
+            return SampledFeatures::Hashed {
+                key,
+                max_hash: self.max_hash,
+            };
         }
         let n = self.all.len();
-        if self.n_drawn == n {
-            return Drawn::Listed(&self.all);
+        if self.n_sampled == n {
+            return SampledFeatures::Listed(&self.all);
         }
         let mut random = generator(seed, round, node + 1);
         self.swaps.clear();
-        for at in 0..self.n_drawn {
+        for at in 0..self.n_sampled {
             // Up to 2^-32 not uniform, which no test could tell.
             let left = (n - at) as u64;
             let other = at + ((u64::from(random.random::<u32>()) * left) >> 32) as usize;
             self.all.swap(at, other);
             self.swaps.push(other);
         }
-        self.drawn.clear();
-        self.drawn.extend_from_slice(&self.all[..self.n_drawn]);
-        // Put back, for the next draw must not depend on this one.
-        for at in (0..self.n_drawn).rev() {
+        self.sampled.clear();
+        self.sampled.extend_from_slice(&self.all[..self.n_sampled]);
+        // Put back, for the next sample must not depend on this one.
+        for at in (0..self.n_sampled).rev() {
             self.all.swap(at, self.swaps[at]);
         }
-        Drawn::Listed(&self.drawn)
+        SampledFeatures::Listed(&self.sampled)
     }
 }
 
-/// Whether `column` is drawn, of a node with this key.
+/// Whether `column` is sampled for a node with this key.
 #[inline]
-pub fn is_drawn(column: u32, key: u64, bar: u64) -> bool {
-    // The finish of SplitMix64: every bit of the sum moves every bit of the hash.
-    let mut hash = key.wrapping_add(u64::from(column).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    hash ^ (hash >> 31) <= bar
+pub fn is_sampled(column: u32, key: u64, max_hash: u64) -> bool {
+    mix(key.wrapping_add(u64::from(column).wrapping_mul(0x9E37_79B9_7F4A_7C15))) <= max_hash
 }
 
-/// Draws the rows that a tree learns from.
+/// Samples the rows that a tree is grown from.
 #[derive(Debug)]
-pub struct Rows {
+pub struct RowSampler {
     share: f64,
     trim: f64,
     /// Weight of the rows by how far below the greatest theirs is.
     by_level: Vec<f64>,
 }
 
-impl Rows {
+impl RowSampler {
     /// For rows of these labels.
     pub fn new(labels: &[u32], n_classes: usize, share: f64, trim: f64) -> Self {
         let mut present = vec![false; n_classes];
@@ -144,7 +144,7 @@ impl Rows {
     }
 
     /// The rows for round `round`, rising.
-    pub fn draw(&mut self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
+    pub fn sample(&mut self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
         let least = self.least(weights);
         let stays = |row: usize| weights.below(row) <= least;
         let all = 0..weights.plain.len();
@@ -153,7 +153,7 @@ impl Rows {
             let mut random = generator(seed, round, 0);
             rows.extend(
                 all.clone()
-                    // Drawn for every row, so that one row's weight does not decide over others.
+                    // A number for every row, so that one row's weight does not decide over others.
                     .filter(|_| random.random::<f64>() < self.share)
                     .filter(|&row| stays(row))
                     .map(|row| row as u32),
@@ -198,20 +198,20 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn drawn(n_rows: usize, n_classes: usize) -> usize {
+    fn n_sampled(n_rows: usize, n_classes: usize) -> usize {
         let labels: Vec<u32> = (0..n_rows).map(|row| (row % n_classes) as u32).collect();
         let weights = Weights::new(labels.iter().map(|_| 1.0));
         // A class that nobody has makes none of the others smaller.
-        let mut rows = Rows::new(&labels, n_classes + 1, 0.5, 0.0);
-        let mut drawn = Vec::new();
-        rows.draw(&weights, 0, 0, &mut drawn);
-        drawn.len()
+        let mut rows = RowSampler::new(&labels, n_classes + 1, 0.5, 0.0);
+        let mut sampled = Vec::new();
+        rows.sample(&weights, 0, 0, &mut sampled);
+        sampled.len()
     }
 
     #[test]
     fn no_row_is_left_out_where_many_classes_have_few() {
-        assert_eq!(drawn(1500, 100), 1500);
-        for some in [drawn(1501, 100), drawn(1485, 99)] {
+        assert_eq!(n_sampled(1500, 100), 1500);
+        for some in [n_sampled(1501, 100), n_sampled(1485, 99)] {
             assert!((600..900).contains(&some), "{some}");
         }
     }
@@ -223,17 +223,17 @@ mod tests {
         let labels = vec![0; 100];
         for (trim, left) in [(0.0, 100), (0.01, 70), (0.1, 40), (0.3, 20), (0.9, 10)] {
             let mut rows = Vec::new();
-            Rows::new(&labels, 1, 1.0, trim).draw(&weights, 0, 0, &mut rows);
+            RowSampler::new(&labels, 1, 1.0, trim).sample(&weights, 0, 0, &mut rows);
             assert_eq!(rows, (0..left).collect::<Vec<u32>>(), "trim {trim}");
         }
     }
 
     fn columns(n: usize, share: f64, node: u64) -> Vec<u32> {
-        let mut features = Features::new(n, share);
-        let mut columns = match features.draw(7, 3, node) {
-            Drawn::Listed(columns) => columns.to_vec(),
-            Drawn::Hashed { key, bar } => (0..n as u32)
-                .filter(|&column| is_drawn(column, key, bar))
+        let mut features = FeatureSampler::new(n, share);
+        let mut columns = match features.sample(7, 3, node) {
+            SampledFeatures::Listed(columns) => columns.to_vec(),
+            SampledFeatures::Hashed { key, max_hash } => (0..n as u32)
+                .filter(|&column| is_sampled(column, key, max_hash))
                 .collect(),
         };
         columns.sort_unstable();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_columns_is_drawn_anew_for_every_node() {
+    fn a_share_of_the_columns_is_sampled_anew_for_every_node() {
         for (n, share, least, most) in [
             (100, 0.07, 7, 7),
             (100, 0.071, 8, 8),
@@ -249,14 +249,14 @@ mod tests {
             (100_000, 0.3, 29_000, 31_000),
             (100_000, 1.0, 100_000, 100_000),
         ] {
-            let drawn = columns(n, share, 1);
+            let sampled = columns(n, share, 1);
             assert!(
-                (least..=most).contains(&drawn.len()),
+                (least..=most).contains(&sampled.len()),
                 "{n} {share}: {}",
-                drawn.len()
+                sampled.len()
             );
-            assert_eq!(drawn, columns(n, share, 1));
-            assert_eq!(drawn == columns(n, share, 2), share == 1.0 || n == 3);
+            assert_eq!(sampled, columns(n, share, 1));
+            assert_eq!(sampled == columns(n, share, 2), share == 1.0 || n == 3);
         }
     }
 }

@@ -1,0 +1,125 @@
+//! Features of at most 256 codes, and their best cut from the sums up to every code.
+//!
+//! The strategies `histogram` and `sorted_scan` differ in how they find these sums; scoring the
+//! cuts by them is the same, O(codes).
+
+use super::columns::{Codes, Column, Storage};
+use super::node::Node;
+use super::split_strategy::{BestCut, Cut};
+use crate::simd::dispatched;
+
+/// Codes that a small feature has at most.
+pub const MAX_CODES: usize = 256;
+
+/// A dense column of at most [`MAX_CODES`] codes.
+#[derive(Debug, Clone, Copy)]
+pub struct SmallFeature<'a> {
+    /// Code of each row.
+    pub codes: &'a [u8],
+    /// Number of codes.
+    pub n_codes: usize,
+    /// Number of codes without that of missing values, which would be the last.
+    pub n_values: usize,
+}
+
+impl<'a> SmallFeature<'a> {
+    /// None if `column` is sparse or has more codes.
+    pub fn of(column: &'a Column) -> Option<Self> {
+        let Storage::Dense(Codes::Small(codes)) = &column.storage else {
+            return None;
+        };
+        Some(Self {
+            codes,
+            n_codes: column.coding.n_codes(),
+            n_values: column.coding.spans.len(),
+        })
+    }
+}
+
+/// Sums over the rows with a code up to this one, for every code.
+#[derive(Debug)]
+pub struct PrefixSums {
+    /// Their weight.
+    pub weight: [f64; MAX_CODES],
+    /// Sum of the squared weights of their classes.
+    pub left: [f64; MAX_CODES],
+    /// And that of all other rows.
+    pub right: [f64; MAX_CODES],
+}
+
+/// What is known of every code of a small feature at a node. Workspace of one strategy.
+#[derive(Debug)]
+pub struct CodeTable {
+    /// Number of rows.
+    pub counts: [u32; MAX_CODES],
+    sums: PrefixSums,
+    /// Scores of the cuts after each code.
+    scores: [f64; MAX_CODES],
+}
+
+impl Default for CodeTable {
+    fn default() -> Self {
+        let zero = [0.0; MAX_CODES];
+        Self {
+            counts: [0; MAX_CODES],
+            sums: PrefixSums {
+                weight: zero,
+                left: zero,
+                right: zero,
+            },
+            scores: zero,
+        }
+    }
+}
+
+impl CodeTable {
+    /// The best cut of `feature`. `counts` is filled; `sum` finds the sums up to each code of a
+    /// value from these counts, with missing values on the left or not.
+    pub fn best_cut(
+        &mut self,
+        node: &Node,
+        feature: &SmallFeature<'_>,
+        mut sum: impl FnMut(&[u32], bool, &mut PrefixSums),
+    ) -> Option<Cut> {
+        let (values, missing) = self.counts[..feature.n_codes].split_at(feature.n_values);
+        let n_missing = missing.first().map_or(0, |&count| count as usize);
+        let (sums, scores, all) = (&mut self.sums, &mut self.scores, node.len());
+        let mut best = BestCut::new(node);
+        for missing_left in [false, true] {
+            if missing_left && n_missing == 0 {
+                break;
+            }
+            sum(values, missing_left, sums);
+            score(sums, values.len(), node.weight, scores);
+            let missing = (n_missing > 0).then_some(missing_left);
+            let mut rows = if missing_left { n_missing } else { 0 };
+            for (code, (&count, &score)) in values.iter().zip(&*scores).enumerate() {
+                rows += count as usize;
+                // The sums of a code without rows are those before it, and no better.
+                if rows >= node.min_rows && all - rows >= node.min_rows {
+                    best.offer(Some(score), sums.weight[code], code as u32, None, missing);
+                }
+            }
+        }
+        let mut cut = best.cut?;
+        let after = cut.last_left as usize + 1;
+        let next = values[after..].iter().position(|&count| count > 0);
+        cut.first_right = next.map(|next| (after + next) as u32);
+        Some(cut)
+    }
+}
+
+dispatched! {
+    /// Scores of the cuts after each of `n` codes, of a node of weight `all`; 0 where rounding
+    /// leaves a side no weight.
+    fn score(sums: &PrefixSums, n: usize, all: f64, scores: &mut [f64; MAX_CODES]) {
+        let sides = sums.weight.iter().zip(&sums.left).zip(&sums.right);
+        for (score, ((&weight, &left), &right)) in scores[..n].iter_mut().zip(sides) {
+            let rest = all - weight;
+            // A difference of large sums may leave more than there can be.
+            let right = right.max(0.0).min(rest * rest);
+            let sum = left / weight + right / rest;
+            *score = if weight > 0.0 && rest > 0.0 { sum } else { 0.0 };
+        }
+    }
+}

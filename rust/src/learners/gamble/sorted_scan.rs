@@ -1,0 +1,194 @@
+//! Strategy for a small feature at a node of many classes: the rows, sorted by counting, are
+//! added to the left side one after the other.
+//!
+//! O(rows + codes), whatever the number of classes. A row's weight is read in single precision,
+//! which loses nothing: weights are rounded to it.
+
+use super::columns::Columns;
+use super::node::Node;
+use super::small_feature::{CodeTable, PrefixSums, SmallFeature, MAX_CODES};
+use super::split_strategy::{ColumnSplit, Cut, SplitStrategy};
+use crate::simd::dispatched;
+
+/// Bits of a code.
+const SHIFT: u32 = 8;
+
+/// A node of so many times fewer rows than the feature has codes is too small: looking at every
+/// code would take longer than sorting the rows by comparing them.
+const CODES_PER_ROW: usize = 4;
+
+/// A row as it is added to a side. Small, as all of them are written in one order and read in
+/// another.
+#[derive(Debug, Default, Clone, Copy)]
+struct Item {
+    /// Its class and, in the lowest bits, its code.
+    class_and_code: u32,
+    weight: f32,
+}
+
+/// Finds splits by scanning sorted rows. Workspace for one thread.
+#[derive(Debug)]
+pub struct SortedScan {
+    /// Code of each row of the node.
+    codes: Vec<u8>,
+    /// The rows, sorted.
+    items: Vec<Item>,
+    /// Weight of each class on the left, and on both sides.
+    by_class: Vec<[f64; 2]>,
+    /// The left side up to each code.
+    sides: Box<[Side; MAX_CODES]>,
+    table: Box<CodeTable>,
+}
+
+impl Default for SortedScan {
+    fn default() -> Self {
+        Self {
+            codes: Vec::new(),
+            items: Vec::new(),
+            by_class: Vec::new(),
+            sides: Box::new([Side::default(); MAX_CODES]),
+            table: Box::default(),
+        }
+    }
+}
+
+/// Of the rows on one side: their weight, the sum of the squared weights of their classes,
+/// and the sum of these weights times those on both sides. One register.
+type Side = [f64; 4];
+
+dispatched! {
+    /// Adds the `items` to a side one after the other, and stores its sums by the item's code.
+    /// Of the items of one code the last one counts: no loop that ends after a few rows, which
+    /// the processor could not foresee.
+    fn add(items: &[Item], by_class: &mut [[f64; 2]], start: Side, sides: &mut [Side; MAX_CODES]) -> Side {
+        let mut side = start;
+        let mut change = |item: &Item| -> Side {
+            let [here, both] = &mut by_class[(item.class_and_code >> SHIFT) as usize];
+            let weight = f64::from(item.weight);
+            let square = weight * (2.0 * *here + weight);
+            *here += weight;
+            [weight, square, weight * *both, 0.0]
+        };
+        let (pairs, last) = items.as_chunks::<2>();
+        // Two at a time, so that only every other one has to wait for the sums before it.
+        for [first, second] in pairs {
+            let one = change(first);
+            let two = change(second);
+            let (mut half, mut both) = ([0.0; 4], [0.0; 4]);
+            for lane in 0..4 {
+                half[lane] = side[lane] + one[lane];
+                both[lane] = side[lane] + (one[lane] + two[lane]);
+            }
+            sides[first.class_and_code as usize % MAX_CODES] = half;
+            sides[second.class_and_code as usize % MAX_CODES] = both;
+            side = both;
+        }
+        for item in last {
+            let one = change(item);
+            for lane in 0..4 {
+                side[lane] += one[lane];
+            }
+            sides[item.class_and_code as usize % MAX_CODES] = side;
+        }
+        side
+    }
+}
+
+impl SplitStrategy for SortedScan {
+    fn best_splits(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        wanted: &[u32],
+        found: &mut Vec<(u32, ColumnSplit)>,
+    ) {
+        for &column in wanted {
+            let feature = SmallFeature::of(&columns.columns[column as usize]);
+            let cut = feature.and_then(|feature| self.best_cut(node, &feature));
+            found.extend(cut.map(|cut| (column, ColumnSplit::Cut(cut))));
+        }
+    }
+}
+
+impl SortedScan {
+    /// Whether `node` has rows enough for `n_codes`, and so few classes that a class and a code
+    /// fit into an integer.
+    pub fn pays(node: &Node, n_codes: usize) -> bool {
+        node.len() * CODES_PER_ROW >= n_codes && node.totals.len() <= 1 << (u32::BITS - SHIFT)
+    }
+
+    /// The best cut of `feature`.
+    pub fn best_cut(&mut self, node: &Node, feature: &SmallFeature<'_>) -> Option<Cut> {
+        self.sort(node, feature.codes);
+        let Self {
+            items,
+            by_class,
+            sides,
+            table,
+            ..
+        } = self;
+        table.best_cut(node, feature, |counts, missing_left, sums| {
+            prefix_sums(node, counts, items, missing_left, by_class, sides, sums);
+        })
+    }
+
+    /// Sorts the rows of `node` by their codes, those of a code in their order, and counts
+    /// those of every code.
+    fn sort(&mut self, node: &Node, codes: &[u8]) {
+        let counts = &mut self.table.counts;
+        counts.fill(0);
+        self.codes.clear();
+        self.codes.extend(node.rows.iter().map(|&row| {
+            let code = codes[row as usize];
+            counts[code as usize] += 1;
+            code
+        }));
+        let mut next = [0; MAX_CODES];
+        let mut from = 0;
+        for (next, &count) in next.iter_mut().zip(&*counts) {
+            *next = from;
+            from += count;
+        }
+        self.items.resize(node.len(), Item::default());
+        let rows = self.codes.iter().zip(&node.classes).zip(&node.weights);
+        for ((&code, &class), &weight) in rows {
+            let to = &mut next[code as usize];
+            self.items[*to as usize] = Item {
+                class_and_code: class << SHIFT | u32::from(code),
+                weight: weight as f32,
+            };
+            *to += 1;
+        }
+    }
+}
+
+/// The sums up to each of the codes that `counts` of the sorted `items` have; those after them
+/// are missing values.
+fn prefix_sums(
+    node: &Node,
+    counts: &[u32],
+    items: &[Item],
+    missing_left: bool,
+    by_class: &mut Vec<[f64; 2]>,
+    sides: &mut [Side; MAX_CODES],
+    sums: &mut PrefixSums,
+) {
+    by_class.clear();
+    by_class.extend(node.totals.iter().map(|&total| [0.0, total]));
+    let n_present = counts.iter().map(|&count| count as usize).sum();
+    let (present, missing) = items.split_at(n_present);
+    let mut side = Side::default();
+    if missing_left {
+        side = add(missing, by_class, side, sides);
+    }
+    add(present, by_class, side, sides);
+    for (code, &count) in counts.iter().enumerate() {
+        if count > 0 {
+            side = sides[code];
+        }
+        let [weight, square, cross, _] = side;
+        sums.weight[code] = weight;
+        sums.left[code] = square;
+        sums.right[code] = node.square - 2.0 * cross + square;
+    }
+}

@@ -1,0 +1,205 @@
+//! The best split of a node over the columns sampled for it: each column by the strategy that is
+//! cheapest for it.
+
+use rayon::prelude::*;
+
+use super::columns::{Codes, Column, Columns, Storage};
+use super::histogram::Histogram;
+use super::node::Node;
+use super::rule::{Rule, Split};
+use super::run_scan::RunScan;
+use super::sampling::{is_sampled, SampledFeatures};
+use super::sorted_scan::SortedScan;
+use super::sparse_splitter::SparseSplitter;
+use super::split_strategy::{ColumnSplit, SplitStrategy};
+use super::subset_search::SubsetSearch;
+use crate::control::Control;
+
+/// Work at a node, in codes, from which sharing it out among threads pays.
+const SHARED: usize = 1 << 14;
+
+/// Parts that the columns are shared out in, per thread: the last to end is waited for.
+const PARTS: usize = 2;
+
+/// The five strategies. Workspace for one thread.
+#[derive(Debug, Default)]
+struct Strategies {
+    histogram: Histogram,
+    sorted_scan: SortedScan,
+    run_scan: RunScan,
+    subset_search: SubsetSearch,
+    sparse_splitter: SparseSplitter,
+}
+
+impl Strategies {
+    /// The cheapest strategy for `column` at `node`, where n rows have k classes:
+    ///
+    /// | column | strategy | cost |
+    /// |---|---|---|
+    /// | sparse | [`SparseSplitter`], all such columns together | O(entries of the rows) |
+    /// | categorical | [`SubsetSearch`] | O(n + codes log codes) |
+    /// | more than 256 codes | [`RunScan`] | O(n log n), at most O(rows of the training set) |
+    /// | at most 256 codes, n large against codes x k | [`Histogram`] | O(n + codes x k) |
+    /// | the same, n not small against codes | [`SortedScan`] | O(n + codes) |
+    /// | the same, n small | [`RunScan`] | O(n log n) |
+    fn choose(&mut self, node: &Node, column: &Column) -> &mut dyn SplitStrategy {
+        let n_codes = column.coding.n_codes();
+        match &column.storage {
+            Storage::Sparse { .. } => &mut self.sparse_splitter,
+            Storage::Dense(_) if column.coding.categorical => &mut self.subset_search,
+            Storage::Dense(Codes::Large { .. }) => &mut self.run_scan,
+            Storage::Dense(Codes::Small(_)) if Histogram::pays(node, n_codes) => {
+                &mut self.histogram
+            }
+            Storage::Dense(Codes::Small(_)) if SortedScan::pays(node, n_codes) => {
+                &mut self.sorted_scan
+            }
+            Storage::Dense(Codes::Small(_)) => &mut self.run_scan,
+        }
+    }
+
+    /// Appends the best split of `node` by each of the `columns`, all sparse or a single one.
+    fn best_splits(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        wanted: &[u32],
+        found: &mut Vec<(u32, ColumnSplit)>,
+    ) {
+        if let Some(&first) = wanted.first() {
+            self.choose(node, &columns.columns[first as usize])
+                .best_splits(node, columns, wanted, found);
+        }
+    }
+}
+
+/// Finds the best split of a node.
+#[derive(Debug)]
+pub struct SplitSearch {
+    /// For each part of the columns; at least one.
+    strategies: Vec<Strategies>,
+}
+
+impl Default for SplitSearch {
+    fn default() -> Self {
+        Self {
+            strategies: vec![Strategies::default()],
+        }
+    }
+}
+
+impl SplitSearch {
+    /// The best split of `node` by one of the columns `sampled`; of equals that by the first
+    /// column. Once `control` says to stop nothing more is found.
+    pub fn best(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        sampled: SampledFeatures<'_>,
+        threads: bool,
+        control: &Control,
+    ) -> Option<Split> {
+        let (dense, sparse) = self.dense_and_sparse(node, columns, sampled);
+        let mut found = self.by_dense(node, columns, &dense, threads, control);
+        self.strategies[0].best_splits(node, columns, &sparse, &mut found);
+        // In the order of the columns, however they are stored.
+        found.sort_by_key(|&(column, _)| column);
+        let mut best = None;
+        let mut score = node.score();
+        for (column, split) in found {
+            if split.score() > score + node.tolerance() {
+                score = split.score();
+                best = Some((column, split));
+            }
+        }
+        let (column, split) = best?;
+        Some(Split {
+            column,
+            gain: score - node.score(),
+            rule: rule(&columns.columns[column as usize], &split, node),
+        })
+    }
+
+    /// The columns sampled that are dense, and the sparse ones, as far as they can split `node`.
+    fn dense_and_sparse(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        sampled: SampledFeatures<'_>,
+    ) -> (Vec<u32>, Vec<u32>) {
+        match sampled {
+            SampledFeatures::Listed(sampled) => {
+                let (mut dense, mut sparse) = (
+                    Vec::with_capacity(sampled.len()),
+                    Vec::with_capacity(sampled.len()),
+                );
+                for &column in sampled {
+                    let is_dense = columns.is_dense(column);
+                    (if is_dense { &mut dense } else { &mut sparse }).push(column);
+                }
+                (dense, sparse)
+            }
+            SampledFeatures::Hashed { key, max_hash } => {
+                let is_sampled = |column: &u32| is_sampled(*column, key, max_hash);
+                let dense = columns.dense.iter().copied().filter(is_sampled).collect();
+                let splitter = &mut self.strategies[0].sparse_splitter;
+                (
+                    dense,
+                    splitter.columns_with_entries(node, columns, is_sampled),
+                )
+            }
+        }
+    }
+
+    /// The best split by each of the `dense` columns.
+    fn by_dense(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        dense: &[u32],
+        threads: bool,
+        control: &Control,
+    ) -> Vec<(u32, ColumnSplit)> {
+        let splits_of_part = |(part, strategies): (&[u32], &mut Strategies)| {
+            let mut found = Vec::with_capacity(part.len());
+            for column in part.chunks(1) {
+                if control.check().is_err() {
+                    break;
+                }
+                strategies.best_splits(node, columns, column, &mut found);
+            }
+            found
+        };
+        if !threads || dense.len() * node.len() < SHARED {
+            return splits_of_part((dense, &mut self.strategies[0]));
+        }
+        let n_parts = PARTS * rayon::current_num_threads();
+        if self.strategies.len() < n_parts {
+            self.strategies.resize_with(n_parts, Strategies::default);
+        }
+        let parts = dense.par_chunks(dense.len().div_ceil(n_parts));
+        let parts = parts.zip(&mut self.strategies);
+        parts.flat_map_iter(splits_of_part).collect()
+    }
+}
+
+/// The rule of the split found. Missing values to come where none was missing at the node
+/// go to the side of more weight.
+fn rule(column: &Column, split: &ColumnSplit, node: &Node) -> Rule {
+    let cut = match split {
+        ColumnSplit::Subset { left, .. } => return Rule::Subset(*left),
+        ColumnSplit::Cut(cut) => cut,
+    };
+    let coding = &column.coding;
+    let (last_left, threshold) = match cut.first_right {
+        Some(first_right) => coding.cut(cut.last_left, first_right),
+        None => (coding.spans.len() as u32 - 1, f32::INFINITY),
+    };
+    let left_is_heavier = 2.0 * cut.left_weight > node.weight;
+    Rule::Threshold {
+        last_left,
+        threshold,
+        missing: coding.missing_code(),
+        missing_left: cut.missing_left.unwrap_or(left_is_heavier),
+    }
+}

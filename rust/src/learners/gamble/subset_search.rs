@@ -1,0 +1,107 @@
+//! Strategy for categorical columns: the best subset of the categories.
+//!
+//! With two classes the best subset is a prefix of the categories in the order of their
+//! share of one class (Breiman et al., "Classification and Regression Trees", 1984,
+//! Theorem 4.5). With more there is no such order, so those by the shares of the
+//! heaviest classes are tried, and each category against all others. A missing value is
+//! a category like any other. O(rows + categories log categories) per order tried.
+
+use super::columns::{Codes, Columns, Storage};
+use super::node::Node;
+use super::rule::Subset;
+use super::runs::{Run, Side, SortedRuns};
+use super::split_strategy::{ColumnSplit, SplitStrategy};
+
+/// Orders tried: by the shares of so many of the heaviest classes.
+const ORDERS: usize = 4;
+
+/// Finds splits by sets of categories. Workspace for one thread.
+#[derive(Debug, Default)]
+pub struct SubsetSearch {
+    sorted: SortedRuns,
+    /// Weight by class on one side; zero between searches.
+    by_class: Vec<f64>,
+}
+
+impl SplitStrategy for SubsetSearch {
+    fn best_splits(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        wanted: &[u32],
+        found: &mut Vec<(u32, ColumnSplit)>,
+    ) {
+        for &at in wanted {
+            let column = &columns.columns[at as usize];
+            if let Storage::Dense(Codes::Small(codes)) = &column.storage {
+                let n_codes = column.coding.n_codes();
+                self.sorted.sort_by_counting(node, codes, n_codes);
+                let split = best_subset(node, &self.sorted, &mut self.by_class);
+                found.extend(split.map(|split| (at, split)));
+            }
+        }
+    }
+}
+
+/// The best split of the `sorted` rows. The lighter side is on the left: a category that was not
+/// there then goes with the heavier one.
+fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Option<ColumnSplit> {
+    let SortedRuns { items, runs, .. } = sorted;
+    let mut all = Subset::default();
+    runs.iter().for_each(|run| all.insert(run.code));
+    let mut best: Option<(f64, Subset)> = None;
+    let mut offer = |side: &Side<'_>, codes: Subset| {
+        let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
+        if let Some(score) = side.score().filter(|score| *score > to_beat) {
+            let is_heavier = 2.0 * side.weight > node.weight;
+            best = Some((
+                score,
+                if is_heavier {
+                    all.without(&codes)
+                } else {
+                    codes
+                },
+            ));
+        }
+    };
+    let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
+    for class in heaviest(node) {
+        ranked.clear();
+        ranked.extend(runs.iter().map(|run| {
+            let (mut own, mut all) = (0.0, 0.0);
+            for item in run.of(items) {
+                all += item.weight;
+                if item.class == class {
+                    own += item.weight;
+                }
+            }
+            (own / all, *run)
+        }));
+        ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut side = Side::new(node, by_class);
+        let mut codes = Subset::default();
+        for (_, run) in ranked.iter().take(ranked.len().saturating_sub(1)) {
+            side.add(run.of(items));
+            codes.insert(run.code);
+            offer(&side, codes);
+        }
+        side.clear(items);
+    }
+    for run in runs {
+        let mut side = Side::new(node, by_class);
+        side.add(run.of(items));
+        let mut codes = Subset::default();
+        codes.insert(run.code);
+        offer(&side, codes);
+        side.clear(run.of(items));
+    }
+    best.map(|(score, left)| ColumnSplit::Subset { score, left })
+}
+
+/// The classes of the most weight, at most [`ORDERS`]; of two the first will do.
+fn heaviest(node: &Node) -> Vec<u32> {
+    let mut classes: Vec<u32> = (0..node.totals.len() as u32).collect();
+    classes.sort_by(|&a, &b| node.totals[b as usize].total_cmp(&node.totals[a as usize]));
+    classes.truncate(if classes.len() == 2 { 1 } else { ORDERS });
+    classes
+}
