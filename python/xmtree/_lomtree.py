@@ -75,9 +75,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         double the split threshold. It keeps labels that cannot be told apart
         from growing into a chain of nodes. None: the same threshold
         everywhere, as in the paper.
-    reset_recycled : bool, default=False
-        Whether a regressor that moves to another leaf starts anew. Matters
-        little; False is what Vowpal Wabbit does.
     score_clamp : float, optional, default=1.0
         Scores enter the label means cut to [-score_clamp, score_clamp]; None:
         as they are, as in the paper.
@@ -186,7 +183,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         "swap_resistance": [Interval(Real, 1, None, closed="left")],
         "split_threshold": [Interval(Real, 1, None, closed="left")],
         "soft_depth": [None, Interval(Real, 0, _validation.MAX_REAL, closed="both")],
-        "reset_recycled": ["boolean"],
         "score_clamp": [None, Interval(Real, 0, _validation.MAX_REAL, closed="right")],
         "weighted_counts": ["boolean"],
         "leaf_smoothing": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
@@ -226,7 +222,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         swap_resistance: float = 4.0,
         split_threshold: float = 5.0,
         soft_depth: float | None = 2.0,
-        reset_recycled: bool = False,
         score_clamp: float | None = 1.0,
         weighted_counts: bool = True,
         leaf_smoothing: float = 1.0,
@@ -250,7 +245,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         self.swap_resistance = swap_resistance
         self.split_threshold = split_threshold
         self.soft_depth = soft_depth
-        self.reset_recycled = reset_recycled
         self.score_clamp = score_clamp
         self.weighted_counts = weighted_counts
         self.leaf_smoothing = leaf_smoothing

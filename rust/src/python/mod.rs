@@ -9,7 +9,6 @@ mod errors;
 mod gamble;
 
 mod ldsm;
-mod lomtree;
 mod metrics;
 mod model_io;
 mod oaa;
@@ -37,8 +36,6 @@ mod core {
     #[pymodule_export]
     #[pymodule_export]
     use super::ldsm::Ldsm;
-    #[pymodule_export]
-    use super::lomtree::LomTree;
     #[pymodule_export]
     use super::metrics::{propensities, Scores};
     #[pymodule_export]
