@@ -17,7 +17,6 @@ N_FEATURES = 12
 #: Options that the class has defaults for and the paper says nothing about.
 REST = {
     "n_bits": None,
-    "reset_recycled": False,
     "n_estimators": 1,
     "n_passes": 1,
     "seed": 0,

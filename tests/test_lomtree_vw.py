@@ -17,7 +17,6 @@ PARAMS = {
     "learning_rate": 0.5,
     "decay": 0.0,
     "nodes_per_class": 1.0,
-    "reset_recycled": False,
     "weighted_counts": False,
     "score_clamp": None,
     "split_threshold": 1.0,

@@ -66,9 +66,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         Depth in units of log2(n_classes) from which on every two further levels
         double the split threshold, so that labels that cannot be separated do not
         grow a chain of nodes. None: the same threshold everywhere, as in the paper.
-    reset_recycled : bool, default=False
-        Whether a regressor that moves to another leaf starts anew. Matters
-        little; False is what Vowpal Wabbit does.
     score_clamp : float, optional, default=1.0
         Scores are clipped to [-score_clamp, score_clamp] before they enter the
         label means; None: not clipped, as in the paper.
@@ -192,7 +189,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         swap_resistance: float = 4.0,
         split_threshold: float = 5.0,
         soft_depth: float | None = 2.0,
-        reset_recycled: bool = False,
         score_clamp: float | None = 1.0,
         weighted_counts: bool = True,
         leaf_smoothing: float = 1.0,
@@ -216,7 +212,6 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         self.swap_resistance = swap_resistance
         self.split_threshold = split_threshold
         self.soft_depth = soft_depth
-        self.reset_recycled = reset_recycled
         self.score_clamp = score_clamp
         self.weighted_counts = weighted_counts
         self.leaf_smoothing = leaf_smoothing

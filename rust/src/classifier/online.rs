@@ -688,3 +688,29 @@ fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
     let mut finished = finished.iter();
     members.retain(|member| *finished.next().unwrap_or(&true) || 2 * seen(member) >= most);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Scaling, Values};
+
+    #[test]
+    fn members_that_had_hardly_begun_are_left_out() {
+        let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();
+        let member = |examples| Member {
+            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
+            progress: Mistakes {
+                examples,
+                ..Mistakes::default()
+            },
+            learner: (),
+        };
+        let mut members = [100, 20, 70, 20].map(member).to_vec();
+        leave_out_stragglers(&mut members, &[false, false, false, true]);
+        let seen: Vec<u64> = members
+            .iter()
+            .map(|member| member.progress.examples)
+            .collect();
+        assert_eq!(seen, [100, 70, 20]);
+    }
+}

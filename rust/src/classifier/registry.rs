@@ -53,11 +53,15 @@ impl Registration {
 
     /// The parameters that can be chosen.
     pub fn parameters(&self) -> Result<Vec<Parameter>> {
-        let fixed = object(self.fixed)?;
-        let list = (self.list)().into_iter();
-        Ok(list
-            .filter(|parameter| !fixed.contains_key(parameter.name))
-            .collect())
+        let (fixed, mut defaults) = (object(self.fixed)?, object(self.defaults)?);
+        let mut list = (self.list)();
+        list.retain(|parameter| !fixed.contains_key(parameter.name));
+        for parameter in &mut list {
+            if let Some(default) = defaults.remove(parameter.name) {
+                parameter.default = default;
+            }
+        }
+        Ok(list)
     }
 
     /// A model that has learned nothing, of the parameters in `json`.

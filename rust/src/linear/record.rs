@@ -3,7 +3,7 @@
 use super::regressors::{AdaSlot, Kind};
 use super::{NagSlot, NagTotals, Preconditioner, Regressors, Table, Weights};
 use crate::error::Result;
-use crate::file::{put_lengths, take_lengths, Bundle, Columns, Persist, Record};
+use crate::file::{check_column, put_lengths, take_lengths, Bundle, Columns, Persist, Record};
 use crate::{persist, record};
 
 record!(AdaSlot { w, g });
@@ -32,6 +32,8 @@ impl<S: Record + Copy + Default> Record for Table<S> {
         let lengths = take_lengths(n, name, bundle)?;
         let n_entries = lengths.iter().sum();
         let keys = bundle.take_exactly::<u32>(&format!("{name}.key"), n_entries)?;
+        // The key of free slots.
+        check_column(&keys, |&key| key != u32::MAX, name, bundle)?;
         let values = S::take(Some(n_entries), name, bundle)?;
         let mut entries = keys.into_iter().zip(values);
         Ok(lengths

@@ -132,16 +132,6 @@ impl Regressors {
         number
     }
 
-    /// Makes regressor `number` forget everything.
-    pub fn reset(&mut self, number: u32) {
-        let number = number as usize;
-        match &mut self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => rows[number] = Weights::default(),
-            Kind::Adagrad(rows) => rows[number] = Weights::default(),
-            Kind::Nag(_, rows) => rows[number] = Default::default(),
-        }
-    }
-
     /// To be called once per example that will be learned from, before any
     /// [`Self::learn`]: settles its form and its step direction.
     pub fn prepare(&mut self, example: &mut PathExample, importance: f32) {

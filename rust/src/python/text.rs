@@ -104,7 +104,7 @@ pub(super) fn save_xmc(
     n_labels: usize,
 ) -> PyResult<()> {
     let (x, y) = (RowsArg::take(x)?, LabelSetsArg::take(y)?);
-    let (rows, labels) = (x.rows()?, y.label_sets(n_labels)?);
+    let (rows, labels) = (x.rows(false)?, y.label_sets(n_labels)?);
     watched(py, None, |c| text::save_xmc(&path, &rows, &labels, c))
 }
 

@@ -11,8 +11,13 @@ pub use frozen::{FrozenRouters, Groups, NodeView, Walk};
 pub use top_levels::TopLevels;
 pub use topology::Topology;
 
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::file::{Bundle, Record};
+
 /// Number of a node in its arena.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
@@ -38,5 +43,17 @@ impl NodeId {
         } else {
             -1
         }
+    }
+}
+
+impl Record for NodeId {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        let numbers: Vec<u32> = records.map(|id| id.0).collect();
+        bundle.put(name, numbers);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let numbers = u32::take(n, name, bundle)?;
+        Ok(numbers.into_iter().map(Self).collect())
     }
 }

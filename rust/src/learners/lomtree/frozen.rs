@@ -1,14 +1,14 @@
-//! The tree as prediction walks it: no label tables, no optimiser state, all
-//! of it in a few contiguous arrays. [`FrozenRouters`] lead to the leaves.
+//! The tree as prediction uses it: no label tables, no optimiser state, all of it in a few
+//! contiguous arrays. [`FrozenRouters`] lead to the leaves.
 
-use super::{Arena, Tree};
+use super::{Arena, Node};
 use crate::control::Control;
 use crate::error::Result;
+use crate::linear::Regressors;
 use crate::tree::FrozenRouters;
 
-/// At most so many labels are kept per leaf: a leaf that the budget kept from
-/// splitting may have seen any number of them, and an answer must not cost
-/// O(K).
+/// At most so many labels are kept per leaf: a leaf that the budget kept from splitting may have
+/// seen any number of them, and a prediction must not cost O(K).
 const MOST_LABELS: usize = 64;
 
 /// A tree that no longer learns: routers whose terminals are numbers of leaves.
@@ -21,49 +21,73 @@ pub struct FrozenTree {
     shares: Vec<f32>,
 }
 
-impl Tree {
-    /// Makes the tree that prediction walks. Costs as much as the tree is large.
-    pub fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        let arena = &self.arena;
-        let order = arena.breadth_first();
-        let mut frozen = FrozenTree {
-            routers: FrozenRouters::new(&self.regressors),
+impl FrozenTree {
+    /// The frozen form of a tree, whose parents' label distributions count for `smoothing`
+    /// examples in those of their children. Costs as much as the tree is large.
+    pub fn new(
+        arena: &Arena,
+        regressors: &Regressors,
+        smoothing: f64,
+        control: &Control,
+    ) -> Result<Self> {
+        let tree = arena.topology();
+        let mut frozen = Self {
+            routers: FrozenRouters::new(regressors),
             starts: vec![0],
             labels: Vec::new(),
             shares: Vec::new(),
         };
-        let mut shares = vec![Vec::new(); order.len()];
-        let mut parent_of = vec![0; order.len()];
-        for (at, &(id, _)) in order.iter().enumerate() {
+        // By place in the tree; none of leaves.
+        let mut shares = vec![Vec::new(); tree.nodes.len()];
+        for (at, &id) in tree.nodes.iter().enumerate() {
             if at % Control::CHUNK == 0 {
                 control.check()?;
             }
             let node = arena.node(id);
-            let parent: &[(u32, f32)] = if at == 0 { &[] } else { &shares[parent_of[at]] };
-            let own = smoothed(arena, id.at(), parent, self.params.leaf_smoothing);
+            let parent: &[(u32, f32)] = match at {
+                0 => &[],
+                _ => &shares[tree.parent[at] as usize],
+            };
+            let own = smoothed(node, parent, smoothing);
             if node.is_leaf() {
                 frozen.push_leaf(own);
             } else {
-                let weights = self.regressors.plain(node.regressor);
-                let left = frozen.routers.push_router(weights) as usize;
+                frozen.routers.push_router(regressors.plain(node.regressor));
                 shares[at] = own;
-                parent_of[left] = at;
-                parent_of[left + 1] = at;
             }
         }
         Ok(frozen)
     }
+
+    fn push_leaf(&mut self, shares: Vec<(u32, f32)>) {
+        self.routers.push_terminal(self.starts.len() as u32 - 1);
+        for (label, share) in shares {
+            self.labels.push(label);
+            self.shares.push(share);
+        }
+        self.starts.push(self.labels.len());
+    }
+
+    /// The routers that lead to the leaves.
+    pub fn routers(&self) -> &FrozenRouters {
+        &self.routers
+    }
+
+    /// Labels and shares at a leaf, best first.
+    #[inline]
+    pub fn shares(&self, leaf: u32) -> (&[u32], &[f32]) {
+        let span = self.starts[leaf as usize]..self.starts[leaf as usize + 1];
+        (&self.labels[span.clone()], &self.shares[span])
+    }
 }
 
-/// Share of each label at a node: its own arrivals and, counting for `weight`
-/// examples, its parent's shares. Best first; of equals the first to get
-/// there, which the others are put behind by one unit in the last place, then
-/// the lower label.
-fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> {
-    let node = &arena.nodes[at];
+/// Share of each label at a node: its own arrivals and, counting for `weight` examples, its
+/// parent's shares. Best first; of equals the first to get there, which the others are put
+/// behind by one unit in the last place, then the lower label.
+fn smoothed(node: &Node, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> {
     let arrivals = node.arrivals();
     if arrivals == 0.0 && (weight == 0.0 || parent.is_empty()) {
-        return vec![(node.top, 1.0)];
+        return vec![(node.majority, 1.0)];
     }
     let all = arrivals + if parent.is_empty() { 0.0 } else { weight };
     let mut counts: Vec<(u32, f64)> = node
@@ -86,10 +110,10 @@ fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec
         .into_iter()
         .map(|(label, count)| (label, (count / all) as f32))
         .collect();
-    let first = shares.iter().find(|&&(label, _)| label == node.top);
-    if let Some(&(top, highest)) = first {
+    let first = shares.iter().find(|&&(label, _)| label == node.majority);
+    if let Some(&(majority, highest)) = first {
         for (label, share) in &mut shares {
-            if *label != top && share.to_bits() == highest.to_bits() {
+            if *label != majority && share.to_bits() == highest.to_bits() {
                 *share = share.next_down().max(0.0);
             }
         }
@@ -97,33 +121,4 @@ fn smoothed(arena: &Arena, at: usize, parent: &[(u32, f32)], weight: f64) -> Vec
     shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     shares.truncate(MOST_LABELS);
     shares
-}
-
-impl FrozenTree {
-    fn push_leaf(&mut self, shares: Vec<(u32, f32)>) {
-        self.routers.push_terminal(self.starts.len() as u32 - 1);
-        for (label, share) in shares {
-            self.labels.push(label);
-            self.shares.push(share);
-        }
-        self.starts.push(self.labels.len());
-    }
-
-    /// The way to the leaves.
-    pub fn routers(&self) -> &FrozenRouters {
-        &self.routers
-    }
-
-    /// Labels and shares at a leaf, best first.
-    #[inline]
-    pub fn shares(&self, leaf: u32) -> (&[u32], &[f32]) {
-        let span = self.starts[leaf as usize]..self.starts[leaf as usize + 1];
-        (&self.labels[span.clone()], &self.shares[span])
-    }
-
-    /// The best label at a leaf.
-    #[inline]
-    pub fn answer(&self, leaf: u32) -> u32 {
-        self.labels[self.starts[leaf as usize]]
-    }
 }

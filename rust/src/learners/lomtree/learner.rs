@@ -1,215 +1,301 @@
 //! Algorithm 1 of the paper: one tree learns, example by example.
+//!
+//! The comments in [`LomTree::learn_one`] name the lines of its main program:
+//!
+//! ```text
+//!  1  Create root r = 0: SetNode(r); t = 1
+//!  2  For each example (x, y) do
+//!  3    Set j = r
+//!  4    Do
+//!  5      If (l_j(y) = none)
+//!  6        m_j(y) = 0; l_j(y) = 0; n_j(y) = 0; e_j(y) = 0
+//!  7      l_j(y)++
+//!  8      If (j is a leaf)
+//!  9        If (l_j has at least 2 non-zero entries)
+//! 10          If (t < T OR C_j - max_i l_j(i) > R_S (C_r + 1))
+//! 11            If (t < T)
+//! 12              SetNode(LEFT(j)); SetNode(RIGHT(j)); t++
+//! 13            Else Swap(j)
+//! 14            C_LEFT(j) = floor(C_j / 2); C_RIGHT(j) = C_j - C_LEFT(j); UpdateC(LEFT(j))
+//! 15      If (j is not a leaf)
+//! 16        If (E_j > e_j(y)) c = -1 Else c = 1
+//! 17        Train h_j with example (x, c)
+//! 18        n_j(y)++; m_j(y) += h_j(x); e_j(y) = m_j(y) / n_j(y); E_j = sum m_j / sum n_j
+//! 19        Set j to the child of j corresponding to h_j
+//! 20      Else
+//! 21        C_j++
+//! 22        break
+//! ```
+//!
+//! As in the authors' program, `UpdateC` follows line 21, too. An example of importance w counts
+//! as w examples.
 
-use super::{Arena, Params, NAME};
-use crate::classifier::Mistakes;
-use crate::classifier::Online;
+use super::report::node_report;
+use super::{Arena, EnsemblePredictor, FrozenTree, Params};
+use crate::classifier::{
+    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Schedule, Start,
+};
 use crate::control::Control;
-use crate::data::Batch;
-use crate::data::{Preparation, RowBuffer};
+use crate::data::{Batch, Preparation, Rows};
 use crate::error::Result;
-use crate::linear::Span;
-use crate::linear::{Block, PathExample, Rate, Regressors};
-use crate::tree::{FrozenRouters, Groups, NodeId};
+use crate::file::{Bundle, Persist, Report};
+use crate::linear::{PathExample, Rate, Regressors, Scores, Span};
+use crate::persist;
+use crate::tree::{FrozenRouters, NodeId};
+
+/// Nodes on a path, about.
+const DEPTH: usize = 32;
+
+/// Products that freezing a node is worth.
+const FREEZE_NODE: usize = 256;
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
-pub struct Tree {
-    pub(super) params: Params,
+pub struct LomTree {
+    params: Params,
+    n_classes: usize,
     /// T: internal nodes it may have.
-    pub(super) budget: u32,
-    pub(super) preparation: Preparation,
+    budget: u32,
     rate: Rate,
-    soft_depth: f64,
-    /// Whether means and deviations follow the stream.
-    pub(super) streaming: bool,
+    /// Depth from which on splits become harder.
+    soft_levels: f64,
     pub(super) arena: Arena,
     pub(super) regressors: Regressors,
-    pub(super) progress: Mistakes,
 }
 
-impl Tree {
-    /// A tree for `n_classes` that has seen nothing.
-    pub fn new(params: &Params, preparation: Preparation, n_classes: usize) -> Self {
+persist!(LomTree {
+    Meta root = arena.root;
+    Meta n_internal = arena.n_internal;
+    Meta n_swaps = arena.n_swaps;
+    Columns nodes = arena.nodes;
+    Nest regressors;
+} check check_stored);
+
+impl LomTree {
+    /// A tree that has seen nothing (line 1); examples have `width` columns.
+    fn empty(params: &Params, n_classes: usize, width: usize) -> Self {
         Self {
+            n_classes,
             budget: params.budget(n_classes),
-            regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
-            preparation,
             rate: Rate::new(params.learning_rate, params.decay),
-            soft_depth: params.soft_depth(n_classes),
-            streaming: false,
+            soft_levels: params.soft_levels(n_classes),
             arena: Arena::new(),
-            progress: Mistakes::default(),
+            regressors: Regressors::new(params.optimizer, params.loss, width),
             params: params.clone(),
         }
     }
 
-    /// Learns one example that `regressors.prepare` has been given. Returns
-    /// what the tree would have answered before.
-    fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> u32 {
+    /// Learns one example that `regressors.prepare` has been given. Returns whether the
+    /// prediction was right before.
+    fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
         let weight = if self.params.weighted_counts {
             f64::from(importance)
         } else {
             1.0
         };
-        // What the answer must be judged by is the tree as it was before this
-        // example: as soon as learning changes the way, the old way is walked
-        // to its end.
+        // The prediction to be judged is that of the tree before this example: as soon as a
+        // training changes the path, the previous path is followed to its end.
         let span = self.regressors.span();
-        let mut answer = None;
-        let mut j = self.arena.root;
+        let mut predicted = None;
+        let mut j = self.arena.root; // line 3
         let mut depth = 0;
         loop {
             let node = self.arena.node_mut(j);
             if node.is_leaf() {
-                answer = answer.or(Some(node.top));
-                node.count(label, weight);
-                if !self.may_split(j, depth) || !self.split(j) {
-                    let node = self.arena.node_mut(j);
-                    node.size += weight;
-                    self.arena.update_sizes(j);
+                predicted = predicted.or(Some(node.majority));
+                node.count(label, weight); // lines 5 to 7
+                if !self.may_split(j, depth) {
+                    self.arena.node_mut(j).size += weight; // line 21
+                    self.arena.update_c(j);
                     break;
                 }
+                self.split(j);
                 self.arena.node_mut(j).uncount(label, weight);
             }
-            let node = self.arena.node_mut(j);
-            let place = node.labels.place_of(label);
-            let lean = node.labels.at_mut(place).mean();
-            let target = if node.mean() > lean { -1.0 } else { 1.0 };
-            let step = self.rate.step(importance, node.count, example);
-            let (regressor, left, right) = (node.regressor, node.left, node.right);
-            let arena = &self.arena;
-            arena.prefetch(left);
-            arena.prefetch(right);
-            let ahead = |after: f32| {
-                let child = arena.node(if after < 0.0 { left } else { right });
-                child.labels.prefetch(label);
-                (!child.is_leaf()).then_some(child.regressor)
-            };
-            let scores = self
-                .regressors
-                .learn(regressor, example, target, step, importance, ahead);
-            let node = self.arena.node_mut(j);
-            node.fold(place, self.params.clamped(scores.raw), weight);
-            let next = if scores.after < 0.0 { left } else { right };
-            if answer.is_none() {
-                let old_way = node.child(span.clamp(scores.before));
-                if old_way != next {
-                    answer = Some(self.answer_from(old_way, example, span));
+            let scores = self.train(j, example, label, importance, weight);
+            let node = self.arena.node(j);
+            let next = node.child(scores.after); // line 19
+            if predicted.is_none() {
+                let previous = node.child(span.clamp(scores.before));
+                if previous != next {
+                    predicted = Some(self.predict_from(previous, example, span));
                 }
             }
             j = next;
             depth += 1;
         }
-        answer.unwrap_or_default()
+        predicted == Some(label)
     }
 
-    /// Whether leaf `j` is impure enough to split, the more so the deeper it
-    /// lies, and either the budget or the paper's Eq. 2 allows it.
+    /// Lines 9 and 10: whether leaf `j` is impure enough to split, the more so the deeper it
+    /// lies, and either the budget or Eq. 2 allows it.
     fn may_split(&self, j: NodeId, depth: u32) -> bool {
         let node = self.arena.node(j);
-        let excess = (f64::from(depth) - self.soft_depth).max(0.0);
-        let impurity = node.count - node.top_arrivals;
+        let excess = (f64::from(depth) - self.soft_levels).max(0.0);
+        let impurity = node.count - node.majority_arrivals;
         if impurity < self.params.split_threshold * (0.5 * excess).exp2() {
             return false;
         }
         self.arena.n_internal < self.budget
-            || node.size - node.top_arrivals
-                > self.params.swap_resistance * (self.arena.smallest() + 1.0)
+            || node.size - node.majority_arrivals
+                > self.params.swap_resistance * (self.arena.smallest_size() + 1.0)
     }
 
-    /// Gives leaf `j` children; false if there are none to give.
-    fn split(&mut self, j: NodeId) -> bool {
+    /// Lines 11 to 14: gives leaf `j` children. As the swap resistance is at least 1, Eq. 2
+    /// holds for no leaf that is the smallest itself, so that there is one to swap.
+    fn split(&mut self, j: NodeId) {
         if self.arena.n_internal < self.budget {
             let regressor = self.regressors.push();
             self.arena.split(j, regressor);
-        } else if self.arena.n_internal > 0 {
-            let regressor = self.arena.swap(j);
-            if self.params.reset_recycled {
-                self.regressors.reset(regressor);
-            }
         } else {
-            return false;
+            self.arena.swap(j);
         }
-        true
     }
 
-    /// The answer of the leaf that the scores lead to from `j` on.
-    fn answer_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> u32 {
+    /// Lines 16 to 18: trains the regressor of the internal node `j` to send the label to the
+    /// side it leans to more than the average label does.
+    #[inline]
+    fn train(
+        &mut self,
+        j: NodeId,
+        example: &PathExample,
+        label: u32,
+        importance: f32,
+        weight: f64,
+    ) -> Scores {
+        let node = self.arena.node_mut(j);
+        let place = node.labels.place_of(label); // lines 5 to 7
+        let lean = node.labels.at_mut(place).mean();
+        let target = if node.mean() > lean { -1.0 } else { 1.0 }; // line 16
+        let step = self.rate.step(importance, node.count, example);
+        let (regressor, left, right) = (node.regressor, node.left, node.right);
+        let arena = &self.arena;
+        arena.prefetch(left);
+        arena.prefetch(right);
+        let ahead = |after: f32| {
+            let child = arena.node(if after < 0.0 { left } else { right });
+            child.labels.prefetch(label);
+            (!child.is_leaf()).then_some(child.regressor)
+        };
+        let scores = self
+            .regressors
+            .learn(regressor, example, target, step, importance, ahead); // line 17
+        let score = self.params.clamped(scores.raw);
+        self.arena.node_mut(j).add_score(place, score, weight); // line 18
+        scores
+    }
+
+    /// The label predicted by the leaf that the scores lead to from `j` on.
+    fn predict_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> u32 {
         loop {
             let node = self.arena.node(j);
             if node.is_leaf() {
-                return node.top;
+                return node.majority;
             }
             j = node.child(span.clamp(self.regressors.score(node.regressor, example)));
         }
     }
 
-    /// From now on examples come as a stream: means and deviations follow it.
-    pub fn stream(&mut self) {
-        self.streaming = true;
-    }
-
-    /// The structure.
-    pub fn arena(&self) -> &Arena {
-        &self.arena
-    }
-
-    /// Examples learned and mistakes made on the way.
-    pub fn progress(&self) -> Mistakes {
-        self.progress
+    /// What does not fit together in a tree that was restored.
+    fn check_stored(&self) -> std::result::Result<(), String> {
+        let is_label = |label: u32| (label as usize) < self.n_classes;
+        let mut nodes = self.arena.nodes.iter();
+        let labels_fit = nodes.all(|node| {
+            is_label(node.majority) && node.labels.iter().all(|(label, _)| is_label(label))
+        });
+        if !labels_fit {
+            return Err("a label is out of range".into());
+        }
+        self.arena.check(self.regressors.len())
     }
 }
 
-impl Online for Tree {
-    fn learn(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        _clock: f64,
-        control: &Control,
-    ) -> Result<()> {
-        let labels = batch.one_label_each(NAME)?.as_slice();
-        let mut example = PathExample::default();
-        let mut scratch = RowBuffer::default();
-        for chunk in order.chunks(Control::CHUNK) {
-            for &i in chunk {
-                let i = i as usize;
-                if self.streaming {
-                    self.preparation.observe(&batch.rows, i, &mut scratch);
-                }
-                example.read(&self.preparation, &batch.rows, i);
-                let importance = batch.weight(i);
-                self.regressors.prepare(&mut example, importance);
-                let label = labels[i];
-                let answer = self.learn_one(&example, label, importance);
-                self.progress.count(answer != label, importance);
-            }
-            if let Some(loss) = self.progress.loss() {
-                control.set_loss(loss);
-            }
-            control.tick(chunk.len())?;
-        }
-        Ok(())
+impl OnlineLearner for LomTree {
+    const KIND: &'static str = "lomtree";
+    type Params = Params;
+    type Frozen = FrozenTree;
+    type Predictor<'a> = EnsemblePredictor<'a>;
+
+    fn name(_params: &Params) -> &'static str {
+        "LOMtree"
     }
 
-    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
-        let labels = batch.one_label_each(NAME)?.as_slice();
-        let frozen = self.freeze(control)?;
-        let routers = frozen.routers();
-        let (mut block, mut groups) = (Block::default(), Groups::default());
-        batch.share_wrong(
-            labels,
-            held_out,
-            FrozenRouters::BLOCK,
-            control,
-            |rows, answers| {
-                let which = rows.iter().map(|&i| i as usize);
-                block.fill(&self.preparation, &batch.rows, which, routers.width());
-                routers.route(&block, &mut groups, answers);
-                for answer in answers {
-                    *answer = frozen.answer(*answer);
-                }
-            },
-        )
+    fn schedule(params: &Params) -> Schedule {
+        params.schedule()
+    }
+
+    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
+        Preparation::new(params.scaling, params.n_bits, rows)
+    }
+
+    fn n_members(params: &Params) -> usize {
+        params.n_estimators as usize
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        let width = start.preparation.width();
+        Ok(Self::empty(params, start.n_classes, width))
+    }
+
+    /// Where importances do not count in the tree, rows of importance 0 do.
+    fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
+        if params.weighted_counts {
+            batch.present()
+        } else {
+            (0..batch.rows.n_rows() as u32).collect()
+        }
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        learning.one_by_one(|example, label, importance| {
+            self.regressors.prepare(example, importance);
+            self.learn_one(example, label, importance)
+        })
+    }
+
+    fn freeze(&self, control: &Control) -> Result<FrozenTree> {
+        let smoothing = self.params.leaf_smoothing;
+        FrozenTree::new(&self.arena, &self.regressors, smoothing, control)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: &'a [FrozenTree],
+        _options: &PredictOptions,
+    ) -> EnsemblePredictor<'a> {
+        let preparations = members.iter().map(|member| &member.preparation);
+        let n_classes = members[0].learner.n_classes;
+        EnsemblePredictor::new(frozen, preparations.collect(), n_classes)
+    }
+
+    fn block_rows(row_values: usize) -> usize {
+        block_rows(row_values, FrozenRouters::BLOCK)
+    }
+
+    fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
+        row_values.saturating_mul(DEPTH)
+    }
+
+    fn freeze_effort(&self) -> usize {
+        self.arena.nodes.len().saturating_mul(FREEZE_NODE)
+    }
+
+    fn report(&self, progress: &Mistakes) -> Option<Report> {
+        Some(node_report(&self.arena, self.budget, progress.examples))
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let mut tree = Self::empty(params, n_classes, preparation.width());
+        tree.fill(bundle)?;
+        Ok(tree)
     }
 }

@@ -3,43 +3,45 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::classifier::{Online, Schedule};
+use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
 use crate::control::Control;
 use crate::data::{Batch, Targets};
-use crate::data::{Labels, Preparation, Rows, Scaling, Values};
-use crate::file::{Bundle, LegacyPersist};
-use crate::linear::{Loss, Optimizer};
+use crate::data::{Labels, Rows, Scaling, Values};
+use crate::file::Bundle;
+use crate::linear::Loss;
 use crate::tree::NodeId;
+
+type Model = OnlineModel<LomTree>;
+
+const OPTIONS: PredictOptions = PredictOptions::NONE;
+const WIDTH: usize = 4;
 
 fn params() -> Params {
     Params {
         loss: Loss::SquaredHinge,
-        optimizer: Optimizer::Pn,
         scaling: Scaling::None,
-        n_bits: None,
-        learning_rate: 1.0,
-        decay: 1.0,
         nodes_per_class: 1.0,
-        max_internal: None,
-        swap_resistance: 4.0,
         split_threshold: 1.0,
         soft_depth: None,
-        reset_recycled: false,
-        score_clamp: Some(1.0),
-        weighted_counts: true,
-        leaf_smoothing: 1.0,
-        n_estimators: 1,
-        schedule: Schedule {
-            n_passes: 1,
-            seed: 0,
-            early_stopping: false,
-            validation_fraction: 0.1,
-            patience: 1,
-        },
+        n_passes: 1,
+        patience: 1,
+        ..Params::default()
     }
 }
 
-const WIDTH: usize = 4;
+fn batch<'a>(values: &'a [f32], labels: &'a [u32], n_classes: usize) -> Batch<'a> {
+    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
+    let targets = Targets::One(Labels::new(labels, n_classes).unwrap());
+    Batch::new(rows, targets, None).unwrap()
+}
+
+/// A model of `params` that has learned `batch` in passes.
+fn fitted(params: Params, batch: &Batch<'_>) -> Model {
+    let mut model = Model::create(params, batch.targets.n_classes(), false).unwrap();
+    let options = FitOptions::threads(1);
+    model.fit(batch, options, &Control::new(0)).unwrap();
+    model
+}
 
 /// Examples of `WIDTH` features whose classes come and go, so that old leaves
 /// starve and nodes are recycled.
@@ -60,22 +62,21 @@ fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
     })
 }
 
+/// The only tree after each example, and after all of them with its model.
 fn learn_each(
-    params: &Params,
+    params: Params,
     values: &[f32],
     labels: &[u32],
-    mut after: impl FnMut(&Tree, usize) -> Result<(), TestCaseError>,
-) -> Result<Tree, TestCaseError> {
-    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
-    let batch = Batch::new(rows, Targets::One(Labels::new(labels, 16).unwrap()), None).unwrap();
-    let preparation = Preparation::new(params.scaling, None, &rows).unwrap();
-    let mut tree = Tree::new(params, preparation, 16);
+    mut after: impl FnMut(&LomTree, usize) -> Result<(), TestCaseError>,
+) -> Result<Model, TestCaseError> {
+    let mut model = Model::create(params, 16, false).unwrap();
     let control = Control::new(0);
-    for i in 0..labels.len() {
-        tree.learn(&batch, &[i as u32], 0.0, &control).unwrap();
-        after(&tree, i)?;
+    for (i, row) in values.chunks(WIDTH).enumerate() {
+        let one = batch(row, &labels[i..=i], 16);
+        model.partial_fit(&one, 1, None, &control).unwrap();
+        after(&model.members()[0].learner, i)?;
     }
-    Ok(tree)
+    Ok(model)
 }
 
 proptest! {
@@ -84,11 +85,11 @@ proptest! {
     #[test]
     fn structure_holds_after_every_example((values, labels) in streams(), budget in 0u32..20, resistance in 1u8..6) {
         let params = Params { max_internal: Some(budget), swap_resistance: f64::from(resistance), ..params() };
-        learn_each(&params, &values, &labels, |tree, i| {
-            prop_assert_eq!(tree.arena().check(tree.regressors.len()), Ok(()));
-            prop_assert!(tree.arena().n_internal <= budget);
+        learn_each(params, &values, &labels, |tree, i| {
+            prop_assert_eq!(tree.arena.check(tree.regressors.len()), Ok(()));
+            prop_assert!(tree.arena.n_internal <= budget);
             if resistance >= 4 {
-                let most = tree.arena().nodes.iter().map(|node| node.recycled).max().unwrap_or(0);
+                let most = tree.arena.nodes.iter().map(|node| node.recycled).max().unwrap_or(0);
                 prop_assert!(f64::from(most) <= ((i + 1) as f64).log2(), "recycled {most} times in {i}");
             }
             Ok(())
@@ -97,69 +98,69 @@ proptest! {
 
     #[test]
     fn counts_add_up_and_the_objective_stays_in_range((values, labels) in streams()) {
-        let tree = learn_each(&params(), &values, &labels, |_, _| Ok(()))?;
-        let report = tree.report();
-        let n = report.parent.len();
-        for at in 0..n {
-            if report.children[2 * at] < 0 {
+        let model = learn_each(params(), &values, &labels, |_, _| Ok(()))?;
+        let report = &model.reports()[0];
+        let parent: Vec<i32> = report.get("parent").unwrap();
+        let children: Vec<i32> = report.get("children").unwrap();
+        let depth: Vec<u32> = report.get("depth").unwrap();
+        let objective: Vec<f64> = report.get("objective").unwrap();
+        for at in 0..parent.len() {
+            if children[2 * at] < 0 {
                 continue;
             }
-            prop_assert!((0.0..=1.0).contains(&report.objective[at]) || report.objective[at].is_nan());
-            for child in &report.children[2 * at..2 * at + 2] {
-                prop_assert_eq!(report.parent[*child as usize], at as i32);
-                prop_assert_eq!(report.depth[*child as usize], report.depth[at] + 1);
+            prop_assert!((0.0..=1.0).contains(&objective[at]) || objective[at].is_nan());
+            for &child in &children[2 * at..2 * at + 2] {
+                prop_assert_eq!(parent[child as usize], at as i32);
+                prop_assert_eq!(depth[child as usize], depth[at] + 1);
             }
         }
-        if report.n_swaps == 0 {
+        if report.get("n_swaps") == Some(vec![0u64]) {
             let root = labels.len() as f64;
-            prop_assert_eq!(report.n_examples[0], root);
+            prop_assert_eq!(report.get::<f64>("n_examples").unwrap()[0], root);
         }
     }
 
-    /// Walking the frozen tree is walking the learning one, and changes nothing.
+    /// The frozen tree predicts what the learning one does, and changes nothing.
     #[test]
-    fn frozen_answers_are_the_progressive_ones((values, labels) in streams()) {
+    fn frozen_predictions_are_the_progressive_ones((values, labels) in streams()) {
         let params = Params { leaf_smoothing: 0.0, ..params() };
-        let rows = Rows::dense(Values::F32(&values), labels.len(), WIDTH).unwrap();
-        let batch = Batch::new(rows, Targets::One(Labels::new(&labels, 16).unwrap()), None).unwrap();
-        let mut forest = Forest::new(params, 16).unwrap();
+        let mut model = Model::create(params, 16, false).unwrap();
         let control = Control::new(0);
         let mut wrong = 0;
-        for i in 0..labels.len() {
-            let row = &values[i * WIDTH..(i + 1) * WIDTH];
-            let one = Rows::dense(Values::F32(row), 1, WIDTH).unwrap();
-            let label = &labels[i..=i];
-            let learned = Batch::new(one, Targets::One(Labels::new(label, 16).unwrap()), None).unwrap();
-            let answer = if i == 0 { 0 } else { forest.predict_topk(&one, 1, 1, &control).unwrap().0[0] };
-            wrong += u32::from(answer != label[0] as i32);
-            forest.partial_fit(&learned, 1, &control).unwrap();
+        for (i, row) in values.chunks(WIDTH).enumerate() {
+            let one = batch(row, &labels[i..=i], 16);
+            let predicted = if i == 0 { 0 } else { model.predict_topk(&one.rows, 1, &OPTIONS, 1, &control).unwrap().0[0] };
+            wrong += u32::from(predicted != labels[i] as i32);
+            model.partial_fit(&one, 1, None, &control).unwrap();
         }
-        prop_assert_eq!(forest.progressive_loss(), Some(f64::from(wrong) / labels.len() as f64));
+        prop_assert_eq!(model.progressive_loss(), Some(f64::from(wrong) / labels.len() as f64));
         // A copy out of a file goes on in the same way.
-        let mut again = Forest::from_bytes(&forest.to_bytes().unwrap()).unwrap();
-        forest.partial_fit(&batch, 1, &control).unwrap();
-        again.partial_fit(&batch, 1, &control).unwrap();
-        prop_assert_eq!(again.to_bytes().unwrap(), forest.to_bytes().unwrap());
+        let mut again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let batch = batch(&values, &labels, 16);
+        model.partial_fit(&batch, 1, None, &control).unwrap();
+        again.partial_fit(&batch, 1, None, &control).unwrap();
+        prop_assert_eq!(again.to_bytes().unwrap(), model.to_bytes().unwrap());
     }
 }
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let values: Vec<f32> = (0..400).map(|i| ((i * 37) % 23) as f32 - 11.0).collect();
-    let labels: Vec<u32> = (0..100).map(|i| (i * i) % 7).collect();
-    let rows = Rows::dense(Values::F32(&values), 100, WIDTH).unwrap();
-    let batch = Batch::new(rows, Targets::One(Labels::new(&labels, 7).unwrap()), None).unwrap();
+    let (values, labels) = few_rows();
+    let batch = batch(&values, &labels, 7);
     let control = Control::new(0);
     let fit = |n_threads| {
         let params = Params {
             n_estimators: 5,
             ..params()
         };
-        let mut forest = Forest::new(params, 7).unwrap();
-        forest.fit(&batch, n_threads, &control).unwrap();
-        forest.partial_fit(&batch, n_threads, &control).unwrap();
-        let top = forest.predict_topk(&rows, 3, n_threads, &control).unwrap();
-        (forest.to_bytes().unwrap(), top)
+        let mut model = Model::create(params, 7, false).unwrap();
+        let options = FitOptions::threads(n_threads);
+        model.fit(&batch, options, &control).unwrap();
+        model
+            .partial_fit(&batch, n_threads, None, &control)
+            .unwrap();
+        let top = model.predict_topk(&batch.rows, 3, &OPTIONS, n_threads, &control);
+        (model.to_bytes().unwrap(), top.unwrap())
     };
     assert_eq!(fit(1), fit(3));
 }
@@ -179,7 +180,7 @@ fn grown(sizes: &[f64]) -> Arena {
         arena.node_mut(leaf).size = size;
     }
     for leaf in leaves {
-        arena.update_sizes(leaf);
+        arena.update_c(leaf);
     }
     let n_internal = arena.n_internal as usize;
     assert_eq!(arena.check(n_internal), Ok(()));
@@ -189,9 +190,9 @@ fn grown(sizes: &[f64]) -> Arena {
 #[test]
 fn swap_in_the_middle_of_the_tree() {
     let mut arena = grown(&[1.0, 20.0, 30.0, 40.0]);
-    let regressor = arena.swap(NodeId(6));
+    arena.swap(NodeId(6));
     // Node 1 and its left leaf 3 now hang below 6; 4 has moved up to the root.
-    assert_eq!(regressor, 1);
+    assert_eq!(arena.node(NodeId(6)).regressor, 1);
     assert_eq!(arena.node(arena.root).left, NodeId(4));
     assert_eq!(
         (arena.node(NodeId(6)).left, arena.node(NodeId(6)).right),
@@ -251,7 +252,7 @@ fn swap_where_the_asking_leaf_is_below_the_smallest_leafs_sibling() {
 fn the_smallest_of_equal_leaves_is_the_rightmost() {
     let mut arena = grown(&[5.0, 5.0, 5.0, 5.0]);
     arena.node_mut(NodeId(3)).size = 50.0;
-    arena.update_sizes(NodeId(3));
+    arena.update_c(NodeId(3));
     arena.swap(NodeId(3));
     assert_eq!(arena.node(NodeId(3)).left, NodeId(6));
     assert_eq!(arena.check(3), Ok(()));
@@ -265,56 +266,38 @@ fn few_rows() -> (Vec<f32>, Vec<u32>) {
 #[test]
 fn a_fit_that_is_refused_changes_nothing() {
     let (values, labels) = few_rows();
-    let rows = Rows::dense(Values::F32(&values), 100, WIDTH).unwrap();
-    let learned = Batch::new(rows, Targets::One(Labels::new(&labels, 7).unwrap()), None).unwrap();
-    let control = Control::new(0);
-    let mut forest = Forest::new(params(), 7).unwrap();
-    forest.fit(&learned, 1, &control).unwrap();
-    let before = forest.to_bytes().unwrap();
+    let learned = batch(&values, &labels, 7);
+    let mut model = fitted(params(), &learned);
+    let before = model.to_bytes().unwrap();
     let nothing = [0.0; 100];
-    let (other, weightless) = (Labels::new(&labels, 8).unwrap(), learned.targets);
-    for batch in [
-        Batch::new(rows, Targets::One(other), None).unwrap(),
-        Batch::new(rows, weightless, Some(&nothing)).unwrap(),
+    for refused in [
+        batch(&values, &labels, 8),
+        Batch::new(learned.rows, learned.targets, Some(&nothing)).unwrap(),
     ] {
-        assert!(forest.fit(&batch, 1, &control).is_err());
-        assert_eq!(forest.to_bytes().unwrap(), before);
+        let options = FitOptions::threads(1);
+        assert!(model.fit(&refused, options, &Control::new(0)).is_err());
+        assert_eq!(model.to_bytes().unwrap(), before);
     }
-}
-
-#[test]
-fn trees_that_had_hardly_begun_are_left_out() {
-    let (values, labels) = few_rows();
-    let rows = Rows::dense(Values::F32(&values), 100, WIDTH).unwrap();
-    let batch = Batch::new(rows, Targets::One(Labels::new(&labels, 7).unwrap()), None).unwrap();
-    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
-    let tree = |n: u32| {
-        let mut tree = Tree::new(&params(), preparation.clone(), 7);
-        let order: Vec<u32> = (0..n).collect();
-        tree.learn(&batch, &order, 0.0, &Control::new(0)).unwrap();
-        tree
-    };
-    let mut trees = vec![tree(100), tree(20), tree(70), tree(20)];
-    super::forest::leave_out_stragglers(&mut trees, &[false, false, false, true]);
-    let seen: Vec<u64> = trees.iter().map(|tree| tree.progress().examples).collect();
-    assert_eq!(seen, [100, 70, 20]);
 }
 
 #[test]
 fn made_up_files_are_refused() {
     let (values, labels) = few_rows();
-    let rows = Rows::dense(Values::F32(&values), 100, WIDTH).unwrap();
-    let batch = Batch::new(rows, Targets::One(Labels::new(&labels, 7).unwrap()), None).unwrap();
-    let mut forest = Forest::new(params(), 7).unwrap();
-    forest.fit(&batch, 1, &Control::new(0)).unwrap();
+    let model = fitted(params(), &batch(&values, &labels, 7));
+    assert!(Model::from_bundle(model.to_bundle()).is_ok());
     let refused = |change: &dyn Fn(&mut Bundle)| {
-        let mut bundle = forest.to_bundle();
-        let mut tree = bundle.unnest("tree0").unwrap();
+        let mut bundle = model.to_bundle();
+        let mut tree = bundle.unnest("member0").unwrap();
         change(&mut tree);
-        bundle.nest("tree0", tree);
-        assert!(Forest::from_bundle(bundle).is_err());
+        bundle.nest("member0", tree);
+        assert!(Model::from_bundle(bundle).is_err());
     };
-    for name in ["size", "count", "top_arrivals", "label_count"] {
+    for name in [
+        "nodes.size",
+        "nodes.count",
+        "nodes.majority_arrivals",
+        "nodes.labels.count",
+    ] {
         for wrong in [-1.0, f64::NAN, f64::INFINITY] {
             refused(&|tree| {
                 let mut values: Vec<f64> = tree.take(name).unwrap();
@@ -323,17 +306,42 @@ fn made_up_files_are_refused() {
             });
         }
     }
-    for name in ["label", "top", "left", "parent", "regressor"] {
+    for wrong in [-1.0, f32::NAN, f32::INFINITY] {
         refused(&|tree| {
-            let mut values: Vec<u32> = tree.take(name).unwrap();
-            values[0] = 1 << 30;
-            tree.put(name, values);
+            let mut values: Vec<f32> = tree.take("nodes.labels.before").unwrap();
+            values[0] = wrong;
+            tree.put("nodes.labels.before", values);
+        });
+    }
+    for name in [
+        "nodes.labels.key",
+        "nodes.labels.length",
+        "nodes.majority",
+        "nodes.left",
+        "nodes.parent",
+        "nodes.regressor",
+    ] {
+        for wrong in [1 << 30, u32::MAX - 1] {
+            refused(&|tree| {
+                let mut values: Vec<u32> = tree.take(name).unwrap();
+                values[0] = wrong;
+                tree.put(name, values);
+            });
+        }
+    }
+    refused(&|tree| {
+        let mut labels: Vec<u32> = tree.take("nodes.labels.key").unwrap();
+        labels[0] = u32::MAX;
+        tree.put("nodes.labels.key", labels);
+    });
+    for name in ["root", "n_internal"] {
+        refused(&|tree| {
+            let number: u32 = tree.take_meta(name).unwrap();
+            tree.put_meta(name, &(number + 1));
         });
     }
     refused(&|tree| {
         let mut regressors = tree.unnest("regressors").unwrap();
-        let width: usize = regressors.take_meta("width").unwrap();
-        regressors.put_meta("width", &(width - 1));
         let squares: Vec<f32> = regressors.take("squares").unwrap();
         regressors.put("squares", squares[1..].to_vec());
         tree.nest("regressors", regressors);
@@ -352,8 +360,27 @@ fn parameters_beyond_the_floats_are_refused_by_name() {
     for (name, change) in cases {
         let mut params = params();
         change(&mut params);
-        let message = Forest::new(params, 3).unwrap_err().to_string();
+        let message = Model::create(params, 3, false).unwrap_err().to_string();
         assert!(message.starts_with(name), "{message}");
+    }
+}
+
+/// Rows of importance 0 are learned where importances do not count in the tree.
+#[test]
+fn rows_of_importance_zero_count_where_importances_do_not() {
+    let (values, labels) = few_rows();
+    let batch = batch(&values, &labels, 7);
+    let weights: Vec<f32> = (0..100).map(|i| (i % 2) as f32).collect();
+    let batch = Batch::new(batch.rows, batch.targets, Some(&weights)).unwrap();
+    for (weighted_counts, n) in [(true, 50), (false, 100)] {
+        let params = Params {
+            weighted_counts,
+            ..params()
+        };
+        let mut model = Model::create(params, 7, false).unwrap();
+        let control = Control::new(0);
+        model.partial_fit(&batch, 1, None, &control).unwrap();
+        assert_eq!(model.n_examples_seen(), n);
     }
 }
 
@@ -363,18 +390,17 @@ fn shares_are_at_most_one_and_labels_come_once() {
     let values = vec![1.0f32; 40 * WIDTH];
     let labels: Vec<u32> = (0..40).map(|i| i % 4).collect();
     let weights: Vec<f32> = (0..40).map(|i| [1e30, 1e-30, 1e-30, 1.0][i % 4]).collect();
-    let rows = Rows::dense(Values::F32(&values), 40, WIDTH).unwrap();
-    let targets = Targets::One(Labels::new(&labels, 4).unwrap());
-    let batch = Batch::new(rows, targets, Some(&weights)).unwrap();
+    let batch = batch(&values, &labels, 4);
+    let batch = Batch::new(batch.rows, batch.targets, Some(&weights)).unwrap();
     for n_estimators in [1, 3] {
         let params = Params {
             n_estimators,
             max_internal: Some(0),
             ..params()
         };
-        let mut forest = Forest::new(params, 4).unwrap();
-        forest.fit(&batch, 1, &Control::new(0)).unwrap();
-        let (best, shares) = forest.predict_topk(&rows, 4, 1, &Control::new(0)).unwrap();
+        let model = fitted(params, &batch);
+        let top = model.predict_topk(&batch.rows, 4, &OPTIONS, 1, &Control::new(0));
+        let (best, shares) = top.unwrap();
         for (best, shares) in best.chunks(4).zip(shares.chunks(4)) {
             let mut once = best.to_vec();
             once.sort_unstable();
