@@ -1,11 +1,11 @@
-//! Recall Tree as it is used from outside.
+//! The Recall Tree classifier: fit, predict, and what is known of the model.
 
 use std::sync::OnceLock;
 
 use super::frozen::FrozenTree;
-use super::params::even_bits;
-use super::predict::{BeamOptions, Walker};
-use super::{Learner, Params, NAME};
+use super::learner::OnlineRecallTree;
+use super::params::{uniform_bits, Params, NAME};
+use super::predict::{BeamOptions, BlockPredictor};
 use crate::alloc::try_alloc;
 use crate::classifier::checks;
 use crate::classifier::Online;
@@ -24,7 +24,7 @@ pub struct RecallTree {
     pub(super) n_classes: usize,
     /// Columns of X; 0 before anything was learned.
     pub(super) n_features: usize,
-    pub(super) learner: Option<Learner>,
+    pub(super) learner: Option<OnlineRecallTree>,
     /// Made at the first prediction after learning.
     frozen: OnceLock<FrozenTree>,
 }
@@ -40,7 +40,7 @@ impl RecallTree {
         params: Params,
         n_classes: usize,
         n_features: usize,
-        learner: Option<Learner>,
+        learner: Option<OnlineRecallTree>,
     ) -> Self {
         Self {
             params,
@@ -56,8 +56,8 @@ impl RecallTree {
     pub fn fit(&mut self, batch: &Batch<'_>, n_threads: usize, control: &Control) -> Result<()> {
         let mut preparation = self.prepare(batch)?;
         preparation.observe_all(&batch.rows, &batch.present(), control)?;
-        let bits = self.params.bits_of(batch, self.n_classes)?;
-        let mut learner = self.plant(preparation, bits, &batch.rows);
+        let label_bits = self.params.label_bits(batch, self.n_classes)?;
+        let mut learner = self.new_tree(preparation, label_bits, &batch.rows);
         learner.n_threads = n_threads;
         let schedule = self.params.schedule.clone();
         control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
@@ -80,8 +80,8 @@ impl RecallTree {
         self.check_labels(batch)?;
         if self.learner.is_none() {
             // Nobody knows how often the labels of a stream will occur.
-            let bits = even_bits(self.n_classes);
-            let learner = self.plant(self.prepare(batch)?, bits, &batch.rows);
+            let label_bits = uniform_bits(self.n_classes);
+            let learner = self.new_tree(self.prepare(batch)?, label_bits, &batch.rows);
             self.learner = Some(learner);
             self.n_features = batch.rows.n_cols();
         }
@@ -101,9 +101,20 @@ impl RecallTree {
         Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)
     }
 
-    fn plant(&self, preparation: Preparation, bits: f64, rows: &Rows<'_>) -> Learner {
-        let filled = row_values(Some(&preparation), rows);
-        Learner::new(&self.params, preparation, self.n_classes, bits, filled)
+    fn new_tree(
+        &self,
+        preparation: Preparation,
+        label_bits: f64,
+        rows: &Rows<'_>,
+    ) -> OnlineRecallTree {
+        let n_filled = row_values(Some(&preparation), rows);
+        OnlineRecallTree::new(
+            &self.params,
+            preparation,
+            self.n_classes,
+            label_bits,
+            n_filled,
+        )
     }
 
     fn check_labels(&self, batch: &Batch<'_>) -> Result<()> {
@@ -111,7 +122,7 @@ impl RecallTree {
     }
 
     /// What was learned, if `rows` have its columns.
-    fn check_columns(&self, rows: &Rows<'_>) -> Result<&Learner> {
+    fn check_columns(&self, rows: &Rows<'_>) -> Result<&OnlineRecallTree> {
         let learner = self.learner.as_ref().ok_or_else(checks::nothing_learned)?;
         checks::check_columns(rows, self.params.n_bits, self.n_features)?;
         Ok(learner)
@@ -119,7 +130,7 @@ impl RecallTree {
 
     /// The tree as prediction walks it: made by the first prediction after
     /// learning, at a cost of the whole tree's size.
-    fn frozen(&self, learner: &Learner, control: &Control) -> Result<&FrozenTree> {
+    fn frozen(&self, learner: &OnlineRecallTree, control: &Control) -> Result<&FrozenTree> {
         if let Some(frozen) = self.frozen.get() {
             return Ok(frozen);
         }
@@ -176,18 +187,18 @@ impl RecallTree {
             FrozenRouters::BLOCK,
         );
         let parts = labels.chunks_mut(step * k).zip(scores.chunks_mut(step * k));
-        let new_walker = || Walker::new(learner, frozen, beam);
+        let new_predictor = || BlockPredictor::new(learner, frozen, beam);
         in_blocks(
             rows.n_rows(),
             step,
             parts,
             n_threads,
             control,
-            new_walker,
-            |walker, which, (labels, scores)| {
+            new_predictor,
+            |predictor, which, (labels, scores)| {
                 let mut top = TopK::new(k.min(self.n_classes));
-                walker.read(rows, which);
-                walker.best(&mut top, k, labels, scores);
+                predictor.read(rows, which);
+                predictor.topk(&mut top, k, labels, scores);
                 Ok(())
             },
         )?;
@@ -235,5 +246,21 @@ impl RecallTree {
     /// learned.
     pub fn progressive_recall(&self) -> Option<f64> {
         Some(1.0 - self.learner.as_ref()?.missed.loss()?)
+    }
+}
+
+impl Online for OnlineRecallTree {
+    fn learn(
+        &mut self,
+        batch: &Batch<'_>,
+        order: &[u32],
+        clock: f64,
+        control: &Control,
+    ) -> Result<()> {
+        self.learn_batch(batch, order, clock, control)
+    }
+
+    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
+        self.error_on(batch, held_out, control)
     }
 }

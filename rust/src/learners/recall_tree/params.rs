@@ -1,13 +1,15 @@
-//! Options of Recall Tree.
+//! Parameters of the Recall Tree.
 
 use serde::{Deserialize, Serialize};
 
-use super::NAME;
 use crate::classifier::Schedule;
 use crate::data::Batch;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
+
+/// The learner's name in messages.
+pub(super) const NAME: &str = "Recall Tree";
 
 /// How the scorers of the candidates learn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +17,7 @@ use crate::linear::{Loss, Optimizer};
 pub enum ScorerLoss {
     /// Cross-entropy of the softmax over the candidates: these learn jointly.
     Softmax,
-    /// The label and its best rival move apart until 1 lies between them.
+    /// The label's score must exceed its best rival's by `margin`; the two learn.
     Margin,
     /// (y - p)^2, for each candidate by itself, as all that follow.
     Squared,
@@ -43,7 +45,7 @@ impl ScorerLoss {
     }
 }
 
-/// What the scorers see of the way through the tree.
+/// What the scorers see of the path through the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathFeatures {
@@ -53,22 +55,19 @@ pub enum PathFeatures {
     All,
     /// An indicator of the final node alone.
     NodeOnly,
-    /// The final node, crossed with the example: at each final node scorers of
-    /// its own stand beside the shared ones.
-    Crossed,
 }
 
 /// How much an example counts for a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouterImportance {
-    /// As much as it counts anyway; what the authors' program does.
+    /// Its weight, as in the authors' program.
     None,
-    /// By how much the entropies of the sides differ; what the paper says.
+    /// The difference of the entropies of routing left and right, as in the paper.
     Entropy,
 }
 
-/// How many classes there are, when it comes to the size of the tree.
+/// The number of classes that F and D are chosen for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClassCount {
@@ -78,7 +77,7 @@ pub enum ClassCount {
     All,
 }
 
-/// Every option; [`Params::check`] refuses what cannot be. The Python class
+/// Every parameter; [`Params::check`] refuses values out of range. The Python class
 /// documents them for users and says where the defaults come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +127,7 @@ pub struct Params {
     /// Whether a node that has seen fewer labels than it may have candidates
     /// takes further ones from the nodes above.
     pub back_off: bool,
-    /// What the scorers see of the way through the tree.
+    /// What the scorers see of the path through the tree.
     pub path_features: PathFeatures,
     /// Final nodes whose candidates compete in a prediction.
     pub beam_size: u32,
@@ -142,7 +141,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Refuses what cannot be.
+    /// Refuses values out of range and options that do not go together.
     pub fn check(self) -> Result<Self> {
         self.schedule.check()?;
         let positive = |name, value: Option<f64>| match value {
@@ -202,9 +201,6 @@ impl Params {
             if self.batch_size > 1 {
                 return needs("batch_size", self.batch_size.to_string(), "1");
             }
-            if self.path_features == PathFeatures::Crossed {
-                return needs("path_features", "crossed".into(), "another value");
-            }
         }
         Ok(self)
     }
@@ -223,11 +219,11 @@ impl Params {
         self.max_depth.unwrap_or(share.min(MOST_LEVELS))
     }
 
-    /// Bits that tell the labels of `batch` apart: their entropy, or that of
-    /// classes which all occur equally often.
-    pub fn bits_of(&self, batch: &Batch<'_>, n_classes: usize) -> Result<f64> {
+    /// Entropy, in bits, of the labels of `batch`, or of classes that all occur
+    /// equally often.
+    pub fn label_bits(&self, batch: &Batch<'_>, n_classes: usize) -> Result<f64> {
         if self.class_count == ClassCount::All {
-            return Ok(even_bits(n_classes));
+            return Ok(uniform_bits(n_classes));
         }
         let mut counts = vec![0.0; n_classes];
         let labels = batch.one_label_each(NAME)?.as_slice();
@@ -238,7 +234,7 @@ impl Params {
         let shares = counts.iter().filter(|&&c| c > 0.0).map(|c| c / total);
         let bits: f64 = shares.map(|p| -p * p.log2()).sum();
         // Rounding must not add a level to classes that are all alike.
-        Ok(bits.min(even_bits(n_classes)))
+        Ok(bits.min(uniform_bits(n_classes)))
     }
 
     /// Loss of the routers.
@@ -279,8 +275,8 @@ impl Params {
     }
 }
 
-/// Bits of `n_classes` that occur equally often.
-pub fn even_bits(n_classes: usize) -> f64 {
+/// Entropy, in bits, of `n_classes` that occur equally often.
+pub fn uniform_bits(n_classes: usize) -> f64 {
     (n_classes as f64).log2()
 }
 

@@ -1,15 +1,18 @@
 //! Recall Tree as named arrays, with everything needed to go on learning.
 
 use super::arena::{Arena, Node};
-use super::numbering::Numbering;
-use super::params::even_bits;
-use super::scorers::{Adaptive, Column, Columns, OfPath, Plain, Scorers, Store};
-use super::{Counts, Learner, Params, RecallTree, Tree};
+use super::label_counts::LabelCounts;
+use super::label_index::{LabelIndex, LocalId};
+use super::learner::OnlineRecallTree;
+use super::model::RecallTree;
+use super::params::{uniform_bits, Params};
+use super::routing_tree::RoutingTree;
+use super::scorers::{AdaptiveScorers, Column, ColumnWeights, PlainScorers, Scorers, WeightLayout};
 use crate::classifier::checks::is_possible;
 use crate::data::Preparation;
 use crate::error::Result;
 use crate::file::{Array, Bundle, LegacyPersist};
-use crate::linear::{put_weights, take_weights, Regressors, Table};
+use crate::linear::{put_weights, take_weights, Regressors};
 use crate::tree::NodeId;
 
 impl LegacyPersist for RecallTree {
@@ -38,7 +41,7 @@ impl LegacyPersist for RecallTree {
         let learner = if bundle.take_meta("has_learned")? {
             let inner = bundle.unnest("learner")?;
             inner.expect_kind(LEARNER)?;
-            let learner = Learner::from_bundle(inner, &params, n_classes)?;
+            let learner = OnlineRecallTree::from_bundle(inner, &params, n_classes)?;
             if learner.preparation.n_features() != n_features {
                 return Err(bundle.damaged(format_args!("{n_features} features")));
             }
@@ -53,15 +56,15 @@ impl LegacyPersist for RecallTree {
 /// Kind of the learner inside.
 const LEARNER: &str = "recall-tree.learner";
 
-impl Learner {
+impl OnlineRecallTree {
     fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(LEARNER);
         bundle.put_meta("preparation", &self.preparation);
         bundle.put_meta("streaming", &self.streaming);
-        bundle.put_meta("bits", &self.bits);
+        bundle.put_meta("bits", &self.label_bits);
         bundle.put_meta("progress", &self.progress);
         bundle.put_meta("missed", &self.missed);
-        bundle.put("label_of", self.numbering.labels());
+        bundle.put("label_of", self.label_index.labels());
         bundle.nest("tree", self.tree.to_bundle());
         bundle.nest("scorers", self.scorers.to_bundle());
         bundle
@@ -81,7 +84,7 @@ impl Learner {
             return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
         }
         let bits: f64 = bundle.take_meta("bits")?;
-        if !(0.0..=even_bits(n_classes)).contains(&bits) {
+        if !(0.0..=uniform_bits(n_classes)).contains(&bits) {
             return Err(bundle.damaged("the entropy of the labels is out of range"));
         }
         let mut learner = Self::new(params, preparation, n_classes, bits, 0);
@@ -89,7 +92,7 @@ impl Learner {
         learner.progress = bundle.take_meta("progress")?;
         learner.missed = bundle.take_meta("missed")?;
         let label_of: Vec<u32> = bundle.take("label_of")?;
-        learner.numbering = Numbering::from_labels(&label_of, n_classes)
+        learner.label_index = LabelIndex::from_labels(&label_of, n_classes)
             .ok_or_else(|| bundle.damaged("the labels' numbers"))?;
         // What the tree and the scorers call labels are numbers of these.
         let n_labels = label_of.len();
@@ -99,7 +102,7 @@ impl Learner {
     }
 }
 
-impl Tree {
+impl RoutingTree {
     fn to_bundle(&self) -> Bundle {
         let nodes = &self.arena.nodes;
         let mut bundle = Bundle::new("recall-tree.tree");
@@ -117,17 +120,17 @@ impl Tree {
         bundle.put("n_candidates", ids(|n| n.counts.candidates().len() as u32));
         bundle.put("entropy", sums(|n| n.entropy));
         bundle.put("trained", sums(|n| f64::from(n.trained)));
-        bundle.put("stay", sums(|n| n.stay));
+        bundle.put("stay", sums(|n| n.parent_recalled));
         bundle.put("total", sums(|n| n.counts.total()));
         bundle.put("mass", sums(|n| n.counts.mass()));
         let (mut labels, mut counts) = (Vec::new(), Vec::new());
         let mut candidates = Vec::new();
         for node in nodes {
-            let mut seen: Vec<(u32, f64)> = node.counts.iter().collect();
+            let mut seen: Vec<(LocalId, f64)> = node.counts.iter().collect();
             seen.sort_unstable_by_key(|&(label, _)| label);
-            labels.extend(seen.iter().map(|&(label, _)| label));
+            labels.extend(seen.iter().map(|&(label, _)| label.0));
             counts.extend(seen.iter().map(|&(_, count)| count));
-            candidates.extend_from_slice(node.counts.candidates());
+            candidates.extend(node.counts.candidates().iter().map(|label| label.0));
         }
         bundle.put("label", labels);
         bundle.put("label_count", counts);
@@ -181,12 +184,10 @@ impl Tree {
                 .split_at_checked(n_candidates[i] as usize)
                 .ok_or_else(short)?;
             (labels, counts, candidates) = (rest, rest_counts, rest_top);
-            let seen: Vec<(u32, f64)> = mine
-                .iter()
-                .copied()
-                .zip(mine_counts.iter().copied())
-                .collect();
-            let histogram = Counts::from_parts(&seen, top.to_vec(), total[i], mass[i])
+            let mine = mine.iter().map(|&label| LocalId(label));
+            let seen: Vec<(LocalId, f64)> = mine.zip(mine_counts.iter().copied()).collect();
+            let top = top.iter().map(|&label| LocalId(label)).collect();
+            let histogram = LabelCounts::from_parts(&seen, top, total[i], mass[i])
                 .filter(|counts| counts.candidates().len() <= self.arena.max_candidates())
                 .ok_or_else(|| bundle.damaged(format_args!("the labels of node {i}")))?;
             histograms.push((histogram, entropy[i], trained[i], stay[i]));
@@ -214,7 +215,7 @@ impl Scorers {
     fn fill(&mut self, mut bundle: Bundle) -> Result<()> {
         match self {
             Self::Plain(scorers) => scorers.fill(bundle),
-            Self::Adaptive(Adaptive { regressors, .. }) => {
+            Self::Adaptive(AdaptiveScorers { regressors, .. }) => {
                 let saved = Regressors::unpack(bundle.unnest("regressors")?)?;
                 if !saved.same_kind(regressors) || saved.len() != regressors.len() {
                     return Err(bundle.damaged("the scorers do not fit the parameters"));
@@ -226,43 +227,25 @@ impl Scorers {
     }
 }
 
-impl Plain {
+impl PlainScorers {
     fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new("recall-tree.scorers.plain");
         bundle.put("trained", &self.trained[..]);
         bundle.put_meta("passes", &self.passes);
-        let layout = match &self.store {
-            Store::ByClass(weights) => {
+        let layout = match &self.weights {
+            WeightLayout::ByClass(weights) => {
                 put_weights(&mut bundle, weights.iter());
                 "class"
             }
-            Store::ByColumn(columns) => {
+            WeightLayout::ByColumn(columns) => {
                 put_columns(&mut bundle, columns);
                 "column"
             }
         };
         bundle.put_meta("layout", &layout);
         let mut of_path = Bundle::new("recall-tree.scorers.path");
-        match &self.of_path {
-            OfPath::None => {}
-            OfPath::All(columns) | OfPath::NodeOnly(columns) => {
-                put_columns(&mut of_path, columns);
-            }
-            OfPath::Crossed(crossed) => {
-                let numbers = &crossed.numbers;
-                let lengths: Vec<u32> = numbers.iter().map(|table| table.len() as u32).collect();
-                let mut entries = Vec::new();
-                for table in numbers {
-                    let from = entries.len();
-                    entries.extend(table.iter().map(|(label, &number)| (label, number)));
-                    entries[from..].sort_unstable_by_key(|&(label, _)| label);
-                }
-                let (labels, numbers): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
-                of_path.put("crossed_lengths", lengths);
-                of_path.put("crossed_labels", labels);
-                of_path.put("crossed_numbers", numbers);
-                put_weights(&mut of_path, crossed.weights.iter());
-            }
+        if self.path_weights.is_used() {
+            put_columns(&mut of_path, &self.path_weights.columns);
         }
         bundle.nest("path", of_path);
         bundle
@@ -279,59 +262,33 @@ impl Plain {
             return Err(bundle.damaged("the number of passes is negative"));
         }
         let layout: String = bundle.take_meta("layout")?;
-        let (store, n) = match &layout[..] {
+        let (weights, n) = match &layout[..] {
             "class" => {
                 let weights = take_weights(&mut bundle, self.width)?;
                 let n = weights.len();
-                (Store::ByClass(weights), n == n_classes)
+                (WeightLayout::ByClass(weights), n == n_classes)
             }
             "column" => {
                 let columns = take_columns(&mut bundle, n_classes)?;
                 let n = columns.columns().len();
-                (Store::ByColumn(columns), n == self.width)
+                (WeightLayout::ByColumn(columns), n == self.width)
             }
             other => return Err(bundle.damaged(format_args!("unknown layout {other:?}"))),
         };
         if !n {
             return Err(bundle.damaged("the scorers do not fit the parameters"));
         }
-        self.store = store;
+        self.weights = weights;
         let mut inner = bundle.unnest("path")?;
-        match &mut self.of_path {
-            OfPath::None => {}
-            OfPath::All(columns) | OfPath::NodeOnly(columns) => {
-                *columns = take_columns(&mut inner, n_classes)?;
-            }
-            OfPath::Crossed(crossed) => {
-                let lengths: Vec<u32> = inner.take("crossed_lengths")?;
-                let labels: Vec<u32> = inner.take("crossed_labels")?;
-                let numbers: Vec<u32> = inner.take_exactly("crossed_numbers", labels.len())?;
-                let weights = take_weights(&mut inner, self.width)?;
-                if numbers
-                    .iter()
-                    .any(|&number| number == 0 || number as usize > weights.len())
-                    || labels.iter().any(|&label| label as usize >= n_classes)
-                    || lengths.iter().map(|&n| n as usize).sum::<usize>() != labels.len()
-                {
-                    return Err(bundle.damaged("the nodes' own scorers are inconsistent"));
-                }
-                let mut entries = labels.into_iter().zip(numbers);
-                crossed.numbers = lengths
-                    .iter()
-                    .map(|&n| {
-                        let mine: Vec<(u32, u32)> = entries.by_ref().take(n as usize).collect();
-                        mine.into_iter().collect::<Table<u32>>()
-                    })
-                    .collect();
-                crossed.weights = weights;
-            }
+        if self.path_weights.is_used() {
+            self.path_weights.columns = take_columns(&mut inner, n_classes)?;
         }
         Ok(())
     }
 }
 
 /// Heads end to end, then tables as labels, in order, and values, end to end.
-fn put_columns(bundle: &mut Bundle, columns: &Columns) {
+fn put_columns(bundle: &mut Bundle, columns: &ColumnWeights) {
     let (mut head_lengths, mut tail_lengths) = (Vec::<u32>::new(), Vec::<u32>::new());
     let (mut heads, mut labels) = (Vec::<f32>::new(), Vec::<u32>::new());
     let mut tails = Vec::<f32>::new();
@@ -339,9 +296,9 @@ fn put_columns(bundle: &mut Bundle, columns: &Columns) {
         head_lengths.push(column.head().len() as u32);
         heads.extend(column.head());
         tail_lengths.push(column.tail().len() as u32);
-        let mut tail: Vec<(u32, f32)> = column.tail().iter().collect();
+        let mut tail: Vec<(LocalId, f32)> = column.tail().iter().collect();
         tail.sort_unstable_by_key(|&(label, _)| label);
-        labels.extend(tail.iter().map(|&(label, _)| label));
+        labels.extend(tail.iter().map(|&(label, _)| label.0));
         tails.extend(tail.iter().map(|&(_, w)| w));
     }
     bundle.put("head_lengths", head_lengths);
@@ -351,7 +308,7 @@ fn put_columns(bundle: &mut Bundle, columns: &Columns) {
     bundle.put("tails", tails);
 }
 
-fn take_columns(bundle: &mut Bundle, n_labels: usize) -> Result<Columns> {
+fn take_columns(bundle: &mut Bundle, n_labels: usize) -> Result<ColumnWeights> {
     let head_lengths: Vec<u32> = bundle.take("head_lengths")?;
     let heads: Vec<f32> = bundle.take("heads")?;
     let tail_lengths: Vec<u32> = bundle.take_exactly("tail_lengths", head_lengths.len())?;
@@ -370,11 +327,12 @@ fn take_columns(bundle: &mut Bundle, n_labels: usize) -> Result<Columns> {
         let (mine, more_labels) = labels.split_at_checked(tail_length).ok_or_else(short)?;
         let (values, more_tails) = tails.split_at(tail_length);
         (heads, labels, tails) = (more_heads, more_labels, more_tails);
-        let tail: Vec<(u32, f32)> = mine.iter().copied().zip(values.iter().copied()).collect();
-        let column = Column::from_parts(head.to_vec(), tail.into_iter().collect());
+        let mine = mine.iter().map(|&label| LocalId(label));
+        let tail = mine.zip(values.iter().copied()).collect();
+        let column = Column::from_parts(head.to_vec(), tail);
         columns.push(column.ok_or_else(|| bundle.damaged("a column is out of shape"))?);
     }
-    Ok(Columns::from_parts(columns))
+    Ok(ColumnWeights::from_parts(columns))
 }
 
 impl Arena {
@@ -382,7 +340,7 @@ impl Arena {
     fn rebuild(
         &mut self,
         children: impl Iterator<Item = (u32, u32)>,
-        histograms: Vec<(Counts, f64, f64, f64)>,
+        histograms: Vec<(LabelCounts, f64, f64, f64)>,
         n_routers: usize,
     ) -> Option<()> {
         let n = histograms.len();
@@ -412,7 +370,7 @@ impl Arena {
             node.counts = counts;
             node.entropy = entropy;
             node.trained = trained as f32;
-            node.stay = stay;
+            node.parent_recalled = stay;
         }
         Some(())
     }

@@ -1,6 +1,9 @@
-//! What there is to know of a tree.
+//! The tree's nodes as arrays.
 
-use super::{RecallTree, Tree};
+use super::arena::Arena;
+use super::label_index::{LabelIndex, LocalId};
+use super::model::RecallTree;
+use super::routing_tree::RoutingTree;
 use crate::tree::NodeId;
 
 /// One value per node that has seen an example, in breadth-first order from the
@@ -15,40 +18,40 @@ pub struct Report {
     pub children: Vec<i32>,
     /// Steps from the root.
     pub depth: Vec<u32>,
-    /// Arrivals, weighted.
+    /// Weight of the examples counted.
     pub n_examples: Vec<f64>,
-    /// Number of different labels that arrived.
+    /// Number of different labels counted.
     pub n_labels: Vec<u32>,
     /// Most frequent label.
     pub label: Vec<u32>,
-    /// Entropy of the labels that arrived, in nats.
+    /// Entropy of the labels counted, in nats.
     pub label_entropy: Vec<f64>,
-    /// Share of the arrivals whose label is a candidate.
+    /// Share of the examples counted whose label is a candidate.
     pub recall: Vec<f64>,
     /// Lower bound on the recall of the candidates.
     pub recall_bound: Vec<f32>,
-    /// Whether a way that leads here ends at the node above, whose candidates are
-    /// as good.
+    /// Whether the stop rule ends paths towards this node at its parent.
     pub held: Vec<bool>,
-    /// How often the routers learned, weighted.
+    /// Weight of the examples that the routers learned from.
     pub n_trained: Vec<f64>,
     /// Where each node's candidates start, and the end of the last.
     pub candidate_starts: Vec<i64>,
     /// The candidates of all nodes, most frequent first.
     pub candidates: Vec<u32>,
-    /// How much of each was seen.
+    /// Weight of the examples of each.
     pub candidate_counts: Vec<f64>,
 }
 
-impl Tree {
-    fn report(&self) -> Report {
+impl RoutingTree {
+    fn report(&self, label_index: &LabelIndex) -> Report {
+        let label = |id: &LocalId| label_index.label(*id);
         let arena = &self.arena;
         let mut report = Report {
             arity: arena.arity() as usize,
             candidate_starts: vec![0],
             ..Report::default()
         };
-        let mut order = vec![(super::Arena::ROOT, -1, 0)];
+        let mut order = vec![(Arena::ROOT, -1, 0)];
         let mut at = 0;
         while let Some(&(id, parent, depth)) = order.get(at) {
             let node = arena.node(id);
@@ -57,8 +60,8 @@ impl Tree {
             report.depth.push(depth);
             report.n_examples.push(counts.total());
             report.n_labels.push(counts.n_labels() as u32);
-            let top = counts.candidates().first();
-            report.label.push(top.copied().unwrap_or_default());
+            let top = counts.candidates().first().copied();
+            report.label.push(label(&top.unwrap_or_default()));
             report.label_entropy.push(node.entropy.max(0.0));
             let recall = if counts.total() > 0.0 {
                 counts.mass() / counts.total()
@@ -68,10 +71,12 @@ impl Tree {
             report.recall.push(recall);
             report.recall_bound.push(node.bound);
             let above = usize::try_from(parent).ok();
-            let held = above.is_some_and(|above| self.is_end(order[above].0, id));
+            let held = above.is_some_and(|above| self.is_final(order[above].0, id));
             report.held.push(held);
             report.n_trained.push(f64::from(node.trained));
-            report.candidates.extend(counts.candidates());
+            report
+                .candidates
+                .extend(counts.candidates().iter().map(label));
             report.candidate_counts.extend(counts.candidate_counts());
             report.candidate_starts.push(report.candidates.len() as i64);
             for side in 0..arena.arity() {
@@ -96,14 +101,9 @@ impl Tree {
 }
 
 impl RecallTree {
-    /// What there is to know of the tree, if anything was learned.
+    /// The nodes, if anything was learned.
     pub fn report(&self) -> Option<Report> {
         let learner = self.learner.as_ref()?;
-        let mut report = learner.tree.report();
-        let (labels, candidates) = (&mut report.label, &mut report.candidates);
-        for label in labels.iter_mut().chain(candidates) {
-            *label = learner.numbering.label(*label);
-        }
-        Some(report)
+        Some(learner.tree.report(&learner.label_index))
     }
 }
