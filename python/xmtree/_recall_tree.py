@@ -82,8 +82,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         Loss of the routers. By default ``loss`` if it is one of these, else "hinge".
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
         Direction of the steps; see :class:`OAAClassifier`. "nag" and "adagrad" go
-        with the losses of a single regressor only, and neither with batches nor with
-        crossed path features.
+        with the losses of a single regressor only, and not with batches.
     scaling : {"auto", "none", "row", "standard"}, default="auto"
         What is done to the features first; see :class:`OAAClassifier`.
     n_bits : int, optional
@@ -111,11 +110,10 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     back_off : bool, default=True
         Whether a node that has seen fewer labels than it may have candidates
         takes further ones from the nodes above. Not in the paper.
-    path_features : {"none", "all", "node_only", "crossed"}, default="none"
-        What the scorers see of the way beside the example: an indicator for every
-        node on it ("all", as in the paper), for its last node, or the last
-        node crossed with the example, which gives scorers of their own to every
-        place and takes the time and memory for it.
+    path_features : {"none", "all", "node_only"}, default="none"
+        What the scorers see of the path beside the example: nothing, an indicator
+        for every node on it but the root ("all", as in the paper), or for its last
+        node.
     beam_size : int, default=4
         Ways followed in a prediction, at most; the candidates found at their ends
         compete. Ways less than a tenth as probable as the best are left out.
@@ -263,7 +261,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         "randomized_routing": ["boolean"],
         "honest": ["boolean"],
         "back_off": ["boolean"],
-        "path_features": [StrOptions({"none", "all", "node_only", "crossed"})],
+        "path_features": [StrOptions({"none", "all", "node_only"})],
         "beam_size": [Interval(Integral, 1, 1024, closed="both")],
         "path_weight": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
         "batch_size": [Interval(Integral, 1, 4096, closed="both")],

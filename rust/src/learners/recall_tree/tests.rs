@@ -8,7 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::params::even_bits;
+use super::arena::Arena;
+use super::label_index::LocalId;
+use super::learner::OnlineRecallTree;
+use super::params::uniform_bits;
+use super::routing_tree::RoutingTree;
+use super::scorers::{Score, ScorerInput, ScorerWorkspace};
 use super::*;
 use crate::classifier::{Online, Schedule};
 use crate::control::Control;
@@ -198,7 +203,7 @@ fn scorings() -> impl Strategy<Value = Params> {
         L::Logistic,
         L::Hinge,
     ]);
-    let features = prop::sample::select(vec![P::None, P::All, P::NodeOnly, P::Crossed]);
+    let features = prop::sample::select(vec![P::None, P::All, P::NodeOnly]);
     let optimizers = prop::sample::select(vec![
         Optimizer::Pn,
         Optimizer::Sgd,
@@ -214,23 +219,24 @@ fn scorings() -> impl Strategy<Value = Params> {
                 learning_rate: Some(0.5),
                 ..routing
             };
-            if params.is_adaptive() {
-                if params.loss.single().is_none() {
-                    params.loss = L::SquaredHinge;
-                }
-                if path_features == P::Crossed {
-                    params.path_features = P::All;
-                }
+            if params.is_adaptive() && params.loss.single().is_none() {
+                params.loss = L::SquaredHinge;
             }
             params
         },
     )
 }
 
-fn learner(params: &Params, stream: &Stream) -> Learner {
+fn learner(params: &Params, stream: &Stream) -> OnlineRecallTree {
     let preparation = Preparation::new(params.scaling, params.n_bits, &stream.rows()).unwrap();
     let filled = stream.dense.as_ref().map_or(4, |_| WIDTH);
-    Learner::new(params, preparation, N_CLASSES, even_bits(N_CLASSES), filled)
+    OnlineRecallTree::new(
+        params,
+        preparation,
+        N_CLASSES,
+        uniform_bits(N_CLASSES),
+        filled,
+    )
 }
 
 fn control() -> Control {
@@ -242,12 +248,12 @@ fn control() -> Control {
 /// A node as it should be: every label's count, in order.
 #[derive(Debug, Clone, Default)]
 struct Recount {
-    list: Vec<(u32, f64)>,
-    stay: f64,
+    list: Vec<(LocalId, f64)>,
+    parent_recalled: f64,
 }
 
 impl Recount {
-    fn top(&self, n: usize) -> &[(u32, f64)] {
+    fn top(&self, n: usize) -> &[(LocalId, f64)] {
         &self.list[..self.list.len().min(n)]
     }
 
@@ -256,7 +262,7 @@ impl Recount {
     }
 
     /// A label whose count has grown stops behind those that it equals.
-    fn add(&mut self, label: u32, weight: f64) {
+    fn add(&mut self, label: LocalId, weight: f64) {
         let known = self.list.iter().position(|&(other, _)| other == label);
         let mut at = known.unwrap_or_else(|| {
             self.list.push((label, 0.0));
@@ -280,14 +286,14 @@ impl Watch {
     /// To be called after each example.
     fn follow(
         &mut self,
-        tree: &Tree,
-        label: u32,
+        tree: &RoutingTree,
+        label: LocalId,
         weight: f64,
         params: &Params,
     ) -> Result<(), TestCaseError> {
         let arena = &tree.arena;
         self.nodes.resize(arena.nodes.len(), Recount::default());
-        let most = params.candidates(N_CLASSES, even_bits(N_CLASSES));
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let mut path = Vec::new();
         let mut met = Vec::new();
         for at in 0..self.nodes.len() {
@@ -297,7 +303,7 @@ impl Watch {
                 met.push(path.clone());
             }
         }
-        // One way, without gaps, from the root down.
+        // One path, without gaps, from the root down.
         met.sort_by_key(Vec::len);
         for (depth, path) in met.iter().enumerate() {
             prop_assert_eq!(path.len(), depth + 1);
@@ -308,7 +314,7 @@ impl Watch {
         for path in &met {
             let recount = &mut self.nodes[path[path.len() - 1].at()];
             if known_above {
-                recount.stay += weight;
+                recount.parent_recalled += weight;
             }
             known_above = recount.top(most).iter().any(|&(other, _)| other == label);
             recount.add(label, weight);
@@ -316,9 +322,9 @@ impl Watch {
         Ok(())
     }
 
-    fn check(&self, tree: &Tree, params: &Params) -> Result<(), TestCaseError> {
+    fn check(&self, tree: &RoutingTree, params: &Params) -> Result<(), TestCaseError> {
         let arena = &tree.arena;
-        let most = params.candidates(N_CLASSES, even_bits(N_CLASSES));
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let (mut path, mut routers) = (Vec::new(), BTreeSet::new());
         let mut children = 0;
         for (at, (node, recount)) in arena.nodes.iter().zip(&self.nodes).enumerate() {
@@ -331,11 +337,12 @@ impl Watch {
             for &(label, count) in &recount.list {
                 prop_assert_eq!(counts.get(label), count);
             }
-            let (labels, kept): (Vec<u32>, Vec<f64>) = recount.top(most).iter().copied().unzip();
+            let (labels, kept): (Vec<LocalId>, Vec<f64>) =
+                recount.top(most).iter().copied().unzip();
             prop_assert_eq!(counts.candidates(), labels);
             prop_assert_eq!(counts.candidate_counts(), &kept[..]);
             prop_assert_eq!(counts.mass(), kept.iter().sum::<f64>());
-            let plain = |&(_, c): &(u32, f64)| -c / total * (c / total).ln();
+            let plain = |&(_, c): &(LocalId, f64)| -c / total * (c / total).ln();
             let entropy: f64 = recount.list.iter().map(plain).sum();
             prop_assert!(
                 (node.entropy - entropy).abs() < 1e-9,
@@ -351,21 +358,21 @@ impl Watch {
                 "{} {bound}",
                 node.bound
             );
-            prop_assert_eq!(node.stay, recount.stay);
-            prop_assert!(node.stay <= total);
+            prop_assert_eq!(node.parent_recalled, recount.parent_recalled);
+            prop_assert!(node.parent_recalled <= total);
 
             arena.path_to(id, &mut path);
             prop_assert_eq!(path[0], Arena::ROOT);
             prop_assert_eq!(path[path.len() - 1], id);
             let depth = path.len() - 1;
-            prop_assert!(depth <= params.depth(even_bits(N_CLASSES)) as usize);
+            prop_assert!(depth <= params.depth(uniform_bits(N_CLASSES)) as usize);
             if let Some(&parent) = path.len().checked_sub(2).map(|above| &path[above]) {
                 let parent = arena.node(parent);
                 prop_assert!(parent.has_children());
                 prop_assert!((0..params.arity).any(|side| parent.child(side) == id));
             }
             if node.has_children() {
-                prop_assert!(depth < params.depth(even_bits(N_CLASSES)) as usize);
+                prop_assert!(depth < params.depth(uniform_bits(N_CLASSES)) as usize);
                 children += params.arity as usize;
                 let below = (0..params.arity).map(|side| arena.node(node.child(side)));
                 let below: f64 = below.map(|child| child.counts.total()).sum();
@@ -385,22 +392,22 @@ impl Watch {
     }
 }
 
-/// The end of the greedy way by the learning tree's own routers, step by step; none
+/// The end of the greedy path by the learning tree's own routers, step by step; none
 /// where a score is so near 0 that its side hangs on the order of a sum.
-fn walk(learner: &Learner, example: &PathExample) -> Option<NodeId> {
+fn walk(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
     let tree = &learner.tree;
     let mut at = Arena::ROOT;
     while tree.is_internal(at) {
-        let mut choice = tree.choice(at);
-        while let Some((left, right)) = choice.halves() {
-            let score = tree.routers.score(choice.router, example);
+        let mut children = tree.children(at);
+        while let Some((left, right)) = children.halves() {
+            let score = tree.routers.score(children.router, example);
             if score != 0.0 && score.abs() < 1e-5 {
                 return None;
             }
-            choice = if score < 0.0 { left } else { right };
+            children = if score < 0.0 { left } else { right };
         }
-        let child = tree.arena.node(at).child(choice.from);
-        if tree.is_end(at, child) {
+        let child = tree.arena.node(at).child(children.from);
+        if tree.is_final(at, child) {
             break;
         }
         at = child;
@@ -408,7 +415,7 @@ fn walk(learner: &Learner, example: &PathExample) -> Option<NodeId> {
     Some(at)
 }
 
-fn in_a_block(learner: &Learner, rows: &Rows<'_>) -> (Block, Vec<PathExample>) {
+fn in_a_block(learner: &OnlineRecallTree, rows: &Rows<'_>) -> (Block, Vec<PathExample>) {
     let (mut block, width) = (Block::default(), learner.tree.routers.width());
     block.fill(&learner.preparation, rows, 0..rows.n_rows(), width);
     let examples = (0..rows.n_rows()).map(|i| {
@@ -431,7 +438,7 @@ proptest! {
         for i in batch.present() {
             learner.learn(&batch, &[i], 0.0, &control()).unwrap();
             let (i, weight) = (i as usize, stream.weight(i as usize));
-            let label = learner.numbering.take(stream.labels[i]);
+            let label = learner.label_index.insert(stream.labels[i]);
             watch.follow(&learner.tree, label, weight, &params)?;
             watch.check(&learner.tree, &params)?;
         }
@@ -458,28 +465,28 @@ proptest! {
         learner.learn(&batch, &batch.present(), 0.0, &control()).unwrap();
         let frozen = learner.tree.freeze(&control()).unwrap();
         let (block, examples) = in_a_block(&learner, &stream.rows());
-        let mut ends = vec![0; stream.len()];
-        frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut ends);
+        let mut terminals = vec![0; stream.len()];
+        frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut terminals);
         let (mut path, mut candidates) = (Vec::new(), Vec::new());
-        let mut marks = learner.tree.marks.clone();
+        let mut seen = learner.tree.seen.clone();
         for (i, example) in examples.iter().enumerate() {
             let Some(end) = walk(&learner, example) else {
                 continue;
             };
-            prop_assert_eq!(frozen.ends.node(ends[i]), end);
+            prop_assert_eq!(frozen.final_nodes.node(terminals[i]), end);
             learner.tree.arena.path_to(end, &mut path);
-            learner.tree.gather(&path, &mut marks, &mut candidates);
-            let found = frozen.ends.candidates(ends[i]);
+            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
+            let found = frozen.final_nodes.candidates(terminals[i]);
             prop_assert_eq!(found, &candidates[..]);
             let known = learner.tree.arena.node(end).counts.candidates();
             prop_assert!(found.starts_with(known));
-            let distinct: BTreeSet<u32> = found.iter().copied().collect();
+            let distinct: BTreeSet<LocalId> = found.iter().copied().collect();
             prop_assert_eq!(distinct.len(), found.len());
-            prop_assert!(found.len() <= params.candidates(N_CLASSES, even_bits(N_CLASSES)));
+            prop_assert!(found.len() <= params.candidates(N_CLASSES, uniform_bits(N_CLASSES)));
             prop_assert!(params.back_off || found.len() == known.len());
         }
-        let nodes: BTreeSet<NodeId> = (0..frozen.ends.len() as u32).map(|e| frozen.ends.node(e)).collect();
-        prop_assert_eq!(nodes.len(), frozen.ends.len());
+        let nodes: BTreeSet<NodeId> = (0..frozen.final_nodes.len() as u32).map(|e| frozen.final_nodes.node(e)).collect();
+        prop_assert_eq!(nodes.len(), frozen.final_nodes.len());
     }
 }
 

@@ -136,19 +136,6 @@ fn made_up_scorers_are_refused() {
         let _: String = bundle.take_meta("layout").unwrap();
         bundle.put_meta("layout", &"diagonal");
     });
-    let crossed = Params {
-        path_features: PathFeatures::Crossed,
-        ..params()
-    };
-    let crossed = model(&crossed, &stream);
-    let path = ["learner", "scorers", "path"];
-    refuse_both(&crossed, &path, &["crossed_lengths", "crossed_numbers"]);
-    for wrong in [N_CLASSES as u32, u32::MAX] {
-        let relabel = changed::<u32>("crossed_labels", |labels| labels[0] = wrong);
-        refused(&crossed, &path, "a scorer of no label", &relabel);
-    }
-    let none = changed::<u32>("crossed_numbers", |numbers| numbers[0] = 0);
-    refused(&crossed, &path, "number 0", &none);
     let nag = Params {
         loss: ScorerLoss::Logistic,
         optimizer: Optimizer::Nag,
@@ -171,7 +158,7 @@ fn made_up_scorers_are_refused() {
 
 #[test]
 fn what_is_missing_is_an_error() {
-    for path_features in [PathFeatures::None, PathFeatures::All, PathFeatures::Crossed] {
+    for path_features in [PathFeatures::None, PathFeatures::All] {
         let params = Params {
             path_features,
             ..params()

@@ -38,7 +38,7 @@ fn sizes_by_default() {
             arity,
             ..params()
         };
-        let bits = even_bits(n_classes);
+        let bits = uniform_bits(n_classes);
         (params.candidates(n_classes, bits), params.depth(bits))
     };
     assert_eq!(sizes(2, 1), (1, 0));
@@ -64,7 +64,7 @@ fn rare_classes_hardly_count() {
             class_count,
             ..params()
         };
-        params.bits_of(&batch, 8).unwrap()
+        params.label_bits(&batch, 8).unwrap()
     };
     let expected = 1.0 + 0.5 * 7f64.log2();
     assert!((bits(ClassCount::Effective, None) - expected).abs() < 1e-12);

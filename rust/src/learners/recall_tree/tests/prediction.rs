@@ -1,11 +1,11 @@
-//! Predictions: of which candidates, along which way, and independent of what.
+//! Predictions: of which candidates, along which path, and independent of what.
 
 use super::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The candidates at the end of the greedy way, by their scores.
+    /// The candidates at the end of the greedy path, by their scores.
     #[test]
     fn a_prediction_is_of_the_candidates_at_the_end(params in scorings(), stream in streams(150)) {
         prop_assume!(has_weight(&stream));
@@ -14,17 +14,17 @@ proptest! {
         let rows = stream.rows();
         let (labels, scores) = model.predict_topk(&rows, N_CLASSES, GREEDY, 1, &control()).unwrap();
         let (mut path, mut candidates) = (Vec::new(), Vec::new());
-        let (mut marks, mut work) = (learner.tree.marks.clone(), Work::default());
+        let (mut seen, mut workspace) = (learner.tree.seen.clone(), ScorerWorkspace::default());
         for (i, example) in in_a_block(learner, &rows).1.iter().enumerate() {
             let Some(end) = walk(learner, example) else {
                 continue;
             };
             learner.tree.arena.path_to(end, &mut path);
-            learner.tree.gather(&path, &mut marks, &mut candidates);
-            let at = super::scorers::AtNode { example, candidates: &candidates, path: &path, clock: 0 };
-            learner.scorers.score(&at, &mut work);
-            let expected = candidates.iter().map(|&c| learner.numbering.label(c) as i32);
-            let expected: BTreeMap<i32, f32> = expected.zip(work.scores.iter().copied()).collect();
+            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
+            let input = ScorerInput { example, candidates: &candidates, path: &path, clock: 0 };
+            learner.scorers.score(&input, &mut workspace);
+            let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
+            let expected: BTreeMap<i32, f32> = expected.zip(workspace.scores.iter().copied()).collect();
             let span = i * N_CLASSES..(i + 1) * N_CLASSES;
             let (labels, scores) = (&labels[span.clone()], &scores[span]);
             let n = expected.len();
@@ -43,15 +43,15 @@ proptest! {
         let model = model(&params, &stream);
         let learner = model.learner.as_ref().unwrap();
         let frozen = learner.tree.freeze(&control()).unwrap();
-        let ends = 0..frozen.ends.len() as u32;
-        let all: BTreeSet<i32> = ends
-            .flat_map(|end| frozen.ends.candidates(end).to_vec())
-            .map(|number| learner.numbering.label(number) as i32)
+        let terminals = 0..frozen.final_nodes.len() as u32;
+        let all: BTreeSet<i32> = terminals
+            .flat_map(|terminal| frozen.final_nodes.candidates(terminal).to_vec())
+            .map(|id| learner.label_index.label(id) as i32)
             .collect();
         let beam = BeamOptions { size: 1024, path_weight: f32::from(path_weight) };
         let (labels, scores) = model.predict_topk(&stream.rows(), N_CLASSES, beam, 1, &control()).unwrap();
         for (labels, scores) in labels.chunks(N_CLASSES).zip(scores.chunks(N_CLASSES)) {
-            // Improbable ways are left out, so it need not be all of them.
+            // Improbable paths are left out, so it need not be all of them.
             let n = labels.iter().position(|&label| label == -1).unwrap_or(N_CLASSES);
             let found: BTreeSet<i32> = labels[..n].iter().copied().collect();
             prop_assert!(found.len() == n && found.is_subset(&all));
