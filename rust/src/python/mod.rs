@@ -13,7 +13,6 @@ mod lomtree;
 mod metrics;
 mod model_io;
 mod oaa;
-mod recall_tree;
 mod run;
 mod text;
 
@@ -51,9 +50,6 @@ mod core {
 
     #[pymodule_export]
     use super::oaa::PyOaa;
-
-    #[pymodule_export]
-    use super::recall_tree::RecallTree;
 
     use pyo3::prelude::*;
 

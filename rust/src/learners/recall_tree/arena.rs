@@ -3,6 +3,9 @@
 use super::bound::{entropy_after, recall_bound};
 use super::label_counts::LabelCounts;
 use super::label_index::LocalId;
+use crate::error::{Error, Result};
+use crate::file::is_count;
+use crate::record;
 use crate::simd::prefetch;
 use crate::tree::NodeId;
 
@@ -35,17 +38,21 @@ impl Node {
         self.first_child != 0
     }
 
-    /// As saved: 0 where there are none.
-    pub(super) fn first_child(&self) -> u32 {
-        self.first_child
-    }
-
     /// Child number `side`.
     #[inline]
     pub fn child(&self, side: u32) -> NodeId {
         NodeId(self.first_child + side)
     }
 }
+
+record!(Node {
+    first_child,
+    first_router,
+    entropy,
+    counts,
+    parent_recalled: is_count,
+    trained,
+} .. { bound: 0.0 });
 
 /// All nodes; the root is the first.
 #[derive(Debug, Clone)]
@@ -123,11 +130,6 @@ impl Arena {
         }
     }
 
-    /// The bound on the recall of the candidates of `counts`.
-    pub(super) fn bound_of(&self, counts: &LabelCounts) -> f32 {
-        recall_bound(counts.mass(), counts.total(), self.bern_hyper)
-    }
-
     /// The stop rule: whether the descent from `parent` towards `child` ends at
     /// `parent`, because the child's recall bound is no better. A tie stops.
     #[inline]
@@ -163,6 +165,41 @@ impl Arena {
             id = self.parents[id.at()];
         }
         path.reverse();
+    }
+
+    /// Restores what is not stored of the nodes, which share `n_routers` routers. An
+    /// error where they are no tree.
+    pub(super) fn restore(&mut self, n_routers: usize) -> Result<()> {
+        let (n, arity) = (self.nodes.len(), self.arity as usize);
+        // Children were allocated in the order in which their parents were first passed.
+        let mut internal: Vec<usize> = (0..n).filter(|&at| self.nodes[at].has_children()).collect();
+        internal.sort_unstable_by_key(|&at| self.nodes[at].first_child);
+        self.parents = vec![NodeId::NONE];
+        for at in internal {
+            let (node, next) = (&self.nodes[at], self.parents.len());
+            if node.first_child as usize != next
+                || at >= next
+                || next + arity > n
+                || node.first_router as usize + arity - 1 > n_routers
+            {
+                return Err(Error::data("the nodes are no tree"));
+            }
+            self.parents.resize(next + arity, NodeId(at as u32));
+        }
+        if self.parents.len() != n {
+            return Err(Error::data("the nodes are no tree"));
+        }
+        for (at, node) in self.nodes.iter_mut().enumerate() {
+            let is_sound = node.entropy.is_finite()
+                && is_count(&f64::from(node.trained))
+                && node.counts.candidates().len() <= self.max_candidates
+                && node.counts.restore();
+            if !is_sound {
+                return Err(Error::data(format!("the labels of node {at}")));
+            }
+            node.bound = recall_bound(node.counts.mass(), node.counts.total(), self.bern_hyper);
+        }
+        Ok(())
     }
 
     /// Children of a node that has any.

@@ -1,7 +1,10 @@
 //! The labels seen at a node, of which the most frequent are its candidates.
 
 use super::label_index::LocalId;
+use crate::error::Result;
+use crate::file::{check_column, is_count, Bundle, Record};
 use crate::linear::Table;
+use crate::record;
 use crate::simd::prefetch;
 
 /// How much of a label was seen. Packed, so that with its key it takes 12 bytes
@@ -133,33 +136,32 @@ impl LabelCounts {
         self.top_counts.last().into_iter().for_each(prefetch);
     }
 
-    /// From labels with their counts and the candidates among them, as saved.
-    /// None where that is no histogram.
-    pub fn from_parts(
-        seen: &[(LocalId, f64)],
-        top: Vec<LocalId>,
-        total: f64,
-        mass: f64,
-    ) -> Option<Self> {
-        let seen: Table<Seen> = seen
-            .iter()
-            .map(|&(label, count)| (label.0, Seen(count)))
-            .collect();
-        let mut top_counts = Vec::with_capacity(top.len());
-        for &label in &top {
-            top_counts.push(seen.get(label.0)?.0);
-        }
-        let is_ordered = top_counts.windows(2).all(|pair| pair[0] >= pair[1]);
-        let mut labels = top.clone();
+    /// Restores what is not stored; false where the stored parts are no histogram.
+    pub fn restore(&mut self) -> bool {
+        let top_counts = self.top.iter().map(|label| self.seen.get(label.0));
+        let Some(top_counts) = top_counts.map(|seen| Some(seen?.0)).collect() else {
+            return false;
+        };
+        self.top_counts = top_counts;
+        let mut labels = self.top.clone();
         labels.sort_unstable();
         labels.dedup();
-        (is_ordered && labels.len() == top.len()).then_some(Self {
-            seen,
-            total,
-            mass,
-            top,
-            top_counts,
-        })
+        self.top_counts.is_sorted_by(|a, b| a >= b) && labels.len() == self.top.len()
+    }
+}
+
+record!(LabelCounts { total: is_count, mass: is_count, top, seen } .. { top_counts: Vec::new() });
+
+impl Record for Seen {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        let counts: Vec<f64> = records.map(|seen| seen.0).collect();
+        bundle.put(name, counts);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let counts = f64::take(n, name, bundle)?;
+        check_column(&counts, is_count, name, bundle)?;
+        Ok(counts.into_iter().map(Self).collect())
     }
 }
 
@@ -203,8 +205,10 @@ mod tests {
                 prop_assert!((counts.mass() - expected.iter().sum::<f64>()).abs() < 1e-9);
                 prop_assert_eq!(counts.get(label), list.iter().find(|l| l.0 == label).unwrap().1);
             }
-            let seen: Vec<(LocalId, f64)> = counts.iter().collect();
-            let again = LabelCounts::from_parts(&seen, counts.candidates().to_vec(), counts.total(), counts.mass()).unwrap();
+            let mut bundle = Bundle::new("test");
+            LabelCounts::put([&counts].into_iter(), "counts", &mut bundle);
+            let mut again = LabelCounts::take(Some(1), "counts", &mut bundle).unwrap().remove(0);
+            prop_assert!(again.restore());
             prop_assert_eq!(again.candidate_counts(), counts.candidate_counts());
         }
     }

@@ -3,6 +3,9 @@
 //! Frequent labels turn up early and so have low ids. Most histograms and columns
 //! know them, and what is kept of them lies side by side.
 
+use crate::error::Result;
+use crate::file::{Bundle, Persist, Record};
+
 /// A label's id inside the tree; [`LabelIndex`] knows the class it stands for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
@@ -56,16 +59,37 @@ impl LabelIndex {
         &self.label_of
     }
 
-    /// From the class labels in the order of their ids; none where they are not
-    /// different labels below `n_classes`.
-    pub fn from_labels(labels: &[u32], n_classes: usize) -> Option<Self> {
-        let mut index = Self::new(n_classes);
+    /// Number of classes, with an example or without.
+    pub fn n_classes(&self) -> usize {
+        self.id_of.len()
+    }
+}
+
+impl Record for LocalId {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        let ids: Vec<u32> = records.map(|id| id.0).collect();
+        bundle.put(name, ids);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        Ok(u32::take(n, name, bundle)?.into_iter().map(Self).collect())
+    }
+}
+
+impl Persist for LabelIndex {
+    fn put(&self, bundle: &mut Bundle) {
+        bundle.put("labels", self.labels());
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        let labels: Vec<u32> = bundle.take("labels")?;
+        *self = Self::new(self.n_classes());
         for (id, &label) in labels.iter().enumerate() {
-            if label as usize >= n_classes || index.insert(label).at() != id {
-                return None;
+            if label as usize >= self.n_classes() || self.insert(label).at() != id {
+                return Err(bundle.damaged("the labels of the local ids"));
             }
         }
-        Some(index)
+        Ok(())
     }
 }
 

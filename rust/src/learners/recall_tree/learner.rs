@@ -31,61 +31,32 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::arena::Arena;
+use super::beam::BeamOptions;
 use super::bound::entropy_cost;
 use super::label_index::{LabelIndex, LocalId};
-use super::params::{Params, RouterImportance};
+use super::params::RouterImportance;
 use super::routing_tree::{is_right, ChildRange, Path, RoutingTree};
 use super::scorers::{Score, ScorerInput, ScorerWorkspace, Scorers};
 use crate::classifier::Mistakes;
-use crate::data::Preparation;
 use crate::linear::PathExample;
 use crate::tree::NodeId;
 
-/// A tree, its scorers, and all they need to go on learning.
+/// A tree and its scorers: one member of an
+/// [`OnlineModel`](crate::classifier::OnlineModel).
 #[derive(Debug, Clone)]
 pub struct OnlineRecallTree {
-    pub(super) params: Params,
-    pub(super) preparation: Preparation,
-    /// Whether means and deviations follow the stream.
-    pub(super) streaming: bool,
     /// Tree and scorers know labels by their local ids.
     pub(super) label_index: LabelIndex,
     /// Entropy of the labels, in bits, by which F and D were chosen.
     pub(super) label_bits: f64,
     pub(super) tree: RoutingTree,
     pub(super) scorers: Scorers,
-    /// Wrong predictions before learning.
-    pub(super) progress: Mistakes,
     /// Labels that were not among the candidates before learning.
     pub(super) missed: Mistakes,
-    /// Threads of the present call; the model does not depend on it.
-    pub(super) n_threads: usize,
-}
-
-impl OnlineRecallTree {
-    /// A tree that has seen no example, for `n_classes` whose labels have an entropy
-    /// of `label_bits`; rows have about `n_filled` non-zeros.
-    pub fn new(
-        params: &Params,
-        preparation: Preparation,
-        n_classes: usize,
-        label_bits: f64,
-        n_filled: usize,
-    ) -> Self {
-        let width = preparation.width();
-        Self {
-            tree: RoutingTree::new(params, n_classes, label_bits, width),
-            label_bits,
-            label_index: LabelIndex::new(n_classes),
-            scorers: Scorers::new(params, n_classes, width, n_filled),
-            preparation,
-            streaming: false,
-            progress: Mistakes::default(),
-            missed: Mistakes::default(),
-            n_threads: 1,
-            params: params.clone(),
-        }
-    }
+    /// Examples that the scorers learn from at once.
+    pub(super) batch_size: usize,
+    /// How predictions search, unless they are told otherwise.
+    pub(super) beam: BeamOptions,
 }
 
 /// An example (x, y) to learn.

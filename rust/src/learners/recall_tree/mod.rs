@@ -22,9 +22,8 @@
 //! | `frozen` | the tree as prediction walks it |
 //! | `beam` | the most probable paths |
 //! | `predict` | rows together, with or without a beam |
-//! | `model` | the classifier: fit, partial fit, prediction |
-//! | `report` | the nodes as arrays |
-//! | `persist` | to and from named arrays |
+//! | `report` | the nodes as columns |
+//! | `online` | what it adds to the model around online learners |
 
 mod arena;
 mod beam;
@@ -33,9 +32,8 @@ mod frozen;
 mod label_counts;
 mod label_index;
 mod learner;
-mod model;
+mod online;
 mod params;
-mod persist;
 mod pipeline;
 mod predict;
 mod report;
@@ -44,7 +42,10 @@ mod scorers;
 #[cfg(test)]
 mod tests;
 
-pub use model::RecallTree;
+pub use frozen::FrozenTree;
+pub use learner::OnlineRecallTree;
 pub use params::{ClassCount, Params, PathFeatures, RouterImportance, ScorerLoss};
-pub use predict::BeamOptions;
-pub use report::Report;
+pub use predict::BlockPredictor;
+
+/// The classifier.
+pub type RecallTree = crate::classifier::OnlineModel<OnlineRecallTree>;

@@ -10,10 +10,9 @@ use rayon::prelude::*;
 
 use super::label_index::LabelIndex;
 use super::learner::{Example, OnlineRecallTree, RoutedExample};
-use super::params::NAME;
 use super::routing_tree::RoutingTree;
 use super::scorers::{PlainScorers, ScorerWorkspace, Scorers};
-use crate::classifier::Mistakes;
+use crate::classifier::{Learning, Mistakes};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer};
 use crate::error::Result;
@@ -21,10 +20,12 @@ use crate::threads::with_threads;
 
 /// The first stage: prepares examples and routes them.
 struct ExampleRouter<'a> {
+    batch: &'a Batch<'a>,
     tree: &'a mut RoutingTree,
     preparation: &'a mut Preparation,
     label_index: &'a mut LabelIndex,
-    streaming: bool,
+    /// Whether means and deviations follow the examples.
+    is_stream: bool,
     /// Number of the next example.
     clock: u64,
     scratch: RowBuffer,
@@ -32,22 +33,17 @@ struct ExampleRouter<'a> {
 
 impl ExampleRouter<'_> {
     /// Routes the rows `which` in order; the nodes on their paths learn from them.
-    fn route(
-        &mut self,
-        batch: &Batch<'_>,
-        labels: &[u32],
-        which: &[u32],
-        group: &mut Vec<RoutedExample>,
-    ) {
+    fn route(&mut self, which: &[u32], group: &mut Vec<RoutedExample>) {
+        let (rows, labels) = (&self.batch.rows, self.batch.labels());
         group.resize_with(which.len(), RoutedExample::default);
         for (&i, RoutedExample { example, route }) in which.iter().zip(group) {
             let i = i as usize;
-            if self.streaming {
-                self.preparation.observe(&batch.rows, i, &mut self.scratch);
+            if self.is_stream {
+                self.preparation.observe(rows, i, &mut self.scratch);
             }
-            example.x.read(self.preparation, &batch.rows, i);
+            example.x.read(self.preparation, rows, i);
             example.y = self.label_index.insert(labels[i]);
-            example.weight = batch.weight(i);
+            example.weight = self.batch.weight(i);
             example.clock = self.clock;
             self.clock += 1;
             self.tree.routers.prepare(&mut example.x, example.weight);
@@ -133,35 +129,20 @@ fn learn_mini_batch(
 }
 
 impl OnlineRecallTree {
-    /// Learns the rows of `order` in that order; each is `share` of a pass.
-    pub(super) fn learn_batch(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        share: f64,
-        control: &Control,
-    ) -> Result<()> {
+    /// Figure 2a for example after example.
+    pub(super) fn learn_batch(&mut self, learning: &mut Learning<'_>) -> Result<()> {
         // Adaptive scorers and their routers share what they clamp to.
         let n_threads = match self.scorers {
-            Scorers::Plain(_) => self.n_threads,
+            Scorers::Plain(_) => learning.n_threads,
             Scorers::Adaptive(_) => 1,
         };
-        with_threads(n_threads, |parallel| {
-            self.learn_groups(batch, order, share, parallel, control)
-        })?
+        with_threads(n_threads, |parallel| self.learn_groups(learning, parallel))?
     }
 
     /// Routes each group while the one before is scored.
-    fn learn_groups(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        share: f64,
-        parallel: bool,
-        control: &Control,
-    ) -> Result<()> {
-        let labels = batch.one_label_each(NAME)?.as_slice();
-        let batch_size = self.params.batch_size as usize;
+    fn learn_groups(&mut self, learning: &mut Learning<'_>, parallel: bool) -> Result<()> {
+        let (batch, control) = (learning.batch, learning.control);
+        let batch_size = self.batch_size;
         // One example at a time stays in the nearest cache; several threads need
         // more at a time.
         let group_size = match (batch_size, parallel) {
@@ -169,25 +150,26 @@ impl OnlineRecallTree {
             (1, true) => Control::CHUNK,
             _ => batch_size,
         };
-        let mut groups = order.chunks(group_size);
+        let mut groups = learning.order.chunks(group_size);
         let (mut current, mut next) = (Vec::new(), Vec::new());
         let mut router = ExampleRouter {
-            clock: self.progress.examples,
+            batch,
+            is_stream: learning.is_stream(),
+            clock: learning.progress.examples,
             tree: &mut self.tree,
-            preparation: &mut self.preparation,
+            preparation: learning.preparation,
             label_index: &mut self.label_index,
-            streaming: self.streaming,
             scratch: RowBuffer::default(),
         };
         let mut trainer = ScorerTrainer {
             scorers: &mut self.scorers,
-            progress: &mut self.progress,
+            progress: learning.progress,
             missed: &mut self.missed,
-            share,
+            share: learning.clock,
             workspaces: Vec::new(),
         };
         if let Some(which) = groups.next() {
-            router.route(batch, labels, which, &mut current);
+            router.route(which, &mut current);
         }
         let mut unreported = 0;
         while !current.is_empty() {
@@ -195,7 +177,7 @@ impl OnlineRecallTree {
             if parallel {
                 rayon::join(
                     || trainer.learn(&current, batch_size, true),
-                    || router.route(batch, labels, which, &mut next),
+                    || router.route(which, &mut next),
                 );
             } else {
                 trainer.learn(&current, batch_size, false);
@@ -204,7 +186,7 @@ impl OnlineRecallTree {
                     scorers.widen_span(router.tree.routers.span());
                     router.tree.routers.widen(scorers.span());
                 }
-                router.route(batch, labels, which, &mut next);
+                router.route(which, &mut next);
             }
             unreported += current.len();
             std::mem::swap(&mut current, &mut next);

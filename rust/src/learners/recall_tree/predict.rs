@@ -1,55 +1,25 @@
 //! Prediction: rows are routed together, and those at one final node are scored in
 //! a row.
 
-use super::beam::Beam;
+use super::beam::{Beam, BeamOptions};
 use super::frozen::FrozenTree;
 use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
-use super::params::{Params, NAME};
 use super::scorers::{Score, ScorerInput, ScorerWorkspace};
-use crate::classifier::TopK;
+use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
-use crate::data::{Batch, Rows};
-use crate::error::{Error, Result};
+use crate::data::{Preparation, Rows};
+use crate::error::Result;
 use crate::linear::{Block, PathExample};
-use crate::tree::{FrozenRouters, Groups, NodeId};
-
-/// How many paths a prediction follows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BeamOptions {
-    /// Final nodes whose candidates compete; 1: that of the greedy path.
-    pub size: u32,
-    /// Weight of a path's log-probability in a score.
-    pub path_weight: f32,
-}
-
-impl BeamOptions {
-    /// Refuses values out of range.
-    pub(super) fn check(self) -> Result<()> {
-        if self.size == 0 {
-            return Err(Error::parameter("beam_size", self.size, "at least 1"));
-        }
-        if !(self.path_weight >= 0.0 && self.path_weight.is_finite()) {
-            let allowed = "from 0 to 3e38";
-            return Err(Error::parameter("path_weight", self.path_weight, allowed));
-        }
-        Ok(())
-    }
-
-    /// Those of the model.
-    pub fn of(params: &Params) -> Self {
-        Self {
-            size: params.beam_size,
-            path_weight: params.path_weight as f32,
-        }
-    }
-}
+use crate::tree::{Groups, NodeId};
 
 /// Predicts blocks of rows on one thread.
-pub(super) struct BlockPredictor<'a> {
+#[derive(Debug)]
+pub struct BlockPredictor<'a> {
+    preparation: &'a Preparation,
     model: &'a OnlineRecallTree,
     frozen: &'a FrozenTree,
-    options: BeamOptions,
+    beam_options: BeamOptions,
     block: Block,
     groups: Groups,
     beam: Beam,
@@ -66,14 +36,15 @@ pub(super) struct BlockPredictor<'a> {
 
 impl<'a> BlockPredictor<'a> {
     pub(super) fn new(
-        model: &'a OnlineRecallTree,
+        member: &'a Member<OnlineRecallTree>,
         frozen: &'a FrozenTree,
-        options: BeamOptions,
+        options: &PredictOptions,
     ) -> Self {
         Self {
-            model,
+            preparation: &member.preparation,
+            model: &member.learner,
             frozen,
-            options,
+            beam_options: member.learner.beam.with(options),
             block: Block::default(),
             groups: Groups::default(),
             beam: Beam::default(),
@@ -84,12 +55,6 @@ impl<'a> BlockPredictor<'a> {
             path: Vec::new(),
             merged: Vec::new(),
         }
-    }
-
-    /// Replaces the block by the rows `which`.
-    pub(super) fn read(&mut self, rows: &Rows<'_>, which: impl Iterator<Item = usize>) {
-        let (preparation, routers) = (&self.model.preparation, &self.frozen.routers);
-        self.block.fill(preparation, rows, which, routers.width());
     }
 
     /// Routes all rows, then calls `emit(row, candidates, scores)` for each, in any
@@ -129,9 +94,9 @@ impl<'a> BlockPredictor<'a> {
     /// whose weighted log-probabilities are added to the scores.
     fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
         let (arena, final_nodes) = (&self.model.tree.arena, &self.frozen.final_nodes);
-        let weight = self.options.path_weight;
+        let weight = self.beam_options.path_weight;
         for row in 0..self.block.len() {
-            let n = self.options.size as usize;
+            let n = self.beam_options.size as usize;
             self.frozen.beam(&self.block, row, n, &mut self.beam);
             self.example.take(&self.block, row);
             self.merged.clear();
@@ -155,18 +120,32 @@ impl<'a> BlockPredictor<'a> {
             emit(row, &self.merged);
         }
     }
+}
 
-    /// Writes the `k` best labels and scores of each row of the block.
-    pub(super) fn topk(
+impl Predictor for BlockPredictor<'_> {
+    fn read(
         &mut self,
-        top: &mut TopK,
+        rows: &Rows<'_>,
+        which: impl ExactSizeIterator<Item = usize> + Clone,
+        _control: &Control,
+    ) -> Result<()> {
+        let width = self.frozen.routers.width();
+        self.block.fill(self.preparation, rows, which, width);
+        Ok(())
+    }
+
+    /// Scores are the scorers', with a beam plus the path's weighted log-probability.
+    fn top_k(
+        &mut self,
         k: usize,
         labels: &mut [i32],
         scores: &mut [f32],
-    ) {
+        _control: &Control,
+    ) -> Result<()> {
         let label_index = &self.model.label_index;
+        let mut top = TopK::new(k.min(label_index.n_classes()));
         let span = |row: usize| row * k..(row + 1) * k;
-        if self.options.size == 1 {
+        if self.beam_options.size == 1 {
             self.score_greedy(|row, candidates, values| {
                 top.clear();
                 // Positions: of equal scores the more frequent label's comes first.
@@ -188,37 +167,6 @@ impl<'a> BlockPredictor<'a> {
                 top.write(&mut labels[span(row)], &mut scores[span(row)]);
             });
         }
-    }
-}
-
-impl OnlineRecallTree {
-    /// Weighted share of the rows of `which` that are predicted wrongly.
-    pub(super) fn error_on(
-        &self,
-        batch: &Batch<'_>,
-        which: &[u32],
-        control: &Control,
-    ) -> Result<f64> {
-        let labels = batch.one_label_each(NAME)?.as_slice();
-        let frozen = self.tree.freeze(control)?;
-        let mut predictor = BlockPredictor::new(self, &frozen, BeamOptions::of(&self.params));
-        let mut top = TopK::new(1);
-        let (mut best, mut scores) = (Vec::new(), Vec::new());
-        batch.share_wrong(
-            labels,
-            which,
-            FrozenRouters::BLOCK,
-            control,
-            |rows, answers| {
-                predictor.read(&batch.rows, rows.iter().map(|&i| i as usize));
-                best.resize(rows.len(), TopK::NO_LABEL);
-                scores.resize(rows.len(), 0.0);
-                predictor.topk(&mut top, 1, &mut best, &mut scores);
-                for (answer, &best) in answers.iter_mut().zip(&best) {
-                    // NO_LABEL becomes a number that no label has.
-                    *answer = best as u32;
-                }
-            },
-        )
+        Ok(())
     }
 }

@@ -5,7 +5,9 @@
 use super::arena::Arena;
 use super::label_index::{LabelSet, LocalId};
 use super::params::{Params, RouterImportance};
+use crate::error::Result;
 use crate::linear::{PathExample, Rate, Regressors};
+use crate::persist;
 use crate::tree::NodeId;
 
 /// Nodes and routers.
@@ -30,6 +32,11 @@ pub struct RoutingTree {
     /// Which labels are candidates already.
     pub(super) seen: LabelSet,
 }
+
+persist!(RoutingTree {
+    Nest routers;
+    Columns nodes = arena.nodes;
+} check restore);
 
 /// A path from the root.
 #[derive(Debug, Clone, Default)]
@@ -76,12 +83,17 @@ impl RoutingTree {
             max_depth: params.depth(label_bits),
             importance: params.router_importance,
             randomized: params.randomized_routing,
-            seed: params.schedule.seed,
+            seed: params.seed,
             honest: params.honest,
             backs_off: params.back_off,
             entropy_costs: vec![0.0; arity as usize],
             seen: LabelSet::new(n_classes),
         }
+    }
+
+    /// Restores what is not stored.
+    fn restore(&mut self) -> Result<()> {
+        self.arena.restore(self.routers.len())
     }
 
     /// The loop of Figure 1: extends `path`, which ends at `parent` and goes on to

@@ -15,14 +15,15 @@ use super::params::uniform_bits;
 use super::routing_tree::RoutingTree;
 use super::scorers::{Score, ScorerInput, ScorerWorkspace};
 use super::*;
-use crate::classifier::{Online, Schedule};
+use crate::classifier::{
+    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, PredictOptions, Start,
+    TopKArrays,
+};
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Indices, Labels, Preparation, Rows, Scaling, Values};
+use crate::data::{Batch, Indices, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::error::Error;
-use crate::file::{Array, Bundle, LegacyPersist};
-use crate::linear::{Block, PathExample};
-use crate::linear::{Loss, Optimizer};
+use crate::file::{Array, Bundle};
+use crate::linear::{Block, Loss, Optimizer, PathExample};
 use crate::tree::NodeId;
 
 const N_CLASSES: usize = 12;
@@ -37,28 +38,12 @@ fn params() -> Params {
         bern_hyper: 0.1,
         scaling: Scaling::None,
         beam_size: 1,
-        path_weight: 0.5,
-        schedule: Schedule {
-            n_passes: 2,
-            seed: 5,
-            early_stopping: false,
-            validation_fraction: 0.1,
-            patience: 1,
-        },
-        ..serde_json::from_str(DEFAULTS).unwrap()
+        n_passes: 2,
+        seed: 5,
+        patience: 1,
+        ..Params::default()
     }
 }
-
-const DEFAULTS: &str = r#"{
-    "max_candidates": null, "candidates_per_level": 4.0, "max_depth": null, "depth_share": 0.75,
-    "class_count": "effective", "bern_hyper": 4.0,
-    "arity": 2, "loss": "softmax", "margin": 4.0, "router_loss": null, "optimizer": "pn",
-    "scaling": "auto", "n_bits": null, "learning_rate": null, "router_rate": null,
-    "decay": 1.0, "router_importance": "entropy", "randomized_routing": false, "honest": true,
-    "back_off": true, "path_features": "none", "beam_size": 4, "path_weight": 0.5,
-    "batch_size": 1, "n_passes": 5, "seed": 0, "early_stopping": false,
-    "validation_fraction": 0.1, "patience": 2
-}"#;
 
 /// Examples whose labels come and go.
 #[derive(Debug, Clone)]
@@ -227,16 +212,38 @@ fn scorings() -> impl Strategy<Value = Params> {
     )
 }
 
-fn learner(params: &Params, stream: &Stream) -> OnlineRecallTree {
+/// A tree by itself, that has seen nothing.
+fn new_tree(params: &Params, stream: &Stream) -> (Preparation, OnlineRecallTree) {
     let preparation = Preparation::new(params.scaling, params.n_bits, &stream.rows()).unwrap();
-    let filled = stream.dense.as_ref().map_or(4, |_| WIDTH);
-    OnlineRecallTree::new(
-        params,
+    let start = Start {
+        n_classes: N_CLASSES,
+        label_sets: false,
+        preparation: &preparation,
+        batch: &stream.batch(),
+        is_all: false,
+    };
+    let tree = OnlineRecallTree::new(params, &start).unwrap();
+    (preparation, tree)
+}
+
+/// Learns some rows of a batch.
+fn learn(
+    (preparation, tree): &mut (Preparation, OnlineRecallTree),
+    progress: &mut Mistakes,
+    batch: &Batch<'_>,
+    order: &[u32],
+) {
+    let mut learning = Learning {
+        batch,
+        order,
+        clock: 0.0,
         preparation,
-        N_CLASSES,
-        uniform_bits(N_CLASSES),
-        filled,
-    )
+        progress,
+        n_threads: 1,
+        predicted: None,
+        control: &control(),
+    };
+    tree.learn(&mut learning).unwrap();
 }
 
 fn control() -> Control {
@@ -415,9 +422,13 @@ fn walk(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
     Some(at)
 }
 
-fn in_a_block(learner: &OnlineRecallTree, rows: &Rows<'_>) -> (Block, Vec<PathExample>) {
+fn in_a_block(
+    preparation: &Preparation,
+    learner: &OnlineRecallTree,
+    rows: &Rows<'_>,
+) -> (Block, Vec<PathExample>) {
     let (mut block, width) = (Block::default(), learner.tree.routers.width());
-    block.fill(&learner.preparation, rows, 0..rows.n_rows(), width);
+    block.fill(preparation, rows, 0..rows.n_rows(), width);
     let examples = (0..rows.n_rows()).map(|i| {
         let mut example = PathExample::default();
         example.take(&block, i);
@@ -432,24 +443,25 @@ proptest! {
 
     #[test]
     fn the_tree_holds_after_every_example(params in routings(), stream in streams(200)) {
-        let mut learner = learner(&params, &stream);
+        let (mut learner, mut progress) = (new_tree(&params, &stream), Mistakes::default());
         let mut watch = Watch::default();
         let batch = stream.batch();
         for i in batch.present() {
-            learner.learn(&batch, &[i], 0.0, &control()).unwrap();
+            learn(&mut learner, &mut progress, &batch, &[i]);
             let (i, weight) = (i as usize, stream.weight(i as usize));
-            let label = learner.label_index.insert(stream.labels[i]);
-            watch.follow(&learner.tree, label, weight, &params)?;
-            watch.check(&learner.tree, &params)?;
+            let label = learner.1.label_index.insert(stream.labels[i]);
+            watch.follow(&learner.1.tree, label, weight, &params)?;
+            watch.check(&learner.1.tree, &params)?;
         }
     }
 
     #[test]
     fn a_router_learns_from_all_that_comes_by(stream in streams(200)) {
         let params = Params { honest: false, ..params() };
-        let mut learner = learner(&params, &stream);
+        let mut learner = new_tree(&params, &stream);
         let batch = stream.batch();
-        learner.learn(&batch, &batch.present(), 0.0, &control()).unwrap();
+        learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
+        let learner = learner.1;
         let root = learner.tree.arena.node(Arena::ROOT);
         prop_assert_eq!(f64::from(root.trained), root.counts.total());
         // What stops at a node is counted below it, but trains nothing there.
@@ -460,11 +472,12 @@ proptest! {
 
     #[test]
     fn the_frozen_tree_is_the_learning_one(params in scorings(), stream in streams(200)) {
-        let mut learner = learner(&params, &stream);
+        let mut learner = new_tree(&params, &stream);
         let batch = stream.batch();
-        learner.learn(&batch, &batch.present(), 0.0, &control()).unwrap();
+        learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
+        let (preparation, learner) = learner;
         let frozen = learner.tree.freeze(&control()).unwrap();
-        let (block, examples) = in_a_block(&learner, &stream.rows());
+        let (block, examples) = in_a_block(&preparation, &learner, &stream.rows());
         let mut terminals = vec![0; stream.len()];
         frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut terminals);
         let (mut path, mut candidates) = (Vec::new(), Vec::new());
@@ -492,20 +505,40 @@ proptest! {
 
 // -- predictions ------------------------------------------------------------------
 
+fn new_model(params: &Params) -> RecallTree {
+    RecallTree::create(params.clone(), N_CLASSES, false).unwrap()
+}
+
 fn model(params: &Params, stream: &Stream) -> RecallTree {
-    let mut model = RecallTree::new(params.clone(), N_CLASSES).unwrap();
-    model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+    let mut model = new_model(params);
+    let batch = stream.batch();
+    model.partial_fit(&batch, 1, None, &control()).unwrap();
     model
+}
+
+fn learned(model: &RecallTree) -> &OnlineRecallTree {
+    &model.members()[0].learner
 }
 
 fn has_weight(stream: &Stream) -> bool {
     (0..stream.len()).any(|i| stream.weight(i) > 0.0)
 }
 
-const GREEDY: BeamOptions = BeamOptions {
-    size: 1,
-    path_weight: 0.0,
-};
+fn beam(size: u32, path_weight: f64) -> PredictOptions {
+    PredictOptions {
+        beam_size: Some(size),
+        path_weight: Some(path_weight),
+        ..PredictOptions::NONE
+    }
+}
+
+fn greedy() -> PredictOptions {
+    beam(1, 0.0)
+}
+
+fn topk(model: &RecallTree, rows: &Rows<'_>, k: usize, options: &PredictOptions) -> TopKArrays {
+    model.predict_topk(rows, k, options, 1, &control()).unwrap()
+}
 
 fn bits(scores: &[f32]) -> Vec<u32> {
     scores.iter().map(|score| score.to_bits()).collect()
@@ -519,6 +552,10 @@ fn fixed(n: u32) -> Stream {
     Stream::new(&(0..n).map(example).collect::<Vec<_>>(), false, false)
 }
 
+fn fit(model: &mut RecallTree, batch: &Batch<'_>, n_threads: usize) -> crate::Result<()> {
+    model.fit(batch, FitOptions::threads(n_threads), &control())
+}
+
 #[test]
 fn a_fit_that_is_refused_changes_nothing() {
     let stream = fixed(50);
@@ -528,22 +565,22 @@ fn a_fit_that_is_refused_changes_nothing() {
         weights: Some(vec![0.0; 50]),
         ..stream.clone()
     };
-    assert!(model.fit(&weightless.batch(), 1, &control()).is_err());
+    assert!(fit(&mut model, &weightless.batch(), 1).is_err());
     let labels = Labels::new(&stream.labels, N_CLASSES + 1).unwrap();
     let batch = Batch::new(stream.rows(), Targets::One(labels), None).unwrap();
-    assert!(model.fit(&batch, 1, &control()).is_err());
-    assert!(model.partial_fit(&batch, 1, &control()).is_err());
+    assert!(fit(&mut model, &batch, 1).is_err());
+    assert!(model.partial_fit(&batch, 1, None, &control()).is_err());
     assert_eq!(model.to_bytes().unwrap(), before);
 }
 
 #[test]
 fn before_anything_was_learned() {
     let stream = fixed(5);
-    let model = RecallTree::new(params(), N_CLASSES).unwrap();
+    let model = new_model(&params());
     assert!(model
-        .predict_topk(&stream.rows(), 1, GREEDY, 1, &control())
+        .predict_topk(&stream.rows(), 1, &greedy(), 1, &control())
         .is_err());
-    assert!(model.report().is_none());
+    assert!(model.reports().is_empty());
     assert_eq!(model.progressive_loss(), None);
     let again = RecallTree::from_bytes(&model.to_bytes().unwrap()).unwrap();
     assert_eq!(again.n_examples_seen(), 0);
@@ -564,8 +601,8 @@ fn all_children_can_be_reached() {
             .map(|i| (i * 7 % 8, i * 31 % 1999, 4))
             .collect();
         let model = model(&params, &Stream::new(&examples, false, false));
-        let report = model.report().unwrap();
-        let seen = report.children.iter().filter(|&&child| child > 0).count();
+        let children = model.reports()[0].get::<i32>("children").unwrap();
+        let seen = children.iter().filter(|&&child| child > 0).count();
         assert!(
             seen >= (arity as usize).min(4),
             "{seen} of {arity} children were chosen"

@@ -5,6 +5,7 @@ use super::workspace::{Score, ScorerInput, ScorerWorkspace};
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures};
 use crate::linear::{Loss, Regressors, Span};
+use crate::persist;
 use crate::tree::NodeId;
 
 /// Columns for nodes' indicators; more nodes than this share them.
@@ -17,8 +18,12 @@ pub struct AdaptiveScorers {
     rate: f32,
     /// The first column that stands for a node.
     first_node: u32,
-    pub(in crate::learners::recall_tree) regressors: Regressors,
+    regressors: Regressors,
 }
+
+persist!(AdaptiveScorers {
+    Nest regressors;
+});
 
 impl AdaptiveScorers {
     /// Weights of 0.
@@ -60,6 +65,11 @@ impl AdaptiveScorers {
         for &other in input.candidates.iter().filter(|&&other| other != label) {
             learn(other, -1.0);
         }
+    }
+
+    /// Number of classes.
+    pub fn n_classes(&self) -> usize {
+        self.regressors.len()
     }
 
     /// Clamps no narrower than `span`.

@@ -7,6 +7,7 @@
 use super::filtered_map::{hash, FilteredMap};
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::simd::prefetch;
+use crate::{persist, record};
 
 /// Weights per column and label.
 #[derive(Debug, Clone)]
@@ -26,6 +27,12 @@ pub struct Column {
     /// Weights of further labels.
     tail: FilteredMap,
 }
+
+persist!(ColumnWeights {
+    Columns columns;
+});
+
+record!(Column { head, tail });
 
 /// At least one in so many weights of a head is not 0. With one in four it would take
 /// no more memory than a map; but a weight in a head is found without a search, and
@@ -51,22 +58,6 @@ impl HashedCandidates {
 }
 
 impl Column {
-    /// From saved weights.
-    pub fn from_parts(head: Vec<f32>, tail: FilteredMap) -> Option<Self> {
-        let sound = head.is_empty() || head.len().is_power_of_two();
-        sound.then_some(Self { head, tail })
-    }
-
-    /// The weights of the first labels.
-    pub fn head(&self) -> &[f32] {
-        &self.head
-    }
-
-    /// Those of the others.
-    pub fn tail(&self) -> &FilteredMap {
-        &self.tail
-    }
-
     /// Adds to the scores of the candidates.
     #[inline]
     fn score(&self, x: f32, candidates: &HashedCandidates, scores: &mut [f32]) {
@@ -141,14 +132,17 @@ impl ColumnWeights {
         }
     }
 
-    /// From saved weights.
-    pub fn from_parts(columns: Vec<Column>) -> Self {
-        Self { columns }
+    /// Number of columns.
+    pub fn n_columns(&self) -> usize {
+        self.columns.len()
     }
 
-    /// The weights of each column.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
+    /// Whether weights that were restored are sound, and of labels below `n_classes`.
+    pub fn fits(&self, n_classes: usize) -> bool {
+        self.columns.iter().all(|Column { head, tail }| {
+            (head.is_empty() || head.len().is_power_of_two())
+                && tail.iter().all(|(label, _)| label.at() < n_classes)
+        })
     }
 
     /// Has at least `n` columns.

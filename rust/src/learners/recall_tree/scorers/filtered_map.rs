@@ -4,6 +4,8 @@
 //! filter of a few bits per label answers for these from a cache line or two,
 //! where a hash table alone would fetch a line for each of them.
 
+use crate::error::Result;
+use crate::file::{check_column, put_lengths, take_lengths, Bundle, Record};
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::simd::prefetch;
 
@@ -26,6 +28,9 @@ pub struct FilteredMap {
 
 /// A slot without a label.
 const FREE: u64 = u64::MAX;
+
+/// What a free slot has in place of a label.
+const FREE_LABEL: LocalId = LocalId(u32::MAX);
 
 /// Bits of the filter per slot, as a power of two.
 const FILTER: u32 = 2;
@@ -189,5 +194,40 @@ impl FromIterator<(LocalId, f32)> for FilteredMap {
             map.add(label, w);
         }
         map
+    }
+}
+
+/// The labels of each map in order, end to end, and the weights likewise.
+impl Record for FilteredMap {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        put_lengths(records.clone().map(Self::len), name, bundle);
+        let mut entries: Vec<(LocalId, f32)> = Vec::new();
+        for map in records {
+            let from = entries.len();
+            entries.extend(map.iter());
+            entries[from..].sort_unstable_by_key(|&(label, _)| label);
+        }
+        let (labels, weights): (Vec<LocalId>, Vec<f32>) = entries.into_iter().unzip();
+        LocalId::put(labels.iter(), &format!("{name}.label"), bundle);
+        bundle.put(name, weights);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let lengths = take_lengths(n, name, bundle)?;
+        let n_entries = lengths.iter().sum();
+        let name_of_labels = format!("{name}.label");
+        let labels = LocalId::take(Some(n_entries), &name_of_labels, bundle)?;
+        check_column(
+            &labels,
+            |&label| label != FREE_LABEL,
+            &name_of_labels,
+            bundle,
+        )?;
+        let weights = f32::take(Some(n_entries), name, bundle)?;
+        let mut entries = labels.into_iter().zip(weights);
+        Ok(lengths
+            .into_iter()
+            .map(|n| entries.by_ref().take(n).collect())
+            .collect())
     }
 }

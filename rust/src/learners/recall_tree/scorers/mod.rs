@@ -19,12 +19,13 @@ mod steps;
 mod workspace;
 
 pub use adaptive::AdaptiveScorers;
-pub use column_weights::{Column, ColumnWeights};
-pub use plain::{PlainScorers, WeightLayout};
+pub use plain::PlainScorers;
 pub use workspace::{Score, ScorerInput, ScorerWorkspace};
 
 use super::label_index::LocalId;
 use super::params::Params;
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Persist};
 
 /// All classes' regressors.
 #[derive(Debug, Clone)]
@@ -64,6 +65,20 @@ impl Scorers {
         }
     }
 
+    /// What does not fit together in scorers that were restored.
+    pub fn check_stored(&self, n_classes: usize) -> Result<()> {
+        let fits = match self {
+            Self::Plain(scorers) => scorers.fits(n_classes),
+            Self::Adaptive(scorers) => scorers.n_classes() == n_classes,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Error::data(
+            "the scorers do not fit the classes and columns",
+        ))
+    }
+
     /// Another share of a pass is done.
     pub fn pass(&mut self, share: f64) {
         if let Self::Plain(scorers) = self {
@@ -77,6 +92,22 @@ impl Score for Scorers {
         match self {
             Self::Plain(scorers) => scorers.score(input, workspace),
             Self::Adaptive(scorers) => scorers.score(input, workspace),
+        }
+    }
+}
+
+impl Persist for Scorers {
+    fn put(&self, bundle: &mut Bundle) {
+        match self {
+            Self::Plain(scorers) => scorers.put(bundle),
+            Self::Adaptive(scorers) => scorers.put(bundle),
+        }
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        match self {
+            Self::Plain(scorers) => scorers.fill(bundle),
+            Self::Adaptive(scorers) => scorers.fill(bundle),
         }
     }
 }

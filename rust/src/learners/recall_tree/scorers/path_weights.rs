@@ -16,7 +16,7 @@ const SHARE: f32 = 0.1;
 pub struct PathWeights {
     features: PathFeatures,
     /// A column per node; none without path features.
-    pub(in crate::learners::recall_tree) columns: ColumnWeights,
+    pub(super) columns: ColumnWeights,
 }
 
 impl PathWeights {
@@ -29,7 +29,7 @@ impl PathWeights {
     }
 
     /// Whether the scorers see the path at all.
-    pub fn is_used(&self) -> bool {
+    fn is_used(&self) -> bool {
         self.features != PathFeatures::None
     }
 

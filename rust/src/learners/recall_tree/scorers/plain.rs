@@ -5,9 +5,12 @@ use super::column_weights::ColumnWeights;
 use super::path_weights::PathWeights;
 use super::steps::{decide_steps, StepParams};
 use super::workspace::{Score, ScorerInput, ScorerWorkspace};
+use crate::error::Result;
+use crate::file::{is_count, Bundle, Columns, Nest, Persist};
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
+use crate::persist;
 
 /// The step of a label's scorer has fallen to 1/sqrt(2) after so many examples of the
 /// label, and so many more per effective dimension of the example; as for the routers.
@@ -23,13 +26,13 @@ pub struct PlainScorers {
     rate: f32,
     decay: f32,
     /// Padded number of columns.
-    pub(in crate::learners::recall_tree) width: usize,
+    width: usize,
     /// Passes of `fit` done.
-    pub(in crate::learners::recall_tree) passes: f64,
+    pub(super) passes: f64,
     /// Weight of the examples that each label was learned from.
-    pub(in crate::learners::recall_tree) trained: Vec<f32>,
-    pub(in crate::learners::recall_tree) weights: WeightLayout,
-    pub(in crate::learners::recall_tree) path_weights: PathWeights,
+    trained: Vec<f32>,
+    weights: WeightLayout,
+    path_weights: PathWeights,
 }
 
 /// How the weights lie in memory.
@@ -39,6 +42,36 @@ pub enum WeightLayout {
     ByClass(Vec<Weights<f32>>),
     /// A column's together: where they do not.
     ByColumn(ColumnWeights),
+}
+
+persist!(PlainScorers {
+    Meta passes;
+    Columns trained;
+    Nest weights;
+    Nest path_weights = path_weights.columns;
+});
+
+impl Persist for WeightLayout {
+    fn put(&self, bundle: &mut Bundle) {
+        match self {
+            Self::ByClass(weights) => Columns::put(weights, "by_class", bundle),
+            Self::ByColumn(weights) => Nest::put(weights, "by_column", bundle),
+        }
+        bundle.put_meta("is_by_column", &matches!(self, Self::ByColumn(_)));
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        if bundle.take_meta("is_by_column")? {
+            let mut weights = ColumnWeights::new(0);
+            Nest::fill(&mut weights, "by_column", bundle)?;
+            *self = Self::ByColumn(weights);
+        } else {
+            let mut weights = Vec::new();
+            Columns::fill(&mut weights, "by_class", bundle)?;
+            *self = Self::ByClass(weights);
+        }
+        Ok(())
+    }
 }
 
 impl PlainScorers {
@@ -60,6 +93,23 @@ impl PlainScorers {
             },
             path_weights: PathWeights::new(params.path_features),
         }
+    }
+
+    /// Whether scorers that were restored are those of `n_classes` and of the columns.
+    pub fn fits(&self, n_classes: usize) -> bool {
+        let fits = match &self.weights {
+            WeightLayout::ByClass(weights) => {
+                weights.len() == n_classes && weights.iter().all(|w| w.fits(self.width))
+            }
+            WeightLayout::ByColumn(weights) => {
+                weights.n_columns() == self.width && weights.fits(n_classes)
+            }
+        };
+        let is_sound = |n: &f32| is_count(&f64::from(*n));
+        fits && self.path_weights.columns.fits(n_classes)
+            && is_count(&self.passes)
+            && self.trained.len() == n_classes
+            && self.trained.iter().all(is_sound)
     }
 
     /// Decides how far each candidate goes: from `workspace.scores` to
