@@ -13,15 +13,13 @@ use criterion::{
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use xmtree::classifier::Schedule;
+use xmtree::classifier::{Classifier, Learner, Schedule};
 use xmtree::data::{Batch, Targets};
 use xmtree::data::{Indices, Labels, Rows, Scaling, Values};
 use xmtree::learners::label_tree::{self, LabelOrder, LabelTree, Policy};
 use xmtree::learners::lomtree::{self, Forest};
 use xmtree::learners::oaa::{self, Oaa};
-use xmtree::learners::recall_tree::{
-    self, BeamOptions, ClassCount, PathFeatures, RecallTree, RouterImportance, ScorerLoss,
-};
+use xmtree::learners::recall_tree::{self, RecallTree};
 use xmtree::linear::{Loss, Optimizer};
 use xmtree::Control;
 
@@ -171,31 +169,9 @@ fn filter_tree_params() -> label_tree::Params {
 /// The defaults of the Python class.
 fn recall_tree_params() -> recall_tree::Params {
     recall_tree::Params {
-        max_candidates: None,
-        candidates_per_level: 4.0,
-        max_depth: None,
-        depth_share: 0.75,
-        class_count: ClassCount::Effective,
-        bern_hyper: 4.0,
-        arity: 2,
-        loss: ScorerLoss::Softmax,
-        margin: 4.0,
-        router_loss: None,
-        optimizer: Optimizer::Pn,
-        scaling: Scaling::Auto,
-        n_bits: None,
-        learning_rate: None,
-        router_rate: None,
-        decay: 1.0,
-        router_importance: RouterImportance::Entropy,
-        randomized_routing: false,
-        honest: true,
-        back_off: true,
-        path_features: PathFeatures::None,
         beam_size: 1,
-        path_weight: 0.5,
-        batch_size: 1,
-        schedule: lomtree_params().schedule,
+        n_passes: 1,
+        ..recall_tree::Params::default()
     }
 }
 
@@ -276,19 +252,17 @@ fn filter_tree(c: &mut Criterion, sets: &[Set]) {
 
 fn recall_tree(c: &mut Criterion, sets: &[Set]) {
     let mut group = c.benchmark_group("recall_tree");
-    let beam = BeamOptions::of(&recall_tree_params());
     for set in sets {
         let control = Control::new(0);
         time(
             &mut group,
             set,
-            RecallTree::new(recall_tree_params(), set.n_classes).expect("sound options"),
-            |tree, batch| tree.partial_fit(batch, 1, &control).expect("sound data"),
-            |tree, rows| {
-                tree.predict_topk(rows, 1, beam, 1, &control)
-                    .expect("sound data")
-                    .0
+            RecallTree::create(recall_tree_params(), set.n_classes, false).expect("sound options"),
+            |tree, batch| {
+                tree.partial_fit(batch, 1, None, &control)
+                    .expect("sound data");
             },
+            |tree, rows| tree.predict(rows, 1, &control).expect("sound data"),
         );
     }
     group.finish();

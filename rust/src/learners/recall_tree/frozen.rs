@@ -54,7 +54,7 @@ impl FinalNodes {
     }
 }
 
-/// What stands at a place of the frozen tree.
+/// One node of the frozen tree, to be pushed.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
     /// The path ends at this node.
@@ -106,7 +106,7 @@ impl RoutingTree {
         })
     }
 
-    /// What stands at a node.
+    /// The entry of a node.
     fn entry(&self, id: NodeId) -> Entry {
         if self.is_internal(id) {
             self.entry_below(id, self.children(id))
@@ -115,7 +115,7 @@ impl RoutingTree {
         }
     }
 
-    /// What stands where the choice among `children` of a node is still to be made.
+    /// The entry of a node where it remains to choose among `children`.
     fn entry_below(&self, id: NodeId, children: ChildRange) -> Entry {
         let node = self.arena.node(id);
         if (children.from..children.to).all(|side| self.is_final(id, node.child(side))) {

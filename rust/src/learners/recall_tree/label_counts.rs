@@ -78,7 +78,7 @@ impl LabelCounts {
         known.is_some()
     }
 
-    /// Where `label`, of which `count` was seen, stands among the candidates.
+    /// The position among the candidates of `label`, of which `count` was seen.
     fn place_of(&self, label: LocalId, count: f64) -> Option<usize> {
         let from = self.top_counts.partition_point(|&other| other > count);
         let equal = self.top_counts[from..].partition_point(|&other| other >= count);

@@ -6,7 +6,7 @@
 use crate::error::Result;
 use crate::file::{Bundle, Persist, Record};
 
-/// A label's id inside the tree; [`LabelIndex`] knows the class it stands for.
+/// A label's id inside the tree, not its class number: [`LabelIndex`] converts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct LocalId(pub u32);
@@ -22,7 +22,7 @@ impl LocalId {
     }
 }
 
-/// Class labels and their local ids, both ways.
+/// Local ids of class labels, and class labels of local ids.
 #[derive(Debug, Clone)]
 pub struct LabelIndex {
     id_of: Vec<LocalId>,

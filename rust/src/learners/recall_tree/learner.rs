@@ -7,17 +7,16 @@
 //!   while n is internal:                     while n is internal:
 //!                                              update_router(x, y, n)
 //!     child = the side of f_n(x)               child = the side of f_n(x)
-//!                                              update_candidates(y, n)
 //!     if recall(child) <= recall(n): break     if recall(child) <= recall(n): break
 //!     n = child; x gets the indicator of n     n = child; x gets the indicator of n
-//!                                            update_candidates(y, n)
-//!   return the candidate of n that           if y is a candidate of n:
-//!     predict_y(x) scores highest              update_predictors(x, y, n.candidates)
+//!                                            update_candidates(y, nodes on the path)
+//!   return the candidate of n whose          if y is a candidate of n:
+//!     predictor scores x highest               update_predictors(x, y, n.candidates)
 //! ```
 //!
-//! `recall` is the lower bound of Section 3.1, f_n a router, predict_y the scorer of
-//! class y, shared by all nodes. Routing never looks at the scorers, so that examples
-//! can be routed ahead of scoring.
+//! `recall` is the lower bound of Section 3.1, f_n the router of node n. The predictors
+//! are the scorers, one per class, shared by all nodes. Routing never looks at them, so
+//! that examples can be routed ahead of scoring.
 //!
 //! Departures from the figures, each an option: `honest` counts an example at the
 //! nodes that the routers chose before they learned from it, `back_off` fills up
@@ -55,7 +54,7 @@ pub struct OnlineRecallTree {
     pub(super) missed: Mistakes,
     /// Examples that the scorers learn from at once.
     pub(super) batch_size: usize,
-    /// How predictions search, unless they are told otherwise.
+    /// The beam of predictions that set no other.
     pub(super) beam: BeamOptions,
 }
 
@@ -288,7 +287,7 @@ impl RoutedExample {
         !self.route.candidates.contains(&self.example.y)
     }
 
-    /// What the scorers are asked before they learn.
+    /// What the scorers predict from before they learn.
     fn query(&self) -> ScorerInput<'_> {
         self.scorer_input(&self.route.candidates, &self.route.before)
     }

@@ -21,10 +21,10 @@ use crate::file::{Array, Bundle, Persist, Report};
 use crate::persist;
 use crate::tree::FrozenRouters;
 
-/// Products that freezing a node is worth.
+/// The cost of freezing a node, in products.
 const FREEZE_NODE: usize = 256;
 
-/// Products of routing that scoring a candidate is not, per path.
+/// The cost of routing along a path, in products per value.
 const ROUTING: usize = 32;
 
 persist!(OnlineRecallTree {

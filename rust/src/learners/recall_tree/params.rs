@@ -81,7 +81,7 @@ params! {
         /// F as a multiple of ceil(log2 K).
         candidates_per_level: f64 = 4.0, Range::POSITIVE;
         /// D; overrules `depth_share`.
-        max_depth: Option<u32> = None, Range::from(0.0).to(MAX_LEVELS as f64);
+        max_depth: Option<u32> = None, Range::from(0.0).to(MAX_LEVELS);
         /// D as a share of the levels of a full tree over the classes, rounded up.
         depth_share: f64 = 0.75, Range::POSITIVE;
         /// How many classes F and D are for.
@@ -123,8 +123,9 @@ params! {
         back_off: bool = true;
         /// What the scorers see of the path through the tree.
         path_features: PathFeatures = PathFeatures::None;
-        /// Final nodes whose candidates compete in a prediction.
-        beam_size: u32 = 4, Range::from(1.0).to(MAX_PATHS as f64);
+        /// Final nodes whose candidates compete in a prediction. With more than 1024,
+        /// scoring all classes is cheaper.
+        beam_size: u32 = 4, Range::from(1.0).to(1024.0);
         /// Weight of the path's log-probability in the score, with a beam.
         path_weight: f64 = 0.5, Range::NOT_NEGATIVE;
         /// Examples that the scorers learn from at once, as they stood before them.
@@ -159,8 +160,8 @@ impl Params {
     /// D for labels of `bits` of entropy.
     pub fn depth(&self, bits: f64) -> u32 {
         let levels = bits / f64::from(self.arity).log2();
-        let share = (self.depth_share * levels).ceil() as u32;
-        self.max_depth.unwrap_or(share.min(MAX_LEVELS))
+        let share = (self.depth_share * levels).ceil();
+        self.max_depth.unwrap_or(share.min(MAX_LEVELS) as u32)
     }
 
     /// Entropy, in bits, of the labels of `batch`, or of classes that all occur
@@ -225,7 +226,4 @@ pub fn uniform_bits(n_classes: usize) -> f64 {
 }
 
 /// Beyond any use: 2^60 nodes.
-const MAX_LEVELS: u32 = 60;
-
-/// Paths of a beam; beyond it scoring all classes is cheaper.
-pub(super) const MAX_PATHS: u32 = 1024;
+const MAX_LEVELS: f64 = 60.0;

@@ -1,6 +1,7 @@
 //! The tree's nodes as columns.
 
 use super::arena::Arena;
+use super::label_counts::LabelCounts;
 use super::label_index::LabelIndex;
 use super::routing_tree::RoutingTree;
 use crate::file::Report;
@@ -31,7 +32,7 @@ impl RoutingTree {
         let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
         let counts = || nodes().map(|node| &node.counts);
         let mut report = tree.report();
-        report.column("n_examples", counts().map(|counts| counts.total()));
+        report.column("n_examples", counts().map(LabelCounts::total));
         report.column("n_labels", counts().map(|counts| counts.n_labels() as u32));
         let top = counts().map(|counts| counts.candidates().first().copied());
         let label = top.map(|id| label_index.label(id.unwrap_or_default()));
@@ -55,9 +56,9 @@ impl RoutingTree {
             end
         });
         report.column("candidate_starts", std::iter::once(0).chain(ends));
-        let candidates = counts().flat_map(|counts| counts.candidates());
+        let candidates = counts().flat_map(LabelCounts::candidates);
         report.column("candidates", candidates.map(|&id| label_index.label(id)));
-        let candidate_counts = counts().flat_map(|counts| counts.candidate_counts());
+        let candidate_counts = counts().flat_map(LabelCounts::candidate_counts);
         report.column("candidate_counts", candidate_counts.copied());
         report
     }

@@ -16,7 +16,7 @@ const NODE_COLUMNS: u32 = 1 << 20;
 pub struct AdaptiveScorers {
     features: PathFeatures,
     rate: f32,
-    /// The first column that stands for a node.
+    /// The column of node 0's indicator.
     first_node: u32,
     regressors: Regressors,
 }

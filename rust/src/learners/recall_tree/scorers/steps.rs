@@ -116,7 +116,7 @@ fn margin(params: &StepParams, scores: &[f32], rate: impl Fn(usize) -> f32, step
         }
     }
     if let Some((rival, best)) = rival {
-        // The hinge loss asks for a gap of 1; both move, so it closes twice as fast.
+        // The hinge loss wants a gap of 1; both move, so it closes twice as fast.
         let ahead = scores[correct] - best + 1.0 - params.margin;
         let a = params.weight * rate(correct);
         let step = Loss::Hinge.step(1.0, ahead, a, 2.0 * params.ppu);

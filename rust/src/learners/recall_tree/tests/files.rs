@@ -211,7 +211,7 @@ fn what_is_missing_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever stands in a file: it is refused, or the model works, if badly.
+    /// Any changed file is refused, or its model works, if badly.
     #[test]
     fn no_file_makes_it_panic(params in scorings(), changes in prop::collection::vec((0usize..100, 0usize..10_000, 0usize..8), 1..4)) {
         let stream = fixed(80);

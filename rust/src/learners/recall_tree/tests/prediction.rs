@@ -138,7 +138,7 @@ proptest! {
     fn the_cut_of_a_stream_changes_nothing(params in scorings(), stream in streams(80)) {
         prop_assume!(has_weight(&stream));
         let whole = model(&params, &stream);
-        // The first row tells how full rows are; so the first call has them all.
+        // The layout depends on the first batch; so the first call has all rows.
         let mut parts = model(&params, &stream);
         let mut whole = whole;
         whole.partial_fit(&stream.batch(), 1, None, &control()).unwrap();
