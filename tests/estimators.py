@@ -34,7 +34,7 @@ ALL = {
         **xmtree.RecallTreeClassifier.PAPER | {"n_passes": 5, "random_state": 0, **more}
     ),
     "recall-tree-paths": lambda **more: xmtree.RecallTreeClassifier(
-        **{"path_features": "crossed", "randomized_routing": True, "random_state": 0, **more}
+        **{"path_features": "all", "randomized_routing": True, "random_state": 0, **more}
     ),
     "filter-tree": lambda **more: xmtree.FilterTreeClassifier(**{"random_state": 0, **more}),
     "random-tree": lambda **more: xmtree.RandomTreeClassifier(**{"random_state": 0, **more}),

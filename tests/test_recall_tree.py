@@ -74,7 +74,6 @@ OPTIONS = [
     {"back_off": False, "max_candidates": 16},
     {"path_features": "all"},
     {"path_features": "node_only"},
-    {"path_features": "crossed"},
     {"beam_size": 8},
     {"path_weight": 2.0},
     {"n_passes": 3},
@@ -257,7 +256,6 @@ BAD = [
     ({"honest": "yes"}, "honest"),
     ({"optimizer": "nag"}, "loss"),
     ({"optimizer": "adagrad", "loss": "hinge", "batch_size": 8}, "batch_size"),
-    ({"optimizer": "nag", "loss": "hinge", "path_features": "crossed"}, "path_features"),
     ({"scaling": "standard", "n_bits": 8}, "n_bits|scaling"),
 ]
 

@@ -236,7 +236,7 @@ def test_an_interrupt_leaves_a_model_that_goes_on(monkeypatch):
 
         yield report
 
-    for more in ({"arity": 4}, {"path_features": "crossed"}, {"optimizer": "nag", "loss": "hinge"}):
+    for more in ({"arity": 4}, {"path_features": "all"}, {"optimizer": "nag", "loss": "hinge"}):
         model = tree(n_passes=1_000_000, **more)
         with monkeypatch.context() as patched:
             patched.setattr("xmtree._base.progress", progress)
@@ -264,7 +264,7 @@ options = st.fixed_dictionaries(
         "honest": st.booleans(),
         "back_off": st.booleans(),
         "class_count": st.sampled_from(["effective", "all"]),
-        "path_features": st.sampled_from(["none", "all", "node_only", "crossed"]),
+        "path_features": st.sampled_from(["none", "all", "node_only"]),
         "early_stopping": st.booleans(),
         "n_passes": st.integers(1, 3),
     }

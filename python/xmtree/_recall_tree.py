@@ -81,8 +81,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         Loss of the routers. By default ``loss`` if it is one of these, else "hinge".
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
         Direction of the steps; see :class:`OAAClassifier`. "nag" and "adagrad" go
-        with the losses of a single regressor only, and neither with batches nor with
-        crossed path features.
+        with the losses of a single regressor only, and not with batches.
     scaling : {"auto", "none", "row", "standard"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
@@ -109,12 +108,11 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         it, and by the bounds alone, as in the paper.
     back_off : bool, default=True
         Whether a node that has seen fewer labels than it may have candidates
-        uses candidates of its ancestors, too. Not in the paper.
-    path_features : {"none", "all", "node_only", "crossed"}, default="none"
-        What the scorers see of the way beside the example: an indicator for every
-        node on it ("all", as in the paper), for its last node, or the last
-        node crossed with the example, which gives scorers of their own to every
-        place and takes the time and memory for it.
+        takes further ones from the nodes above. Not in the paper.
+    path_features : {"none", "all", "node_only"}, default="none"
+        What the scorers see of the path beside the example: nothing, an indicator
+        for every node on it but the root ("all", as in the paper), or for its last
+        node.
     beam_size : int, default=4
         Paths followed in a prediction, at most; the candidates of all their last
         nodes are scored. Paths less than a tenth as probable as the best are left out.

@@ -31,9 +31,9 @@ impl<S: Record + Copy + Default> Record for Table<S> {
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
         let lengths = take_lengths(n, name, bundle)?;
         let n_entries = lengths.iter().sum();
-        let keys = bundle.take_exactly::<u32>(&format!("{name}.key"), n_entries)?;
-        // The key of free slots.
-        check_column(&keys, |&key| key != u32::MAX, name, bundle)?;
+        let name_of_keys = format!("{name}.key");
+        let keys = bundle.take_exactly::<u32>(&name_of_keys, n_entries)?;
+        check_column(&keys, |&key| Self::is_key(key), &name_of_keys, bundle)?;
         let values = S::take(Some(n_entries), name, bundle)?;
         let mut entries = keys.into_iter().zip(values);
         Ok(lengths

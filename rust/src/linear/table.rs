@@ -52,6 +52,11 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
+    /// Whether there may be such a key.
+    pub fn is_key(key: u32) -> bool {
+        key != FREE
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.len as usize

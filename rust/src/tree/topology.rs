@@ -25,6 +25,15 @@ impl<I> Topology<I> {
         arity: usize,
         mut children_of: impl FnMut(&I) -> C,
     ) -> Self {
+        Self::with_gaps(root, arity, |node| children_of(node).into_iter().map(Some))
+    }
+
+    /// As [`new`](Self::new), where a child may be missing before another.
+    pub fn with_gaps<C: IntoIterator<Item = Option<I>>>(
+        root: I,
+        arity: usize,
+        mut children_of: impl FnMut(&I) -> C,
+    ) -> Self {
         let mut topology = Self {
             nodes: vec![root],
             parent: vec![-1],
@@ -36,6 +45,9 @@ impl<I> Topology<I> {
         while at < topology.nodes.len() {
             topology.children.resize((at + 1) * arity, -1);
             for (child, node) in children_of(&topology.nodes[at]).into_iter().enumerate() {
+                let Some(node) = node else {
+                    continue;
+                };
                 topology.children[at * arity + child] = topology.nodes.len() as i32;
                 topology.nodes.push(node);
                 topology.parent.push(at as i32);

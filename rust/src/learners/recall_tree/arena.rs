@@ -1,7 +1,11 @@
-//! The nodes, which come into being as examples ask for them.
+//! The nodes, allocated as examples reach them.
 
 use super::bound::{entropy_after, recall_bound};
-use super::counts::Counts;
+use super::label_counts::LabelCounts;
+use super::label_index::LocalId;
+use crate::error::{Error, Result};
+use crate::file::is_count;
+use crate::record;
 use crate::simd::prefetch;
 use crate::tree::NodeId;
 
@@ -17,13 +21,13 @@ pub struct Node {
     pub first_router: u32,
     /// Entropy of its labels, in nats.
     pub entropy: f64,
-    /// The labels that came by.
-    pub counts: Counts,
-    /// Arrivals whose label was a candidate of the node above at the time.
-    pub stay: f64,
+    /// The histogram of its labels, and its candidates.
+    pub counts: LabelCounts,
+    /// Weight of its examples whose label was a candidate of its parent at the time.
+    pub parent_recalled: f64,
     /// Lower bound on the recall of its candidates.
     pub bound: f32,
-    /// How often its routers learned, by importance.
+    /// Weight of the examples that its routers learned from.
     pub trained: f32,
 }
 
@@ -34,17 +38,21 @@ impl Node {
         self.first_child != 0
     }
 
-    /// As saved: 0 where there are none.
-    pub(super) fn first_child(&self) -> u32 {
-        self.first_child
-    }
-
     /// Child number `side`.
     #[inline]
     pub fn child(&self, side: u32) -> NodeId {
         NodeId(self.first_child + side)
     }
 }
+
+record!(Node {
+    first_child,
+    first_router,
+    entropy,
+    counts,
+    parent_recalled: is_count,
+    trained,
+} .. { bound: 0.0 });
 
 /// All nodes; the root is the first.
 #[derive(Debug, Clone)]
@@ -58,25 +66,25 @@ pub struct Arena {
     max_candidates: usize,
     /// Multiplier of the recall bound.
     bern_hyper: f64,
-    /// Whether the parent's candidates are judged by the examples that go to the
-    /// child, too.
-    like_with_like: bool,
+    /// Whether a child is compared with the recall of its parent's candidates on the
+    /// examples that came to the child, not on all of the parent's.
+    honest: bool,
 }
 
 impl Arena {
-    /// A root that has seen nothing.
-    pub fn new(arity: u32, max_candidates: usize, bern_hyper: f64, like_with_like: bool) -> Self {
+    /// A root that has seen no example.
+    pub fn new(arity: u32, max_candidates: usize, bern_hyper: f64, honest: bool) -> Self {
         Self {
             nodes: vec![Node::default()],
             parents: vec![NodeId::NONE],
             arity,
             max_candidates,
             bern_hyper,
-            like_with_like,
+            honest,
         }
     }
 
-    /// The node everything begins at.
+    /// Every path begins here.
     pub const ROOT: NodeId = NodeId(0);
 
     /// A node.
@@ -102,9 +110,9 @@ impl Arena {
         node.first_router = first_router;
     }
 
-    /// Takes `weight` of `label` into the histograms of `nodes`, each the parent
-    /// of the next.
-    pub fn insert(&mut self, nodes: &[NodeId], label: u32, weight: f64) {
+    /// Adds `weight` of `label` to the histograms of `nodes`, each the parent of the
+    /// next, and updates their candidates, entropies and recall bounds.
+    pub fn update_candidates(&mut self, nodes: &[NodeId], label: LocalId, weight: f64) {
         for &id in nodes {
             self.node(id).counts.prefetch_order();
         }
@@ -115,36 +123,31 @@ impl Arena {
             let counts = &mut node.counts;
             node.entropy = entropy_after(node.entropy, counts.total(), counts.get(label), weight);
             if known_above {
-                node.stay += weight;
+                node.parent_recalled += weight;
             }
             known_above = counts.add(label, weight, capacity);
             node.bound = recall_bound(counts.mass(), counts.total(), hyper);
         }
     }
 
-    /// The bound on the recall of the candidates of `counts`.
-    pub(super) fn bound_of(&self, counts: &Counts) -> f32 {
-        recall_bound(counts.mass(), counts.total(), self.bern_hyper)
-    }
-
-    /// Whether an example that wants to go from `parent` to `child` stays: the
-    /// bound tells of no gain there. A tie is no gain.
+    /// The stop rule: whether the descent from `parent` towards `child` ends at
+    /// `parent`, because the child's recall bound is no better. A tie stops.
     #[inline]
     pub fn stops(&self, parent: NodeId, child: NodeId) -> bool {
         if self.bern_hyper == 0.0 {
             return false;
         }
         let child = self.node(child);
-        let stays = if self.like_with_like {
-            (child.stay / child.counts.total()) as f32
+        let recall_of_parent = if self.honest {
+            (child.parent_recalled / child.counts.total()) as f32
         } else {
             self.node(parent).bound
         };
-        // Nothing seen, nothing gained.
-        stays.is_nan() || stays >= child.bound
+        // NaN: the child has seen nothing.
+        recall_of_parent.is_nan() || recall_of_parent >= child.bound
     }
 
-    /// Asks for the children of a node.
+    /// Prefetches the children of a node.
     #[inline]
     pub fn prefetch_children(&self, id: NodeId) {
         let first = self.node(id).first_child as usize;
@@ -162,6 +165,41 @@ impl Arena {
             id = self.parents[id.at()];
         }
         path.reverse();
+    }
+
+    /// Restores what is not stored of the nodes, which share `n_routers` routers. An
+    /// error where they are no tree.
+    pub(super) fn restore(&mut self, n_routers: usize) -> Result<()> {
+        let (n, arity) = (self.nodes.len(), self.arity as usize);
+        // Children were allocated in the order in which their parents were first passed.
+        let mut internal: Vec<usize> = (0..n).filter(|&at| self.nodes[at].has_children()).collect();
+        internal.sort_unstable_by_key(|&at| self.nodes[at].first_child);
+        self.parents = vec![NodeId::NONE];
+        for at in internal {
+            let (node, next) = (&self.nodes[at], self.parents.len());
+            if node.first_child as usize != next
+                || at >= next
+                || next + arity > n
+                || node.first_router as usize + arity - 1 > n_routers
+            {
+                return Err(Error::data("the nodes are no tree"));
+            }
+            self.parents.resize(next + arity, NodeId(at as u32));
+        }
+        if self.parents.len() != n {
+            return Err(Error::data("the nodes are no tree"));
+        }
+        for (at, node) in self.nodes.iter_mut().enumerate() {
+            let is_sound = node.entropy.is_finite()
+                && is_count(&f64::from(node.trained))
+                && node.counts.candidates().len() <= self.max_candidates
+                && node.counts.restore();
+            if !is_sound {
+                return Err(Error::data(format!("the labels of node {at}")));
+            }
+            node.bound = recall_bound(node.counts.mass(), node.counts.total(), self.bern_hyper);
+        }
+        Ok(())
     }
 
     /// Children of a node that has any.

@@ -20,10 +20,10 @@ pub fn entropy_after(h: f64, n: f64, c: f64, d: f64) -> f64 {
     entropy - share((c + d) / after)
 }
 
-/// By how much n H of a side would grow if `d` more of a label came to it: the
-/// price of sending an example there.
+/// By how much n H of a child would grow if `d` more of a label came to it: what
+/// routing an example there costs.
 #[inline]
-pub fn growth(h: f64, n: f64, c: f64, d: f64) -> f64 {
+pub fn entropy_cost(h: f64, n: f64, c: f64, d: f64) -> f64 {
     let after = entropy_after(h, n, c, d);
     n * (after - h) + d * after
 }
@@ -40,7 +40,7 @@ pub fn recall_bound(mass: f64, n: f64, hyper: f64) -> f32 {
     // The constant of the empirical Bernstein bound.
     let worst = 15.0 / (18f32.sqrt() * n);
     let bound = f - hyper.sqrt() * deviation - hyper * worst;
-    // Nor is what is no number a bound.
+    // NaN, of a node that has seen nothing, becomes 0.
     if bound > 0.0 {
         bound
     } else {
@@ -66,9 +66,9 @@ mod tests {
             let (mut h, mut n) = (0.0, 0.0);
             for (label, d) in stream {
                 let d = f64::from(d);
-                let priced = growth(h, n, counts[label], d);
+                let cost = entropy_cost(h, n, counts[label], d);
                 let after = entropy_after(h, n, counts[label], d);
-                prop_assert!((priced - ((n + d) * after - n * h)).abs() < 1e-9);
+                prop_assert!((cost - ((n + d) * after - n * h)).abs() < 1e-9);
                 h = after;
                 n += d;
                 counts[label] += d;

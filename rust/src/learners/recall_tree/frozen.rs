@@ -1,45 +1,44 @@
-//! The tree as prediction walks it: routers alone, and where the way may end.
+//! The tree as prediction walks it: routers alone, and where paths end.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use super::routing::Choice;
-use super::{Arena, Tree};
+use super::arena::Arena;
+use super::label_index::LocalId;
+use super::routing_tree::{ChildRange, RoutingTree};
 use crate::control::Control;
 use crate::error::Result;
-use crate::linear::Block;
-use crate::tree::{FrozenRouters, NodeId, NodeView};
+use crate::tree::{FrozenRouters, NodeId};
 
-/// Routers whose terminals are numbers of [`Ends`].
+/// Routers whose terminals are positions in [`FinalNodes`].
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
     pub(super) routers: FrozenRouters,
-    pub(super) ends: Ends,
-    /// Routers on the longest way, about.
-    depth: usize,
+    pub(super) final_nodes: FinalNodes,
+    /// Routers on the longest path, about.
+    pub(super) depth: usize,
 }
 
-/// Nodes that a way may end at. The way to a child whose bound is no better ends
-/// at the parent, so that several ways may end at one node.
+/// The nodes that paths end at, with their candidates. The path to a child whose
+/// bound is no better ends at the parent, so that several terminals may share a node.
 #[derive(Debug, Clone, Default)]
-pub struct Ends {
+pub struct FinalNodes {
     nodes: Vec<NodeId>,
     /// Where each node's candidates start, and the end of the last.
     starts: Vec<usize>,
-    labels: Vec<u32>,
+    labels: Vec<LocalId>,
 }
 
-impl Ends {
-    /// The candidates at an end, most frequent first.
+impl FinalNodes {
+    /// The candidates at a terminal, most frequent first.
     #[inline]
-    pub fn candidates(&self, end: u32) -> &[u32] {
-        let end = end as usize;
-        &self.labels[self.starts[end]..self.starts[end + 1]]
+    pub fn candidates(&self, terminal: u32) -> &[LocalId] {
+        let at = terminal as usize;
+        &self.labels[self.starts[at]..self.starts[at + 1]]
     }
 
-    /// The node.
-    pub fn node(&self, end: u32) -> NodeId {
-        self.nodes[end as usize]
+    /// The node of a terminal.
+    pub fn node(&self, terminal: u32) -> NodeId {
+        self.nodes[terminal as usize]
     }
 
     /// How many there are.
@@ -47,7 +46,7 @@ impl Ends {
         self.nodes.len()
     }
 
-    fn push(&mut self, id: NodeId, candidates: &[u32]) -> u32 {
+    fn push(&mut self, id: NodeId, candidates: &[LocalId]) -> u32 {
         self.nodes.push(id);
         self.labels.extend_from_slice(candidates);
         self.starts.push(self.labels.len());
@@ -55,166 +54,76 @@ impl Ends {
     }
 }
 
-/// What stands where in the frozen tree.
+/// One node of the frozen tree, to be pushed.
 #[derive(Debug, Clone, Copy)]
-enum Place {
-    /// The way ends at this node.
-    End(NodeId),
-    /// A router of this node, with what it decides.
-    Router(NodeId, Choice),
+enum Entry {
+    /// The path ends at this node.
+    Terminal(NodeId),
+    /// A router of this node, with the children it decides between.
+    Router(NodeId, ChildRange),
 }
 
-impl Tree {
-    /// Makes the tree that prediction walks. Costs as much as the tree is large.
+impl RoutingTree {
+    /// Makes the tree that prediction walks, in time and memory of the tree's size.
     pub fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        let mut frozen = FrozenTree {
-            routers: FrozenRouters::new(&self.routers).unclamped(),
-            ends: Ends {
-                starts: vec![0],
-                ..Ends::default()
-            },
-            depth: self.max_depth as usize * self.arena.arity().ilog2() as usize,
+        let mut routers = FrozenRouters::new(&self.routers).unclamped();
+        let mut final_nodes = FinalNodes {
+            starts: vec![0],
+            ..FinalNodes::default()
         };
-        let mut number_of = vec![u32::MAX; self.arena.nodes.len()];
-        let mut queue = VecDeque::from([self.place(Arena::ROOT)]);
+        let mut terminal_of = vec![u32::MAX; self.arena.nodes.len()];
+        let mut queue = VecDeque::from([self.entry(Arena::ROOT)]);
         let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
-        let mut marks = self.marks.clone();
-        while let Some(place) = queue.pop_front() {
+        let mut seen = self.seen.clone();
+        while let Some(entry) = queue.pop_front() {
             if n % Control::CHUNK == 0 {
                 control.check()?;
             }
             n += 1;
-            match place {
-                Place::End(id) => {
-                    let number = &mut number_of[id.at()];
-                    if *number == u32::MAX {
+            match entry {
+                Entry::Terminal(id) => {
+                    let terminal = &mut terminal_of[id.at()];
+                    if *terminal == u32::MAX {
                         self.arena.path_to(id, &mut path);
-                        self.gather(&path, &mut marks, &mut candidates);
-                        *number = frozen.ends.push(id, &candidates);
+                        self.candidates_at_end(&path, &mut seen, &mut candidates);
+                        *terminal = final_nodes.push(id, &candidates);
                     }
-                    frozen.routers.push_terminal(*number);
+                    routers.push_terminal(*terminal);
                 }
-                Place::Router(id, choice) => {
-                    let weights = self.routers.plain(choice.router);
-                    frozen.routers.push_router(weights);
-                    for half in choice.halves().into_iter().flat_map(<[Choice; 2]>::from) {
-                        queue.push_back(self.below(id, half));
+                Entry::Router(id, children) => {
+                    routers.push_router(self.routers.plain(children.router));
+                    if let Some((left, right)) = children.halves() {
+                        queue.push_back(self.entry_below(id, left));
+                        queue.push_back(self.entry_below(id, right));
                     }
                 }
             }
         }
-        Ok(frozen)
+        Ok(FrozenTree {
+            routers,
+            final_nodes,
+            depth: self.max_depth as usize * self.arena.arity().ilog2() as usize,
+        })
     }
 
-    /// What stands at a node.
-    fn place(&self, id: NodeId) -> Place {
+    /// The entry of a node.
+    fn entry(&self, id: NodeId) -> Entry {
         if self.is_internal(id) {
-            self.below(id, self.choice(id))
+            self.entry_below(id, self.children(id))
         } else {
-            Place::End(id)
+            Entry::Terminal(id)
         }
     }
 
-    /// What stands where `choice` is left to be decided at a node.
-    fn below(&self, id: NodeId, choice: Choice) -> Place {
+    /// The entry of a node where it remains to choose among `children`.
+    fn entry_below(&self, id: NodeId, children: ChildRange) -> Entry {
         let node = self.arena.node(id);
-        if (choice.from..choice.to).all(|side| self.is_end(id, node.child(side))) {
-            return Place::End(id);
+        if (children.from..children.to).all(|side| self.is_final(id, node.child(side))) {
+            return Entry::Terminal(id);
         }
-        match choice.halves() {
-            Some(_) => Place::Router(id, choice),
-            None => self.place(node.child(choice.from)),
-        }
-    }
-}
-
-impl FrozenTree {
-    /// The most probable ends for row `i` of `block`, `n` at most, and the logarithm
-    /// of their probability, as their routers' scores tell it; several ways to one
-    /// end count as the most probable of them.
-    ///
-    /// The first is not always the end of the greedy way: a way of many near
-    /// decisions may lose to another.
-    pub fn beam(&self, block: &Block, i: usize, n: usize, beam: &mut Beam) {
-        let Beam { open, ends } = beam;
-        let walk = self.routers.walk(block, i);
-        open.clear();
-        ends.clear();
-        let mut openings = PATIENCE * n * (self.depth + 1);
-        open.push(Open(0.0, 0));
-        while let Some(Open(log_p, node)) = open.pop() {
-            if ends.first().is_some_and(|&(best, _)| log_p < best + LEAST) {
-                return;
-            }
-            match walk.look(node) {
-                NodeView::Terminal(end) => {
-                    if !ends.iter().any(|&(_, known)| known == end) {
-                        ends.push((log_p, end));
-                    }
-                    if ends.len() == n || openings == 0 {
-                        return;
-                    }
-                }
-                NodeView::Router { score, left } => {
-                    let (to_left, to_right) = log_chances(score);
-                    let ways = [
-                        Open(log_p + to_left, left),
-                        Open(log_p + to_right, left + 1),
-                    ];
-                    if openings == 0 {
-                        // Straight down from here.
-                        open.clear();
-                        open.extend(ways.into_iter().max());
-                    } else {
-                        openings -= 1;
-                        open.extend(ways);
-                    }
-                }
-            }
+        match children.halves() {
+            Some(_) => Entry::Router(id, children),
+            None => self.entry(node.child(children.from)),
         }
     }
-}
-
-/// Nodes that may be opened for each way wanted and each level: where all ways are
-/// alike, the search would look at most of the tree.
-const PATIENCE: usize = 2;
-
-/// A node that a way has come to: the logarithm of its probability first.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Open(f32, u32);
-
-impl Eq for Open {}
-
-impl Ord for Open {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
-    }
-}
-
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// What [`FrozenTree::beam`] works in, and finds.
-#[derive(Debug, Clone, Default)]
-pub struct Beam {
-    open: BinaryHeap<Open>,
-    /// Log-probability and end, the most probable first.
-    pub ends: Vec<(f32, u32)>,
-}
-
-/// Logarithm of a tenth: ways less probable than this, compared with the most
-/// probable, change next to nothing and cost as much as any.
-const LEAST: f32 = -std::f32::consts::LN_10;
-
-/// A router's score of 1 means that it is as sure as it wants to be.
-const STEEPNESS: f32 = 2.0;
-
-/// Logarithms of the chances of left and right, by the logistic of the score.
-fn log_chances(score: f32) -> (f32, f32) {
-    let log_sigmoid = |x: f32| -((-x.abs()).exp().ln_1p() + (-x).max(0.0));
-    let x = STEEPNESS * score;
-    (log_sigmoid(-x), log_sigmoid(x))
 }

@@ -1,339 +1,339 @@
-//! The algorithm of the paper (Figures 1 and 2): routing, then scoring.
+//! The algorithm: Figures 1 and 2 of Daumé et al., "Logarithmic Time
+//! One-Against-Some" (2016).
 //!
-//! Routing does not look at the scorers. So with several threads the next group
-//! of examples is routed while the scorers learn from this one, with the outcome
-//! of example after example, to the bit. With mini-batches (`batch_size`) the
-//! scorers of a group, too, work at the same time: then each example is judged
-//! by the scorers as they stood before the group, whatever the number of threads.
+//! ```text
+//! Figure 1, predict(x)                     Figure 2a, learn(x, y)
+//!   n = root                                 n = root
+//!   while n is internal:                     while n is internal:
+//!                                              update_router(x, y, n)
+//!     child = the side of f_n(x)               child = the side of f_n(x)
+//!     if recall(child) <= recall(n): break     if recall(child) <= recall(n): break
+//!     n = child; x gets the indicator of n     n = child; x gets the indicator of n
+//!                                            update_candidates(y, nodes on the path)
+//!   return the candidate of n whose          if y is a candidate of n:
+//!     predictor scores x highest               update_predictors(x, y, n.candidates)
+//! ```
+//!
+//! `recall` is the lower bound of Section 3.1, f_n the router of node n. The predictors
+//! are the scorers, one per class, shared by all nodes. Routing never looks at them, so
+//! that examples can be routed ahead of scoring.
+//!
+//! Departures from the figures, each an option: `honest` counts an example at the
+//! nodes that the routers chose before they learned from it, `back_off` fills up
+//! candidates from the nodes above, `arity` allows more than two children, and the
+//! scorers have further losses.
+//!
+//! Cost per example, of z non-zeros: O(D (z + log F)) for routers and candidates,
+//! O(F z) for the scorers.
 
-use rayon::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
-use super::numbering::Numbering;
-use super::routing::Change;
-use super::scorers::{AtNode, Plain, Work};
-use super::{Params, Scorers, Tree, Visit, NAME};
+use super::arena::Arena;
+use super::beam::BeamOptions;
+use super::bound::entropy_cost;
+use super::label_index::{LabelIndex, LocalId};
+use super::params::RouterImportance;
+use super::routing_tree::{is_right, ChildRange, Path, RoutingTree};
+use super::scorers::{Score, ScorerInput, ScorerWorkspace, Scorers};
 use crate::classifier::Mistakes;
-use crate::classifier::Online;
-use crate::control::Control;
-use crate::data::Batch;
-use crate::data::{Preparation, RowBuffer};
-use crate::error::Result;
 use crate::linear::PathExample;
-use crate::threads::with_threads;
+use crate::tree::NodeId;
 
-/// A tree, its scorers, and all they need to go on learning.
+/// A tree and its scorers: one member of an
+/// [`OnlineModel`](crate::classifier::OnlineModel).
 #[derive(Debug, Clone)]
-pub struct Learner {
-    pub(super) params: Params,
-    pub(super) preparation: Preparation,
-    /// Whether means and deviations follow the stream.
-    pub(super) streaming: bool,
-    /// Labels by number: tree and scorers know but numbers.
-    pub(super) numbering: Numbering,
-    /// Entropy of the labels that F and D were chosen by.
-    pub(super) bits: f64,
-    pub(super) tree: Tree,
+pub struct OnlineRecallTree {
+    /// Tree and scorers know labels by their local ids.
+    pub(super) label_index: LabelIndex,
+    /// Entropy of the labels, in bits, by which F and D were chosen.
+    pub(super) label_bits: f64,
+    pub(super) tree: RoutingTree,
     pub(super) scorers: Scorers,
-    /// Wrong answers.
-    pub(super) progress: Mistakes,
-    /// Labels that were not among the candidates.
+    /// Labels that were not among the candidates before learning.
     pub(super) missed: Mistakes,
-    /// Threads of the call at work; the model does not depend on it.
-    pub(super) n_threads: usize,
+    /// Examples that the scorers learn from at once.
+    pub(super) batch_size: usize,
+    /// The beam of predictions that set no other.
+    pub(super) beam: BeamOptions,
 }
 
-/// An example that was sent down the tree and is still to be scored.
+/// An example (x, y) to learn.
 #[derive(Debug, Clone, Default)]
-struct Routed {
-    example: PathExample,
-    visit: Visit,
-    label: u32,
-    importance: f32,
-    /// Number of the example.
-    clock: u64,
+pub(super) struct Example {
+    pub x: PathExample,
+    pub y: LocalId,
+    pub weight: f32,
+    /// Its number, by which random numbers are drawn.
+    pub clock: u64,
 }
 
-impl Learner {
-    /// A tree that has seen nothing, for `n_classes` that `bits` tell apart; rows
-    /// have about `filled` values.
-    pub fn new(
-        params: &Params,
-        preparation: Preparation,
-        n_classes: usize,
-        bits: f64,
-        filled: usize,
-    ) -> Self {
-        let width = preparation.width();
-        Self {
-            tree: Tree::new(params, n_classes, bits, width),
-            bits,
-            numbering: Numbering::new(n_classes),
-            scorers: Scorers::new(params, n_classes, width, filled),
-            preparation,
-            streaming: false,
-            progress: Mistakes::default(),
-            missed: Mistakes::default(),
-            n_threads: 1,
-            params: params.clone(),
-        }
-    }
+/// How the tree routed an example.
+#[derive(Debug, Clone, Default)]
+pub struct RouteResult {
+    /// The path by the routers before they learned from the example.
+    before: Path,
+    /// The path by the routers after.
+    after: Path,
+    /// The candidates before any node counted the example; best first.
+    pub(super) candidates: Vec<LocalId>,
+    /// The candidates that learn from it.
+    updated_candidates: Vec<LocalId>,
+    /// How the two compare.
+    change: CandidateChange,
+    /// The nodes that count the example.
+    counted: Vec<NodeId>,
 }
 
-impl Routed {
-    /// What the tree as it was before the example asks the scorers.
-    fn asked(&self) -> AtNode<'_> {
-        AtNode {
-            example: &self.example,
-            candidates: &self.visit.answer,
-            path: &self.visit.old.path,
-            clock: self.clock,
-        }
-    }
+/// How the candidates that learn compare with those that were predicted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum CandidateChange {
+    /// They are the same, in the same order.
+    #[default]
+    None,
+    /// The last is new: the example's own label.
+    LabelAdded,
+    /// They are those of another node.
+    OtherNode,
+}
 
-    /// What they are to learn; nothing, if the label is no candidate.
-    fn lesson(&self) -> Option<AtNode<'_>> {
-        let visit = &self.visit;
-        let way = match visit.change {
-            Change::All => &visit.new,
-            Change::None | Change::Last => &visit.old,
+impl RoutingTree {
+    /// Figure 2a without its last line. `routers.prepare` must have been called.
+    pub(super) fn learn(&mut self, example: &Example, result: &mut RouteResult) {
+        self.route_and_update(example, result);
+        let mut seen = std::mem::take(&mut self.seen);
+        self.candidates_at_end(&result.before.nodes, &mut seen, &mut result.candidates);
+        let path = if self.honest {
+            &result.before
+        } else {
+            &result.after
         };
-        visit.candidates.contains(&self.label).then_some(AtNode {
-            example: &self.example,
-            candidates: &visit.candidates,
-            path: &way.path,
-            clock: self.clock,
-        })
+        // The child that the stop rule kept the example from counts it, too: this is
+        // how children earn the statistics that open them.
+        result.counted.clear();
+        result.counted.extend_from_slice(&path.nodes);
+        result.counted.extend(path.blocked_child);
+        let weight = f64::from(example.weight);
+        self.arena
+            .update_candidates(&result.counted, example.y, weight);
+        result.change = if path.end() == result.before.end() {
+            result.updated_candidates.clone_from(&result.candidates);
+            self.add_new_candidate(path.end(), example.y, &mut result.updated_candidates)
+        } else {
+            self.candidates_at_end(&path.nodes, &mut seen, &mut result.updated_candidates);
+            CandidateChange::OtherNode
+        };
+        self.seen = seen;
     }
-}
 
-/// What routes examples.
-struct Router<'a> {
-    tree: &'a mut Tree,
-    preparation: &'a mut Preparation,
-    numbering: &'a mut Numbering,
-    streaming: bool,
-    /// Number of the next example.
-    clock: u64,
-    scratch: RowBuffer,
-}
-
-impl Router<'_> {
-    /// Sends the rows `which` down, one after the other; every node on their ways
-    /// learns from them.
-    fn route(&mut self, batch: &Batch<'_>, labels: &[u32], which: &[u32], group: &mut Vec<Routed>) {
-        group.resize_with(which.len(), Routed::default);
-        for (&i, routed) in which.iter().zip(group) {
-            let i = i as usize;
-            if self.streaming {
-                self.preparation.observe(&batch.rows, i, &mut self.scratch);
+    /// The loop of Figure 2a: every router on the path learns, then decides. Notes
+    /// that path and the one before the routers learned.
+    fn route_and_update(&mut self, example: &Example, result: &mut RouteResult) {
+        let mut random = self.randomized.then(|| {
+            Pcg64Mcg::seed_from_u64(self.seed ^ example.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        });
+        let RouteResult { before, after, .. } = result;
+        after.restart();
+        let mut diverged = false;
+        let mut n = Arena::ROOT;
+        for _ in 0..self.max_depth {
+            let (side_before, side_after) = self.update_router(n, example, random.as_mut());
+            let node = self.arena.node(n);
+            let (child_before, child) = (node.child(side_before), node.child(side_after));
+            if child_before != child && !diverged {
+                before.copy_from(after);
+                self.route(n, child_before, &example.x, before);
+                diverged = true;
             }
-            let Routed {
-                example,
-                visit,
-                label,
+            if self.arena.stops(n, child) {
+                after.blocked_child = Some(child);
+                break;
+            }
+            after.nodes.push(child);
+            n = child;
+        }
+        if !diverged {
+            before.copy_from(after);
+        }
+        // A node that has counted no example has no candidates to predict from.
+        while before.nodes.len() > 1 && self.arena.node(before.end()).counts.candidates().is_empty()
+        {
+            before.blocked_child = before.nodes.pop();
+        }
+    }
+
+    /// Figure 2b: the routers of node `n` learn the side on which the label raises
+    /// the entropy least, with the difference of the entropies as importance. Returns
+    /// the child that the example would have gone to before, and the one it goes to.
+    ///
+    /// With more than two children, each router learns on which half the child lies
+    /// whose cost is least.
+    fn update_router(
+        &mut self,
+        n: NodeId,
+        example: &Example,
+        mut random: Option<&mut Pcg64Mcg>,
+    ) -> (u32, u32) {
+        let Example { x, y, weight, .. } = example;
+        if !self.is_internal(n) {
+            let first_router = self.routers.len() as u32;
+            for _ in 1..self.arena.arity() {
+                self.routers.push();
+            }
+            self.arena.grow(n, first_router);
+        }
+        self.set_entropy_costs(n, *y, f64::from(*weight));
+        let node = self.arena.node_mut(n);
+        let rate = self.rate.step(1.0, f64::from(node.trained), x);
+        node.trained += weight;
+        let mut children = ChildRange::all(node.first_router, self.arena.arity());
+        let mut before = None;
+        while let Some((left, right)) = children.halves() {
+            let (cost_left, cost_right) = (self.least_cost(left), self.least_cost(right));
+            // Ties go right.
+            let target = if cost_left < cost_right { -1.0 } else { 1.0 };
+            let importance = match self.importance {
+                RouterImportance::None => *weight,
+                RouterImportance::Entropy => (cost_left - cost_right).abs() as f32,
+            };
+            let (arena, decided) = (&self.arena, children);
+            let next_router = |score| arena.next_router(n, decided.half(is_right(score)));
+            let scores = self.routers.learn(
+                children.router,
+                x,
+                target,
+                importance * rate,
                 importance,
-                clock,
-            } = routed;
-            example.read(self.preparation, &batch.rows, i);
-            *label = self.numbering.take(labels[i]);
-            *importance = batch.weight(i);
-            *clock = self.clock;
-            self.clock += 1;
-            self.tree.routers.prepare(example, *importance);
-            self.tree.learn(example, *label, *importance, *clock, visit);
-        }
-    }
-}
-
-/// What scores them.
-struct Judge<'a> {
-    scorers: &'a mut Scorers,
-    progress: &'a mut Mistakes,
-    missed: &'a mut Mistakes,
-    /// Share of a pass that an example is.
-    share: f64,
-    /// One for each example of a mini-batch.
-    desks: Vec<Desk>,
-}
-
-/// Where one example is worked on.
-#[derive(Debug, Default)]
-struct Desk {
-    work: Work,
-    is_wrong: bool,
-}
-
-impl Judge<'_> {
-    /// Answers for each example of a group before the candidates learn from it.
-    fn judge(&mut self, group: &[Routed], batch_size: usize, parallel: bool) {
-        for batch in group.chunks(batch_size) {
-            let n = self.desks.len().max(batch.len());
-            self.desks.resize_with(n, Desk::default);
-            match &mut *self.scorers {
-                Scorers::Plain(scorers) if batch_size > 1 => {
-                    learn_together(scorers, batch, &mut self.desks, parallel);
-                }
-                scorers => learn_alone(scorers, batch, &mut self.desks),
+                next_router,
+            );
+            let goes_right = match random.as_deref_mut() {
+                // P(right) = 1/2 + score, clamped to [0, 1].
+                Some(random) => random.random_range(-0.5..0.5) < scores.after,
+                None => is_right(scores.after),
+            };
+            let went_right = is_right(scores.before);
+            if before.is_none() && went_right != goes_right {
+                before = Some(self.choose_child(children.half(went_right), x));
             }
-            for (routed, desk) in batch.iter().zip(&self.desks) {
-                let is_missed = !routed.visit.answer.contains(&routed.label);
-                self.progress.count(desk.is_wrong, routed.importance);
-                self.missed.count(is_missed, routed.importance);
-                self.scorers.pass(self.share);
-            }
+            children = children.half(goes_right);
         }
+        let after = children.from;
+        (before.unwrap_or(after), after)
+    }
+
+    /// By how much label `y` would raise the entropy of each child of node `n`.
+    fn set_entropy_costs(&mut self, n: NodeId, y: LocalId, weight: f64) {
+        let node = self.arena.node(n);
+        for side in 0..self.arena.arity() {
+            self.arena.node(node.child(side)).counts.prefetch(y);
+        }
+        for (side, cost) in (0..).zip(&mut self.entropy_costs) {
+            let child = self.arena.node(node.child(side));
+            let counts = &child.counts;
+            *cost = entropy_cost(child.entropy, counts.total(), counts.get(y), weight);
+        }
+    }
+
+    fn least_cost(&self, children: ChildRange) -> f64 {
+        let costs = &self.entropy_costs[children.from as usize..children.to as usize];
+        costs.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// Adds the label to the candidates where it has just become one of the node's.
+    fn add_new_candidate(
+        &self,
+        end: NodeId,
+        y: LocalId,
+        candidates: &mut Vec<LocalId>,
+    ) -> CandidateChange {
+        if candidates.contains(&y) || !self.arena.node(end).counts.candidates().contains(&y) {
+            return CandidateChange::None;
+        }
+        if candidates.len() == self.arena.max_candidates() {
+            candidates.pop();
+        }
+        candidates.push(y);
+        CandidateChange::LabelAdded
     }
 }
 
-/// An example by itself.
-fn learn_alone(scorers: &mut Scorers, batch: &[Routed], desks: &mut [Desk]) {
-    for (routed, desk) in batch.iter().zip(desks) {
-        if let Some(lesson) = desk.answer(routed, |at, work| scorers.score(at, work)) {
-            scorers.learn(&lesson, routed.label, routed.importance, &mut desk.work);
-        }
-    }
+/// An example with its route, to be scored.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RoutedExample {
+    pub example: Example,
+    pub route: RouteResult,
 }
 
-/// A mini-batch: all are scored, and decide on their steps, before the first step
-/// is taken; then the steps are taken in order.
-fn learn_together(scorers: &mut Plain, batch: &[Routed], desks: &mut [Desk], parallel: bool) {
-    let decide = |(routed, desk): (&Routed, &mut Desk)| {
-        if let Some(lesson) = desk.answer(routed, |at, work| scorers.score(at, work)) {
-            scorers.decide(&lesson, routed.label, routed.importance, &mut desk.work);
-        }
-    };
-    if parallel {
-        let desks = desks.par_iter_mut().take(batch.len());
-        batch.par_iter().zip(desks).for_each(decide);
-    } else {
-        batch.iter().zip(&mut *desks).for_each(decide);
-    }
-    for (routed, desk) in batch.iter().zip(desks) {
-        if let Some(lesson) = routed.lesson() {
-            scorers.apply(&lesson, routed.label, routed.importance, &mut desk.work);
-        }
-    }
-}
-
-impl Desk {
-    /// Answers as all stood before the example. Returns what the scorers are to
-    /// learn, if anything, with the scores for it in `work`.
-    fn answer<'a>(
-        &mut self,
-        routed: &'a Routed,
-        score: impl Fn(&AtNode<'_>, &mut Work),
-    ) -> Option<AtNode<'a>> {
-        score(&routed.asked(), &mut self.work);
-        let best = best(&self.work.scores).map(|place| routed.visit.answer[place]);
-        self.is_wrong = best != Some(routed.label);
-        let lesson = routed.lesson()?;
-        if routed.visit.change != Change::None {
-            score(&lesson, &mut self.work);
-        }
-        Some(lesson)
-    }
-}
-
-/// The first of the highest scores.
-fn best(scores: &[f32]) -> Option<usize> {
-    let mut best: Option<(usize, f32)> = None;
-    for (place, &score) in scores.iter().enumerate() {
-        if best.is_none_or(|(_, highest)| score > highest) {
-            best = Some((place, score));
-        }
-    }
-    best.map(|(place, _)| place)
-}
-
-impl Learner {
-    /// Routes and judges in turns.
-    fn learn_in_turns(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        share: f64,
-        parallel: bool,
-        control: &Control,
-    ) -> Result<()> {
-        let labels = batch.one_label_each(NAME)?.as_slice();
-        let batch_size = self.params.batch_size as usize;
-        // One example at a time stays in the nearest cache; several threads need
-        // more at a time.
-        let n_group = match (batch_size, parallel) {
-            (1, false) => 1,
-            (1, true) => Control::CHUNK,
-            _ => batch_size,
-        };
-        let mut groups = order.chunks(n_group);
-        let (mut current, mut next) = (Vec::new(), Vec::new());
-        let mut router = Router {
-            clock: self.progress.examples,
-            tree: &mut self.tree,
-            preparation: &mut self.preparation,
-            numbering: &mut self.numbering,
-            streaming: self.streaming,
-            scratch: RowBuffer::default(),
-        };
-        let mut judge = Judge {
-            scorers: &mut self.scorers,
-            progress: &mut self.progress,
-            missed: &mut self.missed,
-            share,
-            desks: Vec::new(),
-        };
-        if let Some(which) = groups.next() {
-            router.route(batch, labels, which, &mut current);
-        }
-        let mut unreported = 0;
-        while !current.is_empty() {
-            let which = groups.next().unwrap_or_default();
-            if parallel {
-                rayon::join(
-                    || judge.judge(&current, batch_size, true),
-                    || router.route(batch, labels, which, &mut next),
-                );
-            } else {
-                judge.judge(&current, batch_size, false);
-                if let Scorers::Adaptive(scorers) = &mut *judge.scorers {
-                    // The authors' program clamps all its regressors alike.
-                    scorers.meet(router.tree.routers.span());
-                    router.tree.routers.widen(scorers.span());
-                }
-                router.route(batch, labels, which, &mut next);
-            }
-            unreported += current.len();
-            std::mem::swap(&mut current, &mut next);
-            if unreported >= Control::CHUNK || current.is_empty() {
-                if let Some(loss) = judge.progress.loss() {
-                    control.set_loss(loss);
-                    control.set_recall(1.0 - judge.missed.loss().unwrap_or(f64::NAN));
-                }
-                control.tick(std::mem::take(&mut unreported))?;
+impl RoutedExample {
+    /// The last line of Figure 1: the candidate that its scorer rates highest, the
+    /// first of equals.
+    pub fn predict(
+        &self,
+        scorers: &impl Score,
+        workspace: &mut ScorerWorkspace,
+    ) -> Option<LocalId> {
+        scorers.score(&self.query(), workspace);
+        let mut best: Option<(LocalId, f32)> = None;
+        for (&label, &score) in self.route.candidates.iter().zip(&workspace.scores) {
+            if best.is_none_or(|(_, highest)| score > highest) {
+                best = Some((label, score));
             }
         }
-        Ok(())
+        best.map(|(label, _)| label)
     }
-}
 
-impl Online for Learner {
-    fn learn(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        clock: f64,
-        control: &Control,
-    ) -> Result<()> {
-        // Adaptive scorers and their routers share what they clamp to.
-        let n_threads = match self.scorers {
-            Scorers::Plain(_) => self.n_threads,
-            Scorers::Adaptive(_) => 1,
+    /// Whether the label is not among the candidates predicted from.
+    pub fn is_missed(&self) -> bool {
+        !self.route.candidates.contains(&self.example.y)
+    }
+
+    /// What the scorers predict from before they learn.
+    fn query(&self) -> ScorerInput<'_> {
+        self.scorer_input(&self.route.candidates, &self.route.before)
+    }
+
+    /// What they learn; none if the label is no candidate.
+    pub fn update(&self) -> Option<ScorerInput<'_>> {
+        let route = &self.route;
+        let path = match route.change {
+            CandidateChange::OtherNode => &route.after,
+            CandidateChange::None | CandidateChange::LabelAdded => &route.before,
         };
-        with_threads(n_threads, |parallel| {
-            self.learn_in_turns(batch, order, clock, parallel, control)
-        })?
+        let candidates = &route.updated_candidates;
+        candidates
+            .contains(&self.example.y)
+            .then(|| self.scorer_input(candidates, path))
     }
 
-    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
-        self.error_on(batch, held_out, control)
+    fn scorer_input<'a>(&'a self, candidates: &'a [LocalId], path: &'a Path) -> ScorerInput<'a> {
+        ScorerInput {
+            example: &self.example.x,
+            candidates,
+            path: &path.nodes,
+            clock: self.example.clock,
+        }
+    }
+
+    /// What the scorers learn, with the scores of its candidates in `workspace`,
+    /// which has those of [`Self::predict`].
+    pub fn scored_update(
+        &self,
+        scorers: &impl Score,
+        workspace: &mut ScorerWorkspace,
+    ) -> Option<ScorerInput<'_>> {
+        let update = self.update()?;
+        if self.route.change != CandidateChange::None {
+            scorers.score(&update, workspace);
+        }
+        Some(update)
+    }
+
+    /// The last line of Figure 2a, after [`Self::predict`]: the scorer of the label
+    /// learns +1, those of the other candidates -1.
+    pub fn update_predictors(&self, scorers: &mut Scorers, workspace: &mut ScorerWorkspace) {
+        if let Some(update) = self.scored_update(scorers, workspace) {
+            let Example { y, weight, .. } = self.example;
+            scorers.learn(&update, y, weight, workspace);
+        }
     }
 }

@@ -5,50 +5,47 @@
 //! One-Against-Some" (ICML 2017). Routers send an example where its label
 //! raises the entropy of labels least; each node's F most frequent labels are
 //! its candidates; descent ends where a lower bound on their recall would fall.
-//! Cost per example: O(depth * (non-zeros + log F)) for the way and
+//! Cost per example: O(depth * (non-zeros + log F)) for the path and
 //! O(F * non-zeros) for the scores, whatever the number of classes.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `params` | the options and what they may be |
+//! | `params` | the parameters and their ranges |
+//! | `label_index` | labels inside the tree, the frequent ones first |
 //! | `bound` | entropy and recall bound of a histogram |
-//! | `counts` | a node's labels, the most frequent known at any time |
-//! | `numbering` | labels by numbers, the frequent ones first |
+//! | `label_counts` | a node's histogram, its most frequent labels known at any time |
 //! | `arena` | the nodes, which grow on demand |
-//! | `routing` | the way down: routers, entropies, the stop rule |
 //! | `scorers/` | one-against-some |
-//! | `learner` | routing and scoring together, on one thread or several |
+//! | `routing_tree` | which path an example takes, and the candidates at its end |
+//! | `learner` | the algorithm: Figures 1 and 2 of the paper |
+//! | `pipeline` | many examples in order, on one thread or several |
 //! | `frozen` | the tree as prediction walks it |
+//! | `beam` | the most probable paths |
 //! | `predict` | rows together, with or without a beam |
-//! | `model` | what the outside sees |
-//! | `report` | what there is to know of each node |
-//! | `persist` | to and from named arrays |
+//! | `report` | the nodes as columns |
+//! | `online` | what it adds to the model around online learners |
 
 mod arena;
+mod beam;
 mod bound;
-mod counts;
 mod frozen;
+mod label_counts;
+mod label_index;
 mod learner;
-mod model;
-mod numbering;
+mod online;
 mod params;
-mod persist;
+mod pipeline;
 mod predict;
 mod report;
-mod routing;
+mod routing_tree;
 mod scorers;
 #[cfg(test)]
 mod tests;
 
-pub use arena::{Arena, Node};
-pub use counts::Counts;
-pub use learner::Learner;
-pub use model::RecallTree;
+pub use frozen::FrozenTree;
+pub use learner::OnlineRecallTree;
 pub use params::{ClassCount, Params, PathFeatures, RouterImportance, ScorerLoss};
-pub use predict::BeamOptions;
-pub use report::Report;
-pub use routing::{Tree, Visit};
-pub use scorers::{Scorers, Work};
+pub use predict::BlockPredictor;
 
-/// The learner's name in messages.
-const NAME: &str = "Recall Tree";
+/// The classifier.
+pub type RecallTree = crate::classifier::OnlineModel<OnlineRecallTree>;

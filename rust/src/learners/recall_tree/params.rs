@@ -1,32 +1,29 @@
-//! Options of Recall Tree.
+//! Parameters of the Recall Tree.
 
-use serde::{Deserialize, Serialize};
-
-use super::NAME;
-use crate::classifier::Schedule;
-use crate::data::Batch;
-use crate::data::Scaling;
+use crate::data::{Batch, Scaling};
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
+use crate::params::Range;
+use crate::{choices, params};
 
-/// How the scorers of the candidates learn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScorerLoss {
-    /// Cross-entropy of the softmax over the candidates: these learn jointly.
-    Softmax,
-    /// The label and its best rival move apart until 1 lies between them.
-    Margin,
-    /// (y - p)^2, for each candidate by itself, as all that follow.
-    Squared,
-    /// ln(1 + exp(-y p))
-    Logistic,
-    /// |y - p| / 2
-    Quantile,
-    /// max(0, 1 - y p)
-    Hinge,
-    /// max(0, 1 - y p)^2 / 2
-    SquaredHinge,
+choices! {
+    /// How the scorers of the candidates learn.
+    pub enum ScorerLoss {
+        /// Cross-entropy of the softmax over the candidates: these learn jointly.
+        Softmax = "softmax",
+        /// The label's score must exceed its best rival's by `margin`; the two learn.
+        Margin = "margin",
+        /// (y - p)^2, for each candidate by itself, as all that follow.
+        Squared = "squared",
+        /// ln(1 + exp(-y p))
+        Logistic = "logistic",
+        /// |y - p| / 2
+        Quantile = "quantile",
+        /// max(0, 1 - y p)
+        Hinge = "hinge",
+        /// max(0, 1 - y p)^2 / 2
+        SquaredHinge = "squared_hinge",
+    }
 }
 
 impl ScorerLoss {
@@ -43,170 +40,114 @@ impl ScorerLoss {
     }
 }
 
-/// What the scorers see of the way through the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PathFeatures {
-    /// Nothing.
-    None,
-    /// One indicator for each node, the root excluded.
-    All,
-    /// An indicator of the final node alone.
-    NodeOnly,
-    /// The final node, crossed with the example: at each final node scorers of
-    /// its own stand beside the shared ones.
-    Crossed,
+choices! {
+    /// What the scorers see of the path through the tree.
+    pub enum PathFeatures {
+        /// Nothing.
+        None = "none",
+        /// One indicator for each node, the root excluded.
+        All = "all",
+        /// An indicator of the final node alone.
+        NodeOnly = "node_only",
+    }
 }
 
-/// How much an example counts for a router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RouterImportance {
-    /// As much as it counts anyway; what the authors' program does.
-    None,
-    /// By how much the entropies of the sides differ; what the paper says.
-    Entropy,
-}
-
-/// How many classes there are, when it comes to the size of the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClassCount {
-    /// 2^H, H the entropy of the labels in bits, where they are known beforehand.
-    Effective,
-    /// All.
-    All,
-}
-
-/// Every option; [`Params::check`] refuses what cannot be. The Python class
-/// documents them for users and says where the defaults come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    /// F: candidates of a node, at most K; overrules `candidates_per_level`.
-    pub max_candidates: Option<u32>,
-    /// F as a multiple of ceil(log2 K).
-    pub candidates_per_level: f64,
-    /// D; overrules `depth_share`.
-    pub max_depth: Option<u32>,
-    /// D as a share of the levels of a full tree over the classes, rounded up.
-    pub depth_share: f64,
-    /// How many classes F and D are for.
-    pub class_count: ClassCount,
-    /// Multiplier of the recall bound; 0: descend to the full depth.
-    pub bern_hyper: f64,
-    /// Children of a node.
-    pub arity: u32,
-    /// Loss of the scorers.
-    pub loss: ScorerLoss,
-    /// By how much the label's score must be ahead: taken off it in the softmax,
-    /// the gap that the margin loss wants.
-    pub margin: f64,
-    /// Loss of the routers. None: that of the scorers where it is one of a
-    /// single regressor, else hinge.
-    pub router_loss: Option<Loss>,
-    /// Step direction of routers and scorers.
-    pub optimizer: Optimizer,
-    /// Scaling of the examples.
-    pub scaling: Scaling,
-    /// Columns are hashed into 2^`n_bits`, if given.
-    pub n_bits: Option<u32>,
-    /// Step size of the scorers. None: by optimiser and loss.
-    pub learning_rate: Option<f64>,
-    /// Step size of the routers. None: by optimiser.
-    pub router_rate: Option<f64>,
-    /// How fast steps shrink; 0: they do not.
-    pub decay: f64,
+choices! {
     /// How much an example counts for a router.
-    pub router_importance: RouterImportance,
-    /// Whether training examples are routed at random near a router's border.
-    pub randomized_routing: bool,
-    /// Whether a node's histogram is of the examples that the routers sent there
-    /// before they learned from them, as they will those to be predicted. False:
-    /// afterwards, as in the paper.
-    pub honest: bool,
-    /// Whether a node that has seen fewer labels than it may have candidates
-    /// takes further ones from the nodes above.
-    pub back_off: bool,
-    /// What the scorers see of the way through the tree.
-    pub path_features: PathFeatures,
-    /// Final nodes whose candidates compete in a prediction.
-    pub beam_size: u32,
-    /// Weight of the path's log-probability in the score, with a beam.
-    pub path_weight: f64,
-    /// Examples that the scorers learn from at once, as they stood before them.
-    pub batch_size: u32,
-    /// Passes of `fit`.
-    #[serde(flatten)]
-    pub schedule: Schedule,
+    pub enum RouterImportance {
+        /// Its weight, as in the authors' program.
+        None = "none",
+        /// The difference of the entropies of routing left and right, as in the paper.
+        Entropy = "entropy",
+    }
+}
+
+choices! {
+    /// The number of classes that F and D are chosen for.
+    pub enum ClassCount {
+        /// 2^H, H the entropy of the labels in bits, where they are known beforehand.
+        Effective = "effective",
+        /// All.
+        All = "all",
+    }
+}
+
+params! {
+    /// Every parameter. The Python class documents them for users and says where the
+    /// defaults come from.
+    pub struct Params with schedule(5) check check_together {
+        /// F: candidates of a node, at most K; overrules `candidates_per_level`.
+        max_candidates: Option<u32> = None, Range::COUNT;
+        /// F as a multiple of ceil(log2 K).
+        candidates_per_level: f64 = 4.0, Range::POSITIVE;
+        /// D; overrules `depth_share`.
+        max_depth: Option<u32> = None, Range::from(0.0).to(MAX_LEVELS);
+        /// D as a share of the levels of a full tree over the classes, rounded up.
+        depth_share: f64 = 0.75, Range::POSITIVE;
+        /// How many classes F and D are for.
+        class_count: ClassCount = ClassCount::Effective;
+        /// Multiplier of the recall bound; 0: descend to the full depth.
+        bern_hyper: f64 = 4.0, Range::NOT_NEGATIVE;
+        /// Children of a node.
+        arity: u32 = 2, Range::from(2.0).to(16.0);
+        /// Loss of the scorers.
+        loss: ScorerLoss = ScorerLoss::Softmax;
+        /// By how much the label's score must be ahead: taken off it in the softmax,
+        /// the gap that the margin loss wants.
+        margin: f64 = 4.0, Range::NOT_NEGATIVE;
+        /// Loss of the routers. None: that of the scorers where it is one of a
+        /// single regressor, else hinge.
+        router_loss: Option<Loss> = None;
+        /// Step direction of routers and scorers.
+        optimizer: Optimizer = Optimizer::Pn;
+        /// Scaling of the examples.
+        scaling: Scaling = Scaling::Auto;
+        /// Columns are hashed into 2^`n_bits`, if given.
+        n_bits: Option<u32> = None, Range::BITS;
+        /// Step size of the scorers. None: by optimiser and loss.
+        learning_rate: Option<f64> = None, Range::POSITIVE;
+        /// Step size of the routers. None: by optimiser.
+        router_rate: Option<f64> = None, Range::POSITIVE;
+        /// How fast steps shrink; 0: they do not.
+        decay: f64 = 1.0, Range::NOT_NEGATIVE;
+        /// How much an example counts for a router.
+        router_importance: RouterImportance = RouterImportance::Entropy;
+        /// Whether training examples are routed at random near a router's border.
+        randomized_routing: bool = false;
+        /// Whether a node's histogram is of the examples that the routers sent there
+        /// before they learned from them, as they will those to be predicted. False:
+        /// afterwards, as in the paper.
+        honest: bool = true;
+        /// Whether a node that has seen fewer labels than it may have candidates
+        /// takes further ones from the nodes above.
+        back_off: bool = true;
+        /// What the scorers see of the path through the tree.
+        path_features: PathFeatures = PathFeatures::None;
+        /// Final nodes whose candidates compete in a prediction. With more than 1024,
+        /// scoring all classes is cheaper.
+        beam_size: u32 = 4, Range::from(1.0).to(1024.0);
+        /// Weight of the path's log-probability in the score, with a beam.
+        path_weight: f64 = 0.5, Range::NOT_NEGATIVE;
+        /// Examples that the scorers learn from at once, as they stood before them.
+        batch_size: u32 = 1, Range::from(1.0).to(4096.0);
+    }
 }
 
 impl Params {
-    /// Refuses what cannot be.
-    pub fn check(self) -> Result<Self> {
-        self.schedule.check()?;
-        let positive = |name, value: Option<f64>| match value {
-            Some(value) if !(value > 0.0 && (value as f32).is_finite()) => {
-                let allowed = "a number above 0, below 3e38, or None";
-                Err(Error::parameter(name, value, allowed))
-            }
-            _ => Ok(()),
+    /// Refuses what the adaptive optimisers do not go with.
+    fn check_together(&self) -> Result<()> {
+        let needs = |name, value: String, what| {
+            let allowed = format!("{what} where optimizer is \"nag\" or \"adagrad\"");
+            Err(Error::parameter(name, value, allowed))
         };
-        let not_negative = |name, value: f64| {
-            if value >= 0.0 && (value as f32).is_finite() {
-                Ok(())
-            } else {
-                Err(Error::parameter(name, value, "from 0 to 3e38"))
-            }
-        };
-        positive("depth_share", Some(self.depth_share))?;
-        positive("candidates_per_level", Some(self.candidates_per_level))?;
-        positive("learning_rate", self.learning_rate)?;
-        positive("router_rate", self.router_rate)?;
-        not_negative("decay", self.decay)?;
-        not_negative("bern_hyper", self.bern_hyper)?;
-        not_negative("path_weight", self.path_weight)?;
-        not_negative("margin", self.margin)?;
-        for (name, value, from, to) in [
-            (
-                "max_candidates",
-                self.max_candidates.unwrap_or(1),
-                1,
-                u32::MAX,
-            ),
-            ("max_depth", self.max_depth.unwrap_or(1), 0, MOST_LEVELS),
-            ("arity", self.arity, 2, MOST_CHILDREN),
-            ("beam_size", self.beam_size, 1, MOST_PATHS),
-            ("batch_size", self.batch_size, 1, MOST_EXAMPLES),
-        ] {
-            if !(from..=to).contains(&value) {
-                return Err(Error::parameter(
-                    name,
-                    value,
-                    format!("from {from} to {to}"),
-                ));
-            }
+        if self.is_adaptive() && self.loss.single().is_none() {
+            let loss = format!("{:?}", self.loss).to_lowercase();
+            return needs("loss", loss, "the loss of a single regressor");
         }
-        if self.is_adaptive() {
-            let needs = |name, value: String, what| {
-                Err(Error::parameter(
-                    name,
-                    value,
-                    format!("{what} where optimizer is \"nag\" or \"adagrad\""),
-                ))
-            };
-            if self.loss.single().is_none() {
-                let loss = format!("{:?}", self.loss).to_lowercase();
-                return needs("loss", loss, "the loss of a single regressor");
-            }
-            if self.batch_size > 1 {
-                return needs("batch_size", self.batch_size.to_string(), "1");
-            }
-            if self.path_features == PathFeatures::Crossed {
-                return needs("path_features", "crossed".into(), "another value");
-            }
+        if self.is_adaptive() && self.batch_size > 1 {
+            return needs("batch_size", self.batch_size.to_string(), "1");
         }
-        Ok(self)
+        Ok(())
     }
 
     /// F for labels of `bits` of entropy.
@@ -219,18 +160,18 @@ impl Params {
     /// D for labels of `bits` of entropy.
     pub fn depth(&self, bits: f64) -> u32 {
         let levels = bits / f64::from(self.arity).log2();
-        let share = (self.depth_share * levels).ceil() as u32;
-        self.max_depth.unwrap_or(share.min(MOST_LEVELS))
+        let share = (self.depth_share * levels).ceil();
+        self.max_depth.unwrap_or(share.min(MAX_LEVELS) as u32)
     }
 
-    /// Bits that tell the labels of `batch` apart: their entropy, or that of
-    /// classes which all occur equally often.
-    pub fn bits_of(&self, batch: &Batch<'_>, n_classes: usize) -> Result<f64> {
+    /// Entropy, in bits, of the labels of `batch`, or of classes that all occur
+    /// equally often.
+    pub fn label_bits(&self, batch: &Batch<'_>, n_classes: usize) -> f64 {
         if self.class_count == ClassCount::All {
-            return Ok(even_bits(n_classes));
+            return uniform_bits(n_classes);
         }
         let mut counts = vec![0.0; n_classes];
-        let labels = batch.one_label_each(NAME)?.as_slice();
+        let labels = batch.labels();
         for i in batch.present() {
             counts[labels[i as usize] as usize] += f64::from(batch.weight(i as usize));
         }
@@ -238,7 +179,7 @@ impl Params {
         let shares = counts.iter().filter(|&&c| c > 0.0).map(|c| c / total);
         let bits: f64 = shares.map(|p| -p * p.log2()).sum();
         // Rounding must not add a level to classes that are all alike.
-        Ok(bits.min(even_bits(n_classes)))
+        bits.min(uniform_bits(n_classes))
     }
 
     /// Loss of the routers.
@@ -279,16 +220,10 @@ impl Params {
     }
 }
 
-/// Bits of `n_classes` that occur equally often.
-pub fn even_bits(n_classes: usize) -> f64 {
+/// Entropy, in bits, of `n_classes` that occur equally often.
+pub fn uniform_bits(n_classes: usize) -> f64 {
     (n_classes as f64).log2()
 }
 
 /// Beyond any use: 2^60 nodes.
-const MOST_LEVELS: u32 = 60;
-/// Routers are compared one by one.
-const MOST_CHILDREN: u32 = 16;
-/// Beyond it scoring all classes is cheaper.
-const MOST_PATHS: u32 = 1024;
-/// Beyond it there is nothing to gain.
-const MOST_EXAMPLES: u32 = 4096;
+const MAX_LEVELS: f64 = 60.0;

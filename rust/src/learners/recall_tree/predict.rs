@@ -1,222 +1,172 @@
-//! Prediction: rows go down together, and those at one end are scored together.
+//! Prediction: rows are routed together, and those at one final node are scored in
+//! a row.
 
-use super::frozen::{Beam, FrozenTree};
-use super::scorers::{AtNode, Work};
-use super::{Learner, Params, NAME};
-use crate::classifier::TopK;
+use super::beam::{Beam, BeamOptions};
+use super::frozen::FrozenTree;
+use super::label_index::LocalId;
+use super::learner::OnlineRecallTree;
+use super::scorers::{Score, ScorerInput, ScorerWorkspace};
+use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
-use crate::data::Batch;
-use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::data::{Preparation, Rows};
+use crate::error::Result;
 use crate::linear::{Block, PathExample};
-use crate::tree::{FrozenRouters, Groups, NodeId};
+use crate::tree::{Groups, NodeId};
 
-/// How far a prediction looks around.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BeamOptions {
-    /// Ends whose candidates compete; 1: those of the greedy way.
-    pub size: u32,
-    /// What the logarithm of a way's probability counts in a score.
-    pub path_weight: f32,
-}
-
-impl BeamOptions {
-    /// Refuses what cannot be.
-    pub(super) fn check(self) -> Result<()> {
-        if self.size == 0 {
-            return Err(Error::parameter("beam_size", self.size, "at least 1"));
-        }
-        if !(self.path_weight >= 0.0 && self.path_weight.is_finite()) {
-            let allowed = "from 0 to 3e38";
-            return Err(Error::parameter("path_weight", self.path_weight, allowed));
-        }
-        Ok(())
-    }
-
-    /// Those of the model.
-    pub fn of(params: &Params) -> Self {
-        Self {
-            size: params.beam_size,
-            path_weight: params.path_weight as f32,
-        }
-    }
-}
-
-/// One thread's way through the tree.
-pub(super) struct Walker<'a> {
-    learner: &'a Learner,
+/// Predicts blocks of rows on one thread.
+#[derive(Debug)]
+pub struct BlockPredictor<'a> {
+    preparation: &'a Preparation,
+    model: &'a OnlineRecallTree,
     frozen: &'a FrozenTree,
-    options: BeamOptions,
+    beam_options: BeamOptions,
     block: Block,
     groups: Groups,
     beam: Beam,
-    /// Of each row of the block, the end of its way.
-    ends: Vec<u32>,
-    /// The rows, by end.
+    /// The terminal of each row of the block.
+    terminals: Vec<u32>,
+    /// The rows, by terminal.
     order: Vec<u32>,
-    work: Work,
+    workspace: ScorerWorkspace,
     example: PathExample,
     path: Vec<NodeId>,
-    /// Best score so far of a row's labels, where several ends name them.
-    found: Vec<(u32, f32)>,
+    /// A row's candidates of several final nodes, each with its best score.
+    merged: Vec<(LocalId, f32)>,
 }
 
-impl<'a> Walker<'a> {
-    pub(super) fn new(learner: &'a Learner, frozen: &'a FrozenTree, options: BeamOptions) -> Self {
+impl<'a> BlockPredictor<'a> {
+    pub(super) fn new(
+        member: &'a Member<OnlineRecallTree>,
+        frozen: &'a FrozenTree,
+        options: &PredictOptions,
+    ) -> Self {
         Self {
-            learner,
+            preparation: &member.preparation,
+            model: &member.learner,
             frozen,
-            options,
+            beam_options: member.learner.beam.with(options),
             block: Block::default(),
             groups: Groups::default(),
             beam: Beam::default(),
-            ends: Vec::new(),
+            terminals: Vec::new(),
             order: Vec::new(),
-            work: Work::default(),
+            workspace: ScorerWorkspace::default(),
             example: PathExample::default(),
             path: Vec::new(),
-            found: Vec::new(),
+            merged: Vec::new(),
         }
     }
 
-    /// Takes in some rows.
-    pub(super) fn read(&mut self, rows: &Rows<'_>, which: impl Iterator<Item = usize>) {
-        let (preparation, routers) = (&self.learner.preparation, &self.frozen.routers);
-        self.block.fill(preparation, rows, which, routers.width());
-    }
-
-    /// Finds the end of each row.
-    fn route(&mut self) {
-        self.ends.resize(self.block.len(), 0);
+    /// Routes all rows, then calls `emit(row, candidates, scores)` for each, in any
+    /// order.
+    fn score_greedy(&mut self, mut emit: impl FnMut(usize, &[LocalId], &[f32])) {
+        self.terminals.resize(self.block.len(), 0);
         self.frozen
             .routers
-            .route(&self.block, &mut self.groups, &mut self.ends);
-    }
-
-    /// Calls `visit(row, candidates, scores)` for each row taken in, in any order.
-    fn scores(&mut self, mut visit: impl FnMut(usize, &[u32], &[f32])) {
-        self.route();
-        let arena = &self.learner.tree.arena;
+            .route(&self.block, &mut self.groups, &mut self.terminals);
         self.order.clear();
         self.order.extend(0..self.block.len() as u32);
-        let ends = &self.ends;
+        let terminals = &self.terminals;
         self.order
-            .sort_unstable_by_key(|&row| (ends[row as usize], row));
+            .sort_unstable_by_key(|&row| (terminals[row as usize], row));
+        let (arena, final_nodes) = (&self.model.tree.arena, &self.frozen.final_nodes);
         let mut last = u32::MAX;
         for &row in &self.order {
             let row = row as usize;
-            let end = self.ends[row];
-            let candidates = self.frozen.ends.candidates(end);
-            if end != last {
-                arena.path_to(self.frozen.ends.node(end), &mut self.path);
-                last = end;
+            let terminal = self.terminals[row];
+            if terminal != last {
+                arena.path_to(final_nodes.node(terminal), &mut self.path);
+                last = terminal;
             }
             self.example.take(&self.block, row);
-            let at = AtNode {
+            let input = ScorerInput {
                 example: &self.example,
-                candidates,
+                candidates: final_nodes.candidates(terminal),
                 path: &self.path,
                 clock: 0,
             };
-            self.learner.scorers.score(&at, &mut self.work);
-            visit(row, candidates, &self.work.scores);
+            self.model.scorers.score(&input, &mut self.workspace);
+            emit(row, input.candidates, &self.workspace.scores);
         }
     }
 
-    /// As [`Self::scores`], with the candidates of the most probable ends, the
-    /// ways' log-probabilities added to their scores.
-    fn beam_scores(&mut self, mut visit: impl FnMut(usize, &[(u32, f32)])) {
-        let arena = &self.learner.tree.arena;
-        let weight = self.options.path_weight;
+    /// As [`Self::score_greedy`], with the candidates of the most probable paths,
+    /// whose weighted log-probabilities are added to the scores.
+    fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
+        let (arena, final_nodes) = (&self.model.tree.arena, &self.frozen.final_nodes);
+        let weight = self.beam_options.path_weight;
         for row in 0..self.block.len() {
-            let n = self.options.size as usize;
+            let n = self.beam_options.size as usize;
             self.frozen.beam(&self.block, row, n, &mut self.beam);
             self.example.take(&self.block, row);
-            self.found.clear();
-            for &(log_p, end) in &self.beam.ends {
-                let candidates = self.frozen.ends.candidates(end);
-                arena.path_to(self.frozen.ends.node(end), &mut self.path);
-                let at = AtNode {
+            self.merged.clear();
+            for &(log_p, terminal) in &self.beam.paths {
+                arena.path_to(final_nodes.node(terminal), &mut self.path);
+                let input = ScorerInput {
                     example: &self.example,
-                    candidates,
+                    candidates: final_nodes.candidates(terminal),
                     path: &self.path,
                     clock: 0,
                 };
-                self.learner.scorers.score(&at, &mut self.work);
-                let scores = self.work.scores.iter().map(|score| score + weight * log_p);
-                self.found.extend(candidates.iter().copied().zip(scores));
+                self.model.scorers.score(&input, &mut self.workspace);
+                let scores = &self.workspace.scores;
+                let scores = scores.iter().map(|score| score + weight * log_p);
+                self.merged
+                    .extend(input.candidates.iter().copied().zip(scores));
             }
-            // Of a label that several ends name, the best.
-            self.found
+            self.merged
                 .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-            self.found.dedup_by_key(|&mut (label, _)| label);
-            visit(row, &self.found);
+            self.merged.dedup_by_key(|&mut (label, _)| label);
+            emit(row, &self.merged);
         }
     }
+}
 
-    /// Writes the best labels and scores of each row taken in.
-    pub(super) fn best(
+impl Predictor for BlockPredictor<'_> {
+    fn read(
         &mut self,
-        top: &mut TopK,
+        rows: &Rows<'_>,
+        which: impl ExactSizeIterator<Item = usize> + Clone,
+        _control: &Control,
+    ) -> Result<()> {
+        let width = self.frozen.routers.width();
+        self.block.fill(self.preparation, rows, which, width);
+        Ok(())
+    }
+
+    /// Scores are the scorers', with a beam plus the path's weighted log-probability.
+    fn top_k(
+        &mut self,
         k: usize,
         labels: &mut [i32],
         scores: &mut [f32],
-    ) {
-        let numbering = &self.learner.numbering;
+        _control: &Control,
+    ) -> Result<()> {
+        let label_index = &self.model.label_index;
+        let mut top = TopK::new(k.min(label_index.n_classes()));
         let span = |row: usize| row * k..(row + 1) * k;
-        if self.options.size == 1 {
-            self.scores(|row, candidates, values| {
+        if self.beam_options.size == 1 {
+            self.score_greedy(|row, candidates, values| {
                 top.clear();
-                // By place: of equal scores the more frequent label's comes first.
-                for (place, &score) in (0..).zip(values) {
-                    top.push(place, score);
+                // Positions: of equal scores the more frequent label's comes first.
+                for (position, &score) in (0..).zip(values) {
+                    top.push(position, score);
                 }
                 let labels = &mut labels[span(row)];
                 top.write(labels, &mut scores[span(row)]);
-                for place in labels.iter_mut().take_while(|place| **place >= 0) {
-                    *place = numbering.label(candidates[*place as usize]) as i32;
+                for label in labels.iter_mut().take_while(|position| **position >= 0) {
+                    *label = label_index.label(candidates[*label as usize]) as i32;
                 }
             });
         } else {
-            self.beam_scores(|row, found| {
+            self.score_beam(|row, merged| {
                 top.clear();
-                for &(number, score) in found {
-                    top.push(numbering.label(number), score);
+                for &(label, score) in merged {
+                    top.push(label_index.label(label), score);
                 }
                 top.write(&mut labels[span(row)], &mut scores[span(row)]);
             });
         }
-    }
-}
-
-impl Learner {
-    /// Weighted share of the rows of `which` that are answered wrongly.
-    pub(super) fn error_on(
-        &self,
-        batch: &Batch<'_>,
-        which: &[u32],
-        control: &Control,
-    ) -> Result<f64> {
-        let labels = batch.one_label_each(NAME)?.as_slice();
-        let frozen = self.tree.freeze(control)?;
-        let mut walker = Walker::new(self, &frozen, BeamOptions::of(&self.params));
-        let mut top = TopK::new(1);
-        let (mut best, mut scores) = (Vec::new(), Vec::new());
-        batch.share_wrong(
-            labels,
-            which,
-            FrozenRouters::BLOCK,
-            control,
-            |rows, answers| {
-                walker.read(&batch.rows, rows.iter().map(|&i| i as usize));
-                best.resize(rows.len(), TopK::NO_LABEL);
-                scores.resize(rows.len(), 0.0);
-                walker.best(&mut top, 1, &mut best, &mut scores);
-                for (answer, &best) in answers.iter_mut().zip(&best) {
-                    // No label is a number that no label has.
-                    *answer = best as u32;
-                }
-            },
-        )
+        Ok(())
     }
 }

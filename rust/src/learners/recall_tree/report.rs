@@ -1,109 +1,81 @@
-//! What there is to know of a tree.
+//! The tree's nodes as columns.
 
-use super::{RecallTree, Tree};
-use crate::tree::NodeId;
+use super::arena::Arena;
+use super::label_counts::LabelCounts;
+use super::label_index::LabelIndex;
+use super::routing_tree::RoutingTree;
+use crate::file::Report;
+use crate::tree::{NodeId, Topology};
 
-/// One value per node that has seen an example, in breadth-first order from the
-/// root, so that every parent stands before its children.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// Children of a node.
-    pub arity: usize,
-    /// The node above, -1 at the root.
-    pub parent: Vec<i32>,
-    /// Children, -1 where there is none; `arity` per node.
-    pub children: Vec<i32>,
-    /// Steps from the root.
-    pub depth: Vec<u32>,
-    /// Arrivals, weighted.
-    pub n_examples: Vec<f64>,
-    /// Number of different labels that arrived.
-    pub n_labels: Vec<u32>,
-    /// Most frequent label.
-    pub label: Vec<u32>,
-    /// Entropy of the labels that arrived, in nats.
-    pub label_entropy: Vec<f64>,
-    /// Share of the arrivals whose label is a candidate.
-    pub recall: Vec<f64>,
-    /// Lower bound on the recall of the candidates.
-    pub recall_bound: Vec<f32>,
-    /// Whether a way that leads here ends at the node above, whose candidates are
-    /// as good.
-    pub held: Vec<bool>,
-    /// How often the routers learned, weighted.
-    pub n_trained: Vec<f64>,
-    /// Where each node's candidates start, and the end of the last.
-    pub candidate_starts: Vec<i64>,
-    /// The candidates of all nodes, most frequent first.
-    pub candidates: Vec<u32>,
-    /// How much of each was seen.
-    pub candidate_counts: Vec<f64>,
-}
-
-impl Tree {
-    fn report(&self) -> Report {
+impl RoutingTree {
+    /// The nodes that have seen an example, breadth first. Columns beside those of
+    /// [`Topology::report`]:
+    ///
+    /// | column | what it holds |
+    /// |---|---|
+    /// | `n_examples` | weight of the examples counted |
+    /// | `n_labels` | different labels counted |
+    /// | `label` | the most frequent of them |
+    /// | `label_entropy` | their entropy, in nats |
+    /// | `recall` | share of the examples whose label is a candidate |
+    /// | `recall_bound` | lower bound on the recall of the candidates |
+    /// | `held` | whether the stop rule ends paths towards this node at its parent |
+    /// | `n_trained` | weight of the examples that the routers learned from |
+    /// | `candidate_starts` | where each node's candidates start, and the end of the last |
+    /// | `candidates` | the candidates of all nodes, most frequent first |
+    /// | `candidate_counts` | weight of the examples of each |
+    pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
         let arena = &self.arena;
-        let mut report = Report {
-            arity: arena.arity() as usize,
-            candidate_starts: vec![0],
-            ..Report::default()
-        };
-        let mut order = vec![(super::Arena::ROOT, -1, 0)];
-        let mut at = 0;
-        while let Some(&(id, parent, depth)) = order.get(at) {
-            let node = arena.node(id);
-            let counts = &node.counts;
-            report.parent.push(parent);
-            report.depth.push(depth);
-            report.n_examples.push(counts.total());
-            report.n_labels.push(counts.n_labels() as u32);
-            let top = counts.candidates().first();
-            report.label.push(top.copied().unwrap_or_default());
-            report.label_entropy.push(node.entropy.max(0.0));
-            let recall = if counts.total() > 0.0 {
-                counts.mass() / counts.total()
-            } else {
-                0.0
-            };
-            report.recall.push(recall);
-            report.recall_bound.push(node.bound);
-            let above = usize::try_from(parent).ok();
-            let held = above.is_some_and(|above| self.is_end(order[above].0, id));
-            report.held.push(held);
-            report.n_trained.push(f64::from(node.trained));
-            report.candidates.extend(counts.candidates());
-            report.candidate_counts.extend(counts.candidate_counts());
-            report.candidate_starts.push(report.candidates.len() as i64);
-            for side in 0..arena.arity() {
-                let seen = node.has_children() && self.has_seen(node.child(side));
-                report
-                    .children
-                    .push(if seen { order.len() as i32 } else { -1 });
-                if seen {
-                    order.push((node.child(side), at as i32, depth + 1));
-                }
-            }
-            at += 1;
-        }
+        let tree = Topology::with_gaps(Arena::ROOT, arena.arity() as usize, |&id| {
+            self.seen_children(id)
+        });
+        let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
+        let counts = || nodes().map(|node| &node.counts);
+        let mut report = tree.report();
+        report.column("n_examples", counts().map(LabelCounts::total));
+        report.column("n_labels", counts().map(|counts| counts.n_labels() as u32));
+        let top = counts().map(|counts| counts.candidates().first().copied());
+        let label = top.map(|id| label_index.label(id.unwrap_or_default()));
+        report.column("label", label);
+        report.column("label_entropy", nodes().map(|node| node.entropy.max(0.0)));
+        let recall = counts().map(|counts| match counts.total() {
+            total if total > 0.0 => counts.mass() / total,
+            _ => 0.0,
+        });
+        report.column("recall", recall);
+        report.column("recall_bound", nodes().map(|node| node.bound));
+        let held = tree.parent.iter().zip(&tree.nodes).map(|(&parent, &id)| {
+            let parent = usize::try_from(parent).ok();
+            u8::from(parent.is_some_and(|parent| self.is_final(tree.nodes[parent], id)))
+        });
+        report.column("held", held);
+        report.column("n_trained", nodes().map(|node| f64::from(node.trained)));
+        let mut end = 0;
+        let ends = counts().map(|counts| {
+            end += counts.candidates().len() as i64;
+            end
+        });
+        report.column("candidate_starts", std::iter::once(0).chain(ends));
+        let candidates = counts().flat_map(LabelCounts::candidates);
+        report.column("candidates", candidates.map(|&id| label_index.label(id)));
+        let candidate_counts = counts().flat_map(LabelCounts::candidate_counts);
+        report.column("candidate_counts", candidate_counts.copied());
         report
     }
 
-    /// Whether an example has come to a node or gone through it.
-    fn has_seen(&self, id: NodeId) -> bool {
+    /// The children of a node, none in place of those that no example has come to or
+    /// gone through.
+    fn seen_children(&self, id: NodeId) -> impl Iterator<Item = Option<NodeId>> + use<'_> {
         let node = self.arena.node(id);
-        node.counts.n_labels() > 0 || node.has_children()
-    }
-}
-
-impl RecallTree {
-    /// What there is to know of the tree, if anything was learned.
-    pub fn report(&self) -> Option<Report> {
-        let learner = self.learner.as_ref()?;
-        let mut report = learner.tree.report();
-        let (labels, candidates) = (&mut report.label, &mut report.candidates);
-        for label in labels.iter_mut().chain(candidates) {
-            *label = learner.numbering.label(*label);
-        }
-        Some(report)
+        let sides = if node.has_children() {
+            0..self.arena.arity()
+        } else {
+            0..0
+        };
+        sides.map(|side| {
+            let child = node.child(side);
+            let seen = self.arena.node(child);
+            (seen.counts.n_labels() > 0 || seen.has_children()).then_some(child)
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! What must hold after every example, of predictions, and of files, on random streams.
 
 mod files;
+mod nodes;
 mod options;
 mod prediction;
 
@@ -8,16 +9,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::params::even_bits;
+use super::arena::Arena;
+use super::label_index::LocalId;
+use super::learner::OnlineRecallTree;
+use super::params::uniform_bits;
+use super::routing_tree::RoutingTree;
+use super::scorers::{Score, ScorerInput, ScorerWorkspace};
 use super::*;
-use crate::classifier::{Online, Schedule};
+use crate::classifier::{
+    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, PredictOptions, Start,
+    TopKArrays,
+};
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Indices, Labels, Preparation, Rows, Scaling, Values};
+use crate::data::{Batch, Indices, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::error::Error;
-use crate::file::{Array, Bundle, LegacyPersist};
-use crate::linear::{Block, PathExample};
-use crate::linear::{Loss, Optimizer};
+use crate::file::{Array, Bundle};
+use crate::linear::{Block, Loss, Optimizer, PathExample};
 use crate::tree::NodeId;
 
 const N_CLASSES: usize = 12;
@@ -32,28 +39,12 @@ fn params() -> Params {
         bern_hyper: 0.1,
         scaling: Scaling::None,
         beam_size: 1,
-        path_weight: 0.5,
-        schedule: Schedule {
-            n_passes: 2,
-            seed: 5,
-            early_stopping: false,
-            validation_fraction: 0.1,
-            patience: 1,
-        },
-        ..serde_json::from_str(DEFAULTS).unwrap()
+        n_passes: 2,
+        seed: 5,
+        patience: 1,
+        ..Params::default()
     }
 }
-
-const DEFAULTS: &str = r#"{
-    "max_candidates": null, "candidates_per_level": 4.0, "max_depth": null, "depth_share": 0.75,
-    "class_count": "effective", "bern_hyper": 4.0,
-    "arity": 2, "loss": "softmax", "margin": 4.0, "router_loss": null, "optimizer": "pn",
-    "scaling": "auto", "n_bits": null, "learning_rate": null, "router_rate": null,
-    "decay": 1.0, "router_importance": "entropy", "randomized_routing": false, "honest": true,
-    "back_off": true, "path_features": "none", "beam_size": 4, "path_weight": 0.5,
-    "batch_size": 1, "n_passes": 5, "seed": 0, "early_stopping": false,
-    "validation_fraction": 0.1, "patience": 2
-}"#;
 
 /// Examples whose labels come and go.
 #[derive(Debug, Clone)]
@@ -198,7 +189,7 @@ fn scorings() -> impl Strategy<Value = Params> {
         L::Logistic,
         L::Hinge,
     ]);
-    let features = prop::sample::select(vec![P::None, P::All, P::NodeOnly, P::Crossed]);
+    let features = prop::sample::select(vec![P::None, P::All, P::NodeOnly]);
     let optimizers = prop::sample::select(vec![
         Optimizer::Pn,
         Optimizer::Sgd,
@@ -214,193 +205,68 @@ fn scorings() -> impl Strategy<Value = Params> {
                 learning_rate: Some(0.5),
                 ..routing
             };
-            if params.is_adaptive() {
-                if params.loss.single().is_none() {
-                    params.loss = L::SquaredHinge;
-                }
-                if path_features == P::Crossed {
-                    params.path_features = P::All;
-                }
+            if params.is_adaptive() && params.loss.single().is_none() {
+                params.loss = L::SquaredHinge;
             }
             params
         },
     )
 }
 
-fn learner(params: &Params, stream: &Stream) -> Learner {
+/// A tree by itself, that has seen nothing.
+fn new_tree(params: &Params, stream: &Stream) -> (Preparation, OnlineRecallTree) {
     let preparation = Preparation::new(params.scaling, params.n_bits, &stream.rows()).unwrap();
-    let filled = stream.dense.as_ref().map_or(4, |_| WIDTH);
-    Learner::new(params, preparation, N_CLASSES, even_bits(N_CLASSES), filled)
+    let start = Start {
+        n_classes: N_CLASSES,
+        label_sets: false,
+        preparation: &preparation,
+        batch: &stream.batch(),
+        is_all: false,
+    };
+    let tree = OnlineRecallTree::new(params, &start).unwrap();
+    (preparation, tree)
+}
+
+/// Learns some rows of a batch.
+fn learn(
+    (preparation, tree): &mut (Preparation, OnlineRecallTree),
+    progress: &mut Mistakes,
+    batch: &Batch<'_>,
+    order: &[u32],
+) {
+    let mut learning = Learning {
+        batch,
+        order,
+        clock: 0.0,
+        preparation,
+        progress,
+        n_threads: 1,
+        predicted: None,
+        control: &control(),
+    };
+    tree.learn(&mut learning).unwrap();
 }
 
 fn control() -> Control {
     Control::new(0)
 }
 
-// -- the tree after every example -------------------------------------------------
-
-/// A node as it should be: every label's count, in order.
-#[derive(Debug, Clone, Default)]
-struct Recount {
-    list: Vec<(u32, f64)>,
-    stay: f64,
-}
-
-impl Recount {
-    fn top(&self, n: usize) -> &[(u32, f64)] {
-        &self.list[..self.list.len().min(n)]
-    }
-
-    fn total(&self) -> f64 {
-        self.list.iter().map(|&(_, count)| count).sum()
-    }
-
-    /// A label whose count has grown stops behind those that it equals.
-    fn add(&mut self, label: u32, weight: f64) {
-        let known = self.list.iter().position(|&(other, _)| other == label);
-        let mut at = known.unwrap_or_else(|| {
-            self.list.push((label, 0.0));
-            self.list.len() - 1
-        });
-        self.list[at].1 += weight;
-        while at > 0 && self.list[at - 1].1 < self.list[at].1 {
-            self.list.swap(at - 1, at);
-            at -= 1;
-        }
-    }
-}
-
-/// All that is known of a tree by watching totals grow.
-#[derive(Debug, Default)]
-struct Watch {
-    nodes: Vec<Recount>,
-}
-
-impl Watch {
-    /// To be called after each example.
-    fn follow(
-        &mut self,
-        tree: &Tree,
-        label: u32,
-        weight: f64,
-        params: &Params,
-    ) -> Result<(), TestCaseError> {
-        let arena = &tree.arena;
-        self.nodes.resize(arena.nodes.len(), Recount::default());
-        let most = params.candidates(N_CLASSES, even_bits(N_CLASSES));
-        let mut path = Vec::new();
-        let mut met = Vec::new();
-        for at in 0..self.nodes.len() {
-            let grown = arena.nodes[at].counts.total() != self.nodes[at].total();
-            if grown {
-                arena.path_to(NodeId(at as u32), &mut path);
-                met.push(path.clone());
-            }
-        }
-        // One way, without gaps, from the root down.
-        met.sort_by_key(Vec::len);
-        for (depth, path) in met.iter().enumerate() {
-            prop_assert_eq!(path.len(), depth + 1);
-            prop_assert!(depth == 0 || path.starts_with(&met[depth - 1]));
-        }
-        prop_assert!(!met.is_empty());
-        let mut known_above = false;
-        for path in &met {
-            let recount = &mut self.nodes[path[path.len() - 1].at()];
-            if known_above {
-                recount.stay += weight;
-            }
-            known_above = recount.top(most).iter().any(|&(other, _)| other == label);
-            recount.add(label, weight);
-        }
-        Ok(())
-    }
-
-    fn check(&self, tree: &Tree, params: &Params) -> Result<(), TestCaseError> {
-        let arena = &tree.arena;
-        let most = params.candidates(N_CLASSES, even_bits(N_CLASSES));
-        let (mut path, mut routers) = (Vec::new(), BTreeSet::new());
-        let mut children = 0;
-        for (at, (node, recount)) in arena.nodes.iter().zip(&self.nodes).enumerate() {
-            let (id, counts) = (NodeId(at as u32), &node.counts);
-            let total = recount.total();
-            prop_assert_eq!(counts.total(), total);
-            let all: f64 = counts.iter().map(|(_, count)| count).sum();
-            prop_assert_eq!(counts.total(), all);
-            prop_assert_eq!(counts.n_labels(), recount.list.len());
-            for &(label, count) in &recount.list {
-                prop_assert_eq!(counts.get(label), count);
-            }
-            let (labels, kept): (Vec<u32>, Vec<f64>) = recount.top(most).iter().copied().unzip();
-            prop_assert_eq!(counts.candidates(), labels);
-            prop_assert_eq!(counts.candidate_counts(), &kept[..]);
-            prop_assert_eq!(counts.mass(), kept.iter().sum::<f64>());
-            let plain = |&(_, c): &(u32, f64)| -c / total * (c / total).ln();
-            let entropy: f64 = recount.list.iter().map(plain).sum();
-            prop_assert!(
-                (node.entropy - entropy).abs() < 1e-9,
-                "{} {entropy}",
-                node.entropy
-            );
-            let f = counts.mass() / total;
-            let h = params.bern_hyper;
-            let bound = f - (h * f * (1.0 - f) / total).sqrt() - 15.0 * h / (18f64.sqrt() * total);
-            let bound = if bound > 0.0 { bound } else { 0.0 };
-            prop_assert!(
-                (f64::from(node.bound) - bound).abs() < 1e-5,
-                "{} {bound}",
-                node.bound
-            );
-            prop_assert_eq!(node.stay, recount.stay);
-            prop_assert!(node.stay <= total);
-
-            arena.path_to(id, &mut path);
-            prop_assert_eq!(path[0], Arena::ROOT);
-            prop_assert_eq!(path[path.len() - 1], id);
-            let depth = path.len() - 1;
-            prop_assert!(depth <= params.depth(even_bits(N_CLASSES)) as usize);
-            if let Some(&parent) = path.len().checked_sub(2).map(|above| &path[above]) {
-                let parent = arena.node(parent);
-                prop_assert!(parent.has_children());
-                prop_assert!((0..params.arity).any(|side| parent.child(side) == id));
-            }
-            if node.has_children() {
-                prop_assert!(depth < params.depth(even_bits(N_CLASSES)) as usize);
-                children += params.arity as usize;
-                let below = (0..params.arity).map(|side| arena.node(node.child(side)));
-                let below: f64 = below.map(|child| child.counts.total()).sum();
-                prop_assert!(total >= below);
-                prop_assert!(node.trained > 0.0);
-                for router in node.first_router..node.first_router + params.arity - 1 {
-                    prop_assert!((router as usize) < tree.routers.len());
-                    prop_assert!(routers.insert(router), "router {router} serves twice");
-                }
-            } else {
-                prop_assert_eq!(node.trained, 0.0);
-            }
-        }
-        prop_assert_eq!(arena.nodes.len(), children + 1);
-        prop_assert_eq!(routers.len(), tree.routers.len());
-        Ok(())
-    }
-}
-
-/// The end of the greedy way by the learning tree's own routers, step by step; none
+/// The end of the greedy path by the learning tree's own routers, step by step; none
 /// where a score is so near 0 that its side hangs on the order of a sum.
-fn walk(learner: &Learner, example: &PathExample) -> Option<NodeId> {
+fn walk(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
     let tree = &learner.tree;
     let mut at = Arena::ROOT;
     while tree.is_internal(at) {
-        let mut choice = tree.choice(at);
-        while let Some((left, right)) = choice.halves() {
-            let score = tree.routers.score(choice.router, example);
+        let mut children = tree.children(at);
+        while let Some((left, right)) = children.halves() {
+            let score = tree.routers.score(children.router, example);
             if score != 0.0 && score.abs() < 1e-5 {
                 return None;
             }
-            choice = if score < 0.0 { left } else { right };
+            children = if score < 0.0 { left } else { right };
         }
-        let child = tree.arena.node(at).child(choice.from);
-        if tree.is_end(at, child) {
+        let child = tree.arena.node(at).child(children.from);
+        if tree.is_final(at, child) {
             break;
         }
         at = child;
@@ -408,9 +274,13 @@ fn walk(learner: &Learner, example: &PathExample) -> Option<NodeId> {
     Some(at)
 }
 
-fn in_a_block(learner: &Learner, rows: &Rows<'_>) -> (Block, Vec<PathExample>) {
+fn in_a_block(
+    preparation: &Preparation,
+    learner: &OnlineRecallTree,
+    rows: &Rows<'_>,
+) -> (Block, Vec<PathExample>) {
     let (mut block, width) = (Block::default(), learner.tree.routers.width());
-    block.fill(&learner.preparation, rows, 0..rows.n_rows(), width);
+    block.fill(preparation, rows, 0..rows.n_rows(), width);
     let examples = (0..rows.n_rows()).map(|i| {
         let mut example = PathExample::default();
         example.take(&block, i);
@@ -420,96 +290,53 @@ fn in_a_block(learner: &Learner, rows: &Rows<'_>) -> (Block, Vec<PathExample>) {
     (block, examples)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
-
-    #[test]
-    fn the_tree_holds_after_every_example(params in routings(), stream in streams(200)) {
-        let mut learner = learner(&params, &stream);
-        let mut watch = Watch::default();
-        let batch = stream.batch();
-        for i in batch.present() {
-            learner.learn(&batch, &[i], 0.0, &control()).unwrap();
-            let (i, weight) = (i as usize, stream.weight(i as usize));
-            let label = learner.numbering.take(stream.labels[i]);
-            watch.follow(&learner.tree, label, weight, &params)?;
-            watch.check(&learner.tree, &params)?;
-        }
-    }
-
-    #[test]
-    fn a_router_learns_from_all_that_comes_by(stream in streams(200)) {
-        let params = Params { honest: false, ..params() };
-        let mut learner = learner(&params, &stream);
-        let batch = stream.batch();
-        learner.learn(&batch, &batch.present(), 0.0, &control()).unwrap();
-        let root = learner.tree.arena.node(Arena::ROOT);
-        prop_assert_eq!(f64::from(root.trained), root.counts.total());
-        // What stops at a node is counted below it, but trains nothing there.
-        for node in &learner.tree.arena.nodes {
-            prop_assert!(f64::from(node.trained) <= node.counts.total());
-        }
-    }
-
-    #[test]
-    fn the_frozen_tree_is_the_learning_one(params in scorings(), stream in streams(200)) {
-        let mut learner = learner(&params, &stream);
-        let batch = stream.batch();
-        learner.learn(&batch, &batch.present(), 0.0, &control()).unwrap();
-        let frozen = learner.tree.freeze(&control()).unwrap();
-        let (block, examples) = in_a_block(&learner, &stream.rows());
-        let mut ends = vec![0; stream.len()];
-        frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut ends);
-        let (mut path, mut candidates) = (Vec::new(), Vec::new());
-        let mut marks = learner.tree.marks.clone();
-        for (i, example) in examples.iter().enumerate() {
-            let Some(end) = walk(&learner, example) else {
-                continue;
-            };
-            prop_assert_eq!(frozen.ends.node(ends[i]), end);
-            learner.tree.arena.path_to(end, &mut path);
-            learner.tree.gather(&path, &mut marks, &mut candidates);
-            let found = frozen.ends.candidates(ends[i]);
-            prop_assert_eq!(found, &candidates[..]);
-            let known = learner.tree.arena.node(end).counts.candidates();
-            prop_assert!(found.starts_with(known));
-            let distinct: BTreeSet<u32> = found.iter().copied().collect();
-            prop_assert_eq!(distinct.len(), found.len());
-            prop_assert!(found.len() <= params.candidates(N_CLASSES, even_bits(N_CLASSES)));
-            prop_assert!(params.back_off || found.len() == known.len());
-        }
-        let nodes: BTreeSet<NodeId> = (0..frozen.ends.len() as u32).map(|e| frozen.ends.node(e)).collect();
-        prop_assert_eq!(nodes.len(), frozen.ends.len());
-    }
+fn new_model(params: &Params) -> RecallTree {
+    RecallTree::create(params.clone(), N_CLASSES, false).unwrap()
 }
 
-// -- predictions ------------------------------------------------------------------
-
 fn model(params: &Params, stream: &Stream) -> RecallTree {
-    let mut model = RecallTree::new(params.clone(), N_CLASSES).unwrap();
-    model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+    let mut model = new_model(params);
+    let batch = stream.batch();
+    model.partial_fit(&batch, 1, None, &control()).unwrap();
     model
+}
+
+fn learned(model: &RecallTree) -> &OnlineRecallTree {
+    &model.members()[0].learner
 }
 
 fn has_weight(stream: &Stream) -> bool {
     (0..stream.len()).any(|i| stream.weight(i) > 0.0)
 }
 
-const GREEDY: BeamOptions = BeamOptions {
-    size: 1,
-    path_weight: 0.0,
-};
+fn beam(size: u32, path_weight: f64) -> PredictOptions {
+    PredictOptions {
+        beam_size: Some(size),
+        path_weight: Some(path_weight),
+        ..PredictOptions::NONE
+    }
+}
+
+fn greedy() -> PredictOptions {
+    beam(1, 0.0)
+}
+
+fn topk(model: &RecallTree, rows: &Rows<'_>, k: usize, options: &PredictOptions) -> TopKArrays {
+    model.predict_topk(rows, k, options, 1, &control()).unwrap()
+}
 
 fn bits(scores: &[f32]) -> Vec<u32> {
     scores.iter().map(|score| score.to_bits()).collect()
 }
 
-// -- files ------------------------------------------------------------------------
-
 /// Some examples, always the same.
 fn fixed(n: u32) -> Stream {
     let example = |i: u32| (i * i % 8, i * 37 % 1999, 4);
     Stream::new(&(0..n).map(example).collect::<Vec<_>>(), false, false)
+}
+
+fn fit(model: &mut RecallTree, batch: &Batch<'_>, n_threads: usize) -> crate::Result<()> {
+    model.fit(batch, FitOptions::threads(n_threads), &control())
 }
 
 #[test]
@@ -521,28 +348,28 @@ fn a_fit_that_is_refused_changes_nothing() {
         weights: Some(vec![0.0; 50]),
         ..stream.clone()
     };
-    assert!(model.fit(&weightless.batch(), 1, &control()).is_err());
+    assert!(fit(&mut model, &weightless.batch(), 1).is_err());
     let labels = Labels::new(&stream.labels, N_CLASSES + 1).unwrap();
     let batch = Batch::new(stream.rows(), Targets::One(labels), None).unwrap();
-    assert!(model.fit(&batch, 1, &control()).is_err());
-    assert!(model.partial_fit(&batch, 1, &control()).is_err());
+    assert!(fit(&mut model, &batch, 1).is_err());
+    assert!(model.partial_fit(&batch, 1, None, &control()).is_err());
     assert_eq!(model.to_bytes().unwrap(), before);
 }
 
 #[test]
 fn before_anything_was_learned() {
     let stream = fixed(5);
-    let model = RecallTree::new(params(), N_CLASSES).unwrap();
+    let model = new_model(&params());
     assert!(model
-        .predict_topk(&stream.rows(), 1, GREEDY, 1, &control())
+        .predict_topk(&stream.rows(), 1, &greedy(), 1, &control())
         .is_err());
-    assert!(model.report().is_none());
+    assert!(model.reports().is_empty());
     assert_eq!(model.progressive_loss(), None);
     let again = RecallTree::from_bytes(&model.to_bytes().unwrap()).unwrap();
     assert_eq!(again.n_examples_seen(), 0);
 }
 
-/// Routers decide between three and more children as if each were asked in turn.
+/// With three and more children, routers choose among all of them.
 #[test]
 fn all_children_can_be_reached() {
     for arity in [2, 3, 5, 16] {
@@ -557,8 +384,8 @@ fn all_children_can_be_reached() {
             .map(|i| (i * 7 % 8, i * 31 % 1999, 4))
             .collect();
         let model = model(&params, &Stream::new(&examples, false, false));
-        let report = model.report().unwrap();
-        let seen = report.children.iter().filter(|&&child| child > 0).count();
+        let children = model.reports()[0].get::<i32>("children").unwrap();
+        let seen = children.iter().filter(|&&child| child > 0).count();
         assert!(
             seen >= (arity as usize).min(4),
             "{seen} of {arity} children were chosen"

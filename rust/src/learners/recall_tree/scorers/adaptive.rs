@@ -1,31 +1,36 @@
 //! Scorers whose weights carry sums of their own, for the optimisers "nag" and
 //! "adagrad": they learn one after the other, as in the authors' program.
 
-use super::{AtNode, Work};
-use crate::learners::recall_tree::{Params, PathFeatures};
-use crate::linear::Regressors;
-use crate::linear::{Loss, Span};
+use super::workspace::{Score, ScorerInput, ScorerWorkspace};
+use crate::learners::recall_tree::label_index::LocalId;
+use crate::learners::recall_tree::params::{Params, PathFeatures};
+use crate::linear::{Loss, Regressors, Span};
+use crate::persist;
 use crate::tree::NodeId;
 
-/// Columns that there are for nodes; beyond so many, nodes share them.
-const NODES: u32 = 1 << 20;
+/// Columns for nodes' indicators; more nodes than this share them.
+const NODE_COLUMNS: u32 = 1 << 20;
 
 /// All classes' regressors. Nodes are further columns of the example.
 #[derive(Debug, Clone)]
-pub struct Adaptive {
+pub struct AdaptiveScorers {
     features: PathFeatures,
     rate: f32,
-    /// The first column that stands for a node.
+    /// The column of node 0's indicator.
     first_node: u32,
-    pub(in crate::learners::recall_tree) regressors: Regressors,
+    regressors: Regressors,
 }
 
-impl Adaptive {
-    /// Nothing learned yet.
+persist!(AdaptiveScorers {
+    Nest regressors;
+});
+
+impl AdaptiveScorers {
+    /// Weights of 0.
     pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
         let nodes = match params.path_features {
-            PathFeatures::All | PathFeatures::NodeOnly => NODES as usize,
-            _ => 0,
+            PathFeatures::None => 0,
+            PathFeatures::All | PathFeatures::NodeOnly => NODE_COLUMNS as usize,
         };
         let loss = params.loss.single().unwrap_or(Loss::Hinge);
         let mut regressors = Regressors::new(params.optimizer, loss, width + nodes);
@@ -40,53 +45,72 @@ impl Adaptive {
         }
     }
 
-    /// Scores of the candidates, into `work.scores`.
-    pub fn score(&self, at: &AtNode<'_>, work: &mut Work) {
-        self.widen(at, work);
-        let Work { scores, wide, .. } = work;
-        scores.clear();
-        scores.extend(
-            at.candidates
-                .iter()
-                .map(|&label| self.regressors.score(label, wide)),
-        );
-    }
-
     /// The label learns +1, then each other candidate -1.
-    pub fn learn(&mut self, at: &AtNode<'_>, label: u32, importance: f32, work: &mut Work) {
-        self.widen(at, work);
-        let wide = &mut work.wide;
-        self.regressors.prepare(wide, importance);
-        let a = importance * self.rate;
-        let others = at.candidates.iter().filter(|&&other| other != label);
-        self.regressors
-            .learn(label, wide, 1.0, a, importance, |_| None);
-        for &other in others {
+    pub fn learn(
+        &mut self,
+        input: &ScorerInput<'_>,
+        label: LocalId,
+        weight: f32,
+        workspace: &mut ScorerWorkspace,
+    ) {
+        self.widen(input, workspace);
+        let example = &mut workspace.widened;
+        self.regressors.prepare(example, weight);
+        let a = weight * self.rate;
+        let mut learn = |label: LocalId, y| {
             self.regressors
-                .learn(other, wide, -1.0, a, importance, |_| None);
+                .learn(label.0, example, y, a, weight, |_| None)
+        };
+        learn(label, 1.0);
+        for &other in input.candidates.iter().filter(|&&other| other != label) {
+            learn(other, -1.0);
         }
     }
 
-    /// Clamps as wide as those of `span` too.
-    pub fn meet(&mut self, span: Span) {
+    /// Number of classes.
+    pub fn n_classes(&self) -> usize {
+        self.regressors.len()
+    }
+
+    /// Clamps no narrower than `span`.
+    pub fn widen_span(&mut self, span: Span) {
         self.regressors.widen(span);
     }
 
-    /// What predictions are clamped to while learning.
+    /// What scores are clamped to while learning.
     pub fn span(&self) -> Span {
         self.regressors.span()
     }
 
-    /// Makes the example with its nodes: the deepest first, without the root.
-    fn widen(&self, at: &AtNode<'_>, work: &mut Work) {
-        let column = |node: &NodeId| self.first_node + node.0 % NODES;
-        let wide = &mut work.wide;
+    /// Makes the example with the indicators of its nodes: the deepest first,
+    /// without the root.
+    fn widen(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
+        let column = |node: &NodeId| self.first_node + node.0 % NODE_COLUMNS;
+        let (path, widened) = (input.path, &mut workspace.widened);
         match self.features {
+            PathFeatures::None => widened.widened(input.example, None),
             PathFeatures::All => {
-                wide.widened(at.example, at.path[1..].iter().rev().map(column));
+                widened.widened(input.example, path[1..].iter().rev().map(column));
             }
-            PathFeatures::NodeOnly => wide.widened(at.example, at.path.last().map(column)),
-            _ => wide.widened(at.example, None),
+            PathFeatures::NodeOnly => {
+                widened.widened(input.example, path.last().map(column));
+            }
         }
+    }
+}
+
+impl Score for AdaptiveScorers {
+    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
+        self.widen(input, workspace);
+        let ScorerWorkspace {
+            scores, widened, ..
+        } = workspace;
+        scores.clear();
+        scores.extend(
+            input
+                .candidates
+                .iter()
+                .map(|&label| self.regressors.score(label.0, widened)),
+        );
     }
 }

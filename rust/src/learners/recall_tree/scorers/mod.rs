@@ -2,100 +2,112 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `plain` | weights without sums of their own: the step direction is the example's |
-//! | `columns` | such weights by column, for sparse rows |
-//! | `tail` | what a column knows of its rarer labels |
-//! | `of_path` | what the scorers learn of the way through the tree |
+//! | `workspace` | what scorers are given, and their scratch space |
+//! | `plain` | optimisers "pn" and "sgd": the step direction is the example's |
+//! | `column_weights` | such weights by column, for sparse rows |
+//! | `filtered_map` | a column's weights of its rarer labels |
+//! | `path_weights` | path features |
 //! | `steps` | how far each candidate goes, by loss |
-//! | `adaptive` | weights with sums of their own ("nag", "adagrad") |
+//! | `adaptive` | optimisers "nag" and "adagrad": weights with sums of their own |
 
 mod adaptive;
-mod columns;
-mod of_path;
+mod column_weights;
+mod filtered_map;
+mod path_weights;
 mod plain;
 mod steps;
-mod tail;
+mod workspace;
 
-pub use adaptive::Adaptive;
-pub use columns::{Column, Columns, Places};
-pub use of_path::OfPath;
-pub use plain::{Plain, Store};
+pub use adaptive::AdaptiveScorers;
+pub use plain::PlainScorers;
+pub use workspace::{Score, ScorerInput, ScorerWorkspace};
 
-use super::Params;
-use crate::linear::PathExample;
-use crate::tree::NodeId;
+use super::label_index::LocalId;
+use super::params::Params;
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Persist};
 
 /// All classes' regressors.
 #[derive(Debug, Clone)]
 pub enum Scorers {
     /// Optimisers "pn" and "sgd".
-    Plain(Plain),
+    Plain(PlainScorers),
     /// Optimisers "nag" and "adagrad".
-    Adaptive(Adaptive),
-}
-
-/// What scoring works in; the scores are what it is for.
-#[derive(Debug, Clone, Default)]
-pub struct Work {
-    /// One per candidate.
-    pub scores: Vec<f32>,
-    /// How far to go along the example's direction, one per candidate.
-    pub(super) steps: Vec<f32>,
-    flow: steps::Flow,
-    places: Places,
-    nodes: Vec<u32>,
-    ones: Vec<f32>,
-    wide: PathExample,
-}
-
-/// An example at its final node, as scorers see it.
-#[derive(Debug, Clone, Copy)]
-pub struct AtNode<'a> {
-    /// The example.
-    pub example: &'a PathExample,
-    /// Who competes, the most frequent first.
-    pub candidates: &'a [u32],
-    /// From the root to the final node.
-    pub path: &'a [NodeId],
-    /// Number of the example, from which chance is drawn in learning.
-    pub clock: u64,
+    Adaptive(AdaptiveScorers),
 }
 
 impl Scorers {
-    /// Nothing learned yet; for examples of `width` columns, of which about
-    /// `filled` are not 0.
-    pub fn new(params: &Params, n_classes: usize, width: usize, filled: usize) -> Self {
+    /// Weights of 0; for examples of `width` columns, of which about `n_filled` are
+    /// not 0.
+    pub fn new(params: &Params, n_classes: usize, width: usize, n_filled: usize) -> Self {
         if params.is_adaptive() {
-            Self::Adaptive(Adaptive::new(params, n_classes, width))
+            Self::Adaptive(AdaptiveScorers::new(params, n_classes, width))
         } else {
-            Self::Plain(Plain::new(params, n_classes, width, filled))
+            Self::Plain(PlainScorers::new(params, n_classes, width, n_filled))
         }
     }
 
-    /// Scores of the candidates, into `work.scores`.
-    pub fn score(&self, at: &AtNode<'_>, work: &mut Work) {
-        match self {
-            Self::Plain(scorers) => scorers.score(at, work),
-            Self::Adaptive(scorers) => scorers.score(at, work),
-        }
-    }
-
-    /// The candidates learn that `label`, one of them, is right. `work` has
-    /// their scores.
-    pub fn learn(&mut self, at: &AtNode<'_>, label: u32, importance: f32, work: &mut Work) {
+    /// Learns that `label`, one of the candidates, is right. `workspace` has their
+    /// scores.
+    pub fn learn(
+        &mut self,
+        input: &ScorerInput<'_>,
+        label: LocalId,
+        weight: f32,
+        workspace: &mut ScorerWorkspace,
+    ) {
         match self {
             Self::Plain(scorers) => {
-                scorers.decide(at, label, importance, work);
-                scorers.apply(at, label, importance, work);
+                scorers.decide(input, label, weight, workspace);
+                scorers.apply(input, label, weight, workspace);
             }
-            Self::Adaptive(scorers) => scorers.learn(at, label, importance, work),
+            Self::Adaptive(scorers) => scorers.learn(input, label, weight, workspace),
         }
+    }
+
+    /// What does not fit together in scorers that were restored.
+    pub fn check_stored(&self, n_classes: usize) -> Result<()> {
+        let fits = match self {
+            Self::Plain(scorers) => scorers.fits(n_classes),
+            Self::Adaptive(scorers) => scorers.n_classes() == n_classes,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Error::data(
+            "the scorers do not fit the classes and columns",
+        ))
     }
 
     /// Another share of a pass is done.
     pub fn pass(&mut self, share: f64) {
         if let Self::Plain(scorers) = self {
             scorers.passes += share;
+        }
+    }
+}
+
+impl Score for Scorers {
+    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
+        match self {
+            Self::Plain(scorers) => scorers.score(input, workspace),
+            Self::Adaptive(scorers) => scorers.score(input, workspace),
+        }
+    }
+}
+
+impl Persist for Scorers {
+    fn put(&self, bundle: &mut Bundle) {
+        match self {
+            Self::Plain(scorers) => scorers.put(bundle),
+            Self::Adaptive(scorers) => scorers.put(bundle),
+        }
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        match self {
+            Self::Plain(scorers) => scorers.fill(bundle),
+            Self::Adaptive(scorers) => scorers.fill(bundle),
         }
     }
 }

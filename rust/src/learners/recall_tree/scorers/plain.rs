@@ -1,46 +1,82 @@
-//! Scorers whose weights carry nothing else: the direction of a step is the
-//! example's own, and only how far to go differs between the candidates.
+//! Scorers for the optimisers "pn" and "sgd": a step goes in the example's own
+//! direction, and only how far differs between the candidates.
 
-use super::steps::{steps, Task};
-use super::{AtNode, Columns, OfPath, Work};
-use crate::learners::recall_tree::{Params, ScorerLoss};
+use super::column_weights::ColumnWeights;
+use super::path_weights::PathWeights;
+use super::steps::{decide_steps, StepParams};
+use super::workspace::{Score, ScorerInput, ScorerWorkspace};
+use crate::error::Result;
+use crate::file::{is_count, Bundle, Columns, Nest, Persist};
+use crate::learners::recall_tree::label_index::LocalId;
+use crate::learners::recall_tree::params::{Params, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
+use crate::persist;
 
-/// A scorer's step has fallen to 1/sqrt(2) after its label came so often, and so
-/// many times more per effective dimension of the example; as for the routers.
-const ALWAYS: f32 = 4.0;
-/// See [`ALWAYS`].
-const PER_DIMENSION: f32 = 0.003;
+/// The step of a label's scorer has fallen to 1/sqrt(2) after so many examples of the
+/// label, and so many more per effective dimension of the example; as for the routers.
+const HALVING_EXAMPLES: f32 = 4.0;
+/// See [`HALVING_EXAMPLES`].
+const HALVING_PER_DIMENSION: f32 = 0.003;
 
 /// All classes' weights.
 #[derive(Debug, Clone)]
-pub struct Plain {
+pub struct PlainScorers {
     loss: ScorerLoss,
     margin: f32,
     rate: f32,
     decay: f32,
     /// Padded number of columns.
-    pub(in crate::learners::recall_tree) width: usize,
+    width: usize,
     /// Passes of `fit` done.
-    pub(in crate::learners::recall_tree) passes: f64,
-    /// How often each label was learned, by importance.
-    pub(in crate::learners::recall_tree) trained: Vec<f32>,
-    pub(in crate::learners::recall_tree) store: Store,
-    pub(in crate::learners::recall_tree) of_path: OfPath,
+    pub(super) passes: f64,
+    /// Weight of the examples that each label was learned from.
+    trained: Vec<f32>,
+    weights: WeightLayout,
+    path_weights: PathWeights,
 }
 
-/// How the weights lie.
+/// How the weights lie in memory.
 #[derive(Debug, Clone)]
-pub enum Store {
+pub enum WeightLayout {
     /// A class's together: where rows fill a good part of the columns.
     ByClass(Vec<Weights<f32>>),
     /// A column's together: where they do not.
-    ByColumn(Columns),
+    ByColumn(ColumnWeights),
 }
 
-impl Plain {
-    /// Nothing learned yet.
-    pub fn new(params: &Params, n_classes: usize, width: usize, filled: usize) -> Self {
+persist!(PlainScorers {
+    Meta passes;
+    Columns trained;
+    Nest weights;
+    Nest path_weights = path_weights.columns;
+});
+
+impl Persist for WeightLayout {
+    fn put(&self, bundle: &mut Bundle) {
+        match self {
+            Self::ByClass(weights) => Columns::put(weights, "by_class", bundle),
+            Self::ByColumn(weights) => Nest::put(weights, "by_column", bundle),
+        }
+        bundle.put_meta("is_by_column", &matches!(self, Self::ByColumn(_)));
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        if bundle.take_meta("is_by_column")? {
+            let mut weights = ColumnWeights::new(0);
+            Nest::fill(&mut weights, "by_column", bundle)?;
+            *self = Self::ByColumn(weights);
+        } else {
+            let mut weights = Vec::new();
+            Columns::fill(&mut weights, "by_class", bundle)?;
+            *self = Self::ByClass(weights);
+        }
+        Ok(())
+    }
+}
+
+impl PlainScorers {
+    /// Weights of 0.
+    pub fn new(params: &Params, n_classes: usize, width: usize, n_filled: usize) -> Self {
         let width = padded(width);
         Self {
             loss: params.loss,
@@ -50,87 +86,122 @@ impl Plain {
             width,
             passes: 0.0,
             trained: vec![0.0; n_classes],
-            store: if filled * PathExample::DENSE_SHARE >= width {
-                Store::ByClass(vec![Weights::default(); n_classes])
+            weights: if n_filled * PathExample::DENSE_SHARE >= width {
+                WeightLayout::ByClass(vec![Weights::default(); n_classes])
             } else {
-                Store::ByColumn(Columns::new(width))
+                WeightLayout::ByColumn(ColumnWeights::new(width))
             },
-            of_path: OfPath::new(params.path_features),
+            path_weights: PathWeights::new(params.path_features),
         }
     }
 
-    /// Scores of the candidates, into `work.scores`.
-    pub fn score(&self, at: &AtNode<'_>, work: &mut Work) {
-        let AtNode {
-            example,
-            candidates,
-            path,
-            ..
-        } = *at;
-        work.scores.clear();
-        match &self.store {
-            Store::ByClass(weights) => work.scores.extend(
-                candidates
-                    .iter()
-                    .map(|&label| example.dot(&weights[label as usize])),
-            ),
-            Store::ByColumn(columns) => {
-                work.scores.resize(candidates.len(), 0.0);
-                work.places.set(candidates);
-                let row = example.row();
-                columns.score(&row.columns, &row.values, &work.places, &mut work.scores);
+    /// Whether scorers that were restored are those of `n_classes` and of the columns.
+    pub fn fits(&self, n_classes: usize) -> bool {
+        let fits = match &self.weights {
+            WeightLayout::ByClass(weights) => {
+                weights.len() == n_classes && weights.iter().all(|w| w.fits(self.width))
             }
-        }
-        self.of_path.score(example, candidates, path, work);
+            WeightLayout::ByColumn(weights) => {
+                weights.n_columns() == self.width && weights.fits(n_classes)
+            }
+        };
+        let is_sound = |n: &f32| is_count(&f64::from(*n));
+        fits && self.path_weights.columns.fits(n_classes)
+            && is_count(&self.passes)
+            && self.trained.len() == n_classes
+            && self.trained.iter().all(is_sound)
     }
 
-    /// How far each candidate is to go: from `work.scores` to `work.steps`.
-    pub fn decide(&self, at: &AtNode<'_>, label: u32, importance: f32, work: &mut Work) {
-        let Work {
+    /// Decides how far each candidate goes: from `workspace.scores` to
+    /// `workspace.steps`.
+    pub fn decide(
+        &self,
+        input: &ScorerInput<'_>,
+        label: LocalId,
+        weight: f32,
+        workspace: &mut ScorerWorkspace,
+    ) {
+        let ScorerWorkspace {
             scores,
-            steps: far,
-            flow,
+            steps,
+            softmax,
             ..
-        } = work;
-        far.clear();
-        far.resize(at.candidates.len(), 0.0);
-        if let Some(which) = at.candidates.iter().position(|&other| other == label) {
-            let task = Task {
+        } = workspace;
+        steps.clear();
+        steps.resize(input.candidates.len(), 0.0);
+        if let Some(correct) = input.candidates.iter().position(|&other| other == label) {
+            let params = StepParams {
                 loss: self.loss,
                 margin: self.margin,
-                which,
-                importance,
-                ppu: at.example.ppu() * (1.0 + self.of_path.share(at.path)),
-                clock: at.clock,
+                correct,
+                weight,
+                ppu: input.example.ppu() * (1.0 + self.path_weights.share(input.path)),
+                clock: input.clock,
             };
-            let slow = self.decay / (ALWAYS + PER_DIMENSION * at.example.dimension());
-            let fastest = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
+            let per_example =
+                self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * input.example.dimension());
+            let highest_rate = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
             let rate = |place: usize| {
-                let n = self.trained[at.candidates[place] as usize];
-                fastest / (1.0 + slow * n).sqrt()
+                let n = self.trained[input.candidates[place].at()];
+                highest_rate / (1.0 + per_example * n).sqrt()
             };
-            steps(&task, scores, rate, far, flow);
+            decide_steps(&params, scores, rate, steps, softmax);
         }
     }
 
     /// Takes the steps that were decided on.
-    pub fn apply(&mut self, at: &AtNode<'_>, label: u32, importance: f32, work: &mut Work) {
-        self.trained[label as usize] += importance;
-        match &mut self.store {
-            Store::ByClass(weights) => {
-                for (&label, &step) in at.candidates.iter().zip(&work.steps) {
+    pub fn apply(
+        &mut self,
+        input: &ScorerInput<'_>,
+        label: LocalId,
+        weight: f32,
+        workspace: &mut ScorerWorkspace,
+    ) {
+        let ScorerInput {
+            example,
+            candidates,
+            ..
+        } = *input;
+        self.trained[label.at()] += weight;
+        match &mut self.weights {
+            WeightLayout::ByClass(weights) => {
+                for (&label, &step) in candidates.iter().zip(&workspace.steps) {
                     if step != 0.0 {
-                        at.example
-                            .add(step, &mut weights[label as usize], self.width);
+                        example.add(step, &mut weights[label.at()], self.width);
                     }
                 }
             }
-            Store::ByColumn(columns) => {
-                let (row, direction) = (at.example.row(), at.example.direction());
-                columns.add(&row.columns, direction, at.candidates, &work.steps);
+            WeightLayout::ByColumn(weights) => {
+                let columns = &example.row().columns;
+                weights.add(columns, example.direction(), candidates, &workspace.steps);
             }
         }
-        self.of_path
-            .add(at.example, at.candidates, at.path, self.width, work);
+        self.path_weights.add(input, workspace);
+    }
+}
+
+impl Score for PlainScorers {
+    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
+        let ScorerInput {
+            example,
+            candidates,
+            ..
+        } = *input;
+        let scores = &mut workspace.scores;
+        scores.clear();
+        match &self.weights {
+            WeightLayout::ByClass(weights) => scores.extend(
+                candidates
+                    .iter()
+                    .map(|&label| example.dot(&weights[label.at()])),
+            ),
+            WeightLayout::ByColumn(weights) => {
+                scores.resize(candidates.len(), 0.0);
+                workspace.candidates.set(candidates);
+                let row = example.row();
+                weights.score(&row.columns, &row.values, &workspace.candidates, scores);
+            }
+        }
+        self.path_weights.score(input, workspace);
     }
 }

@@ -37,30 +37,42 @@ where
     }
 }
 
-const TREE: [&str; 2] = ["learner", "tree"];
-const SCORERS: [&str; 2] = ["learner", "scorers"];
+const MEMBER: &str = "member0";
+const TREE: [&str; 2] = [MEMBER, "tree"];
+const SCORERS: [&str; 2] = [MEMBER, "scorers"];
+const WEIGHTS: [&str; 4] = [MEMBER, "scorers", "weights", "by_column"];
 
 #[test]
 fn made_up_trees_are_refused() {
     type Change = fn(&mut Vec<u32>);
     let model = model(&params(), &fixed(200));
-    for name in ["total", "mass", "stay", "trained", "label_count"] {
+    let sums = [
+        "nodes.counts.total",
+        "nodes.counts.mass",
+        "nodes.parent_recalled",
+        "nodes.counts.seen",
+    ];
+    for name in sums {
         for wrong in [-1.0, f64::NAN, f64::INFINITY] {
             let change = changed::<f64>(name, |values| values[1] = wrong);
             refused(&model, &TREE, &format!("{name} {wrong}"), &change);
         }
     }
+    for wrong in [-1.0, f32::NAN, f32::INFINITY] {
+        let change = changed::<f32>("nodes.trained", |values| values[1] = wrong);
+        refused(&model, &TREE, &format!("trained {wrong}"), &change);
+    }
     for wrong in [f64::NAN, f64::INFINITY] {
-        let change = changed::<f64>("entropy", |values| values[1] = wrong);
+        let change = changed::<f64>("nodes.entropy", |values| values[1] = wrong);
         refused(&model, &TREE, "entropy", &change);
     }
     for name in [
-        "label",
-        "candidate",
-        "first_child",
-        "first_router",
-        "n_labels",
-        "n_candidates",
+        "nodes.counts.seen.key",
+        "nodes.counts.top",
+        "nodes.first_child",
+        "nodes.first_router",
+        "nodes.counts.seen.length",
+        "nodes.counts.top.length",
     ] {
         for wrong in [1 << 30, u32::MAX] {
             let change = changed::<u32>(name, |values| values[0] = wrong);
@@ -69,13 +81,15 @@ fn made_up_trees_are_refused() {
         let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
         refused(&model, &TREE, name, &change);
     }
-    for name in ["total", "mass", "stay", "trained", "label_count", "entropy"] {
+    for name in sums.into_iter().chain(["nodes.entropy"]) {
         let change = changed::<f64>(name, |values| values.truncate(values.len() - 1));
         refused(&model, &TREE, name, &change);
     }
+    let change = changed::<f32>("nodes.trained", |values| values.truncate(values.len() - 1));
+    refused(&model, &TREE, "trained", &change);
     // A node that is its own child, or another's, or passed before its parent.
     let links: [(&str, Change); 4] = [
-        ("no way down", |first| first[0] = 0),
+        ("no path down", |first| first[0] = 0),
         ("two of one parent", |first| {
             let last = first.len() - 1;
             first[last] = first[0];
@@ -87,11 +101,11 @@ fn made_up_trees_are_refused() {
         ("a circle", |first| first.swap(0, 3)),
     ];
     for (what, change) in links {
-        refused(&model, &TREE, what, &changed("first_child", change));
+        refused(&model, &TREE, what, &changed("nodes.first_child", change));
     }
-    let twice = changed::<u32>("candidate", |labels| labels[1] = labels[0]);
+    let twice = changed::<u32>("nodes.counts.top", |labels| labels[1] = labels[0]);
     refused(&model, &TREE, "a candidate twice", &twice);
-    let order = changed::<u32>("candidate", |labels| labels[..3].reverse());
+    let order = changed::<u32>("nodes.counts.top", |labels| labels[..3].reverse());
     refused(&model, &TREE, "candidates out of order", &order);
 }
 
@@ -109,46 +123,41 @@ fn made_up_scorers_are_refused() {
     let plain = model(&params(), &stream);
     refuse_both(
         &plain,
-        &SCORERS,
-        &["head_lengths", "tail_lengths", "tail_labels"],
+        &WEIGHTS,
+        &[
+            "columns.head.length",
+            "columns.tail.length",
+            "columns.tail.label",
+        ],
     );
     for wrong in [-1.0, f32::NAN, f32::INFINITY] {
         let change = changed::<f32>("trained", |values| values[0] = wrong);
         refused(&plain, &SCORERS, "trained", &change);
     }
-    let relabel = changed::<u32>("label_of", |labels| labels[0] = N_CLASSES as u32);
-    refused(&plain, &["learner"], "a label out of range", &relabel);
-    let relabel = changed::<u32>("label_of", |labels| labels[0] = labels[1]);
-    refused(&plain, &["learner"], "a label of two numbers", &relabel);
-    let fewer = changed::<u32>("label_of", |labels| labels.truncate(2));
-    refused(&plain, &["learner"], "numbers of no label", &fewer);
+    let index = [MEMBER, "label_index"];
+    let relabel = changed::<u32>("labels", |labels| labels[0] = N_CLASSES as u32);
+    refused(&plain, &index, "a label out of range", &relabel);
+    let relabel = changed::<u32>("labels", |labels| labels[0] = labels[1]);
+    refused(&plain, &index, "a label of two ids", &relabel);
+    let fewer = changed::<u32>("labels", |labels| labels.truncate(2));
+    refused(&plain, &index, "ids of no label", &fewer);
     refused(&plain, &SCORERS, "passes", &|bundle| {
         let _: f64 = bundle.take_meta("passes").unwrap();
         bundle.put_meta("passes", &-1.0);
     });
-    for (name, wrong) in [("n_features", 1000usize), ("n_classes", 100_000_000)] {
-        refused(&plain, &[], name, &|bundle| {
+    for (prefix, name, wrong) in [
+        (&[MEMBER][..], "n_features", 1000usize),
+        (&[], "n_classes", 100_000_000),
+    ] {
+        refused(&plain, prefix, name, &|bundle| {
             let _: usize = bundle.take_meta(name).unwrap();
             bundle.put_meta(name, &wrong);
         });
     }
-    refused(&plain, &SCORERS, "no such layout", &|bundle| {
-        let _: String = bundle.take_meta("layout").unwrap();
-        bundle.put_meta("layout", &"diagonal");
+    refused(&plain, &WEIGHTS[..3], "no such layout", &|bundle| {
+        let _: bool = bundle.take_meta("is_by_column").unwrap();
+        bundle.put_meta("is_by_column", &"diagonal");
     });
-    let crossed = Params {
-        path_features: PathFeatures::Crossed,
-        ..params()
-    };
-    let crossed = model(&crossed, &stream);
-    let path = ["learner", "scorers", "path"];
-    refuse_both(&crossed, &path, &["crossed_lengths", "crossed_numbers"]);
-    for wrong in [N_CLASSES as u32, u32::MAX] {
-        let relabel = changed::<u32>("crossed_labels", |labels| labels[0] = wrong);
-        refused(&crossed, &path, "a scorer of no label", &relabel);
-    }
-    let none = changed::<u32>("crossed_numbers", |numbers| numbers[0] = 0);
-    refused(&crossed, &path, "number 0", &none);
     let nag = Params {
         loss: ScorerLoss::Logistic,
         optimizer: Optimizer::Nag,
@@ -157,21 +166,25 @@ fn made_up_scorers_are_refused() {
     let nag = model(&nag, &stream);
     refused(&nag, &SCORERS, "too few scorers", &|bundle| {
         let mut inner = bundle.unnest("regressors").unwrap();
-        for name in ["t", "n"] {
+        for name in ["totals.t", "totals.n"] {
             let values: Vec<f64> = inner.take(name).unwrap();
             inner.put(name, values[1..].to_vec());
         }
-        let values: Vec<u8> = inner.take("is_row").unwrap();
-        inner.put("is_row", values[1..].to_vec());
-        let values: Vec<u32> = inner.take("lengths").unwrap();
-        inner.put("lengths", values[1..].to_vec());
+        let values: Vec<u8> = inner.take("weights.is_row").unwrap();
+        inner.put("weights.is_row", values[1..].to_vec());
+        let of_kind = match values[0] {
+            0 => "weights.table.length",
+            _ => "weights.row.length",
+        };
+        let lengths: Vec<u32> = inner.take(of_kind).unwrap();
+        inner.put(of_kind, lengths[1..].to_vec());
         bundle.nest("regressors", inner);
     });
 }
 
 #[test]
 fn what_is_missing_is_an_error() {
-    for path_features in [PathFeatures::None, PathFeatures::All, PathFeatures::Crossed] {
+    for path_features in [PathFeatures::None, PathFeatures::All] {
         let params = Params {
             path_features,
             ..params()
@@ -198,7 +211,7 @@ fn what_is_missing_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever stands in a file: it is refused, or the model works, if badly.
+    /// Any changed file is refused, or its model works, if badly.
     #[test]
     fn no_file_makes_it_panic(params in scorings(), changes in prop::collection::vec((0usize..100, 0usize..10_000, 0usize..8), 1..4)) {
         let stream = fixed(80);
@@ -218,13 +231,13 @@ proptest! {
         let bytes = bundle.to_bytes().unwrap();
         match Bundle::from_bytes(&bytes).and_then(RecallTree::from_bundle) {
             Ok(mut model) => {
-                let beam = BeamOptions { size: 3, path_weight: 1.0 };
-                for options in [GREEDY, beam] {
-                    model.predict_topk(&stream.rows(), 4, options, 1, &control()).unwrap();
+                let beam = beam(3, 1.0);
+                for options in [greedy(), beam] {
+                    topk(&model, &stream.rows(), 4, &options);
                 }
-                model.partial_fit(&stream.batch(), 1, &control()).unwrap();
-                model.predict_topk(&stream.rows(), 4, beam, 1, &control()).unwrap();
-                model.report().unwrap();
+                model.partial_fit(&stream.batch(), 1, None, &control()).unwrap();
+                topk(&model, &stream.rows(), 4, &beam);
+                assert_eq!(model.reports().len(), 1);
             }
             Err(error) => prop_assert!(matches!(error, Error::ModelFile(_)), "{error}"),
         }

@@ -22,10 +22,14 @@ fn parameters_are_refused_by_name() {
     for (name, change) in cases {
         let mut params = params();
         change(&mut params);
-        let message = RecallTree::new(params, 3).unwrap_err().to_string();
+        let message = RecallTree::create(params, 3, false)
+            .unwrap_err()
+            .to_string();
         assert!(message.starts_with(name), "{message}");
     }
-    let message = RecallTree::new(params(), 0).unwrap_err().to_string();
+    let message = RecallTree::create(params(), 0, false)
+        .unwrap_err()
+        .to_string();
     assert!(message.starts_with("n_classes"), "{message}");
 }
 
@@ -38,7 +42,7 @@ fn sizes_by_default() {
             arity,
             ..params()
         };
-        let bits = even_bits(n_classes);
+        let bits = uniform_bits(n_classes);
         (params.candidates(n_classes, bits), params.depth(bits))
     };
     assert_eq!(sizes(2, 1), (1, 0));
@@ -64,7 +68,7 @@ fn rare_classes_hardly_count() {
             class_count,
             ..params()
         };
-        params.bits_of(&batch, 8).unwrap()
+        params.label_bits(&batch, 8)
     };
     let expected = 1.0 + 0.5 * 7f64.log2();
     assert!((bits(ClassCount::Effective, None) - expected).abs() < 1e-12);

@@ -1,30 +1,30 @@
-//! Predictions: of which candidates, along which way, and independent of what.
+//! Predictions: of which candidates, along which path, and independent of what.
 
 use super::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The candidates at the end of the greedy way, by their scores.
+    /// The candidates at the end of the greedy path, by their scores.
     #[test]
     fn a_prediction_is_of_the_candidates_at_the_end(params in scorings(), stream in streams(150)) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
-        let learner = model.learner.as_ref().unwrap();
+        let learner = learned(&model);
         let rows = stream.rows();
-        let (labels, scores) = model.predict_topk(&rows, N_CLASSES, GREEDY, 1, &control()).unwrap();
+        let (labels, scores) = topk(&model, &rows, N_CLASSES, &greedy());
         let (mut path, mut candidates) = (Vec::new(), Vec::new());
-        let (mut marks, mut work) = (learner.tree.marks.clone(), Work::default());
-        for (i, example) in in_a_block(learner, &rows).1.iter().enumerate() {
+        let (mut seen, mut workspace) = (learner.tree.seen.clone(), ScorerWorkspace::default());
+        for (i, example) in in_a_block(&model.members()[0].preparation, learner, &rows).1.iter().enumerate() {
             let Some(end) = walk(learner, example) else {
                 continue;
             };
             learner.tree.arena.path_to(end, &mut path);
-            learner.tree.gather(&path, &mut marks, &mut candidates);
-            let at = super::scorers::AtNode { example, candidates: &candidates, path: &path, clock: 0 };
-            learner.scorers.score(&at, &mut work);
-            let expected = candidates.iter().map(|&c| learner.numbering.label(c) as i32);
-            let expected: BTreeMap<i32, f32> = expected.zip(work.scores.iter().copied()).collect();
+            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
+            let input = ScorerInput { example, candidates: &candidates, path: &path, clock: 0 };
+            learner.scorers.score(&input, &mut workspace);
+            let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
+            let expected: BTreeMap<i32, f32> = expected.zip(workspace.scores.iter().copied()).collect();
             let span = i * N_CLASSES..(i + 1) * N_CLASSES;
             let (labels, scores) = (&labels[span.clone()], &scores[span]);
             let n = expected.len();
@@ -41,17 +41,17 @@ proptest! {
     fn a_beam_finds_candidates_of_ends(params in scorings(), stream in streams(150), path_weight in 0u8..3) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
-        let learner = model.learner.as_ref().unwrap();
+        let learner = learned(&model);
         let frozen = learner.tree.freeze(&control()).unwrap();
-        let ends = 0..frozen.ends.len() as u32;
-        let all: BTreeSet<i32> = ends
-            .flat_map(|end| frozen.ends.candidates(end).to_vec())
-            .map(|number| learner.numbering.label(number) as i32)
+        let terminals = 0..frozen.final_nodes.len() as u32;
+        let all: BTreeSet<i32> = terminals
+            .flat_map(|terminal| frozen.final_nodes.candidates(terminal).to_vec())
+            .map(|id| learner.label_index.label(id) as i32)
             .collect();
-        let beam = BeamOptions { size: 1024, path_weight: f32::from(path_weight) };
-        let (labels, scores) = model.predict_topk(&stream.rows(), N_CLASSES, beam, 1, &control()).unwrap();
+        let beam = beam(1024, f64::from(path_weight));
+        let (labels, scores) = topk(&model, &stream.rows(), N_CLASSES, &beam);
         for (labels, scores) in labels.chunks(N_CLASSES).zip(scores.chunks(N_CLASSES)) {
-            // Improbable ways are left out, so it need not be all of them.
+            // Improbable paths are left out, so it need not be all of them.
             let n = labels.iter().position(|&label| label == -1).unwrap_or(N_CLASSES);
             let found: BTreeSet<i32> = labels[..n].iter().copied().collect();
             prop_assert!(found.len() == n && found.is_subset(&all));
@@ -65,8 +65,8 @@ proptest! {
     fn a_prediction_depends_on_its_row_alone(params in scorings(), stream in streams(100), size in 1u32..4) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
-        let beam = BeamOptions { size, path_weight: 0.5 };
-        let top = |rows: &Rows<'_>, n_threads| model.predict_topk(rows, 4, beam, n_threads, &control()).unwrap();
+        let beam = beam(size, 0.5);
+        let top = |rows: &Rows<'_>, n_threads| model.predict_topk(rows, 4, &beam, n_threads, &control()).unwrap();
         let (labels, scores) = top(&stream.rows(), 1);
         let again = top(&stream.rows(), 3);
         prop_assert_eq!(&again.0, &labels);
@@ -81,14 +81,14 @@ proptest! {
     /// The progressive error is that of predicting before learning.
     #[test]
     fn progress_is_that_of_predictions(params in scorings(), stream in streams(120)) {
-        let mut model = RecallTree::new(params, N_CLASSES).unwrap();
+        let mut model = new_model(&params);
         let (mut all, mut wrong, mut missed) = (0.0, 0.0, 0.0);
         for i in stream.batch().present() {
             let i = i as usize;
             let (one, weight) = (stream.one(i), stream.weight(i));
-            let found = match model.learner {
-                Some(_) => model.predict_topk(&one.rows(), N_CLASSES, GREEDY, 1, &control()).unwrap().0,
-                None => vec![-1],
+            let found = match model.members() {
+                [] => vec![-1],
+                _ => topk(&model, &one.rows(), N_CLASSES, &greedy()).0,
             };
             all += weight;
             if found[0] != stream.labels[i] as i32 {
@@ -97,8 +97,9 @@ proptest! {
             if !found.contains(&(stream.labels[i] as i32)) {
                 missed += weight;
             }
-            model.partial_fit(&one.batch(), 1, &control()).unwrap();
-            prop_assert_eq!(model.progressive_recall(), Some(1.0 - missed / all), "example {}", i);
+            model.partial_fit(&one.batch(), 1, None, &control()).unwrap();
+            let recall = model.summary().get::<f64>("progressive_recall").unwrap();
+            prop_assert_eq!(recall, vec![1.0 - missed / all], "example {}", i);
             prop_assert_eq!(model.progressive_loss(), Some(wrong / all), "example {}", i);
         }
     }
@@ -107,10 +108,10 @@ proptest! {
     fn a_seed_gives_one_model_and_a_file_goes_on_with_it(params in scorings(), stream in streams(120), seed in 0u64..3) {
         prop_assume!(has_weight(&stream));
         let mut params = params;
-        params.schedule.seed = seed;
+        params.seed = seed;
         let fitted = |n_threads| {
-            let mut model = RecallTree::new(params.clone(), N_CLASSES).unwrap();
-            model.fit(&stream.batch(), n_threads, &control()).unwrap();
+            let mut model = new_model(&params);
+            fit(&mut model, &stream.batch(), n_threads).unwrap();
             model
         };
         let mut model = fitted(1);
@@ -120,16 +121,15 @@ proptest! {
         prop_assert!(again.to_bytes().unwrap() == bytes);
         for _ in 0..2 {
             let top = |model: &RecallTree| {
-                let beam = BeamOptions { size: 2, path_weight: 0.5 };
-                let (labels, scores) = model.predict_topk(&stream.rows(), 5, beam, 1, &control()).unwrap();
+                let (labels, scores) = topk(model, &stream.rows(), 5, &beam(2, 0.5));
                 (labels, bits(&scores))
             };
             prop_assert!(top(&model) == top(&again));
-            model.partial_fit(&stream.batch(), 1, &control()).unwrap();
-            again.partial_fit(&stream.batch(), 2, &control()).unwrap();
+            model.partial_fit(&stream.batch(), 1, None, &control()).unwrap();
+            again.partial_fit(&stream.batch(), 2, None, &control()).unwrap();
             prop_assert!(again.to_bytes().unwrap() == model.to_bytes().unwrap());
         }
-        model.fit(&stream.batch(), 1, &control()).unwrap();
+        fit(&mut model, &stream.batch(), 1).unwrap();
         prop_assert!(model.to_bytes().unwrap() == bytes);
     }
 
@@ -138,12 +138,12 @@ proptest! {
     fn the_cut_of_a_stream_changes_nothing(params in scorings(), stream in streams(80)) {
         prop_assume!(has_weight(&stream));
         let whole = model(&params, &stream);
-        // The first row tells how full rows are; so the first call has them all.
+        // The layout depends on the first batch; so the first call has all rows.
         let mut parts = model(&params, &stream);
         let mut whole = whole;
-        whole.partial_fit(&stream.batch(), 1, &control()).unwrap();
+        whole.partial_fit(&stream.batch(), 1, None, &control()).unwrap();
         for i in 0..stream.len() {
-            parts.partial_fit(&stream.one(i).batch(), 1, &control()).unwrap();
+            parts.partial_fit(&stream.one(i).batch(), 1, None, &control()).unwrap();
         }
         prop_assert!(whole.to_bytes().unwrap() == parts.to_bytes().unwrap());
     }

@@ -1,47 +1,54 @@
 //! Weights by column: for sparse rows of many columns.
 //!
-//! A column of text says something of few labels, so its weights are a short
-//! table that a row's candidates are looked up in; the other way round each
-//! candidate would be a large table of its own, and each lookup a cache miss.
+//! A column of text has weights for few labels, so they are a short table that a
+//! row's candidates are looked up in. Stored by class, each candidate would be a
+//! large table of its own, and each lookup a cache miss.
 
-use super::tail::{hash, Tail};
+use super::filtered_map::{hash, FilteredMap};
+use crate::learners::recall_tree::label_index::LocalId;
 use crate::simd::prefetch;
+use crate::{persist, record};
 
 /// Weights per column and label.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct ColumnWeights {
     columns: Vec<Column>,
 }
 
 /// One column's weights.
 ///
-/// Labels are numbered as they turn up, so that the frequent ones have low
-/// numbers: of these most columns know something, and their weights lie side by
-/// side. The others are in a table.
+/// The frequent labels have low ids: most columns have weights of them, and they lie
+/// side by side. The others are in a map.
 #[derive(Debug, Clone, Default)]
 #[repr(align(64))]
 pub struct Column {
     /// Weights of the labels 0, 1, ...; a power of two of them, or none.
     head: Vec<f32>,
     /// Weights of further labels.
-    tail: Tail,
+    tail: FilteredMap,
 }
 
-/// Of a head, at least one in so many is filled. With one in four it would take no
-/// more room than a table; but a weight in a head is found without a search, and
+persist!(ColumnWeights {
+    Columns columns;
+});
+
+record!(Column { head, tail });
+
+/// At least one in so many weights of a head is not 0. With one in four it would take
+/// no more memory than a map; but a weight in a head is found without a search, and
 /// its neighbours come with it.
 const FILLED: usize = 16;
 
-/// The candidates at hand.
+/// The candidates to be looked up, with their hashes.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
-    labels: Vec<u32>,
+pub struct HashedCandidates {
+    labels: Vec<LocalId>,
     hashes: Vec<u32>,
 }
 
-impl Places {
+impl HashedCandidates {
     /// Replaces the candidates.
-    pub fn set(&mut self, candidates: &[u32]) {
+    pub fn set(&mut self, candidates: &[LocalId]) {
         self.labels.clear();
         self.labels.extend_from_slice(candidates);
         self.hashes.clear();
@@ -51,30 +58,14 @@ impl Places {
 }
 
 impl Column {
-    /// From saved weights.
-    pub fn from_parts(head: Vec<f32>, tail: Tail) -> Option<Self> {
-        let sound = head.is_empty() || head.len().is_power_of_two();
-        sound.then_some(Self { head, tail })
-    }
-
-    /// The weights of the first labels.
-    pub fn head(&self) -> &[f32] {
-        &self.head
-    }
-
-    /// Those of the others.
-    pub fn tail(&self) -> &Tail {
-        &self.tail
-    }
-
     /// Adds to the scores of the candidates.
     #[inline]
-    fn score(&self, x: f32, places: &Places, scores: &mut [f32]) {
+    fn score(&self, x: f32, candidates: &HashedCandidates, scores: &mut [f32]) {
         if let Some(last) = self.head.len().checked_sub(1) {
-            for (score, &label) in scores.iter_mut().zip(&places.labels) {
-                // No branch: which labels are beyond the head is hard to guess.
-                let w = self.head[(label as usize).min(last)];
-                let within = (label as usize) <= last;
+            for (score, &label) in scores.iter_mut().zip(&candidates.labels) {
+                // No branch: which labels are beyond the head is hard to predict.
+                let w = self.head[label.at().min(last)];
+                let within = label.at() <= last;
                 *score += if within { x * w } else { 0.0 };
             }
         }
@@ -82,9 +73,9 @@ impl Column {
             return;
         }
         let beyond = self.head.len();
-        let labels = places.labels.iter().zip(&places.hashes);
+        let labels = candidates.labels.iter().zip(&candidates.hashes);
         for ((&label, &hash), score) in labels.zip(scores) {
-            if label as usize >= beyond && self.tail.may_have(hash) {
+            if label.at() >= beyond && self.tail.may_have(hash) {
                 if let Some(w) = self.tail.get(label, hash) {
                     *score += x * w;
                 }
@@ -94,22 +85,22 @@ impl Column {
 
     /// Adds to the weight of `label`.
     #[inline]
-    fn add(&mut self, label: u32, more: f32) {
-        if label as usize >= self.head.len() && self.tail.is_full() {
+    fn add(&mut self, label: LocalId, more: f32) {
+        if label.at() >= self.head.len() && self.tail.is_full() {
             self.grow_head();
         }
-        match self.head.get_mut(label as usize) {
+        match self.head.get_mut(label.at()) {
             Some(weight) => *weight += more,
             None => self.tail.add(label, more),
         }
     }
 
-    /// Before the table must grow: takes as many labels out of it as lie close.
+    /// Before the map must grow: moves as many labels to the head as lie close.
     #[cold]
     fn grow_head(&mut self) {
         let mut below = [0usize; 33];
         for (label, _) in self.tail.iter() {
-            below[(u32::BITS - label.leading_zeros()) as usize] += 1;
+            below[(u32::BITS - label.0.leading_zeros()) as usize] += 1;
         }
         let mut filled = self.head.iter().filter(|&&w| w != 0.0).count();
         let mut head = self.head.len();
@@ -123,7 +114,7 @@ impl Column {
             self.head.resize(head, 0.0);
             let mut beyond = Vec::new();
             for (label, w) in self.tail.iter() {
-                match self.head.get_mut(label as usize) {
+                match self.head.get_mut(label.at()) {
                     Some(weight) => *weight = w,
                     None => beyond.push((label, w)),
                 }
@@ -133,33 +124,42 @@ impl Column {
     }
 }
 
-impl Columns {
-    /// Nothing learned yet.
+impl ColumnWeights {
+    /// Weights of 0.
     pub fn new(n_columns: usize) -> Self {
         Self {
             columns: vec![Column::default(); n_columns],
         }
     }
 
-    /// From saved weights.
-    pub fn from_parts(columns: Vec<Column>) -> Self {
-        Self { columns }
+    /// Number of columns.
+    pub fn n_columns(&self) -> usize {
+        self.columns.len()
     }
 
-    /// The weights of each column.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
+    /// Whether weights that were restored are sound, and of labels below `n_classes`.
+    pub fn fits(&self, n_classes: usize) -> bool {
+        self.columns.iter().all(|Column { head, tail }| {
+            (head.is_empty() || head.len().is_power_of_two())
+                && tail.iter().all(|(label, _)| label.at() < n_classes)
+        })
     }
 
-    /// Makes room for columns up to `n`.
-    pub fn reach(&mut self, n: usize) {
+    /// Has at least `n` columns.
+    pub fn reserve_columns(&mut self, n: usize) {
         if self.columns.len() < n {
             self.columns.resize(n, Column::default());
         }
     }
 
-    /// Adds to `scores` the products of a row with the weights of `places`.
-    pub fn score(&self, columns: &[u32], values: &[f32], places: &Places, scores: &mut [f32]) {
+    /// Adds to `scores` the products of a row with the weights of `candidates`.
+    pub fn score(
+        &self,
+        columns: &[u32],
+        values: &[f32],
+        candidates: &HashedCandidates,
+        scores: &mut [f32],
+    ) {
         for &column in columns {
             self.columns
                 .get(column as usize)
@@ -174,14 +174,14 @@ impl Columns {
         }
         for (&column, &x) in columns.iter().zip(values) {
             if let Some(column) = self.columns.get(column as usize) {
-                column.score(x, places, scores);
+                column.score(x, candidates, scores);
             }
         }
     }
 
     /// Adds `steps` times the direction to the weights of `labels`; where a step
     /// is 0, nothing.
-    pub fn add(&mut self, columns: &[u32], direction: &[f32], labels: &[u32], steps: &[f32]) {
+    pub fn add(&mut self, columns: &[u32], direction: &[f32], labels: &[LocalId], steps: &[f32]) {
         for (&column, &d) in columns.iter().zip(direction) {
             let column = &mut self.columns[column as usize];
             for (&label, &step) in labels.iter().zip(steps) {
@@ -204,17 +204,17 @@ mod tests {
         fn a_column_is_a_map(labels in prop::collection::vec(0u32..400, 0..600), few in any::<bool>()) {
             let (mut column, mut map) = (Column::default(), BTreeMap::new());
             for (i, &label) in labels.iter().enumerate() {
-                let label = if few { label } else { label * label };
+                let label = LocalId(if few { label } else { label * label });
                 column.add(label, i as f32);
                 *map.entry(label).or_insert(0.0f32) += i as f32;
             }
-            let candidates: Vec<u32> = (0..400).map(|label| if few { label } else { label * label }).collect();
-            let mut places = Places::default();
-            places.set(&[3, 1000, 5]);
-            places.set(&candidates);
-            let mut scores = vec![1.0; candidates.len()];
-            column.score(2.0, &places, &mut scores);
-            for (label, score) in candidates.iter().zip(scores) {
+            let all: Vec<LocalId> = (0..400).map(|label| LocalId(if few { label } else { label * label })).collect();
+            let mut candidates = HashedCandidates::default();
+            candidates.set(&[3, 1000, 5].map(LocalId));
+            candidates.set(&all);
+            let mut scores = vec![1.0; all.len()];
+            column.score(2.0, &candidates, &mut scores);
+            for (label, score) in all.iter().zip(scores) {
                 let expected = 1.0 + 2.0 * map.get(label).copied().unwrap_or_default();
                 prop_assert_eq!(score, expected);
             }

@@ -1,22 +1,25 @@
-//! A small map from labels to weights that is quick to say no.
+//! A small map from labels to weights, fast where a label is absent.
 //!
-//! Most of the candidates that a column is asked about it knows nothing of. A
-//! filter of a few bits per label answers for these from a line or two of
-//! memory, where a hash table alone would fetch a line for each of them.
+//! Most of the candidates that a column is scored for have no weight there. A
+//! filter of a few bits per label answers for these from a cache line or two,
+//! where a hash table alone would fetch a line for each of them.
 
+use crate::error::Result;
+use crate::file::{check_column, put_lengths, take_lengths, Bundle, Record};
+use crate::learners::recall_tree::label_index::LocalId;
 use crate::simd::prefetch;
 
 /// Hash of a label, shared by all maps.
 #[inline]
-pub(super) fn hash(label: u32) -> u32 {
-    label.wrapping_mul(0x9E37_79B1)
+pub(super) fn hash(label: LocalId) -> u32 {
+    label.0.wrapping_mul(0x9E37_79B1)
 }
 
-/// A filter, then slots of a label and a weight, in one piece of memory; open
-/// addressing with linear probing, at most three quarters full. Nothing is
-/// ever taken out.
+/// A filter, then slots of a label and a weight, in one allocation; open
+/// addressing with linear probing, at most three quarters full. Labels are never
+/// removed.
 #[derive(Debug, Clone, Default)]
-pub struct Tail {
+pub struct FilteredMap {
     words: Vec<u64>,
     len: u32,
     /// There are 2^bits slots.
@@ -26,13 +29,16 @@ pub struct Tail {
 /// A slot without a label.
 const FREE: u64 = u64::MAX;
 
+/// What a free slot has in place of a label.
+const FREE_LABEL: LocalId = LocalId(u32::MAX);
+
 /// Bits of the filter per slot, as a power of two.
 const FILTER: u32 = 2;
 
 /// The fewest slots, as a power of two: their filter fills a word.
 const FEWEST: u32 = 4;
 
-impl Tail {
+impl FilteredMap {
     /// Number of labels.
     pub fn len(&self) -> usize {
         self.len as usize
@@ -56,22 +62,22 @@ impl Tail {
         1 << (self.bits + FILTER - 6)
     }
 
-    /// Whether a label of this hash may be there; not to be asked while empty.
+    /// Whether a label of this hash may be there. The map must not be empty.
     #[inline]
     pub(super) fn may_have(&self, hash: u32) -> bool {
         let bit = hash >> (32 - FILTER - self.bits);
         self.words[bit as usize >> 6] >> (bit & 63) & 1 != 0
     }
 
-    /// The weight of `label`, if it is there; not to be asked while empty.
+    /// The weight of `label`, if it is there. The map must not be empty.
     #[inline]
-    pub(super) fn get(&self, label: u32, hash: u32) -> Option<f32> {
+    pub(super) fn get(&self, label: LocalId, hash: u32) -> Option<f32> {
         let slots = &self.words[self.filter_len()..];
         let mask = slots.len() - 1;
         let mut at = (hash >> (32 - self.bits)) as usize;
         loop {
             let slot = slots[at & mask];
-            if slot >> 32 == u64::from(label) {
+            if slot >> 32 == u64::from(label.0) {
                 return Some(f32::from_bits(slot as u32));
             }
             if slot == FREE {
@@ -82,7 +88,7 @@ impl Tail {
     }
 
     /// Adds to the weight of `label`, which is 0 if it is new.
-    pub(super) fn add(&mut self, label: u32, more: f32) {
+    pub(super) fn add(&mut self, label: LocalId, more: f32) {
         let hash = hash(label);
         if !self.words.is_empty() {
             if let Some(slot) = self.slot(label, hash) {
@@ -98,13 +104,13 @@ impl Tail {
 
     /// The slot that has `label`.
     #[inline]
-    fn slot(&mut self, label: u32, hash: u32) -> Option<&mut u64> {
+    fn slot(&mut self, label: LocalId, hash: u32) -> Option<&mut u64> {
         let from = self.filter_len();
         let slots = &mut self.words[from..];
         let mask = slots.len() - 1;
         let mut at = (hash >> (32 - self.bits)) as usize;
         while slots[at & mask] != FREE {
-            if slots[at & mask] >> 32 == u64::from(label) {
+            if slots[at & mask] >> 32 == u64::from(label.0) {
                 return Some(&mut slots[at & mask]);
             }
             at += 1;
@@ -112,8 +118,8 @@ impl Tail {
         None
     }
 
-    /// Takes in a label that is not there, for which there is room.
-    fn insert(&mut self, label: u32, hash: u32, w: f32) {
+    /// Inserts a label that is not there; there must be a free slot.
+    fn insert(&mut self, label: LocalId, hash: u32, w: f32) {
         let bit = hash >> (32 - FILTER - self.bits);
         self.words[bit as usize >> 6] |= 1 << (bit & 63);
         let from = self.filter_len();
@@ -141,29 +147,29 @@ impl Tail {
     }
 
     fn with_bits(bits: u32) -> Self {
-        let mut tail = Self {
+        let mut map = Self {
             words: Vec::new(),
             len: 0,
             bits,
         };
-        let filter = tail.filter_len();
-        tail.words = vec![0; filter + (1 << bits)];
-        tail.words[filter..].fill(FREE);
-        tail
+        let filter = map.filter_len();
+        map.words = vec![0; filter + (1 << bits)];
+        map.words[filter..].fill(FREE);
+        map
     }
 
     /// Labels and weights, in the order of the slots.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (LocalId, f32)> + '_ {
         let from = if self.words.is_empty() {
             0
         } else {
             self.filter_len()
         };
         let slots = self.words[from..].iter().filter(|&&slot| slot != FREE);
-        slots.map(|&slot| ((slot >> 32) as u32, f32::from_bits(slot as u32)))
+        slots.map(|&slot| (LocalId((slot >> 32) as u32), f32::from_bits(slot as u32)))
     }
 
-    /// Asks for the filter ahead of its use.
+    /// Prefetches the filter.
     #[inline]
     pub(super) fn prefetch(&self) {
         self.words.first().into_iter().for_each(prefetch);
@@ -171,22 +177,57 @@ impl Tail {
 }
 
 #[inline]
-fn pack(label: u32, w: f32) -> u64 {
-    u64::from(label) << 32 | u64::from(w.to_bits())
+fn pack(label: LocalId, w: f32) -> u64 {
+    u64::from(label.0) << 32 | u64::from(w.to_bits())
 }
 
-/// As much room as it would have after so many additions.
-impl FromIterator<(u32, f32)> for Tail {
-    fn from_iter<I: IntoIterator<Item = (u32, f32)>>(pairs: I) -> Self {
-        let pairs: Vec<(u32, f32)> = pairs.into_iter().collect();
+/// With as many slots as after so many additions.
+impl FromIterator<(LocalId, f32)> for FilteredMap {
+    fn from_iter<I: IntoIterator<Item = (LocalId, f32)>>(pairs: I) -> Self {
+        let pairs: Vec<(LocalId, f32)> = pairs.into_iter().collect();
         if pairs.is_empty() {
             return Self::default();
         }
         let slots = (pairs.len() * 4).div_ceil(3).next_power_of_two();
-        let mut tail = Self::with_bits(slots.trailing_zeros().max(FEWEST));
+        let mut map = Self::with_bits(slots.trailing_zeros().max(FEWEST));
         for (label, w) in pairs {
-            tail.add(label, w);
+            map.add(label, w);
         }
-        tail
+        map
+    }
+}
+
+/// The labels of each map in order, end to end, and the weights likewise.
+impl Record for FilteredMap {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        put_lengths(records.clone().map(Self::len), name, bundle);
+        let mut entries: Vec<(LocalId, f32)> = Vec::new();
+        for map in records {
+            let from = entries.len();
+            entries.extend(map.iter());
+            entries[from..].sort_unstable_by_key(|&(label, _)| label);
+        }
+        let (labels, weights): (Vec<LocalId>, Vec<f32>) = entries.into_iter().unzip();
+        LocalId::put(labels.iter(), &format!("{name}.label"), bundle);
+        bundle.put(name, weights);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let lengths = take_lengths(n, name, bundle)?;
+        let n_entries = lengths.iter().sum();
+        let name_of_labels = format!("{name}.label");
+        let labels = LocalId::take(Some(n_entries), &name_of_labels, bundle)?;
+        check_column(
+            &labels,
+            |&label| label != FREE_LABEL,
+            &name_of_labels,
+            bundle,
+        )?;
+        let weights = f32::take(Some(n_entries), name, bundle)?;
+        let mut entries = labels.into_iter().zip(weights);
+        Ok(lengths
+            .into_iter()
+            .map(|n| entries.by_ref().take(n).collect())
+            .collect())
     }
 }

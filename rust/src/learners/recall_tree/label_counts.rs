@@ -1,6 +1,10 @@
 //! The labels seen at a node, of which the most frequent are its candidates.
 
+use super::label_index::LocalId;
+use crate::error::Result;
+use crate::file::{check_column, is_count, Bundle, Record};
 use crate::linear::Table;
+use crate::record;
 use crate::simd::prefetch;
 
 /// How much of a label was seen. Packed, so that with its key it takes 12 bytes
@@ -17,29 +21,29 @@ struct Seen(f64);
 /// counts stay in the order in which they were reached.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
-pub struct Counts {
+pub struct LabelCounts {
     seen: Table<Seen>,
     /// Sum of all counts.
     total: f64,
     /// Sum of the candidates' counts.
     mass: f64,
     /// The most frequent labels, best first.
-    top: Vec<u32>,
+    top: Vec<LocalId>,
     /// Their counts.
     top_counts: Vec<f64>,
 }
 
-impl Counts {
+impl LabelCounts {
     /// How much of `label` was seen.
     #[inline]
-    pub fn get(&self, label: u32) -> f64 {
-        self.seen.get(label).map_or(0.0, |seen| seen.0)
+    pub fn get(&self, label: LocalId) -> f64 {
+        self.seen.get(label.0).map_or(0.0, |seen| seen.0)
     }
 
-    /// Takes in `weight` of `label`, with room for `capacity` candidates. Returns
-    /// whether it was one of them before.
-    pub fn add(&mut self, label: u32, weight: f64, capacity: usize) -> bool {
-        let seen = self.seen.entry(label);
+    /// Adds `weight` of `label`; there may be `capacity` candidates. Returns
+    /// whether the label was one of them before. Costs O(log F), plus what it moves.
+    pub fn add(&mut self, label: LocalId, weight: f64, capacity: usize) -> bool {
+        let seen = self.seen.entry(label.0);
         let before = seen.0;
         let count = before + weight;
         seen.0 = count;
@@ -74,8 +78,8 @@ impl Counts {
         known.is_some()
     }
 
-    /// Where `label`, of which `count` was seen, stands among the candidates.
-    fn place_of(&self, label: u32, count: f64) -> Option<usize> {
+    /// The position among the candidates of `label`, of which `count` was seen.
+    fn place_of(&self, label: LocalId, count: f64) -> Option<usize> {
         let from = self.top_counts.partition_point(|&other| other > count);
         let equal = self.top_counts[from..].partition_point(|&other| other >= count);
         let among = self.top[from..from + equal].iter();
@@ -84,7 +88,7 @@ impl Counts {
 
     /// The most frequent labels, best first.
     #[inline]
-    pub fn candidates(&self) -> &[u32] {
+    pub fn candidates(&self) -> &[LocalId] {
         &self.top
     }
 
@@ -111,17 +115,19 @@ impl Counts {
     }
 
     /// Labels and how much of each was seen, in a fixed but arbitrary order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
-        self.seen.iter().map(|(label, seen)| (label, seen.0))
+    pub fn iter(&self) -> impl Iterator<Item = (LocalId, f64)> + '_ {
+        self.seen
+            .iter()
+            .map(|(label, seen)| (LocalId(label), seen.0))
     }
 
-    /// Asks for where the count of `label` will be looked for.
+    /// Prefetches the count of `label`.
     #[inline]
-    pub fn prefetch(&self, label: u32) {
-        self.seen.prefetch(label);
+    pub fn prefetch(&self, label: LocalId) {
+        self.seen.prefetch(label.0);
     }
 
-    /// Asks for where the order of the candidates will be looked at.
+    /// Prefetches what the binary searches of [`Self::add`] read.
     #[inline]
     pub fn prefetch_order(&self) {
         for places in [self.top_counts.len() / 4, self.top_counts.len() / 2] {
@@ -130,28 +136,32 @@ impl Counts {
         self.top_counts.last().into_iter().for_each(prefetch);
     }
 
-    /// From labels with their counts and the candidates among them, as saved.
-    /// None where that is no histogram.
-    pub fn from_parts(seen: &[(u32, f64)], top: Vec<u32>, total: f64, mass: f64) -> Option<Self> {
-        let seen: Table<Seen> = seen
-            .iter()
-            .map(|&(label, count)| (label, Seen(count)))
-            .collect();
-        let mut top_counts = Vec::with_capacity(top.len());
-        for &label in &top {
-            top_counts.push(seen.get(label)?.0);
-        }
-        let is_ordered = top_counts.windows(2).all(|pair| pair[0] >= pair[1]);
-        let mut labels = top.clone();
+    /// Restores what is not stored; false where the stored parts are no histogram.
+    pub fn restore(&mut self) -> bool {
+        let top_counts = self.top.iter().map(|label| self.seen.get(label.0));
+        let Some(top_counts) = top_counts.map(|seen| Some(seen?.0)).collect() else {
+            return false;
+        };
+        self.top_counts = top_counts;
+        let mut labels = self.top.clone();
         labels.sort_unstable();
         labels.dedup();
-        (is_ordered && labels.len() == top.len()).then_some(Self {
-            seen,
-            total,
-            mass,
-            top,
-            top_counts,
-        })
+        self.top_counts.is_sorted_by(|a, b| a >= b) && labels.len() == self.top.len()
+    }
+}
+
+record!(LabelCounts { total: is_count, mass: is_count, top, seen } .. { top_counts: Vec::new() });
+
+impl Record for Seen {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        let counts: Vec<f64> = records.map(|seen| seen.0).collect();
+        bundle.put(name, counts);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let counts = f64::take(n, name, bundle)?;
+        check_column(&counts, is_count, name, bundle)?;
+        Ok(counts.into_iter().map(Self).collect())
     }
 }
 
@@ -161,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// What the authors' program does: all labels in one list, in order.
-    fn plain(list: &mut Vec<(u32, f64)>, label: u32, weight: f64) {
+    fn plain(list: &mut Vec<(LocalId, f64)>, label: LocalId, weight: f64) {
         let known = list.iter().position(|&(other, _)| other == label);
         let mut at = known.unwrap_or(list.len());
         if known.is_none() {
@@ -181,21 +191,24 @@ mod tests {
             capacity in 1usize..9,
             weighted in any::<bool>(),
         ) {
-            let (mut counts, mut list) = (Counts::default(), Vec::new());
+            let (mut counts, mut list) = (LabelCounts::default(), Vec::new());
             for (label, weight) in stream {
+                let label = LocalId(label);
                 let weight = if weighted { f64::from(weight) } else { 1.0 };
                 counts.add(label, weight, capacity);
                 plain(&mut list, label, weight);
                 let top = &list[..list.len().min(capacity)];
-                let labels: Vec<u32> = top.iter().map(|&(label, _)| label).collect();
+                let labels: Vec<LocalId> = top.iter().map(|&(label, _)| label).collect();
                 let expected: Vec<f64> = top.iter().map(|&(_, count)| count).collect();
                 prop_assert_eq!(counts.candidates(), &labels[..]);
                 prop_assert_eq!(counts.candidate_counts(), &expected[..]);
                 prop_assert!((counts.mass() - expected.iter().sum::<f64>()).abs() < 1e-9);
                 prop_assert_eq!(counts.get(label), list.iter().find(|l| l.0 == label).unwrap().1);
             }
-            let seen: Vec<(u32, f64)> = counts.iter().collect();
-            let again = Counts::from_parts(&seen, counts.candidates().to_vec(), counts.total(), counts.mass()).unwrap();
+            let mut bundle = Bundle::new("test");
+            LabelCounts::put([&counts].into_iter(), "counts", &mut bundle);
+            let mut again = LabelCounts::take(Some(1), "counts", &mut bundle).unwrap().remove(0);
+            prop_assert!(again.restore());
             prop_assert_eq!(again.candidate_counts(), counts.candidate_counts());
         }
     }

@@ -1,0 +1,142 @@
+//! Best-first search for the most probable paths of a row.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::frozen::FrozenTree;
+use super::params::Params;
+use crate::classifier::PredictOptions;
+use crate::error::Result;
+use crate::linear::Block;
+use crate::params::{check_range, Range};
+use crate::tree::NodeView;
+
+/// Expanded nodes per path and level, at most: where all paths are equally
+/// probable, the search would look at most of the tree.
+const EXPANSIONS: usize = 2;
+
+/// Paths less than a tenth as probable as the best are left out: they change next to
+/// nothing and cost as much as any.
+const LEAST_LOG_PROBABILITY: f32 = -std::f32::consts::LN_10;
+
+/// A score of 1, the target that a router learned, is a log-odds of this.
+const STEEPNESS: f32 = 2.0;
+
+/// How many paths a prediction follows, and what they count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BeamOptions {
+    /// Final nodes whose candidates compete; 1: that of the greedy path.
+    pub size: u32,
+    /// Weight of a path's log-probability in a score.
+    pub path_weight: f32,
+}
+
+impl BeamOptions {
+    /// Those of the model.
+    pub fn of(params: &Params) -> Self {
+        Self {
+            size: params.beam_size,
+            path_weight: params.path_weight as f32,
+        }
+    }
+
+    /// Those of one prediction.
+    pub fn with(self, options: &PredictOptions) -> Self {
+        Self {
+            size: options.beam_size.unwrap_or(self.size),
+            path_weight: options
+                .path_weight
+                .map_or(self.path_weight, |weight| weight as f32),
+        }
+    }
+
+    /// Refuses values out of range.
+    pub fn check(self) -> Result<()> {
+        check_range("beam_size", &self.size, Range::COUNT)?;
+        let path_weight = f64::from(self.path_weight);
+        check_range("path_weight", &path_weight, Range::NOT_NEGATIVE)
+    }
+}
+
+/// The scratch space and the result of [`FrozenTree::beam`].
+#[derive(Debug, Clone, Default)]
+pub struct Beam {
+    open: BinaryHeap<OpenPath>,
+    /// Log-probability and terminal, the most probable first.
+    pub paths: Vec<(f32, u32)>,
+}
+
+/// A path that has not ended: its log-probability and the node it has come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct OpenPath(f32, u32);
+
+impl Eq for OpenPath {}
+
+impl Ord for OpenPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
+    }
+}
+
+impl PartialOrd for OpenPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl FrozenTree {
+    /// The `n` most probable terminals for row `i` of `block`, with the logarithms of
+    /// their probabilities by the routers' scores; the probability of several paths
+    /// to one terminal is that of the most probable.
+    ///
+    /// The first is not always where the greedy path ends: a path of many near
+    /// decisions may be less probable than another.
+    pub fn beam(&self, block: &Block, i: usize, n: usize, beam: &mut Beam) {
+        let Beam { open, paths } = beam;
+        let walk = self.routers.walk(block, i);
+        open.clear();
+        paths.clear();
+        let mut expansions = EXPANSIONS * n * (self.depth + 1);
+        open.push(OpenPath(0.0, 0));
+        while let Some(OpenPath(log_p, node)) = open.pop() {
+            if paths
+                .first()
+                .is_some_and(|&(best, _)| log_p < best + LEAST_LOG_PROBABILITY)
+            {
+                return;
+            }
+            match walk.look(node) {
+                NodeView::Terminal(terminal) => {
+                    if !paths.iter().any(|&(_, known)| known == terminal) {
+                        paths.push((log_p, terminal));
+                    }
+                    if paths.len() == n || expansions == 0 {
+                        return;
+                    }
+                }
+                NodeView::Router { score, left } => {
+                    let (to_left, to_right) = log_probabilities(score);
+                    let children = [
+                        OpenPath(log_p + to_left, left),
+                        OpenPath(log_p + to_right, left + 1),
+                    ];
+                    if expansions == 0 {
+                        // Greedily down from here.
+                        open.clear();
+                        open.extend(children.into_iter().max());
+                    } else {
+                        expansions -= 1;
+                        open.extend(children);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Of going left and right: the logistic of the score.
+fn log_probabilities(score: f32) -> (f32, f32) {
+    let log_sigmoid = |x: f32| -((-x.abs()).exp().ln_1p() + (-x).max(0.0));
+    let x = STEEPNESS * score;
+    (log_sigmoid(-x), log_sigmoid(x))
+}

@@ -1,0 +1,129 @@
+//! Labels as the tree and the scorers know them: by the order of their first example.
+//!
+//! Frequent labels turn up early and so have low ids. Most histograms and columns
+//! know them, and what is kept of them lies side by side.
+
+use crate::error::Result;
+use crate::file::{Bundle, Persist, Record};
+
+/// A label's id inside the tree, not its class number: [`LabelIndex`] converts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct LocalId(pub u32);
+
+impl LocalId {
+    /// Of a class without an example.
+    const NONE: Self = Self(u32::MAX);
+
+    /// As an index into arrays of one element per label.
+    #[inline]
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Local ids of class labels, and class labels of local ids.
+#[derive(Debug, Clone)]
+pub struct LabelIndex {
+    id_of: Vec<LocalId>,
+    label_of: Vec<u32>,
+}
+
+impl LabelIndex {
+    /// For labels below `n_classes`, none of which has an id yet.
+    pub fn new(n_classes: usize) -> Self {
+        Self {
+            id_of: vec![LocalId::NONE; n_classes],
+            label_of: Vec::new(),
+        }
+    }
+
+    /// The id of `label`; a new label gets the next one.
+    pub fn insert(&mut self, label: u32) -> LocalId {
+        let id = &mut self.id_of[label as usize];
+        if *id == LocalId::NONE {
+            *id = LocalId(self.label_of.len() as u32);
+            self.label_of.push(label);
+        }
+        *id
+    }
+
+    /// The class label of an id.
+    #[inline]
+    pub fn label(&self, id: LocalId) -> u32 {
+        self.label_of[id.at()]
+    }
+
+    /// The class labels in the order of their ids.
+    pub fn labels(&self) -> &[u32] {
+        &self.label_of
+    }
+
+    /// Number of classes, with an example or without.
+    pub fn n_classes(&self) -> usize {
+        self.id_of.len()
+    }
+}
+
+impl Record for LocalId {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        let ids: Vec<u32> = records.map(|id| id.0).collect();
+        bundle.put(name, ids);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        Ok(u32::take(n, name, bundle)?.into_iter().map(Self).collect())
+    }
+}
+
+impl Persist for LabelIndex {
+    fn put(&self, bundle: &mut Bundle) {
+        bundle.put("labels", self.labels());
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        let labels: Vec<u32> = bundle.take("labels")?;
+        *self = Self::new(self.n_classes());
+        for (id, &label) in labels.iter().enumerate() {
+            if label as usize >= self.n_classes() || self.insert(label).at() != id {
+                return Err(bundle.damaged("the labels of the local ids"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A set of labels that is emptied at every example, at no cost.
+#[derive(Debug, Clone, Default)]
+pub struct LabelSet {
+    /// The round in which each label was last a member.
+    round_of: Vec<u32>,
+    round: u32,
+}
+
+impl LabelSet {
+    /// An empty set of labels whose ids are below `n_labels`.
+    pub fn new(n_labels: usize) -> Self {
+        Self {
+            round_of: vec![0; n_labels],
+            round: 0,
+        }
+    }
+
+    /// Replaces the members by `labels`.
+    pub fn reset(&mut self, labels: &[LocalId]) {
+        self.round = self.round.wrapping_add(1);
+        if self.round == 0 {
+            self.round_of.fill(0);
+            self.round = 1;
+        }
+        for &label in labels {
+            self.round_of[label.at()] = self.round;
+        }
+    }
+
+    /// Adds a label. Returns whether it is new.
+    pub fn insert(&mut self, label: LocalId) -> bool {
+        std::mem::replace(&mut self.round_of[label.at()], self.round) != self.round
+    }
+}

@@ -1,0 +1,178 @@
+//! What the Recall Tree adds to the [`OnlineModel`](crate::classifier::OnlineModel)
+//! around it: making, freezing, storing and reporting a tree.
+
+use super::arena::Node;
+use super::beam::BeamOptions;
+use super::frozen::FrozenTree;
+use super::label_index::LabelIndex;
+use super::learner::OnlineRecallTree;
+use super::params::{uniform_bits, Params};
+use super::predict::BlockPredictor;
+use super::routing_tree::RoutingTree;
+use super::scorers::Scorers;
+use crate::classifier::{
+    block_rows, row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Schedule,
+    Start,
+};
+use crate::control::Control;
+use crate::data::{Preparation, Rows};
+use crate::error::{Error, Result};
+use crate::file::{Array, Bundle, Persist, Report};
+use crate::persist;
+use crate::tree::FrozenRouters;
+
+/// The cost of freezing a node, in products.
+const FREEZE_NODE: usize = 256;
+
+/// The cost of routing along a path, in products per value.
+const ROUTING: usize = 32;
+
+persist!(OnlineRecallTree {
+    Meta missed;
+    Nest label_index;
+    Nest tree;
+    Nest scorers;
+} check check_stored);
+
+impl OnlineRecallTree {
+    /// A tree that has seen no example, for `n_classes` whose labels have an entropy
+    /// of `label_bits`; examples have `width` columns, about `n_filled` of them not 0.
+    pub(super) fn empty(
+        params: &Params,
+        n_classes: usize,
+        label_bits: f64,
+        width: usize,
+        n_filled: usize,
+    ) -> Self {
+        Self {
+            label_bits,
+            label_index: LabelIndex::new(n_classes),
+            tree: RoutingTree::new(params, n_classes, label_bits, width),
+            scorers: Scorers::new(params, n_classes, width, n_filled),
+            missed: Mistakes::default(),
+            batch_size: params.batch_size as usize,
+            beam: BeamOptions::of(params),
+        }
+    }
+
+    /// What does not fit together in a tree that was restored.
+    fn check_stored(&self) -> Result<()> {
+        let n_labels = self.label_index.labels().len();
+        let is_known = |node: &Node| node.counts.iter().all(|(label, _)| label.at() < n_labels);
+        if !self.tree.arena.nodes.iter().all(is_known) {
+            return Err(Error::data("a node's label has no class"));
+        }
+        self.scorers.check_stored(self.label_index.n_classes())
+    }
+}
+
+impl OnlineLearner for OnlineRecallTree {
+    const KIND: &'static str = "recall_tree";
+    type Params = Params;
+    type Frozen = FrozenTree;
+    type Predictor<'a> = BlockPredictor<'a>;
+
+    fn name(_params: &Params) -> &'static str {
+        "the Recall Tree"
+    }
+
+    fn schedule(params: &Params) -> Schedule {
+        params.schedule()
+    }
+
+    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
+        Preparation::new(params.scaling, params.n_bits, rows)
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        let n_classes = start.n_classes;
+        let label_bits = if start.is_all {
+            params.label_bits(start.batch, n_classes)
+        } else {
+            // How often the labels of a stream will occur is unknown.
+            uniform_bits(n_classes)
+        };
+        let n_filled = row_values(Some(start.preparation), &start.batch.rows);
+        let width = start.preparation.width();
+        Ok(Self::empty(params, n_classes, label_bits, width, n_filled))
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        self.learn_batch(learning)
+    }
+
+    fn freeze(&self, control: &Control) -> Result<FrozenTree> {
+        self.tree.freeze(control)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: &'a [FrozenTree],
+        options: &PredictOptions,
+    ) -> BlockPredictor<'a> {
+        BlockPredictor::new(&members[0], &frozen[0], options)
+    }
+
+    fn check_options(params: &Params, options: &PredictOptions) -> Result<()> {
+        if options.first_tree.or(options.last_tree).is_some() {
+            return Err(Error::data("the Recall Tree predicts with its one tree"));
+        }
+        BeamOptions::of(params).with(options).check()
+    }
+
+    fn block_rows(row_values: usize) -> usize {
+        block_rows(row_values, FrozenRouters::BLOCK)
+    }
+
+    fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
+        let paths = self.beam.with(options).size as usize;
+        paths
+            .saturating_mul(ROUTING + self.tree.arena.max_candidates())
+            .saturating_mul(row_values)
+    }
+
+    fn freeze_effort(&self) -> usize {
+        self.tree.arena.nodes.len().saturating_mul(FREEZE_NODE)
+    }
+
+    /// F and D as they came out, and the share of the examples whose label was among the
+    /// candidates before it was learned.
+    fn summary(&self, summary: &mut Report) {
+        let recall = self.missed.loss().map_or(f64::NAN, |missed| 1.0 - missed);
+        summary.scalar("progressive_recall", recall);
+        summary.scalar("max_candidates", self.tree.arena.max_candidates() as u32);
+        summary.scalar("max_depth", self.tree.max_depth);
+    }
+
+    fn report(&self, _progress: &Mistakes) -> Option<Report> {
+        Some(self.tree.node_report(&self.label_index))
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        bundle.put_meta("label_bits", &self.label_bits);
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        // Nothing as large as K is allocated unless the file is.
+        let of_each_class = ["scorers/trained", "scorers/regressors/weights.is_row"];
+        let mut arrays = of_each_class
+            .iter()
+            .filter_map(|&name| bundle.arrays().get(name));
+        if arrays.next().map(Array::len) != Some(n_classes) {
+            return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
+        }
+        let label_bits: f64 = bundle.take_meta("label_bits")?;
+        if !(0.0..=uniform_bits(n_classes)).contains(&label_bits) {
+            return Err(bundle.damaged("the entropy of the labels is out of range"));
+        }
+        let mut tree = Self::empty(params, n_classes, label_bits, preparation.width(), 0);
+        tree.fill(bundle)?;
+        Ok(tree)
+    }
+}

@@ -1,0 +1,203 @@
+//! Many examples in order, on one thread or several.
+//!
+//! Routing does not look at the scorers. So with several threads the next group of
+//! examples is routed while the scorers learn from this one, and the model is that
+//! of example after example, to the bit. With mini-batches (`batch_size`) the
+//! examples of a group are also scored in parallel: each by the scorers as they
+//! stood before the mini-batch, whatever the number of threads.
+
+use rayon::prelude::*;
+
+use super::label_index::LabelIndex;
+use super::learner::{Example, OnlineRecallTree, RoutedExample};
+use super::routing_tree::RoutingTree;
+use super::scorers::{PlainScorers, ScorerWorkspace, Scorers};
+use crate::classifier::{Learning, Mistakes};
+use crate::control::Control;
+use crate::data::{Batch, Preparation, RowBuffer};
+use crate::error::Result;
+use crate::threads::with_threads;
+
+/// The first stage: prepares examples and routes them.
+struct ExampleRouter<'a> {
+    batch: &'a Batch<'a>,
+    tree: &'a mut RoutingTree,
+    preparation: &'a mut Preparation,
+    label_index: &'a mut LabelIndex,
+    /// Whether means and deviations follow the examples.
+    is_stream: bool,
+    /// Number of the next example.
+    clock: u64,
+    scratch: RowBuffer,
+}
+
+impl ExampleRouter<'_> {
+    /// Routes the rows `which` in order; the nodes on their paths learn from them.
+    fn route(&mut self, which: &[u32], group: &mut Vec<RoutedExample>) {
+        let (rows, labels) = (&self.batch.rows, self.batch.labels());
+        group.resize_with(which.len(), RoutedExample::default);
+        for (&i, RoutedExample { example, route }) in which.iter().zip(group) {
+            let i = i as usize;
+            if self.is_stream {
+                self.preparation.observe(rows, i, &mut self.scratch);
+            }
+            example.x.read(self.preparation, rows, i);
+            example.y = self.label_index.insert(labels[i]);
+            example.weight = self.batch.weight(i);
+            example.clock = self.clock;
+            self.clock += 1;
+            self.tree.routers.prepare(&mut example.x, example.weight);
+            self.tree.learn(example, route);
+        }
+    }
+}
+
+/// The second stage: predicts each routed example, then its candidates' scorers learn.
+struct ScorerTrainer<'a> {
+    scorers: &'a mut Scorers,
+    progress: &'a mut Mistakes,
+    missed: &'a mut Mistakes,
+    /// Share of a pass that an example is.
+    share: f64,
+    /// One for each example of a mini-batch.
+    workspaces: Vec<Workspace>,
+}
+
+/// Where one example is scored.
+#[derive(Debug, Default)]
+struct Workspace {
+    scoring: ScorerWorkspace,
+    is_wrong: bool,
+}
+
+impl ScorerTrainer<'_> {
+    fn learn(&mut self, group: &[RoutedExample], batch_size: usize, parallel: bool) {
+        for batch in group.chunks(batch_size) {
+            let n = self.workspaces.len().max(batch.len());
+            self.workspaces.resize_with(n, Workspace::default);
+            match &mut *self.scorers {
+                Scorers::Plain(scorers) if batch_size > 1 => {
+                    learn_mini_batch(scorers, batch, &mut self.workspaces, parallel);
+                }
+                scorers => learn_in_order(scorers, batch, &mut self.workspaces),
+            }
+            for (routed, workspace) in batch.iter().zip(&self.workspaces) {
+                let weight = routed.example.weight;
+                self.progress.count(workspace.is_wrong, weight);
+                self.missed.count(routed.is_missed(), weight);
+                self.scorers.pass(self.share);
+            }
+        }
+    }
+}
+
+fn learn_in_order(scorers: &mut Scorers, batch: &[RoutedExample], workspaces: &mut [Workspace]) {
+    for (routed, Workspace { scoring, is_wrong }) in batch.iter().zip(workspaces) {
+        *is_wrong = routed.predict(scorers, scoring) != Some(routed.example.y);
+        routed.update_predictors(scorers, scoring);
+    }
+}
+
+/// All examples are scored and their steps decided before the first step is taken;
+/// then the steps are taken in order.
+fn learn_mini_batch(
+    scorers: &mut PlainScorers,
+    batch: &[RoutedExample],
+    workspaces: &mut [Workspace],
+    parallel: bool,
+) {
+    let decide = |(routed, workspace): (&RoutedExample, &mut Workspace)| {
+        let Workspace { scoring, is_wrong } = workspace;
+        let Example { y, weight, .. } = routed.example;
+        *is_wrong = routed.predict(scorers, scoring) != Some(y);
+        if let Some(update) = routed.scored_update(scorers, scoring) {
+            scorers.decide(&update, y, weight, scoring);
+        }
+    };
+    if parallel {
+        let workspaces = workspaces.par_iter_mut().take(batch.len());
+        batch.par_iter().zip(workspaces).for_each(decide);
+    } else {
+        batch.iter().zip(&mut *workspaces).for_each(decide);
+    }
+    for (routed, workspace) in batch.iter().zip(workspaces) {
+        if let Some(update) = routed.update() {
+            let Example { y, weight, .. } = routed.example;
+            scorers.apply(&update, y, weight, &mut workspace.scoring);
+        }
+    }
+}
+
+impl OnlineRecallTree {
+    /// Figure 2a for example after example.
+    pub(super) fn learn_batch(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        // Adaptive scorers and their routers share what they clamp to.
+        let n_threads = match self.scorers {
+            Scorers::Plain(_) => learning.n_threads,
+            Scorers::Adaptive(_) => 1,
+        };
+        with_threads(n_threads, |parallel| self.learn_groups(learning, parallel))?
+    }
+
+    /// Routes each group while the one before is scored.
+    fn learn_groups(&mut self, learning: &mut Learning<'_>, parallel: bool) -> Result<()> {
+        let (batch, control) = (learning.batch, learning.control);
+        let batch_size = self.batch_size;
+        // One example at a time stays in the nearest cache; several threads need
+        // more at a time.
+        let group_size = match (batch_size, parallel) {
+            (1, false) => 1,
+            (1, true) => Control::CHUNK,
+            _ => batch_size,
+        };
+        let mut groups = learning.order.chunks(group_size);
+        let (mut current, mut next) = (Vec::new(), Vec::new());
+        let mut router = ExampleRouter {
+            batch,
+            is_stream: learning.is_stream(),
+            clock: learning.progress.examples,
+            tree: &mut self.tree,
+            preparation: learning.preparation,
+            label_index: &mut self.label_index,
+            scratch: RowBuffer::default(),
+        };
+        let mut trainer = ScorerTrainer {
+            scorers: &mut self.scorers,
+            progress: learning.progress,
+            missed: &mut self.missed,
+            share: learning.clock,
+            workspaces: Vec::new(),
+        };
+        if let Some(which) = groups.next() {
+            router.route(which, &mut current);
+        }
+        let mut unreported = 0;
+        while !current.is_empty() {
+            let which = groups.next().unwrap_or_default();
+            if parallel {
+                rayon::join(
+                    || trainer.learn(&current, batch_size, true),
+                    || router.route(which, &mut next),
+                );
+            } else {
+                trainer.learn(&current, batch_size, false);
+                if let Scorers::Adaptive(scorers) = &mut *trainer.scorers {
+                    // The authors' program clamps all its regressors alike.
+                    scorers.widen_span(router.tree.routers.span());
+                    router.tree.routers.widen(scorers.span());
+                }
+                router.route(which, &mut next);
+            }
+            unreported += current.len();
+            std::mem::swap(&mut current, &mut next);
+            if unreported >= Control::CHUNK || current.is_empty() {
+                if let Some(loss) = trainer.progress.loss() {
+                    control.set_loss(loss);
+                    control.set_recall(1.0 - trainer.missed.loss().unwrap_or(f64::NAN));
+                }
+                control.tick(std::mem::take(&mut unreported))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! The nodes after every example, against a naive recount; and frozen.
+
+use super::*;
+
+/// A node as it should be: every label's count, in order.
+#[derive(Debug, Clone, Default)]
+struct Recount {
+    list: Vec<(LocalId, f64)>,
+    parent_recalled: f64,
+}
+
+impl Recount {
+    fn top(&self, n: usize) -> &[(LocalId, f64)] {
+        &self.list[..self.list.len().min(n)]
+    }
+
+    fn total(&self) -> f64 {
+        self.list.iter().map(|&(_, count)| count).sum()
+    }
+
+    /// A label whose count has grown stops behind those that it equals.
+    fn add(&mut self, label: LocalId, weight: f64) {
+        let known = self.list.iter().position(|&(other, _)| other == label);
+        let mut at = known.unwrap_or_else(|| {
+            self.list.push((label, 0.0));
+            self.list.len() - 1
+        });
+        self.list[at].1 += weight;
+        while at > 0 && self.list[at - 1].1 < self.list[at].1 {
+            self.list.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+}
+
+/// All that is known of a tree by watching totals grow.
+#[derive(Debug, Default)]
+struct Watch {
+    nodes: Vec<Recount>,
+}
+
+impl Watch {
+    /// To be called after each example.
+    fn follow(
+        &mut self,
+        tree: &RoutingTree,
+        label: LocalId,
+        weight: f64,
+        params: &Params,
+    ) -> Result<(), TestCaseError> {
+        let arena = &tree.arena;
+        self.nodes.resize(arena.nodes.len(), Recount::default());
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
+        let mut path = Vec::new();
+        let mut met = Vec::new();
+        for at in 0..self.nodes.len() {
+            let grown = arena.nodes[at].counts.total() != self.nodes[at].total();
+            if grown {
+                arena.path_to(NodeId(at as u32), &mut path);
+                met.push(path.clone());
+            }
+        }
+        // One path, without gaps, from the root down.
+        met.sort_by_key(Vec::len);
+        for (depth, path) in met.iter().enumerate() {
+            prop_assert_eq!(path.len(), depth + 1);
+            prop_assert!(depth == 0 || path.starts_with(&met[depth - 1]));
+        }
+        prop_assert!(!met.is_empty());
+        let mut known_above = false;
+        for path in &met {
+            let recount = &mut self.nodes[path[path.len() - 1].at()];
+            if known_above {
+                recount.parent_recalled += weight;
+            }
+            known_above = recount.top(most).iter().any(|&(other, _)| other == label);
+            recount.add(label, weight);
+        }
+        Ok(())
+    }
+
+    fn check(&self, tree: &RoutingTree, params: &Params) -> Result<(), TestCaseError> {
+        let arena = &tree.arena;
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
+        let (mut path, mut routers) = (Vec::new(), BTreeSet::new());
+        let mut children = 0;
+        for (at, (node, recount)) in arena.nodes.iter().zip(&self.nodes).enumerate() {
+            let (id, counts) = (NodeId(at as u32), &node.counts);
+            let total = recount.total();
+            prop_assert_eq!(counts.total(), total);
+            let all: f64 = counts.iter().map(|(_, count)| count).sum();
+            prop_assert_eq!(counts.total(), all);
+            prop_assert_eq!(counts.n_labels(), recount.list.len());
+            for &(label, count) in &recount.list {
+                prop_assert_eq!(counts.get(label), count);
+            }
+            let (labels, kept): (Vec<LocalId>, Vec<f64>) =
+                recount.top(most).iter().copied().unzip();
+            prop_assert_eq!(counts.candidates(), labels);
+            prop_assert_eq!(counts.candidate_counts(), &kept[..]);
+            prop_assert_eq!(counts.mass(), kept.iter().sum::<f64>());
+            let plain = |&(_, c): &(LocalId, f64)| -c / total * (c / total).ln();
+            let entropy: f64 = recount.list.iter().map(plain).sum();
+            prop_assert!(
+                (node.entropy - entropy).abs() < 1e-9,
+                "{} {entropy}",
+                node.entropy
+            );
+            let f = counts.mass() / total;
+            let h = params.bern_hyper;
+            let bound = f - (h * f * (1.0 - f) / total).sqrt() - 15.0 * h / (18f64.sqrt() * total);
+            let bound = if bound > 0.0 { bound } else { 0.0 };
+            prop_assert!(
+                (f64::from(node.bound) - bound).abs() < 1e-5,
+                "{} {bound}",
+                node.bound
+            );
+            prop_assert_eq!(node.parent_recalled, recount.parent_recalled);
+            prop_assert!(node.parent_recalled <= total);
+
+            arena.path_to(id, &mut path);
+            prop_assert_eq!(path[0], Arena::ROOT);
+            prop_assert_eq!(path[path.len() - 1], id);
+            let depth = path.len() - 1;
+            prop_assert!(depth <= params.depth(uniform_bits(N_CLASSES)) as usize);
+            if let Some(&parent) = path.len().checked_sub(2).map(|above| &path[above]) {
+                let parent = arena.node(parent);
+                prop_assert!(parent.has_children());
+                prop_assert!((0..params.arity).any(|side| parent.child(side) == id));
+            }
+            if node.has_children() {
+                prop_assert!(depth < params.depth(uniform_bits(N_CLASSES)) as usize);
+                children += params.arity as usize;
+                let below = (0..params.arity).map(|side| arena.node(node.child(side)));
+                let below: f64 = below.map(|child| child.counts.total()).sum();
+                prop_assert!(total >= below);
+                prop_assert!(node.trained > 0.0);
+                for router in node.first_router..node.first_router + params.arity - 1 {
+                    prop_assert!((router as usize) < tree.routers.len());
+                    prop_assert!(routers.insert(router), "router {router} serves twice");
+                }
+            } else {
+                prop_assert_eq!(node.trained, 0.0);
+            }
+        }
+        prop_assert_eq!(arena.nodes.len(), children + 1);
+        prop_assert_eq!(routers.len(), tree.routers.len());
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn the_tree_holds_after_every_example(params in routings(), stream in streams(200)) {
+        let (mut learner, mut progress) = (new_tree(&params, &stream), Mistakes::default());
+        let mut watch = Watch::default();
+        let batch = stream.batch();
+        for i in batch.present() {
+            learn(&mut learner, &mut progress, &batch, &[i]);
+            let (i, weight) = (i as usize, stream.weight(i as usize));
+            let label = learner.1.label_index.insert(stream.labels[i]);
+            watch.follow(&learner.1.tree, label, weight, &params)?;
+            watch.check(&learner.1.tree, &params)?;
+        }
+    }
+
+    #[test]
+    fn a_router_learns_from_all_that_comes_by(stream in streams(200)) {
+        let params = Params { honest: false, ..params() };
+        let mut learner = new_tree(&params, &stream);
+        let batch = stream.batch();
+        learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
+        let learner = learner.1;
+        let root = learner.tree.arena.node(Arena::ROOT);
+        prop_assert_eq!(f64::from(root.trained), root.counts.total());
+        // What stops at a node is counted below it, but trains nothing there.
+        for node in &learner.tree.arena.nodes {
+            prop_assert!(f64::from(node.trained) <= node.counts.total());
+        }
+    }
+
+    #[test]
+    fn the_frozen_tree_is_the_learning_one(params in scorings(), stream in streams(200)) {
+        let mut learner = new_tree(&params, &stream);
+        let batch = stream.batch();
+        learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
+        let (preparation, learner) = learner;
+        let frozen = learner.tree.freeze(&control()).unwrap();
+        let (block, examples) = in_a_block(&preparation, &learner, &stream.rows());
+        let mut terminals = vec![0; stream.len()];
+        frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut terminals);
+        let (mut path, mut candidates) = (Vec::new(), Vec::new());
+        let mut seen = learner.tree.seen.clone();
+        for (i, example) in examples.iter().enumerate() {
+            let Some(end) = walk(&learner, example) else {
+                continue;
+            };
+            prop_assert_eq!(frozen.final_nodes.node(terminals[i]), end);
+            learner.tree.arena.path_to(end, &mut path);
+            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
+            let found = frozen.final_nodes.candidates(terminals[i]);
+            prop_assert_eq!(found, &candidates[..]);
+            let known = learner.tree.arena.node(end).counts.candidates();
+            prop_assert!(found.starts_with(known));
+            let distinct: BTreeSet<LocalId> = found.iter().copied().collect();
+            prop_assert_eq!(distinct.len(), found.len());
+            prop_assert!(found.len() <= params.candidates(N_CLASSES, uniform_bits(N_CLASSES)));
+            prop_assert!(params.back_off || found.len() == known.len());
+        }
+        let nodes: BTreeSet<NodeId> = (0..frozen.final_nodes.len() as u32).map(|e| frozen.final_nodes.node(e)).collect();
+        prop_assert_eq!(nodes.len(), frozen.final_nodes.len());
+    }
+}
