@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::chunk::Chunk;
-use super::feed::Feed;
-use super::kernels::{Best, Rule};
+use super::preparer::{read_labels, ExamplePreparer, Rescaling};
+use super::sampling::NegativeSampler;
+use super::scoring::BestClass;
 use super::tile::Tile;
-use super::{softmax, OaaLoss, Params};
+use super::{adaptive, shared_direction, softmax, Params};
 use crate::alloc::can_alloc;
 use crate::classifier::checks;
 use crate::classifier::Mistakes;
@@ -17,7 +18,6 @@ use crate::control::Control;
 use crate::data::Rows;
 use crate::data::{Batch, Targets};
 use crate::error::{Error, Result};
-use crate::linear::Loss;
 use crate::threads::with_threads;
 
 /// A one-against-all classifier that learns online.
@@ -29,7 +29,9 @@ use crate::threads::with_threads;
 /// predicted (except with the optimizer "nag", which follows Vowpal Wabbit).
 ///
 /// ```
-/// use xmtree::{data::{Labels, Rows, Values}, oaa::{Oaa, Params}, passes::{Batch, Targets}, Control};
+/// use xmtree::data::{Batch, Labels, Rows, Targets, Values};
+/// use xmtree::learners::oaa::{Oaa, Params};
+/// use xmtree::Control;
 ///
 /// let x = [1.0, 0.0, 0.0, 1.0, 0.9, 0.1, 0.1, 0.9];
 /// let rows = Rows::dense(Values::F64(&x), 4, 2)?;
@@ -55,11 +57,11 @@ pub struct Oaa {
 /// What there is once examples have been seen.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    pub feed: Feed,
+    pub preparer: ExamplePreparer,
     pub tiles: Vec<Tile>,
-    /// The weights to predict with, tile by tile; made when first wanted,
-    /// dropped when learning goes on.
-    pub settled: OnceLock<Vec<Vec<f32>>>,
+    /// The weights to predict with, tile by tile, where they are not those of the
+    /// tiles: computed by the first prediction, dropped when learning goes on.
+    pub prediction_weights: OnceLock<Vec<Vec<f32>>>,
 }
 
 impl Oaa {
@@ -86,7 +88,7 @@ impl Oaa {
         fresh.n_threads = n_threads;
         let mut state = fresh.first_state(&batch.rows)?;
         // A row of weight 0 is as good as not there.
-        let preparation = &mut state.feed.preparation;
+        let preparation = &mut state.preparer.preparation;
         preparation.observe_all(&batch.rows, &batch.present(), control)?;
         fresh.state = Some(state);
         control.set_total(u64::from(self.params.n_passes) * batch.rows.n_rows() as u64);
@@ -147,23 +149,13 @@ impl Oaa {
             return Err(Error::data(what));
         }
         Ok(State {
-            feed: Feed::new(&self.params, self.n_classes, rows)?,
-            tiles: Tile::cover(self.n_classes, self.rule(), self.params.first_bias()),
-            settled: OnceLock::new(),
+            preparer: ExamplePreparer::new(&self.params, self.n_classes, rows)?,
+            tiles: Tile::for_classes(self.n_classes, &self.params),
+            prediction_weights: OnceLock::new(),
         })
     }
 
-    pub(super) fn rule(&self) -> Rule {
-        Rule {
-            loss: self.params.loss.single().unwrap_or(Loss::Logistic),
-            optimizer: self.params.optimizer,
-            adaptive: self.params.is_adaptive(),
-            averages: self.params.averages(),
-            pulls: self.params.l1 > 0.0,
-        }
-    }
-
-    /// Everything that could be wrong with a batch.
+    /// Refuses a batch that does not fit the model.
     fn check(&self, batch: &Batch<'_>) -> Result<()> {
         match (batch.targets, self.multilabel) {
             (Targets::One(_), false) | (Targets::Sets(_), true) => {}
@@ -203,52 +195,38 @@ impl Oaa {
         control: &Control,
         mut predicted: Option<&mut [i32]>,
     ) -> Result<()> {
-        let rule = self.rule();
-        let joint = self.params.loss == OaaLoss::Softmax;
         let Some(mut state) = self.state.take() else {
             return Err(Error::data("the model has not been started"));
         };
-        state.settled = OnceLock::new();
-        let (params, mistakes) = (&self.params, &mut self.mistakes);
-        let outcome = with_threads(if joint { 1 } else { self.n_threads }, |parallel| {
-            let State { feed, tiles, .. } = &mut state;
-            let mut chunk = Chunk::default();
-            let mut bests: Vec<Vec<Best>> = vec![Vec::new(); tiles.len()];
-            let mut at = 0;
-            while at < order.len() {
-                let upkeep = feed.upkeep();
-                let taken = feed.fill(params, batch, &order[at..], clock, &mut chunk);
-                let n_slots = feed.slots.len();
-                let work = |(tile, best): (&mut Tile, &mut Vec<Best>)| {
-                    if let Some(factor) = upkeep.weights {
-                        tile.rescale(factor);
-                    }
-                    if let Some(factor) = upkeep.drift {
-                        tile.rescale_drift(factor);
-                    }
-                    tile.grow(n_slots);
-                    if !joint {
-                        tile.learn(&chunk, rule, best);
-                    }
-                };
-                if parallel {
-                    tiles.par_iter_mut().zip(&mut bests).for_each(work);
-                } else {
-                    tiles.iter_mut().zip(&mut bests).for_each(work);
-                }
-                if joint {
-                    softmax::learn(tiles, &chunk, rule, &mut bests[0]);
-                }
-                for (i, &row) in order[at..at + taken].iter().enumerate() {
-                    let class = first_best(&bests, i);
+        state.prediction_weights = OnceLock::new();
+        let (params, n_classes) = (&self.params, self.n_classes);
+        let mistakes = &mut self.mistakes;
+        // The softmax needs the scores of all tiles before any may step.
+        let n_threads = if params.loss.single().is_none() {
+            1
+        } else {
+            self.n_threads
+        };
+        let outcome = with_threads(n_threads, |parallel| {
+            let sampler = state.preparer.sampler.as_ref();
+            let mut chunk = Chunk::new(n_classes, sampler.map(NegativeSampler::weight));
+            let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); state.tiles.len()];
+            let mut order = order;
+            while !order.is_empty() {
+                let rescaling = state.preparer.rescale();
+                state.preparer.fill(params, batch, order, clock, &mut chunk);
+                state.learn_chunk(params, &chunk, rescaling, parallel, &mut bests);
+                let (learned, rest) = order.split_at(chunk.len());
+                for (i, &row) in learned.iter().enumerate() {
+                    let class = best_of_tiles(&bests, i);
                     if let Some(predicted) = &mut predicted {
                         predicted[row as usize] = class.map_or(-1, |c| c as i32);
                     }
                     mistakes.count(!is_right(class, chunk.labels(i)), chunk.importance(i));
                 }
-                at += taken;
+                order = rest;
                 control.set_loss(mistakes.loss().unwrap_or(f64::NAN));
-                control.tick(taken)?;
+                control.tick(learned.len())?;
             }
             Ok(())
         });
@@ -274,7 +252,7 @@ impl Oaa {
     /// Number of features, once known.
     pub fn n_features(&self) -> Option<usize> {
         let state = self.state.as_ref()?;
-        Some(state.feed.preparation.n_features())
+        Some(state.preparer.preparation.n_features())
     }
 
     /// Weighted share of all examples learned, each pass counted, whose
@@ -290,9 +268,48 @@ impl Oaa {
     }
 }
 
+impl State {
+    /// Learns a chunk; `bests` gets, tile by tile, the best class of each example as
+    /// it stood before the example was learned.
+    fn learn_chunk(
+        &mut self,
+        params: &Params,
+        chunk: &Chunk,
+        rescaling: Rescaling,
+        parallel: bool,
+        bests: &mut [Vec<BestClass>],
+    ) {
+        let n_slots = self.preparer.slots.len();
+        let loss = params.loss.single();
+        let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
+            if let Some(factor) = rescaling.weights {
+                tile.rescale_weights(factor);
+            }
+            if let Some(factor) = rescaling.average_sums {
+                tile.rescale_average_sums(factor);
+            }
+            tile.grow(n_slots);
+            bests.clear();
+            match loss {
+                Some(loss) if params.is_adaptive() => adaptive::learn(tile, chunk, loss, bests),
+                Some(loss) => shared_direction::learn(tile, chunk, loss, bests),
+                None => {}
+            }
+        };
+        if parallel {
+            self.tiles.par_iter_mut().zip(&mut *bests).for_each(work);
+        } else {
+            self.tiles.iter_mut().zip(&mut *bests).for_each(work);
+        }
+        if loss.is_none() {
+            softmax::learn(&mut self.tiles, chunk, &mut bests[0]);
+        }
+    }
+}
+
 /// The best class of example `i` over all tiles, the lowest of equals.
-fn first_best(bests: &[Vec<Best>], i: usize) -> Option<u32> {
-    let mut top: Option<Best> = None;
+fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
+    let mut top: Option<BestClass> = None;
     for best in bests.iter().filter_map(|best| best.get(i)) {
         if best.score > top.map_or(f32::NEG_INFINITY, |top| top.score) {
             top = Some(*best);
@@ -322,13 +339,7 @@ impl Online for Oaa {
         let mut set = Vec::new();
         for (&i, &label) in held_out.iter().zip(&labels) {
             let i = i as usize;
-            match batch.targets {
-                Targets::One(one) => {
-                    set.clear();
-                    set.push(one.as_slice()[i]);
-                }
-                Targets::Sets(sets) => sets.read(i, &mut set),
-            }
+            read_labels(batch.targets, i, &mut set);
             let class = u32::try_from(label).ok();
             mistakes.count(!is_right(class, &set), batch.weight(i));
         }

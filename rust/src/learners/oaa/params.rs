@@ -1,4 +1,4 @@
-//! What a user can choose, checked before anything is learned.
+//! The parameters, checked before anything is learned.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl OaaLoss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Average {
-    /// As asked for.
+    /// Yes or no.
     Chosen(bool),
     /// Yes, but for "nag", which follows Vowpal Wabbit.
     Auto(AutoWord),
@@ -57,7 +57,7 @@ pub enum AutoWord {
     Auto,
 }
 
-/// Everything a one-against-all learner can be told.
+/// Parameters of one-against-all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
@@ -114,20 +114,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// From JSON; fields left out take their default.
-    pub fn from_json(json: &str) -> Result<Self> {
-        let params: Self =
-            serde_json::from_str(json).map_err(|e| Error::data(format!("parameters: {e}")))?;
-        params.check()?;
-        Ok(params)
-    }
-
-    /// As JSON, all fields written out.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// Refuses what makes no sense.
+    /// Checks ranges, and that the parameters go together.
     pub fn check(&self) -> Result<()> {
         self.schedule().check()?;
         if let Some(rate) = self.learning_rate {
@@ -212,9 +199,9 @@ impl Params {
         self.learning_rate.unwrap_or(default)
     }
 
-    /// What the weight of the constant feature starts from: with most classes
-    /// absent from most examples, hinge losses start satisfied at -1.
-    pub(super) fn first_bias(&self) -> f32 {
+    /// What the weight of the constant feature starts from. A class is wrong for most
+    /// examples; from -1 hinge losses start satisfied with those.
+    pub(super) fn initial_bias(&self) -> f32 {
         match self.loss {
             OaaLoss::Hinge | OaaLoss::SquaredHinge if self.optimizer != Optimizer::Nag => -1.0,
             _ => 0.0,

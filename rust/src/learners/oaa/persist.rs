@@ -5,26 +5,28 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::average::Average;
-use super::feed::{Feed, Negatives, Slots};
+use super::average::PolynomialAverage;
 use super::learner::{Oaa, State};
+use super::preparer::ExamplePreparer;
+use super::sampling::NegativeSampler;
+use super::slots::FeatureSlots;
 use super::tile::Tile;
 use super::Params;
 use crate::data::Preparation;
 use crate::error::Result;
 use crate::file::{Bundle, LegacyPersist};
-use crate::linear::{Optimizer, Power, Preconditioner};
+use crate::linear::{NagTotals, Optimizer, Power, Preconditioner, Span};
 
 /// The few values beside the arrays.
 #[derive(Serialize, Deserialize)]
 struct Shared {
     preparation: Preparation,
     passes: f64,
-    average: Average,
-    gravity: f64,
+    average: PolynomialAverage,
+    l1_shift: f64,
     shrink: f64,
     span: Option<(f32, f32)>,
-    negatives_at: usize,
+    sampler_position: usize,
 }
 
 impl LegacyPersist for Oaa {
@@ -61,37 +63,39 @@ impl LegacyPersist for Oaa {
 
 impl State {
     fn put(&self, n_classes: usize, bundle: &mut Bundle) {
-        let feed = &self.feed;
+        let preparer = &self.preparer;
         bundle.put_meta(
             "shared",
             &Shared {
-                preparation: feed.preparation.clone(),
-                passes: feed.passes,
-                average: feed.average,
-                gravity: feed.gravity,
-                shrink: feed.shrink,
-                span: feed.span,
-                negatives_at: feed.negatives.as_ref().map_or(0, |n| n.at),
+                preparation: preparer.preparation.clone(),
+                passes: preparer.passes,
+                average: preparer.average,
+                l1_shift: preparer.l1_shift,
+                shrink: preparer.shrink,
+                span: preparer.span.map(|span| (span.low, span.high)),
+                sampler_position: preparer.sampler.as_ref().map_or(0, |s| s.position),
             },
         );
-        bundle.put("columns", feed.slots.columns());
-        if let Some(preconditioner) = &feed.preconditioner {
+        bundle.put("columns", preparer.slots.columns());
+        if let Some(preconditioner) = &preparer.preconditioner {
             let (_, importance, squares) = preconditioner.parts();
             bundle.put_meta("importance", &importance);
-            let of_slots = feed.slots.columns().iter().map(|&c| squares[c as usize]);
+            let of_slots = preparer
+                .slots
+                .columns()
+                .iter()
+                .map(|&c| squares[c as usize]);
             bundle.put("column_squares", of_slots.collect::<Vec<f32>>());
         }
-        let absent = self.tiles.iter().flat_map(|tile| &tile.absent);
-        let seen = absent
-            .take(n_classes)
-            .map(|&absent| u8::from(absent == 0.0));
+        let masks = self.tiles.iter().flat_map(|tile| &tile.unseen_mask);
+        let seen = masks.take(n_classes).map(|&mask| u8::from(mask == 0.0));
         bundle.put("seen", seen.collect::<Vec<u8>>());
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
             if self.tiles.iter().all(|tile| tile.planes()[at].is_empty()) {
                 continue;
             }
-            let mut rows = Vec::with_capacity(feed.slots.len() * n_classes);
-            for slot in 0..feed.slots.len() {
+            let mut rows = Vec::with_capacity(preparer.slots.len() * n_classes);
+            for slot in 0..preparer.slots.len() {
                 for tile in &self.tiles {
                     let from = slot * tile.width();
                     let n = tile.width().min(n_classes - tile.first);
@@ -100,16 +104,13 @@ impl State {
             }
             bundle.put(name, rows);
         }
-        let times = self.tiles.iter().flat_map(|tile| &tile.times);
-        let norms = self.tiles.iter().flat_map(|tile| &tile.norms);
+        let totals = self.tiles.iter().flat_map(|tile| &tile.totals);
+        let totals = totals.take(n_classes);
         bundle.put(
-            "times",
-            times.take(n_classes).copied().collect::<Vec<f64>>(),
+            "t",
+            totals.clone().map(|totals| totals.t).collect::<Vec<f64>>(),
         );
-        bundle.put(
-            "norms",
-            norms.take(n_classes).copied().collect::<Vec<f64>>(),
-        );
+        bundle.put("n", totals.map(|totals| totals.n).collect::<Vec<f64>>());
     }
 
     fn take(oaa: &Oaa, bundle: &mut Bundle) -> Result<Self> {
@@ -127,9 +128,9 @@ impl State {
         }
         let width = shared.preparation.width();
         let columns: Vec<u32> = bundle.take("columns")?;
-        let mut slots = Slots::new(width);
+        let mut slots = FeatureSlots::new(width);
         for (at, &column) in columns.iter().enumerate() {
-            if column as usize >= width || slots.take(column) as usize != at {
+            if column as usize >= width || slots.get_or_insert(column) as usize != at {
                 return Err(bundle.damaged(format_args!("column {column} is wrong or repeated")));
             }
         }
@@ -147,13 +148,13 @@ impl State {
             let parts = Preconditioner::from_parts(Power::Quarter, importance, squares);
             preconditioner = Some(parts);
         }
-        let mut negatives = params
+        let mut sampler = params
             .n_negatives
-            .and_then(|n| Negatives::new(n, n_classes, params.seed));
-        if let Some(negatives) = &mut negatives {
-            negatives.at = shared.negatives_at % n_classes;
+            .and_then(|n| NegativeSampler::new(n, n_classes, params.seed));
+        if let Some(sampler) = &mut sampler {
+            sampler.position = shared.sampler_position % n_classes;
         }
-        let mut tiles = Tile::cover(n_classes, oaa.rule(), params.first_bias());
+        let mut tiles = Tile::for_classes(n_classes, params);
         for tile in &mut tiles {
             tile.grow(columns.len());
         }
@@ -176,32 +177,33 @@ impl State {
         } else {
             0
         };
-        let times: Vec<f64> = bundle.take_exactly("times", n_totals)?;
-        let norms: Vec<f64> = bundle.take_exactly("norms", n_totals)?;
+        let t: Vec<f64> = bundle.take_exactly("t", n_totals)?;
+        let n: Vec<f64> = bundle.take_exactly("n", n_totals)?;
+        let totals = t.into_iter().zip(n).map(|(t, n)| NagTotals { t, n });
+        let totals: Vec<NagTotals> = totals.collect();
         for tile in &mut tiles {
             let n = tile.width().min(n_classes - tile.first);
             for (lane, &seen) in seen[tile.first..tile.first + n].iter().enumerate() {
-                tile.absent[lane] = if seen == 0 { f32::NEG_INFINITY } else { 0.0 };
+                tile.unseen_mask[lane] = if seen == 0 { f32::NEG_INFINITY } else { 0.0 };
             }
             if n_totals > 0 {
-                tile.times[..n].copy_from_slice(&times[tile.first..tile.first + n]);
-                tile.norms[..n].copy_from_slice(&norms[tile.first..tile.first + n]);
+                tile.totals[..n].copy_from_slice(&totals[tile.first..tile.first + n]);
             }
         }
         Ok(Self {
-            feed: Feed {
+            preparer: ExamplePreparer {
                 preparation: shared.preparation,
                 slots,
                 preconditioner,
                 passes: shared.passes,
                 average: shared.average,
-                gravity: shared.gravity,
+                l1_shift: shared.l1_shift,
                 shrink: shared.shrink,
-                span: shared.span,
-                negatives,
+                span: shared.span.map(|(low, high)| Span { low, high }),
+                sampler,
             },
             tiles,
-            settled: OnceLock::new(),
+            prediction_weights: OnceLock::new(),
         })
     }
 }

@@ -5,7 +5,7 @@ mod behaviour;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::average::{Average as Counts, POWER};
+use super::average::{PolynomialAverage, POWER};
 use super::*;
 use crate::control::Control;
 use crate::data::{Batch, Targets};
@@ -128,7 +128,7 @@ impl Plain {
         let preparation = Preparation::new(params.scaling, params.n_bits, rows).unwrap();
         let width = preparation.width();
         let mut weights = vec![vec![0.0; n_classes]; width];
-        weights[width - 1].fill(f64::from(params.first_bias()));
+        weights[width - 1].fill(f64::from(params.initial_bias()));
         Self {
             params: params.clone(),
             preconditioner: Preconditioner::new(Power::Quarter, width),
@@ -311,7 +311,7 @@ fn vector_steps_are_the_steps_of_the_loss() {
                 scaling: Scaling::None,
                 ..params(loss, Optimizer::Sgd)
             };
-            let bias = params.first_bias();
+            let bias = params.initial_bias();
             let mut oaa = Oaa::new(params, 2, false).unwrap();
             let rows = Rows::dense(Values::F32(&[2.0]), 1, 1).unwrap();
             let one = Targets::One(Labels::new(&[1], 2).unwrap());
@@ -435,10 +435,10 @@ fn made_up_files_are_refused() {
     for name in [
         "columns",
         "weights",
-        "drift",
+        "average_sums",
         "seen",
         "column_squares",
-        "times",
+        "t",
     ] {
         refused(&|bundle| {
             let _ = bundle.take::<u32>(name);

@@ -70,7 +70,7 @@ fn memory_grows_with_the_features_seen() {
     oaa.partial_fit(&batch, 1, &control()).unwrap();
     let state = oaa.state.as_ref().unwrap();
     // All but column 7, and the constant.
-    assert_eq!(state.feed.slots.len(), 24);
+    assert_eq!(state.preparer.slots.len(), 24);
     assert_eq!(
         state.tiles.iter().map(|t| t.weights.len()).sum::<usize>(),
         24 * (64 + 16)
@@ -85,7 +85,8 @@ fn memory_grows_with_the_features_seen() {
 #[test]
 fn averages_agree_with_their_definition_however_long_the_stream() {
     let mut random = Pcg64Mcg::seed_from_u64(6);
-    let (mut counts, mut w, mut u, mut slow) = (Counts::new(), 0.0f32, 0.0f32, 0.0f64);
+    let (mut counts, mut w, mut u, mut slow) =
+        (PolynomialAverage::default(), 0.0f32, 0.0f32, 0.0f64);
     for t in 1..=200_000 {
         if let Some(factor) = counts.rescale() {
             u *= factor;
@@ -166,11 +167,11 @@ fn l1_makes_zeros_and_l2_makes_small() {
         let rows = data.rows();
         oaa.predict_topk(&rows, 1, 1, &control()).unwrap();
         let state = oaa.state.as_ref().unwrap();
-        let settled = state
-            .settled
+        let weights = state
+            .prediction_weights
             .get()
             .map_or(&state.tiles[0].weights, |s| &s[0]);
-        let weights = &settled[64..];
+        let weights = &weights[64..];
         let zeros = weights.iter().filter(|&&w| w == 0.0).count();
         (weights.iter().map(|w| w.abs()).sum::<f32>(), zeros)
     };
@@ -246,6 +247,11 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
 
 #[test]
 fn parameters_are_checked_and_stored() {
+    let from_json = |json: &str| {
+        let params: Params = serde_json::from_str(json).map_err(Error::data)?;
+        params.check()?;
+        Ok::<_, Error>(params)
+    };
     for json in [
         "{\"loss\": \"cubic\"}",
         "{\"lost\": \"hinge\"}",
@@ -263,14 +269,15 @@ fn parameters_are_checked_and_stored() {
         "{\"patience\": 0}",
         "{\"validation_fraction\": 1}",
     ] {
-        assert!(Params::from_json(json).is_err(), "{json}");
+        assert!(from_json(json).is_err(), "{json}");
     }
-    let params = Params::from_json("{\"average\": true, \"n_bits\": 9, \"l1\": 0.25}").unwrap();
-    assert_eq!(Params::from_json(&params.to_json()).unwrap(), params);
+    let params = from_json("{\"average\": true, \"n_bits\": 9, \"l1\": 0.25}").unwrap();
+    assert_eq!(
+        from_json(&serde_json::to_string(&params).unwrap()).unwrap(),
+        params
+    );
     assert!(params.averages() && Params::default().averages());
-    assert!(!Params::from_json("{\"optimizer\": \"nag\"}")
-        .unwrap()
-        .averages());
+    assert!(!from_json("{\"optimizer\": \"nag\"}").unwrap().averages());
     assert!(Oaa::new(params, 0, false).is_err());
 }
 

@@ -1,0 +1,48 @@
+//! Which row of the weights belongs to which column of X.
+
+/// Rows ("slots") are given to columns when they first occur, so that memory
+/// grows with the features seen and not with the width of X.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FeatureSlots {
+    /// Slot + 1 per column, 0 for none: pages of zeros that are never touched
+    /// take no memory.
+    slots: Vec<u32>,
+    columns: Vec<u32>,
+}
+
+impl FeatureSlots {
+    /// For columns below `width`, none of which has a slot.
+    pub fn new(width: usize) -> Self {
+        Self {
+            slots: vec![0; width],
+            columns: Vec::new(),
+        }
+    }
+
+    /// Number of slots.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The column of each slot.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+
+    /// The slot of `column`, a new one if it has none.
+    #[inline]
+    pub fn get_or_insert(&mut self, column: u32) -> u32 {
+        let slot = &mut self.slots[column as usize];
+        if *slot == 0 {
+            self.columns.push(column);
+            *slot = self.columns.len() as u32;
+        }
+        *slot - 1
+    }
+
+    /// The slot of `column`, if it has one.
+    #[inline]
+    pub fn get(&self, column: u32) -> Option<u32> {
+        self.slots[column as usize].checked_sub(1)
+    }
+}
