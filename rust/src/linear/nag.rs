@@ -19,6 +19,8 @@
 //! Kept for comparison with the papers' own runs; `pn` ([`super::Preconditioner`])
 //! is as good, faster and a third of the size.
 
+use serde::{Deserialize, Serialize};
+
 use super::regressors::{product, Scores, Target};
 use super::{Loss, Weights};
 use crate::data::RowBuffer;
@@ -111,7 +113,7 @@ impl NagTotals {
 }
 
 /// The span of labels learned so far, which predictions are clamped to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// The lowest label, at most 0.
     pub low: f32,

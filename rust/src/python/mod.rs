@@ -12,7 +12,6 @@ mod ldsm;
 mod lomtree;
 mod metrics;
 mod model_io;
-mod oaa;
 mod recall_tree;
 mod run;
 mod text;
@@ -48,9 +47,6 @@ mod core {
         load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
         XmcStream,
     };
-
-    #[pymodule_export]
-    use super::oaa::PyOaa;
 
     #[pymodule_export]
     use super::recall_tree::RecallTree;

@@ -16,9 +16,9 @@
 //! | `shared_direction` | steps of a tile: "pn", "sgd" |
 //! | `adaptive` | steps of a tile: "nag", "adagrad" |
 //! | `softmax` | steps of all tiles together |
-//! | `learner` | [`Oaa`]: learning |
-//! | `predict` | [`Oaa`]: prediction in batches |
-//! | `persist` | [`Oaa`] as named arrays |
+//! | `learner` | learning, chunk by chunk |
+//! | `predict` | answers for a block of rows |
+//! | `persist` | the state as named arrays |
 
 mod adaptive;
 mod average;
@@ -39,3 +39,4 @@ mod tile;
 
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
+pub use predict::TilePredictor;

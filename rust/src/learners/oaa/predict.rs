@@ -1,228 +1,132 @@
 //! Prediction: blocks of rows through tiles of weights.
 //!
 //! A tile's weights are used for all rows of a block before the next tile's
-//! are, so they come from the cache; sums stay in registers. Blocks are what
-//! threads share.
+//! are, so they come from the cache; sums stay in registers.
 
-use super::learner::{Oaa, State};
 use super::scoring::score_rows;
 use super::tile::Tile;
-use crate::alloc::try_alloc;
-use crate::classifier::{in_blocks, TopK};
+use super::Oaa;
+use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
-use crate::data::{RowBuffer, Rows, Scaling};
-use crate::error::{Error, Result};
+use crate::data::{Preparation, RowBuffer, Rows};
+use crate::error::Result;
 use crate::simd::LANES;
 
-/// Rows of a block.
-const BLOCK: usize = 256;
-
-/// What a thread needs to score a block: its rows' entries, and scores of a tile.
-#[derive(Debug, Default)]
-struct Workspace {
+/// What one thread predicts with: a block's entries, and its scores by one tile.
+#[derive(Debug)]
+pub struct TilePredictor<'a> {
+    preparation: &'a Preparation,
+    oaa: &'a Oaa,
+    /// The weights to predict with, where they are not those of the tiles.
+    weights: Option<&'a [Vec<f32>]>,
     row: RowBuffer,
     entries: RowBuffer,
+    /// Where the entries of each row end.
     ends: Vec<usize>,
     scores: Vec<f32>,
 }
 
-impl Oaa {
-    /// The `k` best classes of each row and their scores, best first, equal
-    /// scores in the order of the classes. Classes never seen have no score;
-    /// where fewer than `k` have one the rest is [`TopK::NO_LABEL`] and minus
-    /// infinity.
-    pub fn predict_topk(
-        &self,
-        rows: &Rows<'_>,
-        k: usize,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<(Vec<i32>, Vec<f32>)> {
-        let all: Vec<u32> = (0..rows.n_rows() as u32).collect();
-        self.predict_rows(rows, &all, k, n_threads, control)
-    }
-
-    /// The scores of all classes, row by row; minus infinity for classes
-    /// never seen.
-    pub fn decision_function(
-        &self,
-        rows: &Rows<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Vec<f32>> {
-        let mut scores = try_alloc(rows.n_rows(), self.n_classes, 0.0f32)?;
-        let all: Vec<u32> = (0..rows.n_rows() as u32).collect();
-        in_blocks(
-            all.len(),
-            BLOCK,
-            scores.chunks_mut(BLOCK * self.n_classes),
-            n_threads,
-            control,
-            || (),
-            |(), block, out| self.score_block(rows, &all[block], out, control),
-        )?;
-        Ok(scores)
-    }
-
-    /// [`decision_function`](Self::decision_function) for some rows, few enough to
-    /// be a block, into `out`.
-    pub(crate) fn score_block(
-        &self,
-        rows: &Rows<'_>,
-        block: &[u32],
-        out: &mut [f32],
-        control: &Control,
-    ) -> Result<()> {
-        let state = self.state_to_predict(rows, control)?;
-        let (width, mut workspace) = (self.n_classes, Workspace::default());
-        state.score_tiles(rows, block, control, &mut workspace, |tile, scores| {
-            for (out, scores) in out
-                .chunks_exact_mut(width)
-                .zip(scores.chunks_exact(tile.width()))
-            {
-                let masked = scores.iter().zip(&tile.unseen_mask);
-                for (out, (score, mask)) in out[tile.first..].iter_mut().zip(masked) {
-                    *out = score + mask;
-                }
-            }
-        })
-    }
-
-    /// [`predict_topk`](Self::predict_topk) for the rows `which`.
-    pub(super) fn predict_rows(
-        &self,
-        rows: &Rows<'_>,
-        which: &[u32],
-        k: usize,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<(Vec<i32>, Vec<f32>)> {
-        if k == 0 {
-            return Err(Error::parameter("k", k, "at least 1"));
+impl<'a> TilePredictor<'a> {
+    /// For predictions of `member`.
+    pub(super) fn new(member: &'a Member<Oaa>, weights: Option<&'a [Vec<f32>]>) -> Self {
+        Self {
+            preparation: &member.preparation,
+            oaa: &member.learner,
+            weights,
+            row: RowBuffer::default(),
+            entries: RowBuffer::default(),
+            ends: Vec::new(),
+            scores: Vec::new(),
         }
-        let state = self.state_to_predict(rows, control)?;
-        let mut labels = try_alloc(which.len(), k, TopK::NO_LABEL)?;
-        let mut scores = try_alloc(which.len(), k, f32::NEG_INFINITY)?;
-        let parts = labels
-            .chunks_mut(BLOCK * k)
-            .zip(scores.chunks_mut(BLOCK * k));
-        in_blocks(
-            which.len(),
-            BLOCK,
-            parts,
-            n_threads,
-            control,
-            Workspace::default,
-            |workspace, block, (labels, scores)| {
-                let block = &which[block];
-                let mut tops = vec![TopK::new(k.min(self.n_classes)); block.len()];
-                state.score_tiles(rows, block, control, workspace, |tile, scores| {
-                    for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
-                        push_scores(top, tile, scores);
-                    }
-                })?;
-                let out = labels.chunks_exact_mut(k).zip(scores.chunks_exact_mut(k));
-                for (top, (labels, scores)) in tops.iter().zip(out) {
-                    top.write(labels, scores);
-                }
-                Ok(())
-            },
-        )?;
-        Ok((labels, scores))
     }
 
-    /// About how many products a prediction of `rows`, or a pass of learning over
-    /// them, takes; the weights to predict with included.
-    pub fn effort(&self, rows: &Rows<'_>) -> usize {
-        /// What a row costs beside its values, and a value beside the classes.
-        const AT_LEAST: usize = 16;
-        let mut values = rows.n_values() + AT_LEAST * rows.n_rows();
-        if let Some(state) = &self.state {
-            if state.preparer.preparation.scaling() == Scaling::Standard {
-                values = rows.n_rows().saturating_mul(rows.n_cols() + 1);
-            }
-            if state.prediction_weights.get().is_none() {
-                values = values.saturating_add(state.preparer.slots.len());
-            }
-        }
-        values.saturating_mul(self.n_classes + AT_LEAST)
-    }
-
-    /// The state, with the weights to predict with computed.
-    fn state_to_predict(&self, rows: &Rows<'_>, control: &Control) -> Result<&State> {
-        self.check_width(rows)?;
-        let state = self.state.as_ref();
-        let state = state.ok_or_else(|| Error::data("the model has not learned anything yet"))?;
-        let preparer = &state.preparer;
-        let is_regularized = preparer.l1_shift > 0.0 || preparer.shrink < 1.0;
-        let differ = self.params.averages() || is_regularized;
-        if differ && state.prediction_weights.get().is_none() {
-            let total = if self.params.averages() {
-                preparer.average.total()
-            } else {
-                0.0
-            };
-            let (l1_shift, shrink) = (preparer.l1_shift as f32, preparer.shrink as f32);
-            let weights = state.tiles.iter().map(|tile| {
-                control.check()?;
-                Ok(tile.prediction_weights(total, l1_shift, shrink))
-            });
-            let weights = weights.collect::<Result<Vec<Vec<f32>>>>()?;
-            // Another thread may have been faster, with the same outcome.
-            state.prediction_weights.get_or_init(|| weights);
-        }
-        Ok(state)
-    }
-}
-
-impl State {
     /// Calls `consume` with each tile and its scores for all rows of the block.
     fn score_tiles(
-        &self,
-        rows: &Rows<'_>,
-        block: &[u32],
+        &mut self,
         control: &Control,
-        workspace: &mut Workspace,
         mut consume: impl FnMut(&Tile, &[f32]),
     ) -> Result<()> {
-        let Workspace {
-            row,
-            entries,
-            ends,
-            scores,
-        } = workspace;
-        entries.columns.clear();
-        entries.values.clear();
-        ends.clear();
-        for &i in block {
-            self.preparer.read(rows, i as usize, row);
-            entries.columns.extend_from_slice(&row.columns);
-            entries.values.extend_from_slice(&row.values);
-            ends.push(entries.columns.len());
-        }
-        let prediction_weights = self.prediction_weights.get();
-        for (number, tile) in self.tiles.iter().enumerate() {
+        for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
-            let weights = prediction_weights.map_or(&tile.weights, |weights| &weights[number]);
-            scores.resize(block.len() * tile.width(), 0.0);
+            let weights = self
+                .weights
+                .map_or(&tile.weights, |weights| &weights[number]);
+            self.scores.resize(self.ends.len() * tile.width(), 0.0);
             score_rows(
                 weights,
                 tile.groups,
-                ends,
-                &entries.columns,
-                &entries.values,
-                scores,
+                &self.ends,
+                &self.entries.columns,
+                &self.entries.values,
+                &mut self.scores,
             );
-            if let Some(span) = self.preparer.span {
-                scores.iter_mut().for_each(|p| *p = span.clamp(*p));
+            if let Some(span) = self.oaa.preparer.span {
+                self.scores.iter_mut().for_each(|p| *p = span.clamp(*p));
             }
-            consume(tile, scores);
+            consume(tile, &self.scores);
         }
         Ok(())
     }
 }
 
-/// Adds a tile's scores to the best of a row.
+impl Predictor for TilePredictor<'_> {
+    fn read(
+        &mut self,
+        rows: &Rows<'_>,
+        which: impl ExactSizeIterator<Item = usize> + Clone,
+        _control: &Control,
+    ) -> Result<()> {
+        self.entries.columns.clear();
+        self.entries.values.clear();
+        self.ends.clear();
+        for i in which {
+            self.preparation.read(rows, i, &mut self.row);
+            self.oaa.preparer.slots.translate(&mut self.row);
+            self.entries.columns.extend_from_slice(&self.row.columns);
+            self.entries.values.extend_from_slice(&self.row.values);
+            self.ends.push(self.entries.columns.len());
+        }
+        Ok(())
+    }
+
+    /// Equal scores stand in the order of the classes. Classes never seen have no score.
+    fn top_k(
+        &mut self,
+        k: usize,
+        labels: &mut [i32],
+        scores: &mut [f32],
+        control: &Control,
+    ) -> Result<()> {
+        let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.ends.len()];
+        self.score_tiles(control, |tile, scores| {
+            for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
+                push_scores(top, tile, scores);
+            }
+        })?;
+        let out = labels.chunks_exact_mut(k).zip(scores.chunks_exact_mut(k));
+        for (top, (labels, scores)) in tops.iter().zip(out) {
+            top.write(labels, scores);
+        }
+        Ok(())
+    }
+
+    /// Minus infinity for classes never seen.
+    fn all_scores(&mut self, scores: &mut [f32], control: &Control) -> Result<bool> {
+        let n_classes = self.oaa.n_classes;
+        self.score_tiles(control, |tile, tile_scores| {
+            let rows = scores.chunks_exact_mut(n_classes);
+            for (out, scores) in rows.zip(tile_scores.chunks_exact(tile.width())) {
+                let masked = scores.iter().zip(&tile.unseen_mask);
+                for (out, (score, mask)) in out[tile.first..].iter_mut().zip(masked) {
+                    *out = score + mask;
+                }
+            }
+        })?;
+        Ok(true)
+    }
+}
+
+/// Offers a tile's scores to the best of a row.
 fn push_scores(top: &mut TopK, tile: &Tile, scores: &[f32]) {
     let groups = scores
         .chunks_exact(LANES)

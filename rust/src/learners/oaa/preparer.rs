@@ -6,9 +6,9 @@ use super::chunk::{Chunk, StepParams};
 use super::sampling::NegativeSampler;
 use super::slots::FeatureSlots;
 use super::Params;
-use crate::data::{Batch, Preparation, RowBuffer, Rows, Targets};
+use crate::classifier::Learning;
+use crate::data::{RowBuffer, Targets};
 use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span};
-use crate::Result;
 
 /// Examples of a chunk, at most.
 const MAX_EXAMPLES: usize = 512;
@@ -23,7 +23,6 @@ const MIN_SHRINK: f64 = 1e-6;
 /// The state of the learner that all classes share.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExamplePreparer {
-    pub preparation: Preparation,
     pub slots: FeatureSlots,
     pub preconditioner: Option<Preconditioner>,
     /// Passes done, with fractions.
@@ -48,14 +47,12 @@ pub(super) struct Rescaling {
 }
 
 impl ExamplePreparer {
-    pub fn new(params: &Params, n_classes: usize, rows: &Rows<'_>) -> Result<Self> {
-        let preparation = Preparation::new(params.scaling, params.n_bits, rows)?;
-        let width = preparation.width();
+    /// For examples of `width` columns, the last of which is the constant.
+    pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
         let mut slots = FeatureSlots::new(width);
         // The constant comes first: only its row starts at a value other than zero.
         slots.get_or_insert(width as u32 - 1);
-        Ok(Self {
-            preparation,
+        Self {
             slots,
             preconditioner: (params.optimizer == Optimizer::Pn)
                 .then(|| Preconditioner::new(Power::Quarter, width)),
@@ -67,10 +64,10 @@ impl ExamplePreparer {
             sampler: params
                 .n_negatives
                 .and_then(|n| NegativeSampler::new(n, n_classes, params.seed)),
-        })
+        }
     }
 
-    /// To be called, and applied to the tiles, before [`fill`](Self::fill).
+    /// To be called, and applied to the tiles, before [`fill_chunk`](Self::fill_chunk).
     pub fn rescale(&mut self) -> Rescaling {
         let weights = (self.shrink < MIN_SHRINK).then(|| {
             let factor = self.shrink;
@@ -84,17 +81,17 @@ impl ExamplePreparer {
         }
     }
 
-    /// Fills `chunk` with the first rows of `order`, as many as fit. `pass_share` is
-    /// the share of a pass that each is, 0 in a stream.
-    pub fn fill(
+    /// Fills `chunk` with the first examples of `order`, as many as fit.
+    pub fn fill_chunk(
         &mut self,
         params: &Params,
-        batch: &Batch<'_>,
+        learning: &mut Learning<'_>,
         order: &[u32],
-        pass_share: f64,
         chunk: &mut Chunk,
     ) {
         let max_values = MAX_PRODUCTS / chunk.n_classes;
+        let (batch, is_stream) = (learning.batch, learning.is_stream());
+        let preparation = &mut *learning.preparation;
         chunk.clear();
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
@@ -104,10 +101,10 @@ impl ExamplePreparer {
                 break;
             }
             let i = i as usize;
-            if pass_share == 0.0 {
-                self.preparation.observe(&batch.rows, i, &mut row);
+            if is_stream {
+                preparation.observe(&batch.rows, i, &mut row);
             }
-            self.preparation.read(&batch.rows, i, &mut row);
+            preparation.read(&batch.rows, i, &mut row);
             let importance = batch.weight(i);
             let ppu = self.step_direction(&row, importance, &mut direction);
             for column in &mut row.columns {
@@ -128,7 +125,7 @@ impl ExamplePreparer {
                 shrink: self.shrink as f32,
             };
             chunk.push(&row, &direction, &labels, &negatives, step_params);
-            self.passes += pass_share;
+            self.passes += learning.clock;
             if params.averages() {
                 self.average.advance();
             }
@@ -183,26 +180,10 @@ impl ExamplePreparer {
             self.l1_shift += params.l1 * step / self.shrink;
         }
     }
-
-    /// Replaces `row` by row `i`, to be predicted: columns become slots, and those
-    /// that were never learned are left out.
-    pub fn read(&self, rows: &Rows<'_>, i: usize, row: &mut RowBuffer) {
-        self.preparation.read(rows, i, row);
-        let mut n = 0;
-        for at in 0..row.columns.len() {
-            if let Some(slot) = self.slots.get(row.columns[at]) {
-                row.columns[n] = slot;
-                row.values[n] = row.values[at];
-                n += 1;
-            }
-        }
-        row.columns.truncate(n);
-        row.values.truncate(n);
-    }
 }
 
 /// Replaces `into` by the labels of row `i`, in increasing order.
-pub(super) fn read_labels(targets: Targets<'_>, i: usize, into: &mut Vec<u32>) {
+fn read_labels(targets: Targets<'_>, i: usize, into: &mut Vec<u32>) {
     match targets {
         Targets::One(labels) => {
             into.clear();

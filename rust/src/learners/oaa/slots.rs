@@ -1,4 +1,6 @@
-//! Which row of the weights belongs to which column of X.
+//! Which row of the weights belongs to which column of the examples.
+
+use crate::data::RowBuffer;
 
 /// Rows ("slots") are given to columns when they first occur, so that memory
 /// grows with the features seen and not with the width of X.
@@ -42,7 +44,22 @@ impl FeatureSlots {
 
     /// The slot of `column`, if it has one.
     #[inline]
-    pub fn get(&self, column: u32) -> Option<u32> {
+    fn get(&self, column: u32) -> Option<u32> {
         self.slots[column as usize].checked_sub(1)
+    }
+
+    /// Turns the columns of a row to be predicted into slots; those without a slot,
+    /// of which nothing was learned, are left out.
+    pub fn translate(&self, row: &mut RowBuffer) {
+        let mut n = 0;
+        for at in 0..row.columns.len() {
+            if let Some(slot) = self.get(row.columns[at]) {
+                row.columns[n] = slot;
+                row.values[n] = row.values[at];
+                n += 1;
+            }
+        }
+        row.columns.truncate(n);
+        row.values.truncate(n);
     }
 }
