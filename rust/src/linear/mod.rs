@@ -5,10 +5,11 @@
 //! [`Regressors`] keeps the weights of many regressors of which an example needs few;
 //! one-against-all, where an example needs all, has a layout of its own.
 
+mod adagrad;
 mod block;
 mod example;
 mod loss;
-mod nag;
+pub(crate) mod nag;
 mod optimizer;
 mod persist;
 mod precondition;
@@ -19,10 +20,10 @@ pub(crate) mod softmax;
 mod table;
 mod weights;
 
+pub use adagrad::AdaSlot;
 pub use block::Block;
 pub use example::{padded, PathExample};
 pub use loss::Loss;
-pub(crate) use nag::TINIEST;
 pub use nag::{NagSlot, NagTotals, Span};
 pub use optimizer::Optimizer;
 pub(crate) use persist::{put_weights, take_weights};

@@ -1,11 +1,31 @@
 //! Normalised adaptive gradient steps with importance-aware updates: what
 //! Vowpal Wabbit does by default, number for number.
 //!
-//! Ross, Mineiro & Langford, "Normalized online learning" (UAI 2013). Kept for
-//! comparison with the papers' own runs; `pn` ([`super::Preconditioner`]) is
-//! as good, faster and a third of the size.
+//! Ross, Mineiro & Langford, "Normalized online learning" (UAI 2013). An example
+//! x of importance h, of which the prediction p is clamped to the [`Span`] of the
+//! labels and the loss L is not 0, updates a regressor thus:
+//!
+//! 1. `G_j += h (dL/dp)^2 x_j^2`;
+//! 2. where `|x_j| > s_j`: `w_j *= s_j / |x_j|`, then `s_j = |x_j|`;
+//! 3. `rate_j = 1 / (s_j sqrt(G_j))`;
+//! 4. `t += h`, `N += h sum_j x_j^2 / s_j^2`, `M = sqrt(t / N)`;
+//! 5. `w_j += u M x_j rate_j`, where u is the step of the loss ([`Loss::step`]) for
+//!    a prediction that changes by `M sum_j x_j^2 rate_j` per unit of u.
+//!
+//! [`NagSlot::update`] is 1 to 3 for one weight, [`NagTotals::update`] is 4.
+//! [`learn`] applies them to one regressor; one-against-all does so to a vector
+//! of classes at a time. Cost per weight: a square root and four divisions.
+//!
+//! Kept for comparison with the papers' own runs; `pn` ([`super::Preconditioner`])
+//! is as good, faster and a third of the size.
 
-/// What one weight carries.
+use serde::{Deserialize, Serialize};
+
+use super::regressors::{product, Scores, Target};
+use super::{Loss, Weights};
+use crate::data::RowBuffer;
+
+/// A weight and its two sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NagSlot {
     /// The weight.
@@ -17,34 +37,63 @@ pub struct NagSlot {
 }
 
 impl NagSlot {
-    /// Takes in a feature `x` and the weighted square of the loss's slope,
-    /// which is not 0. Returns the squared feature in units of its largest
-    /// size, and the squared feature times this weight's rate.
-    #[inline]
-    pub fn absorb(&mut self, x: f32, slope_squared: f32) -> (f32, f32) {
-        let size = x.abs().max(TINIEST);
-        let square = size * size;
-        self.g += slope_squared * square;
-        if size > self.s {
-            if self.s > 0.0 {
-                self.w *= self.s / size;
-            }
-            self.s = size;
-        }
-        (square / (self.s * self.s), square * self.rate())
-    }
-
-    /// 1/(s sqrt(G)).
-    #[inline]
-    pub fn rate(&self) -> f32 {
-        (1.0 / self.g.sqrt()) * (1.0 / self.s)
+    /// Steps 1 to 3. `slope_squared` is the squared slope of the loss times the
+    /// importance; where it is 0 the slot does not change. Returns `x^2 / s^2` and
+    /// the weight's rate.
+    ///
+    /// Without branches, so that a loop over it vectorises.
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
+    pub fn update(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
+        let Self { w, g, s } = *self;
+        self.g = g + slope_squared * x.square;
+        let is_larger = x.size > s && slope_squared > 0.0;
+        let rescaled = if s > 0.0 { w * (s / x.size) } else { w };
+        self.w = if is_larger { rescaled } else { w };
+        self.s = if is_larger { x.size } else { s };
+        // A slot that has not changed yet has no size.
+        let s = if self.s > 0.0 { self.s } else { x.size };
+        (x.square / (s * s), inverse_root(self.g) * (1.0 / s))
     }
 }
 
-/// Sizes below this are taken for it, so that their squares do not vanish.
-pub(crate) const TINIEST: f32 = 1.084_202e-19;
+/// 1/sqrt(g), 0 where g is 0.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(crate) fn inverse_root(g: f32) -> f32 {
+    let root = g.sqrt();
+    if root > 0.0 {
+        1.0 / root
+    } else {
+        0.0
+    }
+}
 
-/// What one regressor carries beside its weights.
+/// The size of a feature and its square. Sizes below 2^-63 are taken for that, so
+/// that their squares do not vanish.
+#[derive(Debug, Clone, Copy)]
+pub struct Magnitude {
+    size: f32,
+    /// The square of the size.
+    pub square: f32,
+}
+
+impl Magnitude {
+    const SMALLEST: f32 = 1.084_202e-19;
+
+    /// That of a feature of value `x`.
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
+    pub fn of(x: f32) -> Self {
+        let size = x.abs().max(Self::SMALLEST);
+        Self {
+            size,
+            square: size * size,
+        }
+    }
+}
+
+/// What one regressor keeps beside its weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NagTotals {
     /// Sum of importances.
@@ -54,18 +103,17 @@ pub struct NagTotals {
 }
 
 impl NagTotals {
-    /// Takes in an example of normalised squared length `share`; returns the
-    /// factor common to all its weights.
+    /// Step 4 for an example of normalised squared length `length`; returns M.
     #[inline]
-    pub fn absorb(&mut self, importance: f32, share: f32) -> f32 {
+    pub fn update(&mut self, importance: f32, length: f32) -> f32 {
         self.t += f64::from(importance);
-        self.n += f64::from(importance) * f64::from(share);
+        self.n += f64::from(importance) * f64::from(length);
         (self.t as f32 / self.n as f32).sqrt()
     }
 }
 
 /// The span of labels learned so far, which predictions are clamped to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// The lowest label, at most 0.
     pub low: f32,
@@ -85,5 +133,47 @@ impl Span {
     #[inline]
     pub fn clamp(self, p: f32) -> f32 {
         p.clamp(self.low, self.high)
+    }
+}
+
+/// One regressor learns one example.
+pub(super) fn learn(
+    (totals, weights): &mut (NagTotals, Weights<NagSlot>),
+    span: &mut Span,
+    loss: Loss,
+    row: &RowBuffer,
+    target: Target,
+    width: usize,
+) -> Scores {
+    let Target { y, a, importance } = target;
+    let clamp = |span: &Span, p: f32| match loss {
+        Loss::Logistic => p.clamp(-50.0, 50.0),
+        _ => span.clamp(p),
+    };
+    let before = product(weights, row, |slot| slot.w);
+    span.widen(y);
+    let p = clamp(span, before);
+    let slope_squared = importance * loss.slope_squared(y, p);
+    if !loss.is_satisfied(y, p) && slope_squared != 0.0 {
+        weights.make_room(row.columns.len(), width);
+        let (mut length, mut ppu) = (0.0, 0.0);
+        weights.change(&row.columns, |entry, slot| {
+            let x = Magnitude::of(row.values[entry]);
+            let (square, rate) = slot.update(x, slope_squared);
+            length += square;
+            ppu += x.square * rate;
+        });
+        let factor = totals.update(importance, length);
+        let step = loss.step(y, p, a, ppu * factor) * factor;
+        weights.change(&row.columns, |entry, slot| {
+            let rate = inverse_root(slot.g) * (1.0 / slot.s);
+            slot.w += step * (row.values[entry] * rate);
+        });
+    }
+    let raw = product(weights, row, |slot| slot.w);
+    Scores {
+        before,
+        after: clamp(span, raw),
+        raw,
     }
 }

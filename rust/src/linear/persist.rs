@@ -1,8 +1,8 @@
 //! Regressors as named arrays.
 
-use super::regressors::{AdaSlot, Kind};
+use super::regressors::Kind;
 use super::{padded, Regressors, Table, Weights};
-use super::{Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
+use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
 use crate::error::Result;
 use crate::file::{Bundle, LegacyPersist};
 

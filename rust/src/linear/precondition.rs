@@ -1,10 +1,11 @@
 //! "pn": preconditioned, normalised steps with no state per weight.
 //!
 //! r_f = (sum over examples of h x_f^2)^(-power): a power of 1/4 stands between
-//! no preconditioning and `AdaGrad`'s root, 1/2 is that root; the direction d_f = r_f x_f / sum_f r_f x_f^2
-//! has x . d = 1, so that the learning rate has no unit. The direction depends
-//! on the example alone: it is computed once and serves every regressor that
-//! learns from it, be that all classes or the nodes of a path.
+//! no preconditioning and `AdaGrad`'s root, 1/2 is that root. The direction
+//! d_f = r_f x_f / sum_f r_f x_f^2 has x . d = 1, so that the learning rate has no
+//! unit. It depends on the example alone: it is computed once, in O(non-zeros),
+//! for all regressors that learn from the example, be they those of all classes
+//! or of the nodes of a path.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,9 @@ use crate::simd::{over_fourth_root, over_root};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preconditioner {
     power: Power,
-    pub(super) seen: f64,
+    /// Sum of importances.
+    pub(super) total: f64,
+    /// Sum of importance times squared value, by column.
     pub(super) squares: Vec<f32>,
 }
 
@@ -33,7 +36,7 @@ impl Preconditioner {
     pub fn new(power: Power, width: usize) -> Self {
         Self {
             power,
-            seen: 0.0,
+            total: 0.0,
             squares: vec![0.0; width],
         }
     }
@@ -43,20 +46,20 @@ impl Preconditioner {
         self.squares.len()
     }
 
-    /// Takes `example` in and replaces `direction` by its step direction, one
+    /// Adds `example` to the sums and replaces `direction` by its step direction, one
     /// value per entry of the example.
     ///
     /// Returns the example's effective dimension, the sum over its columns of
     /// x_f^2 / (mean of x_f^2 so far): the number of columns where all are
-    /// alike, and the more the rarer they are. A regressor that has met fewer
-    /// examples than that still has most of this one to learn.
+    /// alike, and the more the rarer they are. A regressor that has learned from
+    /// fewer examples than that still has most of this one to learn.
     pub fn direction(
         &mut self,
         example: &RowBuffer,
         importance: f32,
         direction: &mut Vec<f32>,
     ) -> f32 {
-        self.seen += f64::from(importance);
+        self.total += f64::from(importance);
         direction.clear();
         direction.extend(
             example
@@ -78,19 +81,19 @@ impl Preconditioner {
             let scale = norm.recip();
             direction.iter_mut().for_each(|d| *d *= scale);
         }
-        dimension * self.seen as f32
+        dimension * self.total as f32
     }
 
     /// The power, the sum of importances and the sums of squares, for saving.
     pub fn parts(&self) -> (Power, f64, &[f32]) {
-        (self.power, self.seen, &self.squares)
+        (self.power, self.total, &self.squares)
     }
 
     /// From saved parts.
-    pub fn from_parts(power: Power, seen: f64, squares: Vec<f32>) -> Self {
+    pub fn from_parts(power: Power, total: f64, squares: Vec<f32>) -> Self {
         Self {
             power,
-            seen,
+            total,
             squares,
         }
     }

@@ -1,7 +1,7 @@
 //! Tables, weights and regressors as named arrays.
 
-use super::regressors::{AdaSlot, Kind};
-use super::{NagSlot, NagTotals, Preconditioner, Regressors, Table, Weights};
+use super::regressors::Kind;
+use super::{AdaSlot, NagSlot, NagTotals, Preconditioner, Regressors, Table, Weights};
 use crate::error::Result;
 use crate::file::{check_column, put_lengths, take_lengths, Bundle, Columns, Persist, Record};
 use crate::{persist, record};
@@ -95,7 +95,7 @@ impl<S: Copy + Default> Weights<S> {
 }
 
 persist!(Preconditioner {
-    Meta seen;
+    Meta total;
     Columns squares;
 });
 

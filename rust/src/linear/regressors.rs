@@ -1,10 +1,12 @@
-//! Many regressors of which an example meets a few: those on its path.
+//! Many regressors of which an example needs a few: those of the nodes on its path.
 //!
 //! Each regressor's weights lie together, so that a node costs a stretch of
-//! memory and not a cache miss per feature.
+//! memory and not a cache miss per feature. Cost per example and regressor:
+//! O(non-zeros), or O(columns) in vector registers where most are filled.
 
+use super::{adagrad, nag};
 use super::{padded, PathExample, Weights};
-use super::{Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
+use super::{AdaSlot, Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
 use crate::data::RowBuffer;
 
 /// A score before and after the regressor learned.
@@ -19,7 +21,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    fn unclamped(before: f32, after: f32) -> Self {
+    pub(super) fn unclamped(before: f32, after: f32) -> Self {
         Self {
             before,
             after,
@@ -28,13 +30,15 @@ impl Scores {
     }
 }
 
-/// Weight and sum of squared gradients.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct AdaSlot {
-    /// The weight.
-    pub w: f32,
-    /// Sum of squared gradients.
-    pub g: f32,
+/// What a regressor is to learn of an example.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    /// The target value.
+    pub y: f32,
+    /// Learning rate times importance.
+    pub a: f32,
+    /// What adaptive sums count.
+    pub importance: f32,
 }
 
 /// Regressors by number, all of one optimiser.
@@ -54,6 +58,17 @@ pub(crate) enum Kind {
     Nag(Span, Vec<(NagTotals, Weights<NagSlot>)>),
 }
 
+/// Evaluates an expression of the list of regressors, whatever the type of their weights.
+macro_rules! with_rows {
+    ($kind:expr, $rows:ident => $result:expr) => {
+        match $kind {
+            Kind::Pn(_, $rows) | Kind::Sgd($rows) => $result,
+            Kind::Adagrad($rows) => $result,
+            Kind::Nag(_, $rows) => $result,
+        }
+    };
+}
+
 impl Regressors {
     /// None yet; for examples of `width` columns.
     pub fn new(optimizer: Optimizer, loss: Loss, width: usize) -> Self {
@@ -63,11 +78,7 @@ impl Regressors {
             Optimizer::Adagrad => Kind::Adagrad(Vec::new()),
             Optimizer::Nag => Kind::Nag(Span::default(), Vec::new()),
         };
-        Self {
-            width: padded(width),
-            loss,
-            kind,
-        }
+        Self::from_parts(kind, loss, width)
     }
 
     pub(crate) fn from_parts(kind: Kind, loss: Loss, width: usize) -> Self {
@@ -100,11 +111,7 @@ impl Regressors {
 
     /// Number of regressors.
     pub fn len(&self) -> usize {
-        match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => rows.len(),
-            Kind::Adagrad(rows) => rows.len(),
-            Kind::Nag(_, rows) => rows.len(),
-        }
+        with_rows!(&self.kind, rows => rows.len())
     }
 
     /// Whether there is none.
@@ -114,26 +121,18 @@ impl Regressors {
 
     /// Takes the memory for `n` more regressors at once.
     pub fn reserve(&mut self, n: usize) {
-        match &mut self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => rows.reserve_exact(n),
-            Kind::Adagrad(rows) => rows.reserve_exact(n),
-            Kind::Nag(_, rows) => rows.reserve_exact(n),
-        }
+        with_rows!(&mut self.kind, rows => rows.reserve_exact(n));
     }
 
     /// Adds a regressor of zero weights and returns its number.
     pub fn push(&mut self) -> u32 {
         let number = self.len() as u32;
-        match &mut self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => rows.push(Weights::default()),
-            Kind::Adagrad(rows) => rows.push(Weights::default()),
-            Kind::Nag(_, rows) => rows.push(Default::default()),
-        }
+        with_rows!(&mut self.kind, rows => rows.resize_with(number as usize + 1, Default::default));
         number
     }
 
     /// To be called once per example that will be learned from, before any
-    /// [`Self::learn`]: settles its form and its step direction.
+    /// [`Self::learn`]: decides on its form and computes its step direction.
     pub fn prepare(&mut self, example: &mut PathExample, importance: f32) {
         example.settle(self.width);
         example.dimension = example.row.columns.len() as f32;
@@ -141,7 +140,7 @@ impl Regressors {
             Kind::Pn(preconditioner, _) => {
                 example.dimension =
                     preconditioner.direction(&example.row, importance, &mut example.direction);
-                // The direction is made so; an example without length has none.
+                // So the direction is normalised; an example of length 0 has none.
                 example.ppu = 1.0;
                 example.settle_direction(self.width);
             }
@@ -160,16 +159,16 @@ impl Regressors {
         let number = number as usize;
         match &self.kind {
             Kind::Pn(_, rows) | Kind::Sgd(rows) => example.dot(&rows[number]),
-            Kind::Adagrad(rows) => own_dot(&rows[number], &example.row, |slot| slot.w),
-            Kind::Nag(_, rows) => own_dot(&rows[number].1, &example.row, |slot| slot.w),
+            Kind::Adagrad(rows) => product(&rows[number], &example.row, |slot| slot.w),
+            Kind::Nag(_, rows) => product(&rows[number].1, &example.row, |slot| slot.w),
         }
     }
 
     /// Regressor `number` learns target `y` with a step of `a` (learning rate
     /// times importance); `importance` is what adaptive sums count.
     ///
-    /// `ahead` is told the score after as soon as it is known and may name the
-    /// regressor that comes next, so that its weights are on their way while
+    /// `ahead` gets the score after learning as soon as it is known and may return the
+    /// number of the next regressor, whose weights are then prefetched while
     /// these are written.
     #[inline]
     pub fn learn(
@@ -196,23 +195,19 @@ impl Regressors {
                 example.add(step, weights, self.width);
                 Scores::unclamped(before, before + step * example.ppu)
             }
-            Kind::Adagrad(rows) => learn_adagrad(
+            Kind::Adagrad(rows) => adagrad::learn(
                 &mut rows[number],
                 self.loss,
                 &example.row,
-                y,
-                a,
-                importance,
+                Target { y, a, importance },
                 self.width,
             ),
-            Kind::Nag(span, rows) => learn_nag(
+            Kind::Nag(span, rows) => nag::learn(
                 &mut rows[number],
                 span,
                 self.loss,
                 &example.row,
-                y,
-                a,
-                importance,
+                Target { y, a, importance },
                 self.width,
             ),
         }
@@ -236,7 +231,7 @@ impl Regressors {
         }
     }
 
-    /// Clamps no narrower than `other`.
+    /// Widens the span that predictions are clamped to ("nag") to contain `other`.
     pub fn widen(&mut self, other: Span) {
         if let Kind::Nag(span, _) = &mut self.kind {
             span.widen(other.low);
@@ -256,81 +251,16 @@ impl Regressors {
     }
 }
 
+/// Product of an example with weights that carry sums.
 #[inline]
-fn own_dot<S: Copy + Default>(weights: &Weights<S>, row: &RowBuffer, w: impl Fn(S) -> f32) -> f32 {
+pub(super) fn product<S: Copy + Default>(
+    weights: &Weights<S>,
+    row: &RowBuffer,
+    w: impl Fn(S) -> f32,
+) -> f32 {
     let mut sum = 0.0;
     weights.visit(&row.columns, |entry, slot| {
         sum += w(slot) * row.values[entry];
     });
     sum
-}
-
-fn learn_adagrad(
-    weights: &mut Weights<AdaSlot>,
-    loss: Loss,
-    row: &RowBuffer,
-    y: f32,
-    a: f32,
-    importance: f32,
-    width: usize,
-) -> Scores {
-    let before = own_dot(weights, row, |slot| slot.w);
-    if loss.is_satisfied(y, before) {
-        return Scores::unclamped(before, before);
-    }
-    weights.make_room(row.columns.len(), width);
-    let slope = importance * loss.slope_squared(y, before);
-    let mut ppu = 0.0;
-    weights.change(&row.columns, |entry, slot| {
-        let x = row.values[entry];
-        slot.g += slope * x * x;
-        // The 1 keeps the very first step of a weight finite.
-        ppu += x * x / (1.0 + slot.g).sqrt();
-    });
-    let step = loss.step(y, before, a, ppu);
-    weights.change(&row.columns, |entry, slot| {
-        slot.w += step * row.values[entry] / (1.0 + slot.g).sqrt();
-    });
-    Scores::unclamped(before, before + step * ppu)
-}
-
-#[allow(clippy::too_many_arguments)]
-fn learn_nag(
-    (totals, weights): &mut (NagTotals, Weights<NagSlot>),
-    span: &mut Span,
-    loss: Loss,
-    row: &RowBuffer,
-    y: f32,
-    a: f32,
-    importance: f32,
-    width: usize,
-) -> Scores {
-    let clamp = |span: &Span, p: f32| match loss {
-        Loss::Logistic => p.clamp(-50.0, 50.0),
-        _ => span.clamp(p),
-    };
-    let before = own_dot(weights, row, |slot| slot.w);
-    span.widen(y);
-    let p = clamp(span, before);
-    let slope = importance * loss.slope_squared(y, p);
-    if !loss.is_satisfied(y, p) && slope != 0.0 {
-        weights.make_room(row.columns.len(), width);
-        let (mut share, mut ppu) = (0.0, 0.0);
-        weights.change(&row.columns, |entry, slot| {
-            let (s, moved) = slot.absorb(row.values[entry], slope);
-            share += s;
-            ppu += moved;
-        });
-        let factor = totals.absorb(importance, share);
-        let step = loss.step(y, p, a, ppu * factor) * factor;
-        weights.change(&row.columns, |entry, slot| {
-            slot.w += step * (row.values[entry] * slot.rate());
-        });
-    }
-    let raw = own_dot(weights, row, |slot| slot.w);
-    Scores {
-        before,
-        after: clamp(span, raw),
-        raw,
-    }
 }

@@ -3,41 +3,39 @@
 use crate::simd::{dispatched, LANES};
 
 dispatched! {
-    /// Moves scores and adds to the steps, both against the slopes.
-    pub(crate) fn flow(part: f32, slopes: &[f32], scores: &mut [f32], steps: &mut [f32]) {
-        for ((s, p), u) in slopes.iter().zip(scores).zip(steps) {
-            *p -= part * s;
-            *u -= part * s;
+    /// Subtracts `rate` times the gradients from the scores and from the steps.
+    pub(crate) fn descend(rate: f32, gradients: &[f32], scores: &mut [f32], steps: &mut [f32]) {
+        for ((g, p), u) in gradients.iter().zip(scores).zip(steps) {
+            *p -= rate * g;
+            *u -= rate * g;
         }
     }
 }
 
 dispatched! {
-    /// e^score / sum of them, over slices of a multiple of [`LANES`].
-    pub(crate) fn softmax(scores: &[f32], chances: &mut [f32]) {
+    /// e^score over the sum of all e^score; the slices' length is a multiple of [`LANES`].
+    pub(crate) fn softmax(scores: &[f32], probabilities: &mut [f32]) {
         let top = scores.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
         let mut sums = [0.0f32; LANES];
         let (scores, _) = scores.as_chunks::<LANES>();
-        let (chances, _) = chances.as_chunks_mut::<LANES>();
-        for (scores, chances) in scores.iter().zip(chances.iter_mut()) {
+        let (probabilities, _) = probabilities.as_chunks_mut::<LANES>();
+        for (scores, probabilities) in scores.iter().zip(probabilities.iter_mut()) {
             for lane in 0..LANES {
                 let e = exp(scores[lane] - top);
-                chances[lane] = e;
+                probabilities[lane] = e;
                 sums[lane] += e;
             }
         }
         let sum: f32 = sums.iter().sum();
         let unit = sum.recip();
-        for chances in chances {
-            for chance in chances {
-                *chance *= unit;
-            }
+        for probability in probabilities.as_flattened_mut() {
+            *probability *= unit;
         }
     }
 }
 
-/// e^x for x <= 0 to a few units in the last place, 0 below -87: a polynomial, so that it
-/// is one result on all machines and vectorises, which the C library's does not.
+/// e^x for x <= 0 to a few units in the last place, 0 below -87: a polynomial, which
+/// vectorises and gives the same result on all machines, as the C library's does not.
 #[inline(always)]
 #[allow(clippy::inline_always)]
 fn exp(x: f32) -> f32 {

@@ -9,6 +9,7 @@ use super::split::Task;
 use super::tree::Tree;
 use super::{Examples, Params};
 use crate::classifier::checks;
+use crate::classifier::OnlineModel;
 use crate::control::Control;
 use crate::data::Batch;
 use crate::data::{Preparation, Rows};
@@ -27,7 +28,7 @@ pub struct Ldsm {
     /// For the re-ranking, if there is to be any.
     pub(super) centroids: Option<Centroids>,
     /// Judges of the labels that the trees find, if there are to be any.
-    pub(super) scorers: Option<Oaa>,
+    pub(super) scorers: Option<OnlineModel<Oaa>>,
 }
 
 impl Ldsm {

@@ -4,6 +4,7 @@ use super::centroids::Centroids;
 use super::tree::{Ragged, Tree};
 use super::{Ldsm, NodeStats, Params, Terms};
 use crate::classifier::checks::is_possible;
+use crate::classifier::{Classifier, Learner, OnlineModel};
 use crate::error::Result;
 use crate::file::{Bundle, LegacyPersist};
 use crate::learners::oaa::Oaa;
@@ -61,9 +62,8 @@ impl LegacyPersist for Ldsm {
             ldsm.centroids = Some(Centroids::from_means(means));
         }
         if bundle.take_meta("has_scorers")? {
-            let scorers = Oaa::from_bundle(bundle.unnest("scorers")?)?;
-            if scorers.n_classes() != n_classes
-                || scorers.n_features() != Some(preparation.n_features())
+            let scorers = OnlineModel::<Oaa>::from_bundle(bundle.unnest("scorers")?)?;
+            if scorers.n_classes() != n_classes || scorers.n_features() != preparation.n_features()
             {
                 return Err(bundle.damaged("the scorers are of another shape"));
             }

@@ -10,6 +10,7 @@ use super::walk::{RowBlock, Walker};
 use crate::alloc::try_alloc;
 use crate::classifier::TopK;
 use crate::classifier::{block_rows, in_blocks, row_values};
+use crate::classifier::{Classifier, PredictOptions, Task};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
@@ -149,7 +150,10 @@ impl Ldsm {
         let trees = row_values(self.preparation.as_ref(), rows)
             .saturating_mul(rows.n_rows())
             .saturating_mul(self.trees.len().saturating_mul(ways));
-        let scorers = self.scorers.as_ref().map_or(0, |oaa| oaa.effort(rows));
+        let scorers = self.scorers.as_ref().map_or(0, |oaa| {
+            let options = &PredictOptions::NONE;
+            oaa.effort(rows, Task::Predict { k: 1, options })
+        });
         trees.saturating_add(scorers)
     }
 }

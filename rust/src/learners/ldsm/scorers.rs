@@ -5,6 +5,7 @@
 //! per label does, and the two err differently. This goes beyond the paper.
 
 use super::{Examples, Params, ScorerLoss, Scorers};
+use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor};
 use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Rows, Scaling};
@@ -24,7 +25,7 @@ pub fn learn(
     examples: &Examples,
     n_threads: usize,
     control: &Control,
-) -> Result<Option<Oaa>> {
+) -> Result<Option<OnlineModel<Oaa>>> {
     /// Weights at most, two floats each, where it is ours to decide: 2 GiB.
     const MOST_WEIGHTS: usize = 1 << 28;
     let columns = examples.width.min(examples.n_values());
@@ -51,8 +52,8 @@ pub fn learn(
         ..oaa::Params::default()
     };
     let is_sets = matches!(batch.targets, Targets::Sets(_));
-    let mut scorers = Oaa::new(options, examples.n_labels, is_sets)?;
-    scorers.fit(batch, n_threads, control)?;
+    let mut scorers = OnlineModel::<Oaa>::create(options, examples.n_labels, is_sets)?;
+    scorers.fit(batch, FitOptions::threads(n_threads), control)?;
     Ok(Some(scorers))
 }
 
@@ -69,16 +70,18 @@ impl Verdicts {
     /// Scores `n` rows from `from` on.
     pub fn score(
         &mut self,
-        scorers: &Oaa,
+        scorers: &OnlineModel<Oaa>,
         rows: &Rows<'_>,
         from: usize,
         n: usize,
         control: &Control,
     ) -> Result<()> {
         (self.from, self.n_labels) = (from, scorers.n_classes());
-        let which: Vec<u32> = (from..from + n).map(|i| i as u32).collect();
         self.scores.resize(n * self.n_labels, 0.0);
-        scorers.score_block(rows, &which, &mut self.scores, control)
+        let mut predictor = scorers.predictor(rows, &PredictOptions::NONE, control)?;
+        predictor.read(rows, from..from + n, control)?;
+        predictor.all_scores(&mut self.scores, control)?;
+        Ok(())
     }
 
     /// How likely a label of `row` is there.

@@ -1,193 +1,247 @@
 //! Steps whose rate falls with each weight's own sum of squared gradients:
-//! "nag", number for number what Vowpal Wabbit's `--oaa` does, and "adagrad",
-//! the same without normalisation.
+//! "nag", number for number what Vowpal Wabbit's `--oaa` does (its algorithm and
+//! arithmetic are those of [`crate::linear::nag`], here for a vector of classes), and
+//! "adagrad", the same without normalisation: no s, and M = 1.
+//!
+//! Cost per example and class: a square root and up to four divisions per feature.
 
 use super::chunk::{Chunk, Example};
-use super::kernels::{best, place, row_mut, scores, Best, Lanes, Rule};
-use super::tile::Tile;
-use crate::linear::{Loss, Optimizer, TINIEST};
+use super::scoring::{best, scores, BestClass};
+use super::tile::{for_groups, row_mut, Lanes, Tile};
+use crate::linear::nag::{inverse_root, Magnitude};
+use crate::linear::{Loss, NagSlot};
 use crate::simd::{dispatched, LANES};
 
 dispatched! {
-    /// Takes the chunk's examples one after the other.
-    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, rule: Rule, out: &mut Vec<Best>) {
-        match tile.groups {
-            1 => learn_groups::<1>(tile, chunk, rule, out),
-            2 => learn_groups::<2>(tile, chunk, rule, out),
-            _ => learn_groups::<4>(tile, chunk, rule, out),
-        }
+    /// Learns the chunk's examples one after the other; `out` gets the best class of
+    /// each as it stood before the example was learned.
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, out: &mut Vec<BestClass>) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, out));
     }
+}
+
+/// What the classes of a tile learn of one example.
+struct Targets<const G: usize> {
+    /// +1 or -1.
+    y: [Lanes; G],
+    /// Importance, 0 where there is nothing to learn.
+    h: [Lanes; G],
+}
+
+/// What the sums say about an example once it has been added to them.
+struct Sums<const G: usize> {
+    /// Per class, the change of its score by a step of 1, but for the factor M.
+    ppu: [Lanes; G],
+    /// Per class, the example's squared length in units of the largest sizes ("nag").
+    length: [Lanes; G],
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn learn_groups<const G: usize>(tile: &mut Tile, chunk: &Chunk, rule: Rule, out: &mut Vec<Best>) {
+fn learn_groups<const G: usize>(
+    tile: &mut Tile,
+    chunk: &Chunk,
+    loss: Loss,
+    out: &mut Vec<BestClass>,
+) {
     let mut rates = Vec::new();
     for i in 0..chunk.len() {
         let example = chunk.get(i);
-        let mut p = scores::<G>(&tile.weights, &example, rule.pulls);
-        if let Some((low, high)) = example.to.span {
+        let mut p = scores::<G>(&tile.weights, &example);
+        if let Some(span) = example.params.span {
             for p in p.as_flattened_mut() {
-                *p = p.clamp(low, high);
+                *p = span.clamp(*p);
             }
         }
-        out.push(best::<G>(&p, &tile.absent, tile.first));
-        let (y, h) = targets::<G>(tile, &example);
-        step::<G>(tile, &example, rule, &p, &y, &h, &mut rates);
+        out.push(best::<G>(tile, &p));
+        let targets = targets::<G>(tile, &example);
+        tile.mark_seen(example.labels);
+        if let Some(slopes) = slopes(loss, &p, &targets) {
+            let sums = update_sums(tile, &example, &slopes, &mut rates);
+            let u = steps(tile, &example, loss, &p, &targets, &slopes, &sums);
+            apply(tile, &example, &u, &rates);
+        }
     }
 }
 
-/// Per class: +1 or -1, and the importance, 0 where there is nothing to learn.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn targets<const G: usize>(tile: &mut Tile, example: &Example<'_>) -> ([Lanes; G], [Lanes; G]) {
-    let (first, last) = (tile.first as u32, (tile.first + tile.width()) as u32);
-    let importance = example.to.importance;
+fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
+    let importance = example.params.importance;
     let mut y = [[-1.0; LANES]; G];
     let mut h = [[importance; LANES]; G];
     if let Some(negatives) = example.negatives {
         h = [[0.0; LANES]; G];
-        for class in negatives.iter().filter(|c| (first..last).contains(c)) {
-            let (g, lane) = place(class - first);
-            h[g][lane] = importance * example.negative_share;
+        for at in negatives.iter().filter_map(|&class| tile.position(class)) {
+            h.as_flattened_mut()[at] = importance * example.negative_weight;
         }
     }
-    for class in example.labels.iter().filter(|c| (first..last).contains(c)) {
-        let (g, lane) = place(class - first);
-        y[g][lane] = 1.0;
-        h[g][lane] = importance;
-        tile.absent[(class - first) as usize] = 0.0;
+    for at in example
+        .labels
+        .iter()
+        .filter_map(|&class| tile.position(class))
+    {
+        y.as_flattened_mut()[at] = 1.0;
+        h.as_flattened_mut()[at] = importance;
     }
-    (y, h)
+    Targets { y, h }
 }
 
-/// One step of all classes; the numbers are those of the design notes.
+/// The squared slopes of the loss times importance, 0 where a class learns nothing;
+/// none if no class learns anything.
 #[inline(always)]
-#[allow(clippy::inline_always, clippy::too_many_arguments)]
-fn step<const G: usize>(
-    tile: &mut Tile,
-    example: &Example<'_>,
-    rule: Rule,
-    p: &[Lanes; G],
-    y: &[Lanes; G],
-    h: &[Lanes; G],
-    rates: &mut Vec<[Lanes; G]>,
-) {
-    let nag = rule.optimizer == Optimizer::Nag;
-    let to = &example.to;
-    // 2. no loss, no update. 3. the weighted square of the slope, 0 if inactive.
+#[allow(clippy::inline_always)]
+fn slopes<const G: usize>(loss: Loss, p: &[Lanes; G], targets: &Targets<G>) -> Option<[Lanes; G]> {
     let mut slopes = [[0.0f32; LANES]; G];
     let mut any = false;
     for g in 0..G {
         for lane in 0..LANES {
-            let (p, y) = (p[g][lane], y[g][lane]);
-            if h[g][lane] > 0.0 && !rule.loss.is_satisfied(y, p) {
-                slopes[g][lane] = h[g][lane] * rule.loss.slope_squared(y, p);
+            let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
+            if h > 0.0 && !loss.is_satisfied(y, p) {
+                slopes[g][lane] = h * loss.slope_squared(y, p);
                 any |= slopes[g][lane] > 0.0;
             }
         }
     }
-    if !any {
-        return;
-    }
+    any.then_some(slopes)
+}
+
+/// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
+/// its features.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn update_sums<const G: usize>(
+    tile: &mut Tile,
+    example: &Example<'_>,
+    slopes: &[Lanes; G],
+    rates: &mut Vec<[Lanes; G]>,
+) -> Sums<G> {
+    let is_nag = !tile.scales.is_empty();
     rates.clear();
     let mut ppu = [[0.0f32; LANES]; G];
-    let mut norm = [[0.0f32; LANES]; G];
+    let mut length = [[0.0f32; LANES]; G];
     for (&slot, &x) in example.slots.iter().zip(example.values) {
-        let size = x.abs().max(TINIEST);
-        let square = size * size;
-        let sums = row_mut::<G>(&mut tile.squares, slot);
+        let x = Magnitude::of(x);
+        let squares = row_mut::<G>(&mut tile.squares, slot);
         let mut rate = [[0.0f32; LANES]; G];
-        for g in 0..G {
-            for lane in 0..LANES {
-                sums[g][lane] += slopes[g][lane] * square;
-                let root = sums[g][lane].sqrt();
-                rate[g][lane] = if root > 0.0 { 1.0 / root } else { 0.0 };
-            }
-        }
-        if nag {
-            // 4. a new largest size shrinks the weight.
+        if is_nag {
             let scales = row_mut::<G>(&mut tile.scales, slot);
             let weights = row_mut::<G>(&mut tile.weights, slot);
-            let mut moved = [[0.0f32; LANES]; G];
+            let mut change = [[0.0f32; LANES]; G];
             for g in 0..G {
                 for lane in 0..LANES {
-                    let (s, w) = (scales[g][lane], weights[g][lane]);
-                    let grows = size > s && slopes[g][lane] > 0.0;
-                    let kept = if s > 0.0 { w * (s / size) } else { w };
-                    weights[g][lane] = if grows { kept } else { w };
-                    moved[g][lane] = weights[g][lane] - w;
-                    let s = if grows { size } else { s };
-                    scales[g][lane] = s;
-                    let s = if s > 0.0 { s } else { size };
-                    rate[g][lane] *= 1.0 / s;
-                    norm[g][lane] += square / (s * s);
+                    let w = weights[g][lane];
+                    let mut weight = NagSlot {
+                        w,
+                        g: squares[g][lane],
+                        s: scales[g][lane],
+                    };
+                    let (square, r) = weight.update(x, slopes[g][lane]);
+                    weights[g][lane] = weight.w;
+                    squares[g][lane] = weight.g;
+                    scales[g][lane] = weight.s;
+                    change[g][lane] = weight.w - w;
+                    rate[g][lane] = r;
+                    length[g][lane] += square;
                 }
             }
-            drift::<G>(tile, slot, to.total, &moved);
+            add_to_average(tile, slot, example, &change);
+        } else {
+            for g in 0..G {
+                for lane in 0..LANES {
+                    squares[g][lane] += slopes[g][lane] * x.square;
+                    rate[g][lane] = inverse_root(squares[g][lane]);
+                }
+            }
         }
         for g in 0..G {
             for lane in 0..LANES {
-                ppu[g][lane] += square * rate[g][lane];
+                ppu[g][lane] += x.square * rate[g][lane];
             }
         }
         rates.push(rate);
     }
-    // 5. and 6.
+    Sums { ppu, length }
+}
+
+/// Each class's step, 0 for those without a slope.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn steps<const G: usize>(
+    tile: &mut Tile,
+    example: &Example<'_>,
+    loss: Loss,
+    p: &[Lanes; G],
+    targets: &Targets<G>,
+    slopes: &[Lanes; G],
+    sums: &Sums<G>,
+) -> [Lanes; G] {
+    let is_nag = !tile.totals.is_empty();
     let mut u = [[0.0f32; LANES]; G];
-    let eta = to.eta;
     for g in 0..G {
         for lane in 0..LANES {
             if slopes[g][lane] > 0.0 {
-                let h = h[g][lane];
+                let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
                 let mut factor = 1.0;
-                if nag {
-                    let at = g * LANES + lane;
-                    tile.times[at] += f64::from(h);
-                    tile.norms[at] += f64::from(h) * f64::from(norm[g][lane]);
-                    factor = (tile.times[at] as f32 / tile.norms[at] as f32).sqrt();
+                if is_nag {
+                    factor = tile.totals[g * LANES + lane].update(h, sums.length[g][lane]);
                 }
-                let (p, y, ppu) = (p[g][lane], y[g][lane], ppu[g][lane] * factor);
-                u[g][lane] = steps(rule.loss, y, p, eta * h, ppu) * factor;
+                let ppu = sums.ppu[g][lane] * factor;
+                if ppu > 0.0 {
+                    u[g][lane] = loss.step(y, p, example.params.eta * h, ppu) * factor;
+                }
             }
         }
     }
+    u
+}
+
+/// Adds the steps to the weights and to the average sums.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn apply<const G: usize>(
+    tile: &mut Tile,
+    example: &Example<'_>,
+    u: &[Lanes; G],
+    rates: &[[Lanes; G]],
+) {
     let constant = example.slots.len().saturating_sub(1);
     for (i, (&slot, &x)) in example.slots.iter().zip(example.values).enumerate() {
         // Stored weights are those in use divided by `shrink`.
-        let x = if i == constant { x } else { x / to.shrink };
-        let mut moved = [[0.0f32; LANES]; G];
+        let x = if i == constant {
+            x
+        } else {
+            x / example.params.shrink
+        };
+        let mut change = [[0.0f32; LANES]; G];
         let weights = row_mut::<G>(&mut tile.weights, slot);
         for g in 0..G {
             for lane in 0..LANES {
-                moved[g][lane] = u[g][lane] * (x * rates[i][g][lane]);
-                weights[g][lane] += moved[g][lane];
+                change[g][lane] = u[g][lane] * (x * rates[i][g][lane]);
+                weights[g][lane] += change[g][lane];
             }
         }
-        drift::<G>(tile, slot, to.total, &moved);
+        add_to_average(tile, slot, example, &change);
     }
 }
 
-/// [`Loss::step`], 0 where nothing can move.
-#[inline]
-fn steps(loss: Loss, y: f32, p: f32, a: f32, ppu: f32) -> f32 {
-    if ppu > 0.0 {
-        loss.step(y, p, a, ppu)
-    } else {
-        0.0
-    }
-}
-
+/// Adds the change of the weights of `slot` to the average sums.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn drift<const G: usize>(tile: &mut Tile, slot: u32, total: f32, moved: &[Lanes; G]) {
-    if tile.drift.is_empty() {
+fn add_to_average<const G: usize>(
+    tile: &mut Tile,
+    slot: u32,
+    example: &Example<'_>,
+    change: &[Lanes; G],
+) {
+    if tile.average_sums.is_empty() {
         return;
     }
-    let drift = row_mut::<G>(&mut tile.drift, slot);
+    let factor = example.params.average_factor;
+    let sums = row_mut::<G>(&mut tile.average_sums, slot);
     for g in 0..G {
         for lane in 0..LANES {
-            drift[g][lane] += total * moved[g][lane];
+            sums[g][lane] += factor * change[g][lane];
         }
     }
 }

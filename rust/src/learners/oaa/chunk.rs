@@ -1,26 +1,36 @@
-//! A chunk of examples, made ready once and then learned tile by tile.
+//! A chunk of examples, prepared once and then learned by one tile of classes
+//! after the other.
+
+use std::ops::Range;
 
 use crate::data::RowBuffer;
+use crate::linear::Span;
 
-/// What one step depends on beside the example and the class.
+/// What a step depends on beside features and classes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Move {
+pub(super) struct StepParams {
     /// Learning rate.
     pub eta: f32,
-    /// Learning rate times importance.
-    pub rate: f32,
-    /// Product of the step direction with the example.
-    pub ppu: f32,
     /// Importance.
     pub importance: f32,
-    /// With what a step enters the sums of the average.
-    pub total: f32,
-    /// Scores are cut to this span, if any ("nag").
-    pub span: Option<(f32, f32)>,
-    /// By how much all weights have been pulled towards zero (l1).
-    pub gravity: f32,
-    /// By what factor all weights have shrunk (l2).
+    /// Change of a score by a step of 1 in the chunk's direction.
+    pub ppu: f32,
+    /// With which factor a step is added to the average sums.
+    pub average_factor: f32,
+    /// What scores are clamped to, if anything ("nag").
+    pub span: Option<Span>,
+    /// By how much all weights are to be moved towards zero (l1).
+    pub l1_shift: f32,
+    /// By what factor all weights are to be shrunk (l2).
     pub shrink: f32,
+}
+
+impl StepParams {
+    /// Learning rate times importance.
+    #[inline]
+    pub fn rate(&self) -> f32 {
+        self.eta * self.importance
+    }
 }
 
 /// An example of a [`Chunk`].
@@ -30,16 +40,16 @@ pub(super) struct Example<'a> {
     pub slots: &'a [u32],
     /// The features' values.
     pub values: &'a [f32],
-    /// The features' steps for a step of 1.
-    pub steps: &'a [f32],
+    /// By how much the features' weights change for a step of 1 ("pn", "sgd").
+    pub direction: &'a [f32],
     /// Its classes, increasing.
     pub labels: &'a [u32],
     /// The classes to learn as not being its own; none: all others.
     pub negatives: Option<&'a [u32]>,
-    /// What a negative counts as much as.
-    pub negative_share: f32,
+    /// Importance of a negative, relative to the example's.
+    pub negative_weight: f32,
     /// The rest.
-    pub to: Move,
+    pub params: StepParams,
 }
 
 /// Examples one behind the other.
@@ -48,35 +58,44 @@ pub(super) struct Chunk {
     ends: Vec<usize>,
     slots: Vec<u32>,
     values: Vec<f32>,
-    steps: Vec<f32>,
+    direction: Vec<f32>,
     label_ends: Vec<usize>,
     labels: Vec<u32>,
     negative_ends: Vec<usize>,
     negatives: Vec<u32>,
-    moves: Vec<Move>,
-    /// Number of classes.
+    params: Vec<StepParams>,
+    /// Number of classes of the model.
     pub n_classes: usize,
-    /// The weight of a sampled negative; none: all negatives are learned.
-    pub negative_share: Option<f32>,
+    /// Relative importance of a sampled negative; none: all negatives are learned.
+    negative_weight: Option<f32>,
 }
 
 impl Chunk {
-    /// Forgets all examples.
+    /// No example yet.
+    pub fn new(n_classes: usize, negative_weight: Option<f32>) -> Self {
+        Self {
+            n_classes,
+            negative_weight,
+            ..Self::default()
+        }
+    }
+
+    /// Removes all examples.
     pub fn clear(&mut self) {
         self.ends.clear();
         self.slots.clear();
         self.values.clear();
-        self.steps.clear();
+        self.direction.clear();
         self.label_ends.clear();
         self.labels.clear();
         self.negative_ends.clear();
         self.negatives.clear();
-        self.moves.clear();
+        self.params.clear();
     }
 
     /// Number of examples.
     pub fn len(&self) -> usize {
-        self.moves.len()
+        self.params.len()
     }
 
     /// Number of values of all examples.
@@ -87,54 +106,54 @@ impl Chunk {
     /// Adds an example whose columns have been turned into slots.
     pub fn push(
         &mut self,
-        example: &RowBuffer,
-        steps: &[f32],
+        row: &RowBuffer,
+        direction: &[f32],
         labels: &[u32],
         negatives: &[u32],
-        to: Move,
+        params: StepParams,
     ) {
-        self.slots.extend_from_slice(&example.columns);
-        self.values.extend_from_slice(&example.values);
-        self.steps.extend_from_slice(steps);
+        self.slots.extend_from_slice(&row.columns);
+        self.values.extend_from_slice(&row.values);
+        self.direction.extend_from_slice(direction);
         self.ends.push(self.slots.len());
         self.labels.extend_from_slice(labels);
         self.label_ends.push(self.labels.len());
         self.negatives.extend_from_slice(negatives);
         self.negative_ends.push(self.negatives.len());
-        self.moves.push(to);
+        self.params.push(params);
     }
 
     /// Example `i`.
     #[inline]
     pub fn get(&self, i: usize) -> Example<'_> {
-        let entries = span(&self.ends, i);
+        let entries = range(&self.ends, i);
         Example {
             slots: &self.slots[entries.clone()],
             values: &self.values[entries.clone()],
-            steps: &self.steps[entries],
+            direction: &self.direction[entries],
             labels: self.labels(i),
             negatives: self
-                .negative_share
-                .map(|_| &self.negatives[span(&self.negative_ends, i)]),
-            negative_share: self.negative_share.unwrap_or(1.0),
-            to: self.moves[i],
+                .negative_weight
+                .map(|_| &self.negatives[range(&self.negative_ends, i)]),
+            negative_weight: self.negative_weight.unwrap_or(1.0),
+            params: self.params[i],
         }
     }
 
     /// The classes of example `i`, increasing.
     #[inline]
     pub fn labels(&self, i: usize) -> &[u32] {
-        &self.labels[span(&self.label_ends, i)]
+        &self.labels[range(&self.label_ends, i)]
     }
 
     /// Importance of example `i`.
     pub fn importance(&self, i: usize) -> f32 {
-        self.moves[i].importance
+        self.params[i].importance
     }
 }
 
 #[inline]
-fn span(ends: &[usize], i: usize) -> std::ops::Range<usize> {
+fn range(ends: &[usize], i: usize) -> Range<usize> {
     let from = if i == 0 { 0 } else { ends[i - 1] };
     from..ends[i]
 }

@@ -1,24 +1,33 @@
-//! The learner: chunks of examples, tiles of classes.
-
-use std::sync::OnceLock;
+//! The learner: chunks of examples, tiles of classes, and what it adds to the
+//! [`OnlineModel`](crate::classifier::OnlineModel) around it.
 
 use rayon::prelude::*;
 
 use super::chunk::Chunk;
-use super::feed::Feed;
-use super::kernels::{Best, Rule};
+use super::predict::TilePredictor;
+use super::preparer::{ExamplePreparer, Rescaling};
+use super::sampling::NegativeSampler;
+use super::scoring::BestClass;
 use super::tile::Tile;
-use super::{softmax, OaaLoss, Params};
+use super::{adaptive, shared_direction, softmax, Params};
 use crate::alloc::can_alloc;
-use crate::classifier::checks;
-use crate::classifier::Mistakes;
-use crate::classifier::Online;
+use crate::classifier::{
+    block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start,
+};
 use crate::control::Control;
-use crate::data::Rows;
-use crate::data::{Batch, Targets};
+use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
-use crate::linear::Loss;
+use crate::file::Bundle;
 use crate::threads::with_threads;
+
+/// Bytes that a class takes before anything is learned of it, at least.
+const CLASS: usize = 16;
+
+/// Rows of a block that is predicted.
+const BLOCK: usize = 256;
+
+/// What a row costs beside its values, and a value beside the classes, in products.
+const AT_LEAST: usize = 16;
 
 /// A one-against-all classifier that learns online.
 ///
@@ -27,272 +36,65 @@ use crate::threads::with_threads;
 ///
 /// A class of which no example has been learned has no score and is never
 /// predicted (except with the optimizer "nag", which follows Vowpal Wabbit).
-///
-/// ```
-/// use xmtree::{data::{Labels, Rows, Values}, oaa::{Oaa, Params}, passes::{Batch, Targets}, Control};
-///
-/// let x = [1.0, 0.0, 0.0, 1.0, 0.9, 0.1, 0.1, 0.9];
-/// let rows = Rows::dense(Values::F64(&x), 4, 2)?;
-/// let labels = Labels::new(&[0, 1, 0, 1], 2)?;
-/// let mut oaa = Oaa::new(Params::default(), 2, false)?;
-/// let control = Control::new(0);
-/// oaa.fit(&Batch::new(rows, Targets::One(labels), None)?, 1, &control)?;
-/// let (labels, _scores) = oaa.predict_topk(&rows, 1, 1, &control)?;
-/// assert_eq!(labels, [0, 1, 0, 1]);
-/// # Ok::<(), xmtree::Error>(())
-/// ```
 #[derive(Debug, Clone)]
 pub struct Oaa {
     pub(super) params: Params,
     pub(super) n_classes: usize,
-    pub(super) multilabel: bool,
-    pub(super) state: Option<State>,
-    pub(super) mistakes: Mistakes,
-    /// Threads of the call at work; the model does not depend on it.
-    n_threads: usize,
-}
-
-/// What there is once examples have been seen.
-#[derive(Debug, Clone)]
-pub(super) struct State {
-    pub feed: Feed,
-    pub tiles: Vec<Tile>,
-    /// The weights to predict with, tile by tile; made when first wanted,
-    /// dropped when learning goes on.
-    pub settled: OnceLock<Vec<Vec<f32>>>,
+    pub(super) preparer: ExamplePreparer,
+    pub(super) tiles: Vec<Tile>,
 }
 
 impl Oaa {
-    /// A learner of `n_classes` classes that has seen nothing.
-    pub fn new(params: Params, n_classes: usize, multilabel: bool) -> Result<Self> {
-        params.check()?;
-        checks::check_n_classes(n_classes)?;
-        Ok(Self {
-            params,
+    /// One that has learned nothing, for examples of `width` columns.
+    pub(super) fn of_width(params: &Params, n_classes: usize, width: usize) -> Self {
+        Self {
+            params: params.clone(),
             n_classes,
-            multilabel,
-            state: None,
-            mistakes: Mistakes::default(),
-            n_threads: 1,
-        })
-    }
-
-    /// Starts anew and learns `batch` in the passes asked for. Stopped from
-    /// outside it keeps what it has learned; on any other error it stays as
-    /// it was.
-    pub fn fit(&mut self, batch: &Batch<'_>, n_threads: usize, control: &Control) -> Result<()> {
-        self.check(batch)?;
-        let mut fresh = Self::new(self.params.clone(), self.n_classes, self.multilabel)?;
-        fresh.n_threads = n_threads;
-        let mut state = fresh.first_state(&batch.rows)?;
-        // A row of weight 0 is as good as not there.
-        let preparation = &mut state.feed.preparation;
-        preparation.observe_all(&batch.rows, &batch.present(), control)?;
-        fresh.state = Some(state);
-        control.set_total(u64::from(self.params.n_passes) * batch.rows.n_rows() as u64);
-        let outcome = self.params.schedule().fit(&mut fresh, batch, control);
-        if matches!(outcome, Ok(()) | Err(Error::Stopped)) {
-            *self = fresh;
+            preparer: ExamplePreparer::new(params, n_classes, width),
+            tiles: Tile::for_classes(n_classes, params),
         }
-        outcome
     }
 
-    /// Learns `batch` once, in its order.
-    pub fn partial_fit(
+    /// Learns a chunk; `bests` gets, tile by tile, the best class of each example as
+    /// it stood before the example was learned.
+    fn learn_chunk(
         &mut self,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<()> {
-        self.learn_stream(batch, n_threads, control, None)
-    }
-
-    /// As [`partial_fit`](Self::partial_fit), and returns the class predicted
-    /// for each row before it was learned: -1 where none had been seen, or
-    /// the row has a weight of 0. These predictions use the weights as they
-    /// are, not their average.
-    pub fn learn_predict(
-        &mut self,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Vec<i32>> {
-        let mut predicted = vec![-1; batch.rows.n_rows()];
-        self.learn_stream(batch, n_threads, control, Some(&mut predicted))?;
-        Ok(predicted)
-    }
-
-    fn learn_stream(
-        &mut self,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-        predicted: Option<&mut [i32]>,
-    ) -> Result<()> {
-        self.check(batch)?;
-        if self.state.is_none() {
-            self.state = Some(self.first_state(&batch.rows)?);
-        }
-        self.n_threads = n_threads;
-        let order = batch.present();
-        control.set_total(order.len() as u64);
-        self.run(batch, &order, 0.0, control, predicted)
-    }
-
-    fn first_state(&self, rows: &Rows<'_>) -> Result<State> {
-        /// What a class takes before anything was learned of it, at least.
-        const CLASS: usize = 16;
-        if !can_alloc(self.n_classes.checked_mul(CLASS)) {
-            let what = format!("no memory for {} classes", self.n_classes);
-            return Err(Error::data(what));
-        }
-        Ok(State {
-            feed: Feed::new(&self.params, self.n_classes, rows)?,
-            tiles: Tile::cover(self.n_classes, self.rule(), self.params.first_bias()),
-            settled: OnceLock::new(),
-        })
-    }
-
-    pub(super) fn rule(&self) -> Rule {
-        Rule {
-            loss: self.params.loss.single().unwrap_or(Loss::Logistic),
-            optimizer: self.params.optimizer,
-            adaptive: self.params.is_adaptive(),
-            averages: self.params.averages(),
-            pulls: self.params.l1 > 0.0,
-        }
-    }
-
-    /// Everything that could be wrong with a batch.
-    fn check(&self, batch: &Batch<'_>) -> Result<()> {
-        match (batch.targets, self.multilabel) {
-            (Targets::One(_), false) | (Targets::Sets(_), true) => {}
-            (Targets::One(_), true) => {
-                return Err(Error::data(
-                    "the model learns sets of labels, y holds single labels",
-                ))
+        chunk: &Chunk,
+        rescaling: Rescaling,
+        parallel: bool,
+        bests: &mut [Vec<BestClass>],
+    ) {
+        let n_slots = self.preparer.slots.len();
+        let (loss, is_adaptive) = (self.params.loss.single(), self.params.is_adaptive());
+        let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
+            if let Some(factor) = rescaling.weights {
+                tile.rescale_weights(factor);
             }
-            (Targets::Sets(_), false) => {
-                return Err(Error::data(
-                    "the model learns single labels, y holds sets of labels",
-                ))
+            if let Some(factor) = rescaling.average_sums {
+                tile.rescale_average_sums(factor);
             }
-        }
-        checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
-        self.check_width(&batch.rows)
-    }
-
-    /// Refuses rows of another number of features, unless they are hashed.
-    pub(super) fn check_width(&self, rows: &Rows<'_>) -> Result<()> {
-        match self.n_features() {
-            Some(n) if n != rows.n_cols() && self.params.n_bits.is_none() => {
-                Err(Error::data(format!(
-                    "X has {} features, the model was started with {n}",
-                    rows.n_cols()
-                )))
+            tile.grow(n_slots);
+            bests.clear();
+            match loss {
+                Some(loss) if is_adaptive => adaptive::learn(tile, chunk, loss, bests),
+                Some(loss) => shared_direction::learn(tile, chunk, loss, bests),
+                None => {}
             }
-            _ => Ok(()),
-        }
-    }
-
-    fn run(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        clock: f64,
-        control: &Control,
-        mut predicted: Option<&mut [i32]>,
-    ) -> Result<()> {
-        let rule = self.rule();
-        let joint = self.params.loss == OaaLoss::Softmax;
-        let Some(mut state) = self.state.take() else {
-            return Err(Error::data("the model has not been started"));
         };
-        state.settled = OnceLock::new();
-        let (params, mistakes) = (&self.params, &mut self.mistakes);
-        let outcome = with_threads(if joint { 1 } else { self.n_threads }, |parallel| {
-            let State { feed, tiles, .. } = &mut state;
-            let mut chunk = Chunk::default();
-            let mut bests: Vec<Vec<Best>> = vec![Vec::new(); tiles.len()];
-            let mut at = 0;
-            while at < order.len() {
-                let upkeep = feed.upkeep();
-                let taken = feed.fill(params, batch, &order[at..], clock, &mut chunk);
-                let n_slots = feed.slots.len();
-                let work = |(tile, best): (&mut Tile, &mut Vec<Best>)| {
-                    if let Some(factor) = upkeep.weights {
-                        tile.rescale(factor);
-                    }
-                    if let Some(factor) = upkeep.drift {
-                        tile.rescale_drift(factor);
-                    }
-                    tile.grow(n_slots);
-                    if !joint {
-                        tile.learn(&chunk, rule, best);
-                    }
-                };
-                if parallel {
-                    tiles.par_iter_mut().zip(&mut bests).for_each(work);
-                } else {
-                    tiles.iter_mut().zip(&mut bests).for_each(work);
-                }
-                if joint {
-                    softmax::learn(tiles, &chunk, rule, &mut bests[0]);
-                }
-                for (i, &row) in order[at..at + taken].iter().enumerate() {
-                    let class = first_best(&bests, i);
-                    if let Some(predicted) = &mut predicted {
-                        predicted[row as usize] = class.map_or(-1, |c| c as i32);
-                    }
-                    mistakes.count(!is_right(class, chunk.labels(i)), chunk.importance(i));
-                }
-                at += taken;
-                control.set_loss(mistakes.loss().unwrap_or(f64::NAN));
-                control.tick(taken)?;
-            }
-            Ok(())
-        });
-        self.state = Some(state);
-        outcome?
-    }
-
-    /// The parameters.
-    pub fn params(&self) -> &Params {
-        &self.params
-    }
-
-    /// Number of classes.
-    pub fn n_classes(&self) -> usize {
-        self.n_classes
-    }
-
-    /// Whether sets of labels are learned.
-    pub fn is_multilabel(&self) -> bool {
-        self.multilabel
-    }
-
-    /// Number of features, once known.
-    pub fn n_features(&self) -> Option<usize> {
-        let state = self.state.as_ref()?;
-        Some(state.feed.preparation.n_features())
-    }
-
-    /// Weighted share of all examples learned, each pass counted, whose
-    /// prediction just before was wrong; with sets of labels a prediction is
-    /// right if it is one of them (1 - P@1).
-    pub fn progressive_loss(&self) -> Option<f64> {
-        self.mistakes.loss()
-    }
-
-    /// Number of examples learned, each pass counted.
-    pub fn n_examples_seen(&self) -> u64 {
-        self.mistakes.examples
+        if parallel {
+            self.tiles.par_iter_mut().zip(&mut *bests).for_each(work);
+        } else {
+            self.tiles.iter_mut().zip(&mut *bests).for_each(work);
+        }
+        if loss.is_none() {
+            softmax::learn(&mut self.tiles, chunk, &mut bests[0]);
+        }
     }
 }
 
 /// The best class of example `i` over all tiles, the lowest of equals.
-fn first_best(bests: &[Vec<Best>], i: usize) -> Option<u32> {
-    let mut top: Option<Best> = None;
+fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
+    let mut top: Option<BestClass> = None;
     for best in bests.iter().filter_map(|best| best.get(i)) {
         if best.score > top.map_or(f32::NEG_INFINITY, |top| top.score) {
             top = Some(*best);
@@ -301,37 +103,120 @@ fn first_best(bests: &[Vec<Best>], i: usize) -> Option<u32> {
     top.map(|top| top.class)
 }
 
-fn is_right(class: Option<u32>, labels: &[u32]) -> bool {
-    class.is_some_and(|class| labels.binary_search(&class).is_ok())
-}
+impl OnlineLearner for Oaa {
+    const KIND: &'static str = "oaa";
+    const LABEL_SETS: bool = true;
+    const ANSWERS: bool = true;
+    type Params = Params;
+    /// The weights to predict with, tile by tile, where they are not those of the tiles.
+    type Frozen = Option<Vec<Vec<f32>>>;
+    type Predictor<'a> = TilePredictor<'a>;
 
-impl Online for Oaa {
-    fn learn(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        clock: f64,
-        control: &Control,
-    ) -> Result<()> {
-        self.run(batch, order, clock, control, None)
+    fn name(_params: &Params) -> &'static str {
+        "one-against-all"
     }
 
-    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
-        let (labels, _) = self.predict_rows(&batch.rows, held_out, 1, self.n_threads, control)?;
-        let mut mistakes = Mistakes::default();
-        let mut set = Vec::new();
-        for (&i, &label) in held_out.iter().zip(&labels) {
-            let i = i as usize;
-            match batch.targets {
-                Targets::One(one) => {
-                    set.clear();
-                    set.push(one.as_slice()[i]);
-                }
-                Targets::Sets(sets) => sets.read(i, &mut set),
-            }
-            let class = u32::try_from(label).ok();
-            mistakes.count(!is_right(class, &set), batch.weight(i));
+    fn schedule(params: &Params) -> Schedule {
+        params.schedule()
+    }
+
+    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
+        Preparation::new(params.scaling, params.n_bits, rows)
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        let n_classes = start.n_classes;
+        if !can_alloc(n_classes.checked_mul(CLASS)) {
+            return Err(Error::data(format!("no memory for {n_classes} classes")));
         }
-        Ok(mistakes.loss().unwrap_or(1.0))
+        Ok(Self::of_width(params, n_classes, start.preparation.width()))
+    }
+
+    /// With label sets an answer is right if it is one of them (1 - P@1). Answers use the
+    /// weights as they are, not their average; there is none before a class has been seen.
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        // The softmax needs the scores of all tiles before any may step.
+        let n_threads = match self.params.loss.single() {
+            Some(_) => learning.n_threads,
+            None => 1,
+        };
+        with_threads(n_threads, |parallel| {
+            let sampler = self.preparer.sampler.as_ref();
+            let mut chunk = Chunk::new(self.n_classes, sampler.map(NegativeSampler::weight));
+            let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
+            let mut order = learning.order;
+            while !order.is_empty() {
+                let rescaling = self.preparer.rescale();
+                self.preparer
+                    .fill_chunk(&self.params, learning, order, &mut chunk);
+                self.learn_chunk(&chunk, rescaling, parallel, &mut bests);
+                let (learned, rest) = order.split_at(chunk.len());
+                for (i, &row) in learned.iter().enumerate() {
+                    let class = best_of_tiles(&bests, i);
+                    if let Some(predicted) = &mut learning.predicted {
+                        predicted[row as usize] = class.map_or(-1, |class| class as i32);
+                    }
+                    let labels = chunk.labels(i);
+                    let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
+                    learning.progress.count(!is_right, chunk.importance(i));
+                }
+                order = rest;
+                learning.report(learned.len())?;
+            }
+            Ok(())
+        })?
+    }
+
+    fn freeze(&self, control: &Control) -> Result<Option<Vec<Vec<f32>>>> {
+        let (preparer, averages) = (&self.preparer, self.params.averages());
+        let is_regularized = preparer.l1_shift > 0.0 || preparer.shrink < 1.0;
+        if !averages && !is_regularized {
+            return Ok(None);
+        }
+        let total = if averages {
+            preparer.average.total()
+        } else {
+            0.0
+        };
+        let (l1_shift, shrink) = (preparer.l1_shift as f32, preparer.shrink as f32);
+        let weights = self.tiles.iter().map(|tile| {
+            control.check()?;
+            Ok(tile.prediction_weights(total, l1_shift, shrink))
+        });
+        weights.collect::<Result<_>>().map(Some)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: &'a [Self::Frozen],
+        _options: &PredictOptions,
+    ) -> TilePredictor<'a> {
+        TilePredictor::new(&members[0], frozen[0].as_deref())
+    }
+
+    fn block_rows(row_values: usize) -> usize {
+        block_rows(row_values, BLOCK)
+    }
+
+    fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
+        (row_values + AT_LEAST).saturating_mul(self.n_classes + AT_LEAST)
+    }
+
+    fn freeze_effort(&self) -> usize {
+        let n_slots = self.preparer.slots.len();
+        n_slots.saturating_mul(self.n_classes + AT_LEAST)
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        self.put_arrays(bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        Self::take_arrays(params, n_classes, preparation.width(), bundle)
     }
 }

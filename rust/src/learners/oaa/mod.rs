@@ -5,27 +5,33 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `params` | what a user can choose |
-//! | `feed` | rows -> chunks of examples ready to learn: scaled, directed, timed |
-//! | `chunk` | such a chunk |
+//! | `params` | parameters and their ranges |
+//! | `chunk` | a chunk of examples, ready to be learned |
+//! | `preparer` | rows -> chunks: scaled rows, step directions, learning rates |
+//! | `slots` | the row of the weights of each column |
+//! | `sampling` | negative classes drawn at random |
+//! | `average` | the average of the weights that predicts |
 //! | `tile` | the weights, cut into tiles of classes |
-//! | `kernels` | scores and steps of a tile ("pn", "sgd") |
-//! | `adaptive` | the same for "nag" and "adagrad" |
-//! | `softmax` | the loss in which classes are not independent |
-//! | `average` | which average of the weights predicts |
-//! | `learner` | [`Oaa`]: learning |
-//! | `predict` | [`Oaa`]: prediction in batches |
-//! | `persist` | [`Oaa`] as named arrays |
+//! | `scoring` | scores of a tile's classes |
+//! | `shared_direction` | steps of a tile: "pn", "sgd" |
+//! | `adaptive` | steps of a tile: "nag", "adagrad" |
+//! | `softmax` | steps of all tiles together |
+//! | `learner` | learning, chunk by chunk |
+//! | `predict` | answers for a block of rows |
+//! | `persist` | the state as named arrays |
 
 mod adaptive;
 mod average;
 mod chunk;
-mod feed;
-mod kernels;
 mod learner;
 mod params;
 mod persist;
 mod predict;
+mod preparer;
+mod sampling;
+mod scoring;
+mod shared_direction;
+mod slots;
 mod softmax;
 #[cfg(test)]
 mod tests;
@@ -33,3 +39,4 @@ mod tile;
 
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
+pub use predict::TilePredictor;

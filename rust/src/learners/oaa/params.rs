@@ -1,28 +1,30 @@
-//! What a user can choose, checked before anything is learned.
+//! The parameters, and what follows from them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::classifier::Schedule;
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
+use crate::params::{ParamValue, Range};
+use crate::{choices, params};
 
-/// The loss of all classes together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OaaLoss {
-    /// [`Loss::Squared`], each class for itself.
-    Squared,
-    /// [`Loss::Logistic`], each class for itself.
-    Logistic,
-    /// [`Loss::Quantile`], each class for itself.
-    Quantile,
-    /// [`Loss::Hinge`], each class for itself.
-    Hinge,
-    /// [`Loss::SquaredHinge`], each class for itself.
-    SquaredHinge,
-    /// Cross-entropy of the softmax over all classes: these learn jointly.
-    Softmax,
+choices! {
+    /// The loss of all classes together.
+    pub enum OaaLoss {
+        /// [`Loss::Squared`], each class for itself.
+        Squared = "squared",
+        /// [`Loss::Logistic`], each class for itself.
+        Logistic = "logistic",
+        /// [`Loss::Quantile`], each class for itself.
+        Quantile = "quantile",
+        /// [`Loss::Hinge`], each class for itself.
+        Hinge = "hinge",
+        /// [`Loss::SquaredHinge`], each class for itself.
+        SquaredHinge = "squared_hinge",
+        /// Cross-entropy of the softmax over all classes: these learn jointly.
+        Softmax = "softmax",
+    }
 }
 
 impl OaaLoss {
@@ -43,108 +45,56 @@ impl OaaLoss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Average {
-    /// As asked for.
+    /// Yes or no.
     Chosen(bool),
     /// Yes, but for "nag", which follows Vowpal Wabbit.
     Auto(AutoWord),
 }
 
-/// The word "auto".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AutoWord {
-    /// "auto"
-    Auto,
+choices! {
+    /// The word "auto".
+    pub enum AutoWord {
+        /// "auto"
+        Auto = "auto",
+    }
 }
 
-/// Everything a one-against-all learner can be told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Params {
-    /// What is minimised.
-    pub loss: OaaLoss,
-    /// How steps are taken.
-    pub optimizer: Optimizer,
-    /// What is done to the features first.
-    pub scaling: Scaling,
-    /// Hash features into 2^`n_bits` columns; none: as many as X has.
-    pub n_bits: Option<u32>,
-    /// Step size; none: the optimizer's own default.
-    pub learning_rate: Option<f64>,
-    /// Whether predictions use averaged weights.
-    pub average: Average,
-    /// Every example moves each weight towards 0 by this times the step size.
-    pub l1: f64,
-    /// Every example shrinks each weight by this share times the step size.
-    pub l2: f64,
-    /// Wrong classes to learn per example, each with the weight of K/`n_negatives`;
-    /// none: all of them, with weight 1.
-    pub n_negatives: Option<u32>,
-    /// Passes of `fit` over the data, at most.
-    pub n_passes: u32,
-    /// Fixes the order of the examples and the choice of negatives.
-    pub seed: u64,
-    /// Whether `fit` holds examples out and stops when their error no longer falls.
-    pub early_stopping: bool,
-    /// Share of the examples held out for that.
-    pub validation_fraction: f64,
-    /// Passes without a new lowest error after which to stop.
-    pub patience: u32,
+impl ParamValue for Average {
+    const KIND: &'static str = "choice";
+
+    fn choices() -> Vec<Value> {
+        vec!["auto".into(), true.into(), false.into()]
+    }
 }
 
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            loss: OaaLoss::SquaredHinge,
-            optimizer: Optimizer::Pn,
-            scaling: Scaling::Auto,
-            n_bits: None,
-            learning_rate: None,
-            average: Average::Auto(AutoWord::Auto),
-            l1: 0.0,
-            l2: 0.0,
-            n_negatives: None,
-            n_passes: 5,
-            seed: 0,
-            early_stopping: false,
-            validation_fraction: 0.1,
-            patience: 2,
-        }
+params! {
+    /// Every parameter. The Python class documents them for users.
+    pub struct Params with schedule(5) check check_together {
+        /// What is minimised.
+        loss: OaaLoss = OaaLoss::SquaredHinge;
+        /// How steps are taken.
+        optimizer: Optimizer = Optimizer::Pn;
+        /// Scaling of the examples.
+        scaling: Scaling = Scaling::Auto;
+        /// Columns are hashed into 2^`n_bits`, if given.
+        n_bits: Option<u32> = None, Range::BITS;
+        /// Step size; none: the optimizer's own default.
+        learning_rate: Option<f64> = None, Range::POSITIVE;
+        /// Whether predictions use averaged weights.
+        average: Average = Average::Auto(AutoWord::Auto);
+        /// Every example moves each weight towards 0 by this times the step size.
+        /// From 1 on a step would throw the weights to the other side.
+        l1: f64 = 0.0, Range::from(0.0).below(1.0);
+        /// Every example shrinks each weight by this share times the step size.
+        l2: f64 = 0.0, Range::from(0.0).below(1.0);
+        /// Wrong classes to learn per example, each with the weight of K/`n_negatives`;
+        /// none: all of them, with weight 1.
+        n_negatives: Option<u32> = None, Range::COUNT;
     }
 }
 
 impl Params {
-    /// From JSON; fields left out take their default.
-    pub fn from_json(json: &str) -> Result<Self> {
-        let params: Self =
-            serde_json::from_str(json).map_err(|e| Error::data(format!("parameters: {e}")))?;
-        params.check()?;
-        Ok(params)
-    }
-
-    /// As JSON, all fields written out.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// Refuses what makes no sense.
-    pub fn check(&self) -> Result<()> {
-        self.schedule().check()?;
-        if let Some(rate) = self.learning_rate {
-            if !(rate > 0.0 && (rate as f32).is_finite()) {
-                let allowed = "a number above 0, below 3e38, or None";
-                return Err(Error::parameter("learning_rate", rate, allowed));
-            }
-        }
-        for (name, value) in [("l1", self.l1), ("l2", self.l2)] {
-            // Above 1 a step would throw the weights to the other side.
-            if !(0.0..1.0).contains(&value) {
-                return Err(Error::parameter(name, value, "at least 0 and below 1"));
-            }
-        }
-        if self.n_negatives == Some(0) {
-            return Err(Error::parameter("n_negatives", 0, "at least 1, or None"));
-        }
+    fn check_together(&self) -> Result<()> {
         if self.loss == OaaLoss::Softmax {
             if self.is_adaptive() {
                 return Err(Error::parameter(
@@ -161,30 +111,14 @@ impl Params {
                 ));
             }
         }
-        if let Some(bits) = self.n_bits {
-            if !(1..=31).contains(&bits) {
-                return Err(Error::parameter("n_bits", bits, "from 1 to 31, or None"));
-            }
-            if self.scaling == Scaling::Standard {
-                return Err(Error::parameter(
-                    "scaling",
-                    "\"standard\"",
-                    "\"auto\", \"row\" or \"none\" where n_bits is given",
-                ));
-            }
+        if self.n_bits.is_some() && self.scaling == Scaling::Standard {
+            return Err(Error::parameter(
+                "scaling",
+                "\"standard\"",
+                "\"auto\", \"row\" or \"none\" where n_bits is given",
+            ));
         }
         Ok(())
-    }
-
-    /// The passes of `fit`.
-    pub fn schedule(&self) -> Schedule {
-        Schedule {
-            n_passes: self.n_passes,
-            seed: self.seed,
-            early_stopping: self.early_stopping,
-            validation_fraction: self.validation_fraction,
-            patience: self.patience,
-        }
     }
 
     /// Whether a weight carries sums of its own; the rate then falls by itself.
@@ -212,9 +146,9 @@ impl Params {
         self.learning_rate.unwrap_or(default)
     }
 
-    /// What the weight of the constant feature starts from: with most classes
-    /// absent from most examples, hinge losses start satisfied at -1.
-    pub(super) fn first_bias(&self) -> f32 {
+    /// What the weight of the constant feature starts from. A class is wrong for most
+    /// examples; from -1 hinge losses start satisfied with those.
+    pub(super) fn initial_bias(&self) -> f32 {
         match self.loss {
             OaaLoss::Hinge | OaaLoss::SquaredHinge if self.optimizer != Optimizer::Nag => -1.0,
             _ => 0.0,

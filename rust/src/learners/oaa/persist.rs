@@ -1,169 +1,124 @@
-//! The learner as named arrays: its whole state, so that learning goes on
-//! after loading as if nothing had happened.
+//! The state as named arrays, so that learning goes on after loading as if nothing
+//! had happened. Weights and sums are stored row by row, a row per feature slot and a
+//! value per class, whatever the tiles.
 
-use std::sync::OnceLock;
-
-use serde::{Deserialize, Serialize};
-
-use super::average::Average;
-use super::feed::{Feed, Negatives, Slots};
-use super::learner::{Oaa, State};
+use super::preparer::ExamplePreparer;
 use super::tile::Tile;
-use super::Params;
-use crate::data::Preparation;
-use crate::error::Result;
-use crate::file::{Bundle, LegacyPersist};
-use crate::linear::{Optimizer, Power, Preconditioner};
+use super::{Oaa, Params};
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Persist, Record};
+use crate::linear::{NagTotals, Power, Preconditioner};
+use crate::persist;
 
-/// The few values beside the arrays.
-#[derive(Serialize, Deserialize)]
-struct Shared {
-    preparation: Preparation,
-    passes: f64,
-    average: Average,
-    gravity: f64,
-    shrink: f64,
-    span: Option<(f32, f32)>,
-    negatives_at: usize,
-}
+persist!(ExamplePreparer {
+    Meta passes;
+    Meta average;
+    Meta l1_shift;
+    Meta shrink;
+    Meta span;
+} check check_stored);
 
-impl LegacyPersist for Oaa {
-    const KIND: &'static str = "oaa";
-
-    fn to_bundle(&self) -> Bundle {
-        let mut bundle = Bundle::new(Self::KIND);
-        bundle.put_meta("params", &self.params);
-        bundle.put_meta("n_classes", &self.n_classes);
-        bundle.put_meta("multilabel", &self.multilabel);
-        bundle.put_meta("mistakes", &self.mistakes);
-        bundle.put_meta("started", &self.state.is_some());
-        if let Some(state) = &self.state {
-            state.put(self.n_classes, &mut bundle);
+impl ExamplePreparer {
+    fn check_stored(&self) -> Result<()> {
+        // f32::clamp demands an ordered span.
+        match self.span {
+            Some(span) if !(span.low <= 0.0 && span.high >= 0.0) => {
+                Err(Error::data("the span of labels is out of order"))
+            }
+            _ => Ok(()),
         }
-        bundle
-    }
-
-    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
-        let params: Params = bundle.take_meta("params")?;
-        let mut oaa = Self::new(
-            params,
-            bundle.take_meta("n_classes")?,
-            bundle.take_meta("multilabel")?,
-        )
-        .map_err(|error| bundle.damaged(error))?;
-        oaa.mistakes = bundle.take_meta("mistakes")?;
-        if bundle.take_meta("started")? {
-            oaa.state = Some(State::take(&oaa, &mut bundle)?);
-        }
-        Ok(oaa)
     }
 }
 
-impl State {
-    fn put(&self, n_classes: usize, bundle: &mut Bundle) {
-        let feed = &self.feed;
-        bundle.put_meta(
-            "shared",
-            &Shared {
-                preparation: feed.preparation.clone(),
-                passes: feed.passes,
-                average: feed.average,
-                gravity: feed.gravity,
-                shrink: feed.shrink,
-                span: feed.span,
-                negatives_at: feed.negatives.as_ref().map_or(0, |n| n.at),
-            },
-        );
-        bundle.put("columns", feed.slots.columns());
-        if let Some(preconditioner) = &feed.preconditioner {
+impl Oaa {
+    pub(super) fn put_arrays(&self, bundle: &mut Bundle) {
+        let (preparer, n_classes) = (&self.preparer, self.n_classes);
+        preparer.put(bundle);
+        let columns = preparer.slots.columns();
+        bundle.put("columns", columns);
+        if let Some(preconditioner) = &preparer.preconditioner {
             let (_, importance, squares) = preconditioner.parts();
             bundle.put_meta("importance", &importance);
-            let of_slots = feed.slots.columns().iter().map(|&c| squares[c as usize]);
-            bundle.put("column_squares", of_slots.collect::<Vec<f32>>());
+            let squares = columns.iter().map(|&column| squares[column as usize]);
+            bundle.put("column_squares", squares.collect::<Vec<f32>>());
         }
-        let absent = self.tiles.iter().flat_map(|tile| &tile.absent);
-        let seen = absent
-            .take(n_classes)
-            .map(|&absent| u8::from(absent == 0.0));
-        bundle.put("seen", seen.collect::<Vec<u8>>());
+        if let Some(sampler) = &preparer.sampler {
+            bundle.put_meta("sampler_position", &sampler.position);
+        }
+        let masks = self.tiles.iter().flat_map(|tile| &tile.unseen_mask);
+        let seen: Vec<bool> = masks.take(n_classes).map(|&mask| mask == 0.0).collect();
+        bool::put(seen.iter(), "seen", bundle);
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
-            if self.tiles.iter().all(|tile| tile.planes()[at].is_empty()) {
+            if self.tiles[0].planes()[at].is_empty() {
                 continue;
             }
-            let mut rows = Vec::with_capacity(feed.slots.len() * n_classes);
-            for slot in 0..feed.slots.len() {
+            let mut rows = Vec::with_capacity(columns.len() * n_classes);
+            for slot in 0..columns.len() {
                 for tile in &self.tiles {
-                    let from = slot * tile.width();
                     let n = tile.width().min(n_classes - tile.first);
-                    rows.extend_from_slice(&tile.planes()[at][from..from + n]);
+                    rows.extend_from_slice(&tile.planes()[at][slot * tile.width()..][..n]);
                 }
             }
             bundle.put(name, rows);
         }
-        let times = self.tiles.iter().flat_map(|tile| &tile.times);
-        let norms = self.tiles.iter().flat_map(|tile| &tile.norms);
-        bundle.put(
-            "times",
-            times.take(n_classes).copied().collect::<Vec<f64>>(),
-        );
-        bundle.put(
-            "norms",
-            norms.take(n_classes).copied().collect::<Vec<f64>>(),
-        );
+        let totals = self.tiles.iter().flat_map(|tile| &tile.totals);
+        NagTotals::put(totals.take(n_classes), "totals", bundle);
     }
 
-    fn take(oaa: &Oaa, bundle: &mut Bundle) -> Result<Self> {
-        let (params, n_classes) = (&oaa.params, oaa.n_classes);
+    pub(super) fn take_arrays(
+        params: &Params,
+        n_classes: usize,
+        width: usize,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
         // First of all: nothing as large as K is made unless the file is.
-        let seen: Vec<u8> = bundle.take_exactly("seen", n_classes)?;
-        let shared: Shared = bundle.take_meta("shared")?;
-        let nag = params.optimizer == Optimizer::Nag;
-        let span_fits = match shared.span {
-            Some((low, high)) => nag && low <= high,
-            None => !nag,
-        };
-        if !shared.preparation.is_sound() || !span_fits {
-            return Err(bundle.damaged("its scaling or span does not fit"));
+        let seen = bool::take(Some(n_classes), "seen", bundle)?;
+        let mut oaa = Self::of_width(params, n_classes, width);
+        let Self {
+            preparer, tiles, ..
+        } = &mut oaa;
+        let has_span = preparer.span.is_some();
+        preparer.fill(bundle)?;
+        if preparer.span.is_some() != has_span {
+            return Err(bundle.damaged("its span does not fit its optimizer"));
         }
-        let width = shared.preparation.width();
         let columns: Vec<u32> = bundle.take("columns")?;
-        let mut slots = Slots::new(width);
-        for (at, &column) in columns.iter().enumerate() {
-            if column as usize >= width || slots.take(column) as usize != at {
+        for (slot, &column) in columns.iter().enumerate() {
+            let is_new =
+                (column as usize) < width && preparer.slots.get_or_insert(column) as usize == slot;
+            if !is_new {
                 return Err(bundle.damaged(format_args!("column {column} is wrong or repeated")));
             }
         }
-        if columns.first() != Some(&(width as u32 - 1)) {
+        if columns.is_empty() {
             return Err(bundle.damaged("the constant feature is missing"));
         }
-        let mut preconditioner = None;
-        if params.optimizer == Optimizer::Pn {
+        if preparer.preconditioner.is_some() {
             let of_slots: Vec<f32> = bundle.take_exactly("column_squares", columns.len())?;
             let mut squares = vec![0.0; width];
             for (&column, square) in columns.iter().zip(of_slots) {
                 squares[column as usize] = square;
             }
-            let importance: f64 = bundle.take_meta("importance")?;
-            let parts = Preconditioner::from_parts(Power::Quarter, importance, squares);
-            preconditioner = Some(parts);
+            let importance = bundle.take_meta("importance")?;
+            preparer.preconditioner = Some(Preconditioner::from_parts(
+                Power::Quarter,
+                importance,
+                squares,
+            ));
         }
-        let mut negatives = params
-            .n_negatives
-            .and_then(|n| Negatives::new(n, n_classes, params.seed));
-        if let Some(negatives) = &mut negatives {
-            negatives.at = shared.negatives_at % n_classes;
+        if let Some(sampler) = &mut preparer.sampler {
+            let position: usize = bundle.take_meta("sampler_position")?;
+            sampler.position = position % n_classes;
         }
-        let mut tiles = Tile::cover(n_classes, oaa.rule(), params.first_bias());
-        for tile in &mut tiles {
-            tile.grow(columns.len());
-        }
+        let is_kept = tiles[0].planes().map(|plane| !plane.is_empty());
+        tiles.iter_mut().for_each(|tile| tile.grow(columns.len()));
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
-            if tiles.iter().all(|tile| tile.planes()[at].is_empty()) {
+            if !is_kept[at] {
                 continue;
             }
             let rows: Vec<f32> = bundle.take_exactly(name, columns.len() * n_classes)?;
             for (slot, row) in rows.chunks_exact(n_classes).enumerate() {
-                for tile in &mut tiles {
+                for tile in &mut *tiles {
                     let (width, first) = (tile.width(), tile.first);
                     let n = width.min(n_classes - first);
                     let plane = &mut tile.planes_mut()[at][slot * width..][..n];
@@ -171,37 +126,19 @@ impl State {
                 }
             }
         }
-        let n_totals = if params.optimizer == Optimizer::Nag {
-            n_classes
-        } else {
-            0
-        };
-        let times: Vec<f64> = bundle.take_exactly("times", n_totals)?;
-        let norms: Vec<f64> = bundle.take_exactly("norms", n_totals)?;
-        for tile in &mut tiles {
-            let n = tile.width().min(n_classes - tile.first);
-            for (lane, &seen) in seen[tile.first..tile.first + n].iter().enumerate() {
-                tile.absent[lane] = if seen == 0 { f32::NEG_INFINITY } else { 0.0 };
+        let n_totals: usize = tiles.iter().map(|tile| tile.totals.len()).sum();
+        let totals = NagTotals::take(Some(n_totals.min(n_classes)), "totals", bundle)?;
+        for tile in tiles {
+            let masks = tile.unseen_mask.iter_mut().zip(&seen[tile.first..]);
+            for (mask, &seen) in masks {
+                *mask = if seen { 0.0 } else { f32::NEG_INFINITY };
             }
-            if n_totals > 0 {
-                tile.times[..n].copy_from_slice(&times[tile.first..tile.first + n]);
-                tile.norms[..n].copy_from_slice(&norms[tile.first..tile.first + n]);
-            }
+            let all = totals.get(tile.first..).unwrap_or_default();
+            tile.totals
+                .iter_mut()
+                .zip(all)
+                .for_each(|(into, from)| *into = *from);
         }
-        Ok(Self {
-            feed: Feed {
-                preparation: shared.preparation,
-                slots,
-                preconditioner,
-                passes: shared.passes,
-                average: shared.average,
-                gravity: shared.gravity,
-                shrink: shared.shrink,
-                span: shared.span,
-                negatives,
-            },
-            tiles,
-            settled: OnceLock::new(),
-        })
+        Ok(oaa)
     }
 }

@@ -1,72 +1,70 @@
 //! The cross-entropy of the softmax, in which all classes learn from each
-//! other's scores: example by example through all tiles.
+//! other's scores: one example after the other, each through all tiles.
 
-use super::chunk::Chunk;
-use super::kernels::{apply_one, score_one, Best, Rule};
+use super::chunk::{Chunk, Example};
+use super::scoring::{score_example, BestClass};
+use super::shared_direction::apply_steps;
 use super::tile::Tile;
-use crate::linear::softmax::{flow, softmax};
+use crate::linear::softmax::{descend, softmax};
 
-/// Steps of the gradient flow are taken in parts no longer than this, so that
-/// an example of large importance does not overshoot.
-const LONGEST: f32 = 1.0;
+/// A step follows the gradient flow of the scores in substeps no longer than this,
+/// so that an example of large importance does not overshoot.
+const MAX_SUBSTEP: f32 = 1.0;
 
-/// More parts than this change nothing: the flow has come to rest.
-const MOST_PARTS: f32 = 32.0;
+/// More substeps than this change nothing: the gradient is zero by then.
+const MAX_SUBSTEPS: f32 = 32.0;
 
-/// Learns a chunk; `best` gets the best class of each example as it stood
-/// before the example was learned.
-pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, rule: Rule, best: &mut Vec<Best>) {
-    best.clear();
+/// Learns the chunk's examples one after the other; `out` gets the best class of
+/// each as it stood before the example was learned.
+pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, out: &mut Vec<BestClass>) {
     let width: usize = tiles.iter().map(Tile::width).sum();
-    let n_classes = chunk.n_classes;
     let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);
-    let mut chances = vec![0.0; width];
+    let mut gradients = vec![0.0; width];
     for i in 0..chunk.len() {
         let example = chunk.get(i);
-        let mut top = Best {
-            score: f32::NEG_INFINITY,
-            class: 0,
-        };
-        for tile in tiles.iter() {
-            let out = &mut scores[tile.first..tile.first + tile.width()];
-            score_one(tile, &example, rule.pulls, out);
-            for (lane, (&score, &absent)) in out.iter().zip(&tile.absent).enumerate() {
-                if score + absent > top.score {
-                    top.score = score;
-                    top.class = (tile.first + lane) as u32;
-                }
-            }
-        }
-        best.push(top);
-        scores[n_classes..].fill(f32::NEG_INFINITY);
+        out.push(score_tiles(tiles, &example, &mut scores));
         if example.labels.is_empty() {
             continue;
         }
+        // Padding has no probability.
+        scores[chunk.n_classes..].fill(f32::NEG_INFINITY);
         let share = (example.labels.len() as f32).recip();
-        let ppu = example.to.ppu.max(f32::MIN_POSITIVE);
-        let time = example.to.rate * ppu;
-        let parts = (time / LONGEST).ceil().clamp(1.0, MOST_PARTS);
-        let part = (time / parts).min(LONGEST);
+        let ppu = example.params.ppu.max(f32::MIN_POSITIVE);
+        let length = example.params.rate() * ppu;
+        let n = (length / MAX_SUBSTEP).ceil().clamp(1.0, MAX_SUBSTEPS);
+        let substep = (length / n).min(MAX_SUBSTEP);
         steps.fill(0.0);
-        for _ in 0..parts as usize {
-            softmax(&scores, &mut chances);
+        for _ in 0..n as usize {
+            softmax(&scores, &mut gradients);
             for &label in example.labels {
-                chances[label as usize] -= share;
+                gradients[label as usize] -= share;
             }
-            flow(part, &chances, &mut scores, &mut steps);
+            descend(substep, &gradients, &mut scores, &mut steps);
         }
         steps.iter_mut().for_each(|u| *u /= ppu);
         for tile in tiles.iter_mut() {
-            for &label in example.labels {
-                if let Some(absent) = (label as usize)
-                    .checked_sub(tile.first)
-                    .and_then(|at| tile.absent.get_mut(at))
-                {
-                    *absent = 0.0;
-                }
-            }
+            tile.mark_seen(example.labels);
             let u = &steps[tile.first..tile.first + tile.width()];
-            apply_one(tile, &example, u);
+            apply_steps(tile, &example, u);
         }
     }
+}
+
+/// Writes the scores of all classes; returns the best of those that have been seen.
+fn score_tiles(tiles: &[Tile], example: &Example<'_>, scores: &mut [f32]) -> BestClass {
+    let mut best = BestClass {
+        score: f32::NEG_INFINITY,
+        class: 0,
+    };
+    for tile in tiles {
+        let scores = &mut scores[tile.first..tile.first + tile.width()];
+        score_example(tile, example, scores);
+        for (lane, (&score, &mask)) in scores.iter().zip(&tile.unseen_mask).enumerate() {
+            if score + mask > best.score {
+                best.score = score;
+                best.class = (tile.first + lane) as u32;
+            }
+        }
+    }
+    best
 }

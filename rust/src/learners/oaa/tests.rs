@@ -5,14 +5,35 @@ mod behaviour;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::average::{Average as Counts, POWER};
+use super::average::{PolynomialAverage, POWER};
 use super::*;
+use crate::classifier::{
+    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions,
+};
 use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Values};
 use crate::error::Error;
-use crate::file::LegacyPersist;
+use crate::file::{Array, Bundle};
 use crate::linear::{Loss, Optimizer, Power, Preconditioner};
+
+type Model = OnlineModel<Oaa>;
+
+const OPTIONS: PredictOptions = PredictOptions::NONE;
+
+/// The learner of a model that has learned something.
+fn learner(model: &Model) -> &Oaa {
+    &model.members()[0].learner
+}
+
+/// The scores of all classes, row by row.
+fn all_scores(model: &Model, rows: &Rows<'_>, n_threads: usize) -> Vec<f32> {
+    let scores = model.predict_scores(rows, &OPTIONS, n_threads, &control());
+    match scores.unwrap() {
+        Array::F32(scores) => scores,
+        other => panic!("{other:?}"),
+    }
+}
 
 /// Sparse rows with labels that depend on them, and label sets and weights.
 struct Data {
@@ -128,7 +149,7 @@ impl Plain {
         let preparation = Preparation::new(params.scaling, params.n_bits, rows).unwrap();
         let width = preparation.width();
         let mut weights = vec![vec![0.0; n_classes]; width];
-        weights[width - 1].fill(f64::from(params.first_bias()));
+        weights[width - 1].fill(f64::from(params.initial_bias()));
         Self {
             params: params.clone(),
             preconditioner: Preconditioner::new(Power::Quarter, width),
@@ -271,9 +292,9 @@ fn tiles_learn_what_example_after_example_learns() {
                         data.labels()
                     };
                     let batch = Batch::new(rows, targets, Some(&data.weights)).unwrap();
-                    let mut oaa = Oaa::new(params, 150, multilabel).unwrap();
-                    oaa.partial_fit(&batch, 1, &control()).unwrap();
-                    let got = oaa.decision_function(&rows, 1, &control()).unwrap();
+                    let mut oaa = Model::create(params, 150, multilabel).unwrap();
+                    oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+                    let got = all_scores(&oaa, &rows, 1);
                     let weights = if average {
                         &plain.average
                     } else {
@@ -311,19 +332,19 @@ fn vector_steps_are_the_steps_of_the_loss() {
                 scaling: Scaling::None,
                 ..params(loss, Optimizer::Sgd)
             };
-            let bias = params.first_bias();
-            let mut oaa = Oaa::new(params, 2, false).unwrap();
+            let bias = params.initial_bias();
+            let mut oaa = Model::create(params, 2, false).unwrap();
             let rows = Rows::dense(Values::F32(&[2.0]), 1, 1).unwrap();
             let one = Targets::One(Labels::new(&[1], 2).unwrap());
             let other = Targets::One(Labels::new(&[0], 2).unwrap());
             for targets in [one, other] {
                 let before = oaa
-                    .state
-                    .as_ref()
-                    .map_or([bias; 2], |s| score_of(&s.tiles[0]));
+                    .members()
+                    .first()
+                    .map_or([bias; 2], |member| score_of(&member.learner.tiles[0]));
                 let batch = Batch::new(rows, targets, None).unwrap();
-                oaa.partial_fit(&batch, 1, &control()).unwrap();
-                let after = score_of(&oaa.state.as_ref().unwrap().tiles[0]);
+                oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+                let after = score_of(&learner(&oaa).tiles[0]);
                 let Targets::One(labels) = targets else {
                     unreachable!()
                 };
@@ -355,19 +376,21 @@ fn the_model_does_not_depend_on_the_threads() {
     let data = Data::new(600, 24, 200, 2);
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         let fitted = |n_threads| {
-            let mut oaa = Oaa::new(params(OaaLoss::SquaredHinge, optimizer), 200, false).unwrap();
-            oaa.fit(&data.batch(), n_threads, &control()).unwrap();
+            let mut oaa =
+                Model::create(params(OaaLoss::SquaredHinge, optimizer), 200, false).unwrap();
+            oaa.fit(&data.batch(), FitOptions::threads(n_threads), &control())
+                .unwrap();
             oaa
         };
         let (one, three) = (fitted(1), fitted(3));
         assert_eq!(one.to_bytes().unwrap(), three.to_bytes().unwrap());
         assert_eq!(one.progressive_loss(), three.progressive_loss());
         let rows = data.rows();
-        let a = one.predict_topk(&rows, 3, 1, &control()).unwrap();
-        let b = one.predict_topk(&rows, 3, 3, &control()).unwrap();
+        let a = one.predict_topk(&rows, 3, &OPTIONS, 1, &control()).unwrap();
+        let b = one.predict_topk(&rows, 3, &OPTIONS, 3, &control()).unwrap();
         assert_eq!(a, b);
-        let a = one.decision_function(&rows, 1, &control()).unwrap();
-        let b = one.decision_function(&rows, 2, &control()).unwrap();
+        let a = all_scores(&one, &rows, 1);
+        let b = all_scores(&one, &rows, 2);
         assert_eq!(a, b);
     }
 }
@@ -402,20 +425,17 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
                     continue;
                 }
             }
-            let mut oaa = Oaa::new(params, 70, false).unwrap();
-            let fresh = Oaa::from_bytes(&oaa.to_bytes().unwrap()).unwrap();
-            assert_eq!((fresh.n_features(), fresh.params()), (None, oaa.params()));
-            oaa.fit(&first, 1, &control()).unwrap();
-            let mut again = Oaa::from_bytes(&oaa.to_bytes().unwrap()).unwrap();
+            let mut oaa = Model::create(params, 70, false).unwrap();
+            let fresh = Model::from_bytes(&oaa.to_bytes().unwrap()).unwrap();
+            assert_eq!((fresh.n_features(), fresh.params()), (0, oaa.params()));
+            oaa.fit(&first, FitOptions::threads(1), &control()).unwrap();
+            let mut again = Model::from_bytes(&oaa.to_bytes().unwrap()).unwrap();
             for oaa in [&mut oaa, &mut again] {
-                oaa.partial_fit(&more.batch(), 1, &control()).unwrap();
+                oaa.partial_fit(&more.batch(), 1, None, &control()).unwrap();
             }
             assert_eq!(oaa.to_bytes().unwrap(), again.to_bytes().unwrap());
             let rows = more.rows();
-            assert_eq!(
-                oaa.decision_function(&rows, 1, &control()).unwrap(),
-                again.decision_function(&rows, 1, &control()).unwrap()
-            );
+            assert_eq!(all_scores(&oaa, &rows, 1), all_scores(&again, &rows, 1));
             assert_eq!(oaa.progressive_loss(), again.progressive_loss());
             assert_eq!(oaa.n_examples_seen(), 900);
         }
@@ -425,31 +445,43 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
 #[test]
 fn made_up_files_are_refused() {
     let data = Data::new(50, 24, 70, 3);
-    let mut oaa = Oaa::new(Params::default(), 70, false).unwrap();
-    oaa.fit(&data.batch(), 1, &control()).unwrap();
-    let refused = |change: &dyn Fn(&mut crate::file::Bundle)| {
+    let mut oaa = Model::create(Params::default(), 70, false).unwrap();
+    oaa.fit(&data.batch(), FitOptions::threads(1), &control())
+        .unwrap();
+    assert!(Model::from_bundle(oaa.to_bundle()).is_ok());
+    let refused = |change: &dyn Fn(&mut Bundle)| {
         let mut bundle = oaa.to_bundle();
         change(&mut bundle);
-        assert!(matches!(Oaa::unpack(bundle), Err(Error::ModelFile(_))));
+        assert!(matches!(
+            Model::from_bundle(bundle),
+            Err(Error::ModelFile(_))
+        ));
+    };
+    let member_refused = |change: &dyn Fn(&mut Bundle)| {
+        refused(&|bundle| {
+            let mut member = bundle.unnest("member0").unwrap();
+            change(&mut member);
+            bundle.nest("member0", member);
+        });
     };
     for name in [
         "columns",
         "weights",
-        "drift",
+        "average_sums",
         "seen",
         "column_squares",
-        "times",
+        "totals.t",
     ] {
-        refused(&|bundle| {
-            let _ = bundle.take::<u32>(name);
-            bundle.take::<u8>(name).ok();
-            bundle.take::<f32>(name).ok();
+        member_refused(&|member| {
+            let _ = member.take::<u32>(name);
+            member.take::<u8>(name).ok();
+            member.take::<f32>(name).ok();
         });
     }
-    refused(&|bundle| {
-        let mut columns = bundle.take::<u32>("columns").unwrap();
+    member_refused(&|member| {
+        let mut columns = member.take::<u32>("columns").unwrap();
         columns[3] = columns[4];
-        bundle.put("columns", columns);
+        member.put("columns", columns);
     });
     refused(&|bundle| {
         let _: usize = bundle.take_meta("n_classes").unwrap();

@@ -5,15 +5,16 @@
 //! learn a whole chunk of examples, with its weights in the cache, before the
 //! next tile does; the outcome is that of taking example after example.
 
-use super::adaptive;
-use super::chunk::Chunk;
-use super::kernels::{self, Best, Rule};
-use crate::linear::Optimizer;
+use super::Params;
+use crate::linear::{NagTotals, Optimizer};
 use crate::simd::LANES;
 
 /// Most classes of a tile, in units of [`LANES`]: so many sums fit into
 /// vector registers.
-const MOST_GROUPS: usize = 4;
+const MAX_GROUPS: usize = 4;
+
+/// A value for each of [`LANES`] classes.
+pub(super) type Lanes = [f32; LANES];
 
 /// Weights and state of up to 64 classes.
 #[derive(Debug, Clone)]
@@ -25,89 +26,108 @@ pub(super) struct Tile {
     /// A row per feature slot.
     pub weights: Vec<f32>,
     /// u of the average, as the weights; empty without averaging.
-    pub drift: Vec<f32>,
+    pub average_sums: Vec<f32>,
     /// Sums of squared gradients, as the weights; empty unless adaptive.
     pub squares: Vec<f32>,
     /// Largest feature sizes, as the weights; empty but for "nag".
     pub scales: Vec<f32>,
-    /// Per class: 0, or minus infinity while the class has not been seen.
-    pub absent: Vec<f32>,
-    /// Per class: sum of importances ("nag").
-    pub times: Vec<f64>,
-    /// Per class: sum of normalised squares ("nag").
-    pub norms: Vec<f64>,
+    /// What is added to a class's score before it competes: 0, or minus infinity
+    /// while the class has not been seen.
+    pub unseen_mask: Vec<f32>,
+    /// Per class; empty but for "nag".
+    pub totals: Vec<NagTotals>,
 }
 
 impl Tile {
     /// Tiles for `n_classes`, each with one row, that of the constant feature.
-    pub fn cover(n_classes: usize, rule: Rule, bias: f32) -> Vec<Self> {
+    pub fn for_classes(n_classes: usize, params: &Params) -> Vec<Self> {
         let mut tiles = Vec::new();
         let mut first = 0;
         while first < n_classes {
-            let left = (n_classes - first).div_ceil(LANES);
             // The largest power of two that is not mostly padding.
-            let groups = match left {
+            let groups = match (n_classes - first).div_ceil(LANES) {
                 1 => 1,
                 2 => 2,
-                _ => MOST_GROUPS,
+                _ => MAX_GROUPS,
             };
-            tiles.push(Self::new(first, groups, n_classes, rule, bias));
+            tiles.push(Self::new(first, groups, n_classes, params));
             first += groups * LANES;
         }
         tiles
     }
 
-    fn new(first: usize, groups: usize, n_classes: usize, rule: Rule, bias: f32) -> Self {
+    fn new(first: usize, groups: usize, n_classes: usize, params: &Params) -> Self {
         let width = groups * LANES;
-        let adaptive = rule.adaptive;
-        let nag = rule.optimizer == Optimizer::Nag;
-        let row = |wanted: bool, value: f32| vec![value; if wanted { width } else { 0 }];
-        let absent = (first..first + width)
-            // Vowpal Wabbit, which "nag" follows, lets any class win.
-            .map(|class| {
-                if nag && class < n_classes {
-                    0.0
-                } else {
-                    f32::NEG_INFINITY
-                }
-            })
-            .collect();
+        let is_nag = params.optimizer == Optimizer::Nag;
+        let zeros = |is_kept: bool| vec![0.0; if is_kept { width } else { 0 }];
+        // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
+        let n_allowed = if is_nag { n_classes } else { 0 };
+        let mask = |class| {
+            if class < n_allowed {
+                0.0
+            } else {
+                f32::NEG_INFINITY
+            }
+        };
         Self {
             first,
             groups,
-            weights: row(true, bias),
-            drift: row(rule.averages, 0.0),
-            squares: row(adaptive, 0.0),
-            scales: row(nag, 0.0),
-            absent,
-            times: vec![0.0; if nag { width } else { 0 }],
-            norms: vec![0.0; if nag { width } else { 0 }],
+            weights: vec![params.initial_bias(); width],
+            average_sums: zeros(params.averages()),
+            squares: zeros(params.is_adaptive()),
+            scales: zeros(is_nag),
+            unseen_mask: (first..first + width).map(mask).collect(),
+            totals: vec![NagTotals::default(); if is_nag { width } else { 0 }],
         }
     }
 
     /// Names of the planes, in the order of [`planes`](Self::planes).
-    pub const PLANES: [&'static str; 4] = ["weights", "drift", "squares", "scales"];
+    pub const PLANES: [&'static str; 4] = ["weights", "average_sums", "squares", "scales"];
 
     /// Everything that has a row per feature; some are empty.
     pub fn planes(&self) -> [&Vec<f32>; 4] {
-        [&self.weights, &self.drift, &self.squares, &self.scales]
+        let Self {
+            weights,
+            average_sums,
+            squares,
+            scales,
+            ..
+        } = self;
+        [weights, average_sums, squares, scales]
     }
 
     /// As [`planes`](Self::planes), to be changed.
     pub fn planes_mut(&mut self) -> [&mut Vec<f32>; 4] {
         let Self {
             weights,
-            drift,
+            average_sums,
             squares,
             scales,
             ..
         } = self;
-        [weights, drift, squares, scales]
+        [weights, average_sums, squares, scales]
     }
 
     /// Number of classes, padding included.
     pub fn width(&self) -> usize {
         self.groups * LANES
+    }
+
+    /// The position of `class` in the tile, if it is one of the tile's.
+    #[inline]
+    pub fn position(&self, class: u32) -> Option<usize> {
+        let position = (class as usize).checked_sub(self.first)?;
+        (position < self.width()).then_some(position)
+    }
+
+    /// Lets the classes of an example compete from now on.
+    #[inline]
+    pub fn mark_seen(&mut self, labels: &[u32]) {
+        for &label in labels {
+            if let Some(position) = self.position(label) {
+                self.unseen_mask[position] = 0.0;
+            }
+        }
     }
 
     /// Makes room for `n_slots` features.
@@ -124,45 +144,71 @@ impl Tile {
         }
     }
 
-    /// Learns a chunk; `best` gets the best class of each example as it stood
-    /// before the example was learned.
-    pub fn learn(&mut self, chunk: &Chunk, rule: Rule, best: &mut Vec<Best>) {
-        best.clear();
-        if rule.adaptive {
-            adaptive::learn(self, chunk, rule, best);
-        } else {
-            kernels::learn(self, chunk, rule, best);
-        }
+    /// Multiplies all average sums.
+    pub fn rescale_average_sums(&mut self, factor: f32) {
+        self.average_sums.iter_mut().for_each(|u| *u *= factor);
     }
 
-    /// Multiplies all sums of the average.
-    pub fn rescale_drift(&mut self, factor: f32) {
-        self.drift.iter_mut().for_each(|u| *u *= factor);
-    }
-
-    /// Multiplies weights and sums of the average, the constant's excepted.
-    pub fn rescale(&mut self, factor: f32) {
+    /// Multiplies weights and average sums, the constant's excepted.
+    pub fn rescale_weights(&mut self, factor: f32) {
         let width = self.width();
-        for plane in [&mut self.weights, &mut self.drift] {
+        for plane in [&mut self.weights, &mut self.average_sums] {
             plane.iter_mut().skip(width).for_each(|w| *w *= factor);
         }
     }
 
     /// The weights to predict with: averaged if there is an average (of total
-    /// `total`), brought towards zero by `gravity` and shrunk by `shrink`.
-    pub fn settled(&self, total: f64, gravity: f32, shrink: f32) -> Vec<f32> {
+    /// `total`), moved towards zero by `l1_shift` and multiplied by `shrink`.
+    pub fn prediction_weights(&self, total: f64, l1_shift: f32, shrink: f32) -> Vec<f32> {
         let mut weights = self.weights.clone();
         if total > 0.0 {
             let share = total.recip() as f32;
-            for (w, u) in weights.iter_mut().zip(&self.drift) {
+            for (w, u) in weights.iter_mut().zip(&self.average_sums) {
                 *w -= u * share;
             }
         }
-        if gravity > 0.0 || shrink < 1.0 {
+        if l1_shift > 0.0 || shrink < 1.0 {
             for w in weights.iter_mut().skip(self.width()) {
-                *w = kernels::pulled(*w, gravity) * shrink;
+                *w = towards_zero(*w, l1_shift) * shrink;
             }
         }
         weights
     }
 }
+
+/// `w` moved towards zero by `shift`, but not past it.
+#[inline(always)]
+#[allow(clippy::inline_always)] // it has to become part of its caller's instruction set
+pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
+    (w.abs() - shift).max(0.0).copysign(w)
+}
+
+/// The row of `slot` in a plane: one group of lanes after the other.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
+    let (lanes, _) = plane.as_chunks::<LANES>();
+    let (rows, _) = lanes.as_chunks::<G>();
+    &rows[slot as usize]
+}
+
+/// As [`row`], to be changed.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn row_mut<const G: usize>(plane: &mut [f32], slot: u32) -> &mut [Lanes; G] {
+    let (lanes, _) = plane.as_chunks_mut::<LANES>();
+    let (rows, _) = lanes.as_chunks_mut::<G>();
+    &mut rows[slot as usize]
+}
+
+/// Calls `$function::<G>` with G, the number of groups of lanes of a tile.
+macro_rules! for_groups {
+    ($groups:expr, $function:ident ($($arg:expr),* $(,)?)) => {
+        match $groups {
+            1 => $function::<1>($($arg),*),
+            2 => $function::<2>($($arg),*),
+            _ => $function::<4>($($arg),*),
+        }
+    };
+}
+pub(super) use for_groups;

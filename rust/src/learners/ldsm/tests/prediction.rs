@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::trees::nodes_of;
 use super::*;
+use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
 use crate::data::RowBuffer;
+use crate::file::Array;
 use crate::file::LegacyPersist;
 use crate::learners::oaa::{self, Oaa};
 
@@ -191,9 +193,9 @@ proptest! {
             seed: params.seed,
             ..oaa::Params::default()
         };
-        let mut oaa = Oaa::new(options, N_CLASSES, true).unwrap();
-        oaa.fit(&data.batch(), 1, &control()).unwrap();
-        let verdicts = oaa.decision_function(&unseen.rows(), 1, &control()).unwrap();
+        let mut oaa = OnlineModel::<Oaa>::create(options, N_CLASSES, true).unwrap();
+        oaa.fit(&data.batch(), FitOptions::threads(1), &control()).unwrap();
+        let verdicts = scores_of(&oaa, &unseen.rows());
         let (plain, judged) = (all(&plain, &unseen), all(&judged, &unseen));
         for (i, (plain, judged)) in plain.iter().zip(&judged).enumerate() {
             let wanted = plain.iter().map(|(&label, &score)| {
@@ -210,7 +212,7 @@ proptest! {
         let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
         let found = rows_of(&ldsm.scores(&unseen.rows(), Wanted::Likely, 1, &control()).unwrap());
-        let verdicts = ldsm.scorers.as_ref().map(|oaa| oaa.decision_function(&unseen.rows(), 1, &control()).unwrap());
+        let verdicts = ldsm.scorers.as_ref().map(|oaa| scores_of(oaa, &unseen.rows()));
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
             for (label, share) in shares {
@@ -377,5 +379,16 @@ fn many_labels_are_scored_as_few() {
             assert!(told(&few).iter().map(|&(label, _)| label).eq(labels));
             assert_eq!(told(&few), told(&many));
         }
+    }
+}
+
+/// The scores of all classes, row by row.
+fn scores_of(oaa: &OnlineModel<Oaa>, rows: &Rows<'_>) -> Vec<f32> {
+    match oaa
+        .predict_scores(rows, &PredictOptions::NONE, 1, &control())
+        .unwrap()
+    {
+        Array::F32(scores) => scores,
+        other => panic!("{other:?}"),
     }
 }

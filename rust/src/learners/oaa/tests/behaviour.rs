@@ -1,5 +1,7 @@
 //! What users rely on: weights of examples, memory, averages, refusals, stopping.
 
+use crate::params::Params as _;
+
 use super::*;
 
 #[test]
@@ -16,16 +18,16 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
             average: Average::Chosen(false),
             ..params(loss, Optimizer::Sgd)
         };
-        let mut twice = Oaa::new(params.clone(), 3, false).unwrap();
+        let mut twice = Model::create(params.clone(), 3, false).unwrap();
         let labels = Targets::One(Labels::new(&[1, 1], 3).unwrap());
         let batch = Batch::new(rows, labels, None).unwrap();
-        twice.partial_fit(&batch, 1, &control()).unwrap();
-        let mut heavy = Oaa::new(params, 3, false).unwrap();
+        twice.partial_fit(&batch, 1, None, &control()).unwrap();
+        let mut heavy = Model::create(params, 3, false).unwrap();
         let labels = Targets::One(Labels::new(&[1], 3).unwrap());
         let batch = Batch::new(once, labels, Some(&[2.0])).unwrap();
-        heavy.partial_fit(&batch, 1, &control()).unwrap();
-        let a = twice.decision_function(&once, 1, &control()).unwrap();
-        let b = heavy.decision_function(&once, 1, &control()).unwrap();
+        heavy.partial_fit(&batch, 1, None, &control()).unwrap();
+        let a = all_scores(&twice, &once, 1);
+        let b = all_scores(&heavy, &once, 1);
         assert!((a[1] - b[1]).abs() < 1e-5, "{loss:?}: {a:?} {b:?}");
     }
 }
@@ -41,11 +43,11 @@ fn a_row_of_weight_zero_is_as_good_as_not_there() {
     let without = Batch::new(fewer, targets, None).unwrap();
     for partial in [false, true] {
         let [a, b] = [&with, &without].map(|batch| {
-            let mut oaa = Oaa::new(Params::default(), 3, false).unwrap();
+            let mut oaa = Model::create(Params::default(), 3, false).unwrap();
             if partial {
-                oaa.partial_fit(batch, 1, &control()).unwrap();
+                oaa.partial_fit(batch, 1, None, &control()).unwrap();
             } else {
-                oaa.fit(batch, 1, &control()).unwrap();
+                oaa.fit(batch, FitOptions::threads(1), &control()).unwrap();
             }
             oaa.to_bytes().unwrap()
         });
@@ -65,27 +67,28 @@ fn memory_grows_with_the_features_seen() {
         2_400_000,
     );
     let rows = rows.unwrap();
-    let mut oaa = Oaa::new(Params::default(), 70, false).unwrap();
+    let mut oaa = Model::create(Params::default(), 70, false).unwrap();
     let batch = Batch::new(rows, data.labels(), None).unwrap();
-    oaa.partial_fit(&batch, 1, &control()).unwrap();
-    let state = oaa.state.as_ref().unwrap();
+    oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+    let learner = learner(&oaa);
     // All but column 7, and the constant.
-    assert_eq!(state.feed.slots.len(), 24);
+    assert_eq!(learner.preparer.slots.len(), 24);
     assert_eq!(
-        state.tiles.iter().map(|t| t.weights.len()).sum::<usize>(),
+        learner.tiles.iter().map(|t| t.weights.len()).sum::<usize>(),
         24 * (64 + 16)
     );
     // A column that was not learned is as good as not there.
     let (starts, columns) = (Indices::I32(&[0, 1, 1]), Indices::I32(&[700_001]));
     let rows = Rows::csr(starts, columns, Values::F32(&[3.0]), 2_400_000).unwrap();
-    let scores = oaa.decision_function(&rows, 1, &control()).unwrap();
+    let scores = all_scores(&oaa, &rows, 1);
     assert_eq!(scores[..70], scores[70..]);
 }
 
 #[test]
 fn averages_agree_with_their_definition_however_long_the_stream() {
     let mut random = Pcg64Mcg::seed_from_u64(6);
-    let (mut counts, mut w, mut u, mut slow) = (Counts::new(), 0.0f32, 0.0f32, 0.0f64);
+    let (mut counts, mut w, mut u, mut slow) =
+        (PolynomialAverage::default(), 0.0f32, 0.0f32, 0.0f64);
     for t in 1..=200_000 {
         if let Some(factor) = counts.rescale() {
             u *= factor;
@@ -109,10 +112,13 @@ fn averages_agree_with_their_definition_however_long_the_stream() {
 #[test]
 fn classes_never_seen_are_never_predicted() {
     let data = Data::new(100, 24, 70, 7);
-    let mut oaa = Oaa::new(Params::default(), 70, false).unwrap();
-    oaa.fit(&data.batch(), 1, &control()).unwrap();
+    let mut oaa = Model::create(Params::default(), 70, false).unwrap();
+    oaa.fit(&data.batch(), FitOptions::threads(1), &control())
+        .unwrap();
     let rows = data.rows();
-    let (labels, scores) = oaa.predict_topk(&rows, 70, 1, &control()).unwrap();
+    let (labels, scores) = oaa
+        .predict_topk(&rows, 70, &OPTIONS, 1, &control())
+        .unwrap();
     let seen: std::collections::BTreeSet<u32> = data.labels.iter().copied().collect();
     for (labels, scores) in labels.chunks(70).zip(scores.chunks(70)) {
         let ranked = &labels[..seen.len()];
@@ -120,7 +126,7 @@ fn classes_never_seen_are_never_predicted() {
         assert!(labels[seen.len()..].iter().all(|&l| l == -1));
         assert!(scores[seen.len()..].iter().all(|&s| s == f32::NEG_INFINITY));
     }
-    let scores = oaa.decision_function(&rows, 1, &control()).unwrap();
+    let scores = all_scores(&oaa, &rows, 1);
     assert!(scores[69] == f32::NEG_INFINITY && scores[data.labels[0] as usize].is_finite());
     for (row, &best) in scores.chunks(70).zip(labels.iter().step_by(70)) {
         let top = row.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
@@ -136,11 +142,12 @@ fn sampled_negatives_count_for_those_left_out() {
             n_negatives,
             ..params(OaaLoss::Squared, Optimizer::Pn)
         };
-        let mut oaa = Oaa::new(params, 40, false).unwrap();
-        oaa.fit(&data.batch(), 1, &control()).unwrap();
+        let mut oaa = Model::create(params, 40, false).unwrap();
+        oaa.fit(&data.batch(), FitOptions::threads(1), &control())
+            .unwrap();
         (
             oaa.progressive_loss(),
-            oaa.to_bundle().take::<f32>("weights").unwrap(),
+            oaa.to_bundle().take::<f32>("member0/weights").unwrap(),
         )
     };
     let (all, sampled, more) = (fitted(None), fitted(Some(8)), fitted(Some(40)));
@@ -161,16 +168,15 @@ fn l1_makes_zeros_and_l2_makes_small() {
             average: Average::Chosen(average),
             ..params(OaaLoss::SquaredHinge, Optimizer::Pn)
         };
-        let mut oaa = Oaa::new(params, 40, false).unwrap();
-        oaa.fit(&data.batch(), 1, &control()).unwrap();
-        let rows = data.rows();
-        oaa.predict_topk(&rows, 1, 1, &control()).unwrap();
-        let state = oaa.state.as_ref().unwrap();
-        let settled = state
-            .settled
-            .get()
-            .map_or(&state.tiles[0].weights, |s| &s[0]);
-        let weights = &settled[64..];
+        let mut oaa = Model::create(params, 40, false).unwrap();
+        oaa.fit(&data.batch(), FitOptions::threads(1), &control())
+            .unwrap();
+        let frozen = learner(&oaa).freeze(&control()).unwrap();
+        let tiles = &learner(&oaa).tiles;
+        let weights = frozen
+            .as_ref()
+            .map_or(&tiles[0].weights, |weights| &weights[0]);
+        let weights = &weights[64..];
         let zeros = weights.iter().filter(|&&w| w == 0.0).count();
         (weights.iter().map(|w| w.abs()).sum::<f32>(), zeros)
     };
@@ -192,11 +198,11 @@ fn strong_decay_never_leaves_the_floats() {
         average: Average::Chosen(true),
         ..params(OaaLoss::SquaredHinge, Optimizer::Pn)
     };
-    let mut oaa = Oaa::new(params, 20, false).unwrap();
+    let mut oaa = Model::create(params, 20, false).unwrap();
     for _ in 0..3 {
-        oaa.partial_fit(&data.batch(), 1, &control()).unwrap();
+        oaa.partial_fit(&data.batch(), 1, None, &control()).unwrap();
     }
-    let scores = oaa.decision_function(&data.rows(), 1, &control()).unwrap();
+    let scores = all_scores(&oaa, &data.rows(), 1);
     assert!(scores
         .chunks(20)
         .all(|row| row[..19].iter().all(|s| s.is_finite())));
@@ -205,43 +211,52 @@ fn strong_decay_never_leaves_the_floats() {
 #[test]
 fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
     let data = Data::new(600, 24, 40, 11);
-    let mut oaa = Oaa::new(Params::default(), 40, false).unwrap();
+    let mut oaa = Model::create(Params::default(), 40, false).unwrap();
     let rows = data.rows();
-    assert!(oaa.predict_topk(&rows, 1, 1, &control()).is_err());
-    oaa.fit(&data.batch(), 1, &control()).unwrap();
+    assert!(oaa.predict_topk(&rows, 1, &OPTIONS, 1, &control()).is_err());
+    oaa.fit(&data.batch(), FitOptions::threads(1), &control())
+        .unwrap();
     let before = oaa.to_bytes().unwrap();
     let narrow = Data::new(5, 20, 40, 12);
     let sets = Batch::new(rows, data.sets(), None).unwrap();
     for batch in [narrow.batch(), sets] {
         assert!(matches!(
-            oaa.partial_fit(&batch, 1, &control()),
-            Err(Error::Data(_))
-        ));
-        assert!(matches!(
-            oaa.fit(&batch, 1, &control()),
+            oaa.partial_fit(&batch, 1, None, &control()),
             Err(Error::Data(_))
         ));
     }
+    assert!(matches!(
+        oaa.fit(&sets, FitOptions::threads(1), &control()),
+        Err(Error::Data(_))
+    ));
+    // To start anew with other columns is no mistake.
+    let mut other = oaa.clone();
+    other
+        .fit(&narrow.batch(), FitOptions::threads(1), &control())
+        .unwrap();
+    assert_eq!(other.n_features(), 20);
     let none = vec![0.0; 600];
     let weightless = Batch::new(rows, data.labels(), Some(&none)).unwrap();
-    assert!(oaa.fit(&weightless, 1, &control()).is_err());
-    assert!(oaa.predict_topk(&rows, 0, 1, &control()).is_err());
+    assert!(oaa
+        .fit(&weightless, FitOptions::threads(1), &control())
+        .is_err());
+    assert!(oaa.predict_topk(&rows, 0, &OPTIONS, 1, &control()).is_err());
     let message = oaa
-        .predict_topk(&narrow.rows(), 1, 1, &control())
+        .predict_topk(&narrow.rows(), 1, &OPTIONS, 1, &control())
         .unwrap_err()
         .to_string();
-    assert_eq!(message, "X has 20 features, the model was started with 24");
+    assert_eq!(message, "X has 20 features, but the model learned from 24");
     assert_eq!(before, oaa.to_bytes().unwrap());
 
     let stopped = control();
     stopped.stop();
     assert!(matches!(
-        oaa.fit(&data.batch(), 1, &stopped),
+        oaa.fit(&data.batch(), FitOptions::threads(1), &stopped),
         Err(Error::Stopped)
     ));
     assert_eq!(oaa.n_examples_seen(), 512);
-    assert!(oaa.predict_topk(&rows, 1, 1, &control()).is_ok());
-    oaa.partial_fit(&data.batch(), 1, &control()).unwrap();
+    assert!(oaa.predict_topk(&rows, 1, &OPTIONS, 1, &control()).is_ok());
+    oaa.partial_fit(&data.batch(), 1, None, &control()).unwrap();
 }
 
 #[test]
@@ -266,12 +281,15 @@ fn parameters_are_checked_and_stored() {
         assert!(Params::from_json(json).is_err(), "{json}");
     }
     let params = Params::from_json("{\"average\": true, \"n_bits\": 9, \"l1\": 0.25}").unwrap();
-    assert_eq!(Params::from_json(&params.to_json()).unwrap(), params);
+    assert_eq!(
+        Params::from_json(&serde_json::to_string(&params).unwrap()).unwrap(),
+        params
+    );
     assert!(params.averages() && Params::default().averages());
     assert!(!Params::from_json("{\"optimizer\": \"nag\"}")
         .unwrap()
         .averages());
-    assert!(Oaa::new(params, 0, false).is_err());
+    assert!(Model::create(params, 0, false).is_err());
 }
 
 #[test]
@@ -290,8 +308,8 @@ fn early_stopping_goes_back_to_the_best_pass() {
             data.labels()
         };
         let batch = Batch::new(data.rows(), targets, None).unwrap();
-        let mut oaa = Oaa::new(params, 30, multilabel).unwrap();
-        oaa.fit(&batch, 1, &control()).unwrap();
+        let mut oaa = Model::create(params, 30, multilabel).unwrap();
+        oaa.fit(&batch, FitOptions::threads(1), &control()).unwrap();
         assert!(oaa.n_examples_seen() < 49 * 360);
         assert_eq!(oaa.n_examples_seen() % 360, 0);
     }

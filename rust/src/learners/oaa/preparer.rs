@@ -1,0 +1,210 @@
+//! From rows to a [`Chunk`]: everything about an example that does not depend
+//! on the class is computed here, once, in the order of the examples.
+
+use super::average::PolynomialAverage;
+use super::chunk::{Chunk, StepParams};
+use super::sampling::NegativeSampler;
+use super::slots::FeatureSlots;
+use super::Params;
+use crate::classifier::Learning;
+use crate::data::{RowBuffer, Targets};
+use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span};
+
+/// Examples of a chunk, at most.
+const MAX_EXAMPLES: usize = 512;
+
+/// Products of a chunk's values with classes, at most, so that a chunk is
+/// learned in well under a second whatever the number of classes.
+const MAX_PRODUCTS: usize = 1 << 28;
+
+/// Below this the common factor of all weights is multiplied into them.
+const MIN_SHRINK: f64 = 1e-6;
+
+/// The state of the learner that all classes share.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ExamplePreparer {
+    pub slots: FeatureSlots,
+    pub preconditioner: Option<Preconditioner>,
+    /// Passes done, with fractions.
+    pub passes: f64,
+    pub average: PolynomialAverage,
+    /// By how much all weights are to be moved towards zero (l1).
+    pub l1_shift: f64,
+    /// By what factor all weights are to be shrunk (l2).
+    pub shrink: f64,
+    /// Scores are clamped to the span of the labels learned so far ("nag").
+    pub span: Option<Span>,
+    pub sampler: Option<NegativeSampler>,
+}
+
+/// What the tiles have to be multiplied by before a chunk is learned.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rescaling {
+    /// Factor of the average sums.
+    pub average_sums: Option<f32>,
+    /// Factor of all weights and average sums but the constant's.
+    pub weights: Option<f32>,
+}
+
+impl ExamplePreparer {
+    /// For examples of `width` columns, the last of which is the constant.
+    pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
+        let mut slots = FeatureSlots::new(width);
+        // The constant comes first: only its row starts at a value other than zero.
+        slots.get_or_insert(width as u32 - 1);
+        Self {
+            slots,
+            preconditioner: (params.optimizer == Optimizer::Pn)
+                .then(|| Preconditioner::new(Power::Quarter, width)),
+            passes: 0.0,
+            average: PolynomialAverage::default(),
+            l1_shift: 0.0,
+            shrink: 1.0,
+            span: (params.optimizer == Optimizer::Nag).then(Span::default),
+            sampler: params
+                .n_negatives
+                .and_then(|n| NegativeSampler::new(n, n_classes, params.seed)),
+        }
+    }
+
+    /// To be called, and applied to the tiles, before [`fill_chunk`](Self::fill_chunk).
+    pub fn rescale(&mut self) -> Rescaling {
+        let weights = (self.shrink < MIN_SHRINK).then(|| {
+            let factor = self.shrink;
+            self.l1_shift *= factor;
+            self.shrink = 1.0;
+            factor as f32
+        });
+        Rescaling {
+            average_sums: self.average.rescale(),
+            weights,
+        }
+    }
+
+    /// Fills `chunk` with the first examples of `order`, as many as fit.
+    pub fn fill_chunk(
+        &mut self,
+        params: &Params,
+        learning: &mut Learning<'_>,
+        order: &[u32],
+        chunk: &mut Chunk,
+    ) {
+        let max_values = MAX_PRODUCTS / chunk.n_classes;
+        let (batch, is_stream) = (learning.batch, learning.is_stream());
+        let preparation = &mut *learning.preparation;
+        chunk.clear();
+        let mut row = RowBuffer::default();
+        let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
+        for &i in order {
+            let is_full = chunk.len() == MAX_EXAMPLES || chunk.n_values() > max_values;
+            if is_full || self.shrink < MIN_SHRINK {
+                break;
+            }
+            let i = i as usize;
+            if is_stream {
+                preparation.observe(&batch.rows, i, &mut row);
+            }
+            preparation.read(&batch.rows, i, &mut row);
+            let importance = batch.weight(i);
+            let ppu = self.step_direction(&row, importance, &mut direction);
+            for column in &mut row.columns {
+                *column = self.slots.get_or_insert(*column);
+            }
+            read_labels(batch.targets, i, &mut labels);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.draw(&labels, &mut negatives);
+            }
+            let eta = self.learning_rate(params);
+            let step_params = StepParams {
+                eta: eta as f32,
+                importance,
+                ppu,
+                average_factor: self.average.total() as f32,
+                span: self.span,
+                l1_shift: self.l1_shift as f32,
+                shrink: self.shrink as f32,
+            };
+            chunk.push(&row, &direction, &labels, &negatives, step_params);
+            self.passes += learning.clock;
+            if params.averages() {
+                self.average.advance();
+            }
+            self.regularize(params, eta * f64::from(importance));
+            if let Some(span) = &mut self.span {
+                widen(span, params.loss.single(), labels.len(), chunk.n_classes);
+            }
+        }
+    }
+
+    /// Replaces `direction` by that of a step; returns its product with the example.
+    fn step_direction(
+        &mut self,
+        row: &RowBuffer,
+        importance: f32,
+        direction: &mut Vec<f32>,
+    ) -> f32 {
+        let ppu = if let Some(preconditioner) = &mut self.preconditioner {
+            preconditioner.direction(row, importance, direction);
+            1.0
+        } else {
+            direction.clone_from(&row.values);
+            direction.iter().map(|x| x * x).sum()
+        };
+        if self.shrink < 1.0 {
+            // Stored weights are those in use divided by `shrink`; the constant is
+            // not shrunk.
+            let factor = self.shrink.recip() as f32;
+            let n = direction.len().saturating_sub(1);
+            direction[..n].iter_mut().for_each(|d| *d *= factor);
+        }
+        ppu
+    }
+
+    /// The rate of "pn" and "sgd" falls with the passes done. That of "nag" and
+    /// "adagrad" is divided by sums of gradients as it is.
+    fn learning_rate(&self, params: &Params) -> f64 {
+        if params.is_adaptive() {
+            params.rate()
+        } else {
+            params.rate() / (1.0 + self.passes).sqrt()
+        }
+    }
+
+    /// Shrinks and moves all weights after a step of this size.
+    fn regularize(&mut self, params: &Params, step: f64) {
+        if params.l2 > 0.0 {
+            // e^-a where 1 - a could turn the sign.
+            self.shrink *= (-params.l2 * step).exp().max(MIN_SHRINK);
+        }
+        if params.l1 > 0.0 {
+            self.l1_shift += params.l1 * step / self.shrink;
+        }
+    }
+}
+
+/// Replaces `into` by the labels of row `i`, in increasing order.
+fn read_labels(targets: Targets<'_>, i: usize, into: &mut Vec<u32>) {
+    match targets {
+        Targets::One(labels) => {
+            into.clear();
+            into.push(labels.as_slice()[i]);
+        }
+        Targets::Sets(sets) => sets.read(i, into),
+    }
+}
+
+/// Widens the span to the targets of an example of `n_labels` labels: +1 if there is
+/// one, -1 if there is any other class.
+fn widen(span: &mut Span, loss: Option<Loss>, n_labels: usize, n_classes: usize) {
+    if loss == Some(Loss::Logistic) {
+        span.widen(-50.0);
+        span.widen(50.0);
+        return;
+    }
+    if n_labels > 0 {
+        span.widen(1.0);
+    }
+    if n_labels < n_classes {
+        span.widen(-1.0);
+    }
+}

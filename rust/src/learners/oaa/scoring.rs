@@ -1,0 +1,138 @@
+//! Scores of a tile's classes, and the best of them.
+//!
+//! Everything is done for [`LANES`] classes at once; sums over an example's
+//! features stay in registers. Compiled for each instruction set, with the
+//! same result to the last bit on all of them.
+
+use super::chunk::Example;
+use super::tile::{for_groups, row, towards_zero, Lanes, Tile};
+use crate::simd::{dispatched, LANES};
+
+/// The best class of a tile and its score.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BestClass {
+    /// Its score; minus infinity if none of the classes has been seen.
+    pub score: f32,
+    /// The class, the lowest of equals.
+    pub class: u32,
+}
+
+/// Sums over the features of values times weights, the latter as `read` has them.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn sums<const G: usize>(
+    weights: &[f32],
+    slots: &[u32],
+    values: &[f32],
+    read: impl Fn(f32) -> f32,
+) -> [Lanes; G] {
+    let mut sums = [[0.0; LANES]; G];
+    for (&slot, &x) in slots.iter().zip(values) {
+        let row = row::<G>(weights, slot);
+        for g in 0..G {
+            for lane in 0..LANES {
+                sums[g][lane] += x * read(row[g][lane]);
+            }
+        }
+    }
+    sums
+}
+
+/// Scores of an example as the weights stand: the constant's, which is last,
+/// is neither moved nor shrunk.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
+    let (Some((&constant, slots)), Some((&one, values))) =
+        (example.slots.split_last(), example.values.split_last())
+    else {
+        return [[0.0; LANES]; G];
+    };
+    let (l1_shift, shrink) = (example.params.l1_shift, example.params.shrink);
+    let mut scores = if l1_shift > 0.0 {
+        sums::<G>(weights, slots, values, |w| towards_zero(w, l1_shift))
+    } else {
+        sums::<G>(weights, slots, values, |w| w)
+    };
+    let constant = row::<G>(weights, constant);
+    for g in 0..G {
+        for lane in 0..LANES {
+            scores[g][lane] = shrink * scores[g][lane] + one * constant[g][lane];
+        }
+    }
+    scores
+}
+
+/// The best of a tile's classes that have been seen.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
+    let mask = row::<G>(&tile.unseen_mask, 0);
+    let mut top = [f32::NEG_INFINITY; LANES];
+    let mut masked = *scores;
+    for g in 0..G {
+        for lane in 0..LANES {
+            masked[g][lane] += mask[g][lane];
+            top[lane] = if masked[g][lane] > top[lane] {
+                masked[g][lane]
+            } else {
+                top[lane]
+            };
+        }
+    }
+    let score = top.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+    let mut position = 0;
+    for g in (0..G).rev() {
+        let mut lowest = LANES as u32;
+        for (lane, &masked) in (0..).zip(&masked[g]) {
+            lowest = lowest.min(if masked == score { lane } else { LANES as u32 });
+        }
+        if lowest < LANES as u32 {
+            position = g as u32 * LANES as u32 + lowest;
+        }
+    }
+    BestClass {
+        score,
+        class: tile.first as u32 + position,
+    }
+}
+
+dispatched! {
+    /// Scores of one example, for a learner that has to see all of them
+    /// before it steps; `out` is as long as the tile is wide.
+    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) {
+        for_groups!(tile.groups, write_scores(&tile.weights, example, out));
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn write_scores<const G: usize>(weights: &[f32], example: &Example<'_>, out: &mut [f32]) {
+    out.copy_from_slice(scores::<G>(weights, example).as_flattened());
+}
+
+dispatched! {
+    /// Scores of rows for prediction. `out` holds `groups` groups of lanes
+    /// per row; `ends[i]` is where the entries of row i end.
+    pub(super) fn score_rows(
+        weights: &[f32],
+        groups: usize,
+        ends: &[usize],
+        slots: &[u32],
+        values: &[f32],
+        out: &mut [f32],
+    ) {
+        let mut from = 0;
+        for (&to, out) in ends.iter().zip(out.chunks_exact_mut(groups * LANES)) {
+            let (slots, values) = (&slots[from..to], &values[from..to]);
+            for_groups!(groups, write_sums(weights, slots, values, out));
+            from = to;
+        }
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn write_sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32], out: &mut [f32]) {
+    out.copy_from_slice(sums::<G>(weights, slots, values, |w| w).as_flattened());
+}

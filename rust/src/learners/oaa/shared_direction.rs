@@ -1,0 +1,144 @@
+//! Steps along a direction that all classes share ("pn", "sgd"): a class's step
+//! is one number, and to apply it costs a multiplication and an addition per weight.
+
+use super::chunk::{Chunk, Example};
+use super::scoring::{best, scores, BestClass};
+use super::tile::{for_groups, row, row_mut, Lanes, Tile};
+use crate::linear::Loss;
+use crate::simd::{dispatched, LANES};
+
+dispatched! {
+    /// Learns the chunk's examples one after the other; `out` gets the best class of
+    /// each as it stood before the example was learned.
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, out: &mut Vec<BestClass>) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, out));
+    }
+}
+
+dispatched! {
+    /// Takes given steps; `u` is as long as the tile is wide.
+    pub(super) fn apply_steps(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
+        match tile.groups {
+            1 => apply::<1>(tile, example, row::<1>(u, 0)),
+            2 => apply::<2>(tile, example, row::<2>(u, 0)),
+            _ => apply::<4>(tile, example, row::<4>(u, 0)),
+        }
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn learn_groups<const G: usize>(
+    tile: &mut Tile,
+    chunk: &Chunk,
+    loss: Loss,
+    out: &mut Vec<BestClass>,
+) {
+    for i in 0..chunk.len() {
+        let example = chunk.get(i);
+        let (rate, ppu) = (example.params.rate(), example.params.ppu);
+        let p = scores::<G>(&tile.weights, &example);
+        out.push(best::<G>(tile, &p));
+        let mut u = [[0.0; LANES]; G];
+        match example.negatives {
+            None => negative_steps(loss, &p, rate, ppu, &mut u),
+            Some(negatives) => {
+                let rate = rate * example.negative_weight;
+                for at in negatives.iter().filter_map(|&class| tile.position(class)) {
+                    let p = p.as_flattened()[at];
+                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate, ppu);
+                }
+            }
+        }
+        for at in example
+            .labels
+            .iter()
+            .filter_map(|&class| tile.position(class))
+        {
+            u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, ppu);
+        }
+        tile.mark_seen(example.labels);
+        apply::<G>(tile, &example, &u);
+    }
+}
+
+/// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
+/// with what the lanes have in common computed once.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn negative_steps<const G: usize>(
+    loss: Loss,
+    p: &[Lanes; G],
+    rate: f32,
+    ppu: f32,
+    u: &mut [Lanes; G],
+) {
+    match loss {
+        Loss::SquaredHinge => {
+            let share = saturation(rate * ppu, rate, ppu);
+            map_lanes(p, u, |p| -(1.0 + p).max(0.0) * share);
+        }
+        Loss::Squared => {
+            let share = saturation(2.0 * rate * ppu, 2.0 * rate, ppu);
+            map_lanes(p, u, |p| (-1.0 - p) * share);
+        }
+        Loss::Hinge => {
+            let unit = ppu.max(f32::MIN_POSITIVE).recip();
+            map_lanes(p, u, |p| -rate.min((1.0 + p).max(0.0) * unit));
+        }
+        Loss::Quantile | Loss::Logistic => map_lanes(p, u, |p| loss.step(-1.0, p, rate, ppu)),
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn map_lanes<const G: usize>(p: &[Lanes; G], u: &mut [Lanes; G], step: impl Fn(f32) -> f32) {
+    for g in 0..G {
+        for lane in 0..LANES {
+            u[g][lane] = step(p[g][lane]);
+        }
+    }
+}
+
+/// Which share of its gap a squared loss closes: (1 - e^-a)/ppu, or `limit`.
+fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
+    if a < 1e-6 {
+        limit
+    } else {
+        -(-a).exp_m1() / ppu
+    }
+}
+
+/// Adds the steps `u` of the classes to the weights and to the average sums.
+/// Groups of classes without a step, most of them, are left alone.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
+    let averages = !tile.average_sums.is_empty();
+    for g in 0..G {
+        // Without an early exit, so that it vectorises.
+        let mut any = false;
+        for &u in &u[g] {
+            any |= u != 0.0;
+        }
+        if !any {
+            continue;
+        }
+        for (&slot, &d) in example.slots.iter().zip(example.direction) {
+            let w = &mut row_mut::<G>(&mut tile.weights, slot)[g];
+            for lane in 0..LANES {
+                w[lane] += d * u[g][lane];
+            }
+        }
+        if averages {
+            let factor = example.params.average_factor;
+            for (&slot, &d) in example.slots.iter().zip(example.direction) {
+                let d = factor * d;
+                let sum = &mut row_mut::<G>(&mut tile.average_sums, slot)[g];
+                for lane in 0..LANES {
+                    sum[lane] += d * u[g][lane];
+                }
+            }
+        }
+    }
+}
