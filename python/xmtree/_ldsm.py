@@ -76,11 +76,6 @@ class LdSMClassifier(TreeMixin, Learner):
         not zero, else "row". "none": as they come.
     n_bits : int, optional
         Hash columns into ``2**n_bits``.
-    bootstrap : bool, default=False
-        Whether each tree learns from a sample of the rows, with replacement. Without,
-        chance makes the trees differ enough: start weights, orders and ties.
-    feature_share : float, default=1.0
-        Share of the columns that a tree may use, drawn anew for each tree.
     early_stopping : bool, default=False
         Whether a node's training ends once an epoch lowers its objective by less
         than ``min_gain``.
@@ -196,8 +191,6 @@ class LdSMClassifier(TreeMixin, Learner):
         "learning_rate": [Interval(Real, 0, _validation.MAX_REAL, closed="right")],
         "scaling": [StrOptions({"log", "none", "row", "standard", "auto"})],
         "n_bits": [None, Interval(Integral, 1, 31, closed="both")],
-        "bootstrap": ["boolean"],
-        "feature_share": [Interval(Real, 0, 1, closed="right")],
         "early_stopping": ["boolean"],
         "min_gain": [Interval(Real, 0, _validation.MAX_REAL, closed="both")],
         "beta": [Interval(Real, 0, 1, closed="both")],
@@ -238,8 +231,6 @@ class LdSMClassifier(TreeMixin, Learner):
         learning_rate: float = 0.1,
         scaling: str = "log",
         n_bits: int | None = None,
-        bootstrap: bool = False,
-        feature_share: float = 1.0,
         early_stopping: bool = False,
         min_gain: float = 0.0,
         beta: float = 1.0,
@@ -266,8 +257,6 @@ class LdSMClassifier(TreeMixin, Learner):
         self.learning_rate = learning_rate
         self.scaling = scaling
         self.n_bits = n_bits
-        self.bootstrap = bootstrap
-        self.feature_share = feature_share
         self.early_stopping = early_stopping
         self.min_gain = min_gain
         self.beta = beta

@@ -7,6 +7,7 @@ mod batch;
 mod gaps;
 mod labels;
 mod preparation;
+mod ragged;
 mod rows;
 
 pub(crate) use batch::check_parts;
@@ -14,5 +15,6 @@ pub use batch::{Batch, Targets};
 pub use gaps::GappyRows;
 pub use labels::{LabelSets, Labels};
 pub use preparation::{Preparation, Scaling};
+pub use ragged::{Ragged, RaggedRows};
 pub(crate) use rows::check_structure;
 pub use rows::{Indices, RowBuffer, Rows, Values};

@@ -9,7 +9,7 @@ use super::run::brief_or_watched;
 use crate::control::Control;
 use crate::data::Batch;
 use crate::file::LegacyPersist;
-use crate::learners::ldsm::{self, NodeStats, Report, Wanted};
+use crate::learners::ldsm::{self, LabelSelection, NodeStats, Report};
 
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
@@ -87,12 +87,12 @@ impl Ldsm {
     ) -> PyResult<Csr<'py>> {
         let x = RowsArg::take(X)?;
         let rows = x.rows()?;
-        let wanted = match (threshold, n_labels) {
-            (Some(threshold), _) => Wanted::Above(threshold),
-            (None, Some(n)) => Wanted::Best(n),
-            (None, None) => Wanted::Likely,
+        let selection = match (threshold, n_labels) {
+            (Some(threshold), _) => LabelSelection::Above(threshold),
+            (None, Some(n)) => LabelSelection::Best(n),
+            (None, None) => LabelSelection::Likely,
         };
-        let work = |control: &Control| self.0.scores(&rows, wanted, n_threads, control);
+        let work = |control: &Control| self.0.scores(&rows, selection, n_threads, control);
         let found = brief_or_watched(py, self.0.effort(&rows), None, work)?;
         Ok((
             found.starts.into_pyarray(py),

@@ -18,7 +18,7 @@ pub enum NodeOptimizer {
     Sgd,
 }
 
-/// The chance that a regressor of margin m stands for.
+/// Which probability a regressor's margin m stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeLoss {
@@ -30,9 +30,9 @@ pub enum NodeLoss {
 }
 
 impl NodeLoss {
-    /// The chance of going to a child, by its regressor.
+    /// The probability of going to a child, from its regressor's margin.
     #[inline]
-    pub fn chance(self, margin: f32) -> f32 {
+    pub fn probability(self, margin: f32) -> f32 {
         let x = match self {
             Self::Centred => 4.0 * margin - 2.0,
             Self::Logistic => margin,
@@ -41,19 +41,19 @@ impl NodeLoss {
     }
 }
 
-/// What judges the labels that the trees find.
+/// What scores the labels that the trees find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scorers {
     /// `OneAgainstAll`, unless its weights would take over 2 GiB.
     Auto,
-    /// Nothing: the trees' score is the last word, as in the paper.
+    /// Nothing: the trees' scores are final, as in the paper.
     None,
     /// A linear scorer for each label.
     OneAgainstAll,
 }
 
-/// What the scorers minimise, and how their margins z are weighed.
+/// What the scorers minimise, and how their margins z enter the score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScorerLoss {
@@ -64,9 +64,9 @@ pub enum ScorerLoss {
 }
 
 impl ScorerLoss {
-    /// The loss where the label is there.
+    /// The loss of a row that has the label.
     #[inline]
-    pub fn of_present(self, margin: f32) -> f32 {
+    pub fn loss_if_present(self, margin: f32) -> f32 {
         match self {
             Self::SquaredHinge => (1.0 - margin).max(0.0).powi(2),
             Self::Logistic if margin < 0.0 => margin.exp().ln_1p() - margin,
@@ -74,10 +74,10 @@ impl ScorerLoss {
         }
     }
 
-    /// How likely the label is there: the chance for which the margin has the least
-    /// loss on average.
+    /// How likely a row has the label: the probability for which this margin has the
+    /// least expected loss.
     #[inline]
-    pub fn chance(self, margin: f32) -> f32 {
+    pub fn probability(self, margin: f32) -> f32 {
         match self {
             Self::SquaredHinge => (0.5 * (margin + 1.0)).clamp(0.0, 1.0),
             Self::Logistic => 1.0 / (1.0 + (-margin).exp()),
@@ -85,12 +85,12 @@ impl ScorerLoss {
     }
 }
 
-/// Every option; [`Params::check`] refuses what cannot be. The Python class
+/// Every option; [`Params::check`] refuses values out of range. The Python class
 /// documents them for users and says where the defaults come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Trees.
+    /// Number of trees.
     pub n_estimators: u32,
     /// M: children of a node.
     pub arity: u32,
@@ -102,9 +102,9 @@ pub struct Params {
     pub lambda1: f64,
     /// Weight of the multi-way penalty in the objective.
     pub lambda2: f64,
-    /// Whether every epoch has an order of its own.
+    /// Whether every epoch has its own order of examples.
     pub reshuffle: bool,
-    /// What the margins stand for in training.
+    /// Which probability a margin stands for in training.
     pub loss: NodeLoss,
     /// How the regressors learn.
     pub optimizer: NodeOptimizer,
@@ -114,10 +114,6 @@ pub struct Params {
     pub scaling: Scaling,
     /// Columns are hashed into 2^`n_bits`, if given.
     pub n_bits: Option<u32>,
-    /// Whether a tree learns from a sample with replacement.
-    pub bootstrap: bool,
-    /// Share of the columns that a tree may use.
-    pub feature_share: f64,
     /// Whether a node's training ends as soon as an epoch no longer lowers J.
     pub early_stopping: bool,
     /// By how much an epoch must lower J, with early stopping.
@@ -126,18 +122,18 @@ pub struct Params {
     pub beta: f64,
     /// How fast the score of a label falls with the distance from its examples.
     pub gamma: f64,
-    /// What judges the labels that the trees find.
+    /// What scores the labels that the trees find.
     pub scorers: Scorers,
     /// What the scorers minimise.
     pub scorer_loss: ScorerLoss,
-    /// Weight of that judgement.
+    /// Weight of the scorers' loss in a label's score.
     pub scorer_weight: f64,
-    /// Fixes everything that is left to chance.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
 impl Params {
-    /// Refuses what cannot be.
+    /// Refuses values out of range.
     pub fn check(self) -> Result<Self> {
         for (name, value, from, to) in [
             ("n_estimators", self.n_estimators, 1, u32::MAX),
@@ -172,14 +168,6 @@ impl Params {
         }
         if !(0.0..=1.0).contains(&self.beta) {
             return Err(Error::parameter("beta", self.beta, "from 0 to 1"));
-        }
-        if !(self.feature_share > 0.0 && self.feature_share <= 1.0) {
-            let allowed = "above 0, at most 1";
-            return Err(Error::parameter(
-                "feature_share",
-                self.feature_share,
-                allowed,
-            ));
         }
         Ok(self)
     }

@@ -1,9 +1,13 @@
 //! LdSM as named arrays.
 
 use super::centroids::Centroids;
-use super::tree::{Ragged, Tree};
-use super::{Ldsm, NodeStats, Params, Terms};
+use super::model::Ldsm;
+use super::node_stats::NodeStats;
+use super::objective::ObjectiveTerms;
+use super::params::Params;
+use super::tree::{inverse_mass, Tree};
 use crate::classifier::checks::is_possible;
+use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, LegacyPersist};
 use crate::learners::oaa::Oaa;
@@ -104,7 +108,7 @@ impl Tree {
             return Err(bundle.damaged("a label's count is not positive"));
         }
         let lengths: Vec<u32> = bundle.take_exactly("n_columns", n)?;
-        let columns = Ragged::from_parts(&lengths, bundle.take("columns")?)
+        let columns = Ragged::from_lengths(&lengths, bundle.take("columns")?)
             .filter(|columns| (0..n).all(|i| is_increasing(columns.get(i), width)))
             .ok_or_else(|| bundle.damaged("the columns of a node"))?;
         let n_weights = columns.entries().len() * arity as usize;
@@ -119,7 +123,7 @@ impl Tree {
         }
         for (i, stats) in stats.iter_mut().enumerate() {
             *stats = NodeStats {
-                terms: Terms {
+                terms: ObjectiveTerms {
                     j: terms[0][i],
                     balance: terms[1][i],
                     integrity: terms[2][i],
@@ -130,7 +134,7 @@ impl Tree {
             };
         }
         let lengths: Vec<u32> = bundle.take_exactly("n_epochs", n)?;
-        let curves = Ragged::from_parts(&lengths, bundle.take("curves")?)
+        let curves = Ragged::from_lengths(&lengths, bundle.take("curves")?)
             .ok_or_else(|| bundle.damaged("the epochs of a node"))?;
         let weight: Vec<f64> = bundle.take_exactly("weight", n)?;
         if !weight.iter().all(|w| w.is_finite() && *w > 0.0) {
@@ -152,12 +156,6 @@ impl Tree {
             curves,
         })
     }
-}
-
-/// 1 / the sum of a histogram.
-pub(super) fn inverse_mass(labels: &[(u32, f32)]) -> f32 {
-    let mass: f64 = labels.iter().map(|&(_, count)| f64::from(count)).sum();
-    mass.recip() as f32
 }
 
 /// The node above each, if these are the first children of a tree whose nodes
@@ -206,10 +204,10 @@ fn take_pairs(
     let numbers: Vec<u32> = bundle.take(name)?;
     let values: Vec<f32> = bundle.take_exactly(value, numbers.len())?;
     let is_finite = values.iter().all(|value| value.is_finite());
-    let numbers = Ragged::from_parts(&lengths, numbers)
+    let numbers = Ragged::from_lengths(&lengths, numbers)
         .filter(|lists| is_finite && (0..n).all(|i| is_increasing(lists.get(i), end)))
         .ok_or_else(|| bundle.damaged(format_args!("the {name}s are out of order or range")))?;
     let pairs = numbers.entries().iter().copied().zip(values).collect();
-    Ragged::from_parts(&lengths, pairs)
+    Ragged::from_lengths(&lengths, pairs)
         .ok_or_else(|| bundle.damaged(format_args!("there are fewer {name}s than promised")))
 }

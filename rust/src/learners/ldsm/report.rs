@@ -1,7 +1,9 @@
-//! What there is to know of a tree.
+//! The nodes of a tree as arrays.
 
+use super::model::Ldsm;
+use super::node_stats::NodeStats;
 use super::tree::Tree;
-use super::{Ldsm, NodeStats};
+use crate::tree::NodeId;
 
 /// One value per node, in the order in which the nodes came into being: every
 /// parent stands before its children.
@@ -63,7 +65,19 @@ impl Tree {
             depth: self.depths(),
             n_examples: self.weight.clone(),
             label_entropy: self.entropies(),
-            label_starts: vec![0],
+            label_starts: self.labels.starts().iter().map(|&at| at as i64).collect(),
+            labels: self
+                .labels
+                .entries()
+                .iter()
+                .map(|&(label, _)| label)
+                .collect(),
+            label_counts: self
+                .labels
+                .entries()
+                .iter()
+                .map(|&(_, count)| count)
+                .collect(),
             stats: self.stats.clone(),
             n_epochs: self.curves.lengths().into_iter().max().unwrap_or(0) as usize,
             ..Report::default()
@@ -72,20 +86,13 @@ impl Tree {
             let first = self.first_child[i].0;
             let child = |j| if first == 0 { -1 } else { (first + j) as i32 };
             report.children.extend((0..self.arity).map(child));
-            let labels = self.labels.get(i).iter();
-            report
-                .labels
-                .extend(labels.clone().map(|&(label, _)| label));
-            report.label_counts.extend(labels.map(|&(_, count)| count));
-            report.label_starts.push(report.labels.len() as i64);
             let curve = self.curves.get(i);
             report.j_by_epoch.extend(curve);
             let missing = report.n_epochs - curve.len();
             report
                 .j_by_epoch
                 .extend(std::iter::repeat_n(f32::NAN, missing));
-            let weights =
-                &self.weights[self.columns.range(i).start * m..][..self.columns.range(i).len() * m];
+            let (_, weights) = self.regressors(NodeId(i as u32));
             let used = weights.iter().filter(|&&w| w != 0.0).count();
             report.n_weights.push(used as u32);
         }

@@ -1,31 +1,34 @@
 //! One-against-all scorers beside the trees.
 //!
-//! The trees find which labels come into question, and how likely they are where
-//! similar examples went; they do not look at a label by itself. A linear scorer
-//! per label does, and the two err differently. This goes beyond the paper.
+//! The trees find candidate labels, and how frequent they are among the training
+//! examples of the same leaves; they do not look at a label by itself. A linear
+//! scorer per label does, and the two err differently. This goes beyond the paper.
+//! It costs O(K) per value, in training and in prediction.
 
-use super::{Examples, Params, ScorerLoss, Scorers};
+use std::ops::Range;
+
+use super::examples::Examples;
+use super::params::{Params, ScorerLoss, Scorers};
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Rows, Scaling};
+use crate::data::{Batch, Rows, Scaling, Targets};
 use crate::error::Result;
 use crate::learners::oaa::{self, Oaa, OaaLoss};
 
 /// Rows that are scored at a time.
-pub const ROWS: usize = 64;
-/// Added to the trees' score, so that a label which they find unlikely, but
-/// possible, stays within the scorers' reach.
+const ROWS: usize = 64;
+/// Added to the trees' score, so that the scorers can still raise a label that the
+/// trees find unlikely.
 pub const FLOOR: f32 = 0.01;
 
-/// Learns a scorer for every label, if the options want any.
-pub fn learn(
+/// Trains a scorer for every label, if the options want any.
+pub fn train_scorers(
     params: &Params,
     batch: &Batch<'_>,
     examples: &Examples,
     n_threads: usize,
     control: &Control,
 ) -> Result<Option<Oaa>> {
-    /// Weights at most, two floats each, where it is ours to decide: 2 GiB.
+    /// Most weights, two floats each, with `Scorers::Auto`: 2 GiB.
     const MOST_WEIGHTS: usize = 1 << 28;
     let columns = examples.width.min(examples.n_values());
     let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
@@ -56,54 +59,58 @@ pub fn learn(
     Ok(Some(scorers))
 }
 
-/// What the scorers of all labels say of a few rows.
+/// The margins of all labels' scorers for a few rows.
 #[derive(Debug, Default)]
-pub struct Verdicts {
-    scores: Vec<f32>,
-    /// The first of these rows.
-    from: usize,
+pub struct ScorerMargins {
+    margins: Vec<f32>,
+    /// These rows.
+    rows: Range<usize>,
     n_labels: usize,
 }
 
-impl Verdicts {
-    /// Scores `n` rows from `from` on.
-    pub fn score(
+impl ScorerMargins {
+    /// Computes the margins of the first of `rows` and some that follow, unless they
+    /// are known.
+    pub fn cover(
         &mut self,
         scorers: &Oaa,
-        rows: &Rows<'_>,
-        from: usize,
-        n: usize,
+        x: &Rows<'_>,
+        rows: Range<usize>,
         control: &Control,
     ) -> Result<()> {
-        (self.from, self.n_labels) = (from, scorers.n_classes());
-        let which: Vec<u32> = (from..from + n).map(|i| i as u32).collect();
-        self.scores.resize(n * self.n_labels, 0.0);
-        scorers.score_block(rows, &which, &mut self.scores, control)
+        if self.rows.contains(&rows.start) {
+            return Ok(());
+        }
+        self.rows = rows.start..rows.end.min(rows.start + ROWS);
+        self.n_labels = scorers.n_classes();
+        let which: Vec<u32> = self.rows.clone().map(|i| i as u32).collect();
+        self.margins.resize(which.len() * self.n_labels, 0.0);
+        scorers.score_block(x, &which, &mut self.margins, control)
     }
 
-    /// How likely a label of `row` is there.
+    /// How likely `row` has a label.
     #[inline]
-    pub fn chance(&self, params: &Params, row: usize, label: u32) -> f32 {
-        params.scorer_loss.chance(self.margin(row, label))
+    pub fn probability(&self, params: &Params, row: usize, label: u32) -> f32 {
+        params.scorer_loss.probability(self.margin(row, label))
     }
 
-    /// Adds the verdict on a label of `row` to what the trees say: the loss of the
-    /// label's being there, as if it were a log-likelihood.
+    /// Joins a label's margin to its score by the trees: the loss of the label's
+    /// presence is taken for a negative log likelihood.
     #[inline]
-    pub fn weigh(&self, params: &Params, row: usize, label: u32, tree_score: f32) -> f32 {
+    pub fn join(&self, params: &Params, row: usize, label: u32, tree_score: f32) -> f32 {
         let margin = self.margin(row, label);
         if margin == f32::NEG_INFINITY {
-            // Trees that were added know of labels that the scorers never met.
+            // Trees that were added later know labels that the scorers do not.
             return tree_score + FLOOR;
         }
-        let loss = params.scorer_loss.of_present(margin);
+        let loss = params.scorer_loss.loss_if_present(margin);
         let score = (tree_score + FLOOR) * (-(params.scorer_weight as f32) * loss).exp();
-        // Low as it may be, it is a score.
+        // A score of 0 would be none.
         score.max(f32::MIN_POSITIVE)
     }
 
     #[inline]
     fn margin(&self, row: usize, label: u32) -> f32 {
-        self.scores[(row - self.from) * self.n_labels + label as usize]
+        self.margins[(row - self.rows.start) * self.n_labels + label as usize]
     }
 }

@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::node_data::{LocalIds, NodeData};
 use super::objective::Lambdas;
-use super::view::Numbers;
 use super::*;
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Indices, LabelSets, Labels, Preparation, Rows, Scaling, Values};
+use crate::data::{
+    Batch, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets, Values,
+};
 use crate::error::Error;
 
 const N_CLASSES: usize = 9;
@@ -38,8 +39,6 @@ fn params() -> Params {
         learning_rate: 0.5,
         scaling: Scaling::None,
         n_bits: None,
-        bootstrap: false,
-        feature_share: 1.0,
         early_stopping: false,
         min_gain: 0.0,
         beta: 1.0,
@@ -209,11 +208,11 @@ fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
 }
 
 /// All that a tree is, to the bit.
-fn told(tree: &Tree) -> String {
+fn bits_of(tree: &Tree) -> String {
     let weights: Vec<u32> = tree.weights.iter().map(|w| w.to_bits()).collect();
     format!("{weights:?} {tree:?}")
 }
 
-fn all_told(ldsm: &Ldsm) -> Vec<String> {
-    ldsm.trees().iter().map(told).collect()
+fn all_bits(ldsm: &Ldsm) -> Vec<String> {
+    ldsm.trees().iter().map(bits_of).collect()
 }

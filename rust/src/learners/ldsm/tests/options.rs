@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn parameters_are_refused_by_name() {
     type Change = fn(&mut Params);
-    let cases: [(&str, Change); 18] = [
+    let cases: [(&str, Change); 15] = [
         ("n_estimators", |p| p.n_estimators = 0),
         ("arity", |p| p.arity = 1),
         ("arity", |p| p.arity = 9),
@@ -21,9 +21,6 @@ fn parameters_are_refused_by_name() {
         ("scorer_weight", |p| p.scorer_weight = -1.0),
         ("beta", |p| p.beta = 1.5),
         ("beta", |p| p.beta = f64::NAN),
-        ("feature_share", |p| p.feature_share = 0.0),
-        ("feature_share", |p| p.feature_share = 1.1),
-        ("feature_share", |p| p.feature_share = f64::NAN),
     ];
     for (name, change) in cases {
         let mut params = params();
@@ -131,14 +128,15 @@ proptest! {
     }
 }
 
-/// `of_present` is the loss of y = 1, and `chance` the share of labels there for
+/// `loss_if_present` is the loss of y = 1, and `probability` the share of labels there for
 /// which the margin loses least.
 #[test]
-fn scorers_stand_for_chances() {
+fn scorer_margins_stand_for_probabilities() {
     for margin in [-30.0f32, -1.0, -0.3, 0.0, 0.4, 1.0, 20.0] {
         for loss in [ScorerLoss::SquaredHinge, ScorerLoss::Logistic] {
-            let p = loss.chance(margin);
-            let on_average = |z: f32| p * loss.of_present(z) + (1.0 - p) * loss.of_present(-z);
+            let p = loss.probability(margin);
+            let on_average =
+                |z: f32| p * loss.loss_if_present(z) + (1.0 - p) * loss.loss_if_present(-z);
             for other in [margin - 0.5, margin + 0.5] {
                 assert!(
                     on_average(margin) <= on_average(other) + 1e-6,
@@ -147,7 +145,7 @@ fn scorers_stand_for_chances() {
             }
         }
     }
-    assert_eq!(ScorerLoss::SquaredHinge.of_present(-1.0), 4.0);
-    assert!((ScorerLoss::Logistic.of_present(-50.0) - 50.0).abs() < 1e-4);
-    assert!((ScorerLoss::Logistic.of_present(0.0) - 2f32.ln()).abs() < 1e-6);
+    assert_eq!(ScorerLoss::SquaredHinge.loss_if_present(-1.0), 4.0);
+    assert!((ScorerLoss::Logistic.loss_if_present(-50.0) - 50.0).abs() < 1e-4);
+    assert!((ScorerLoss::Logistic.loss_if_present(0.0) - 2f32.ln()).abs() < 1e-6);
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::trees::nodes_of;
 use super::*;
-use crate::data::RowBuffer;
 use crate::file::LegacyPersist;
 use crate::learners::oaa::{self, Oaa};
 
@@ -47,7 +46,7 @@ fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
     let found = ldsm
         .scores(
             &data.rows(),
-            Wanted::Above(f32::NEG_INFINITY),
+            LabelSelection::Above(f32::NEG_INFINITY),
             1,
             &control(),
         )
@@ -163,8 +162,8 @@ proptest! {
         let ldsm = data.fit(&params);
         let rows = unseen.rows();
         let select = |wanted| rows_of(&ldsm.scores(&rows, wanted, 1, &control()).unwrap());
-        let (all, above) = (all(&ldsm, &unseen), select(Wanted::Above(0.4)));
-        let some = select(Wanted::Best(n));
+        let (all, above) = (all(&ldsm, &unseen), select(LabelSelection::Above(0.4)));
+        let some = select(LabelSelection::Best(n));
         let (labels, scores) = ldsm.predict_topk(&rows, k, 1, &control()).unwrap();
         prop_assert_eq!((labels.len(), scores.len()), (k * unseen.len(), k * unseen.len()));
         for (i, all) in all.iter().enumerate() {
@@ -184,7 +183,7 @@ proptest! {
         let params = Params { n_bits: is_hashed.then_some(4), scaling, ..params() };
         let plain = data.fit(&params);
         let judged = data.fit(&Params { scorers: Scorers::OneAgainstAll, scorer_weight: weight, ..params.clone() });
-        prop_assert!(all_told(&plain) == all_told(&judged));
+        prop_assert!(all_bits(&plain) == all_bits(&judged));
         let options = oaa::Params {
             scaling: if scaling == Scaling::Standard { scaling } else { Scaling::Auto },
             n_bits: params.n_bits,
@@ -209,7 +208,7 @@ proptest! {
     fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), is_judged in any::<bool>()) {
         let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
-        let found = rows_of(&ldsm.scores(&unseen.rows(), Wanted::Likely, 1, &control()).unwrap());
+        let found = rows_of(&ldsm.scores(&unseen.rows(), LabelSelection::Likely, 1, &control()).unwrap());
         let verdicts = ldsm.scorers.as_ref().map(|oaa| oaa.decision_function(&unseen.rows(), 1, &control()).unwrap());
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
@@ -235,7 +234,7 @@ proptest! {
         let ldsm = data.fit(&Params { scorers, beta: beta.min(1.0), ..params });
         let bytes = ldsm.to_bytes().unwrap();
         let again = Ldsm::from_bytes(&bytes).unwrap();
-        prop_assert!(all_told(&again) == all_told(&ldsm));
+        prop_assert!(all_bits(&again) == all_bits(&ldsm));
         prop_assert_eq!(format!("{:?}", again.centroids), format!("{:?}", ldsm.centroids));
         prop_assert!(again.to_bytes().unwrap() == bytes);
         let top = |ldsm: &Ldsm| ldsm.predict_topk(&data.rows(), 3, 1, &control()).unwrap();
@@ -257,7 +256,7 @@ proptest! {
         for i in 0..unseen.len() {
             let alone = unseen.select([i]);
             prop_assert_eq!(&top(&alone, 1)[..], &together[4 * i..4 * i + 4]);
-            let found = ldsm.scores(&alone.rows(), Wanted::Best(4), 1, &control()).unwrap();
+            let found = ldsm.scores(&alone.rows(), LabelSelection::Best(4), 1, &control()).unwrap();
             let mut alone: Vec<(i32, u32)> = together[4 * i..4 * i + 4].iter().copied().filter(|&(label, _)| label >= 0).collect();
             alone.sort_unstable();
             prop_assert!(found.labels.into_iter().zip(found.scores.iter().map(|s| s.to_bits())).eq(alone));
@@ -280,7 +279,7 @@ fn blocks_fit_together() {
         let found = ldsm
             .scores(
                 &many.rows(),
-                Wanted::Above(f32::NEG_INFINITY),
+                LabelSelection::Above(f32::NEG_INFINITY),
                 n_threads,
                 &control(),
             )
@@ -308,7 +307,7 @@ fn odd_requests() {
         (vec![], vec![])
     );
     let found = ldsm
-        .scores(&none.rows(), Wanted::Likely, 2, &control())
+        .scores(&none.rows(), LabelSelection::Likely, 2, &control())
         .unwrap();
     assert_eq!((found.starts, found.labels.len()), (vec![0], 0));
     let mut bare = Data::empty(false);
@@ -346,7 +345,7 @@ fn light_labels_are_there_once() {
 /// Few labels are all looked at, of many those that have a score are noted.
 #[test]
 fn many_labels_are_scored_as_few() {
-    use super::super::score::Scores;
+    use super::super::label_scores::LabelScores;
     let mut data = fixed(120, false);
     data.weights = Some(
         (0..120)
@@ -354,12 +353,12 @@ fn many_labels_are_scored_as_few() {
             .collect(),
     );
     let ldsm = data.fit(&params());
-    let (mut few, mut many) = (Scores::new(N_CLASSES), Scores::new(100_000));
-    let told = |scores: &Scores| {
-        let mut told = Vec::new();
-        scores.each(|label, score| told.push((label, score.to_bits())));
-        told.sort_unstable();
-        told
+    let (mut few, mut many) = (LabelScores::new(N_CLASSES), LabelScores::new(100_000));
+    let bits_of = |scores: &LabelScores| {
+        let mut bits = Vec::new();
+        scores.for_each(|label, score| bits.push((label, score.to_bits())));
+        bits.sort_unstable();
+        bits
     };
     for tree in ldsm.trees() {
         for leaf in 1..tree.len() {
@@ -374,8 +373,8 @@ fn many_labels_are_scored_as_few() {
                 .map(|id| tree.labels.get(id).to_vec())
                 .concat();
             let labels: BTreeSet<u32> = of_both.into_iter().map(|(label, _)| label).collect();
-            assert!(told(&few).iter().map(|&(label, _)| label).eq(labels));
-            assert_eq!(told(&few), told(&many));
+            assert!(bits_of(&few).iter().map(|&(label, _)| label).eq(labels));
+            assert_eq!(bits_of(&few), bits_of(&many));
         }
     }
 }

@@ -1,17 +1,19 @@
-//! LdSM as it is used from outside: an ensemble of trees.
+//! LdSM as it is used from outside: an ensemble of trees and its training.
 
 use rayon::prelude::*;
 
 use super::centroids::Centroids;
-use super::growth::{grow, Desks};
-use super::scorers;
-use super::split::Task;
+use super::examples::Examples;
+use super::growth::grow;
+use super::node_data::LocalIds;
+use super::node_training::TrainingContext;
+use super::params::Params;
+use super::scorers::train_scorers;
+use super::scratch_pool::ScratchPool;
 use super::tree::Tree;
-use super::{Examples, Params};
 use crate::classifier::checks;
 use crate::control::Control;
-use crate::data::Batch;
-use crate::data::{Preparation, Rows};
+use crate::data::{Batch, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::learners::oaa::Oaa;
 use crate::threads::with_threads;
@@ -26,7 +28,7 @@ pub struct Ldsm {
     pub(super) trees: Vec<Tree>,
     /// For the re-ranking, if there is to be any.
     pub(super) centroids: Option<Centroids>,
-    /// Judges of the labels that the trees find, if there are to be any.
+    /// One scorer for each label, if there are to be any.
     pub(super) scorers: Option<Oaa>,
 }
 
@@ -64,22 +66,21 @@ impl Ldsm {
             _ => self.prepare(batch, control)?,
         };
         let examples = Examples::read(batch, &preparation, self.n_classes, control)?;
-        let task = Task {
+        let context = TrainingContext {
             examples: &examples,
             params: &self.params,
             is_dense: self.params.is_dense(examples.filled()),
-            used: None,
             control,
         };
         // The scorers first: they count their rows, the trees their nodes.
         let scorers = match before {
-            0 => scorers::learn(&self.params, batch, &examples, n_threads, control)?,
+            0 => train_scorers(&self.params, batch, &examples, n_threads, control)?,
             _ => None,
         };
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
         control.set_total(control.progress().done + nodes);
-        let desks = Desks::new(&examples);
+        let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
         let numbers = before..before + missing;
         let seed = |t: usize| {
             let step = (t as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -93,10 +94,10 @@ impl Ldsm {
                 } else {
                     1
                 };
-                let one = |t| grow(&task, seed(t), ahead, &desks);
+                let one = |t| grow(&context, seed(t), ahead, &pool);
                 numbers.into_par_iter().map(one).collect()
             } else {
-                numbers.map(|t| grow(&task, seed(t), 1, &desks)).collect()
+                numbers.map(|t| grow(&context, seed(t), 1, &pool)).collect()
             }
         })?;
         let trees = trees?;
@@ -113,11 +114,11 @@ impl Ldsm {
     fn prepare(&self, batch: &Batch<'_>, control: &Control) -> Result<Preparation> {
         let mut preparation =
             Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)?;
-        preparation.observe_all(&batch.rows, &Examples::which(batch), control)?;
+        preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
         Ok(preparation)
     }
 
-    /// What rows are read by, if `rows` have the columns.
+    /// How rows are prepared, if `rows` have the columns that were learned from.
     pub(super) fn check_columns(&self, rows: &Rows<'_>) -> Result<&Preparation> {
         let preparation = self
             .preparation
@@ -127,7 +128,7 @@ impl Ldsm {
         Ok(preparation)
     }
 
-    /// How many products growing trees from `rows` is about, at least.
+    /// About how many multiplications growing trees from `rows` takes, at least.
     pub fn fit_effort(&self, rows: &Rows<'_>) -> usize {
         let visits = self.params.n_estimators as usize * self.params.n_epochs as usize;
         rows.n_values()
@@ -135,8 +136,8 @@ impl Ldsm {
             .saturating_mul(self.params.arity as usize)
     }
 
-    /// Takes over other options, which further trees and predictions heed; what
-    /// the model was made with must stay as it is.
+    /// Replaces the options of further trees and predictions. Those that the trees
+    /// there are depend on must stay as they are.
     pub fn set_params(&mut self, params: Params) -> Result<()> {
         let params = params.check()?;
         let kept = |params: &Params| (params.arity, params.scaling, params.n_bits);
