@@ -3,6 +3,9 @@
 
 use std::ops::Range;
 
+use crate::error::Result;
+use crate::file::{put_lengths, take_lengths, Bundle, Persist, Record};
+
 /// Lists of different lengths, end to end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ragged<T> {
@@ -26,18 +29,6 @@ impl<T> Ragged<T> {
             starts,
             entries: Vec::with_capacity(n_entries),
         }
-    }
-
-    /// Lists of these lengths. None where the lengths do not add up.
-    pub fn from_lengths(lengths: &[u32], entries: Vec<T>) -> Option<Self> {
-        let mut starts = Vec::with_capacity(lengths.len() + 1);
-        let mut end = 0usize;
-        starts.push(end);
-        for &n in lengths {
-            end += n as usize;
-            starts.push(end);
-        }
-        (end == entries.len()).then_some(Self { starts, entries })
     }
 
     /// Appends a list.
@@ -80,14 +71,33 @@ impl<T> Ragged<T> {
     }
 
     /// The length of each list.
-    pub fn lengths(&self) -> Vec<u32> {
-        let pairs = self.starts.windows(2);
-        pairs.map(|pair| (pair[1] - pair[0]) as u32).collect()
+    pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.starts.windows(2).map(|pair| pair[1] - pair[0])
     }
 
     /// The entries of all lists, end to end.
     pub fn entries(&self) -> &[T] {
         &self.entries
+    }
+}
+
+const NAME: &str = "list";
+
+impl<R: Record> Persist for Ragged<R> {
+    fn put(&self, bundle: &mut Bundle) {
+        put_lengths(self.lengths(), NAME, bundle);
+        R::put(self.entries.iter(), NAME, bundle);
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        self.clear();
+        let mut end = 0;
+        for n in take_lengths(None, NAME, bundle)? {
+            end += n;
+            self.starts.push(end);
+        }
+        self.entries = R::take(Some(end), NAME, bundle)?;
+        Ok(())
     }
 }
 
@@ -150,7 +160,7 @@ mod tests {
     #[test]
     fn lists_keep_their_ends() {
         let mut lists = Ragged::default();
-        for list in [vec![3, 1], vec![], vec![4]] {
+        for list in [vec![3u32, 1], vec![], vec![4]] {
             lists.push(list);
         }
         assert_eq!((lists.len(), lists.starts()), (3, &[0, 2, 2, 3][..]));
@@ -158,9 +168,15 @@ mod tests {
             [lists.get(0), lists.get(1), lists.get(2)],
             [&[3, 1][..], &[], &[4]]
         );
-        let again = Ragged::from_lengths(&lists.lengths(), lists.entries().to_vec());
-        assert_eq!(again.as_ref(), Some(&lists));
-        assert_eq!(Ragged::from_lengths(&[2, 2], vec![0; 3]), None);
+        assert!(lists.lengths().eq([2, 0, 1]));
+        let mut bundle = Bundle::new("lists");
+        lists.put(&mut bundle);
+        let mut again = Ragged::<u32>::default();
+        again.fill(&mut bundle.clone()).unwrap();
+        assert_eq!(again, lists);
+        bundle.take::<u32>("list").unwrap();
+        bundle.put("list", vec![1u32; 4]);
+        assert!(again.fill(&mut bundle).is_err());
         lists.clear();
         assert_eq!(lists, Ragged::default());
     }

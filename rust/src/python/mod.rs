@@ -8,7 +8,6 @@ mod arrays;
 mod errors;
 mod gamble;
 
-mod ldsm;
 mod lomtree;
 mod metrics;
 mod model_io;
@@ -35,8 +34,6 @@ mod core {
     #[pymodule_export]
     use super::gamble::PyGamble;
     #[pymodule_export]
-    #[pymodule_export]
-    use super::ldsm::Ldsm;
     #[pymodule_export]
     use super::lomtree::LomTree;
     #[pymodule_export]

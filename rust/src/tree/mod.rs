@@ -11,6 +11,9 @@ pub use frozen::{FrozenRouters, Groups, NodeView, Walk};
 pub use top_levels::TopLevels;
 pub use topology::Topology;
 
+use crate::error::Result;
+use crate::file::{Bundle, Record};
+
 /// Number of a node in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
@@ -38,5 +41,15 @@ impl NodeId {
         } else {
             -1
         }
+    }
+}
+
+impl Record for NodeId {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
+        u32::put(records.map(|id| &id.0), name, bundle);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        Ok(u32::take(n, name, bundle)?.into_iter().map(Self).collect())
     }
 }

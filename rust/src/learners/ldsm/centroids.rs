@@ -3,13 +3,17 @@
 
 use super::examples::Examples;
 use super::label_scores::LabelScores;
+use super::tree::is_increasing;
 use crate::data::Ragged;
+use crate::error::Result;
+use crate::file::{Bundle, Persist};
+use crate::persist;
 
 /// The mean example of each label.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Centroids {
     /// Values that are not zero, by column; the constant left out.
-    pub(super) means: Ragged<(u32, f32)>,
+    means: Ragged<(u32, f32)>,
     /// Squared lengths.
     squares: Vec<f32>,
 }
@@ -52,8 +56,22 @@ impl Centroids {
         Self::from_means(means)
     }
 
-    /// Of these means.
-    pub fn from_means(means: Ragged<(u32, f32)>) -> Self {
+    /// From a file, for rows of `width` columns.
+    pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
+        let mut means = Self::default();
+        means.fill(bundle)?;
+        let means = means.means;
+        let columns = |label| means.get(label).iter().map(|&(column, _)| column);
+        let is_sound = means.len() == n_classes
+            && (0..n_classes).all(|label| is_increasing(columns(label), width))
+            && means.entries().iter().all(|(_, mean)| mean.is_finite());
+        if !is_sound {
+            return Err(bundle.damaged("the mean of a label is out of range"));
+        }
+        Ok(Self::from_means(means))
+    }
+
+    fn from_means(means: Ragged<(u32, f32)>) -> Self {
         let square = |i| means.get(i).iter().map(|&(_, x): &(u32, f32)| x * x).sum();
         let squares = (0..means.len()).map(square).collect();
         Self { means, squares }
@@ -66,6 +84,10 @@ impl Centroids {
         (square - 2.0 * product + self.squares[label as usize]).max(0.0)
     }
 }
+
+persist!(Centroids {
+    Nest means;
+});
 
 /// Re-ranks one row after the other.
 #[derive(Debug)]

@@ -22,7 +22,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `params` | the options and what they may be |
+//! | `params` | the parameters |
 //! | `examples`, `node_data` | the training data; the examples of one node |
 //! | `objective`, `node_stats` | J and its search; J, balancedness, purity of a trained node |
 //! | `nag`, `dense` | the regressors of a node, for sparse and for dense rows |
@@ -32,11 +32,12 @@
 //! | `tree_builder`, `tree` | a tree while it grows; as flat arrays |
 //! | `traversal` | a block of rows down a tree |
 //! | `label_scores`, `centroids`, `scorers` | scores by the trees, re-ranked, joined with one-against-all |
-//! | `selection`, `predictor` | which labels are returned; a block of rows, predicted |
-//! | `model`, `predict` | what the outside sees |
-//! | `report`, `persist` | trees as arrays; to and from files |
+//! | `predictor` | a block of rows, predicted |
+//! | `model`, `classifier` | the ensemble and its training; what the outside sees |
+//! | `report` | the trees' nodes as columns |
 
 mod centroids;
+mod classifier;
 mod dense;
 mod examples;
 mod growth;
@@ -49,14 +50,11 @@ mod node_training;
 mod objective;
 mod params;
 mod partition;
-mod persist;
-mod predict;
 mod predictor;
 mod report;
 mod routing;
 mod scorers;
 mod scratch_pool;
-mod selection;
 mod traversal;
 mod tree;
 mod tree_builder;
@@ -69,6 +67,4 @@ pub use model::Ldsm;
 pub use node_stats::NodeStats;
 pub use objective::ObjectiveTerms;
 pub use params::{NodeLoss, NodeOptimizer, Params, ScorerLoss, Scorers};
-pub use report::Report;
-pub use selection::{LabelSelection, SparseScores};
 pub use tree::Tree;

@@ -1,4 +1,4 @@
-//! LdSM as it is used from outside: an ensemble of trees and its training.
+//! The model: an ensemble of trees, and its training.
 
 use rayon::prelude::*;
 
@@ -8,14 +8,13 @@ use super::growth::grow;
 use super::node_data::LocalIds;
 use super::node_training::TrainingContext;
 use super::params::Params;
-use super::scorers::train_scorers;
+use super::scorers::LabelScorers;
 use super::scratch_pool::ScratchPool;
 use super::tree::Tree;
-use crate::classifier::checks;
+use crate::classifier::{checks, seed_of, FitOptions};
 use crate::control::Control;
-use crate::data::{Batch, Preparation, Rows};
-use crate::error::{Error, Result};
-use crate::learners::oaa::Oaa;
+use crate::data::{Batch, Preparation};
+use crate::error::Result;
 use crate::threads::with_threads;
 
 /// LdSM.
@@ -29,38 +28,28 @@ pub struct Ldsm {
     /// For the re-ranking, if there is to be any.
     pub(super) centroids: Option<Centroids>,
     /// One scorer for each label, if there are to be any.
-    pub(super) scorers: Option<Oaa>,
+    pub(super) scorers: Option<LabelScorers>,
 }
 
 impl Ldsm {
-    /// Checks the parameters; learns nothing yet.
-    pub fn new(params: Params, n_classes: usize) -> Result<Self> {
-        checks::check_n_classes(n_classes)?;
-        Ok(Self {
-            params: params.check()?,
-            n_classes,
-            preparation: None,
-            trees: Vec::new(),
-            centroids: None,
-            scorers: None,
-        })
-    }
-
-    /// Grows trees until there are `n_estimators`: all of them, or what is missing
-    /// of them if `adds` and some were grown before. On an error, or stopped half
-    /// way, it stays as it was.
-    pub fn fit(
+    /// Grows trees until there are `n_estimators`: all of them, or with a warm start
+    /// those that are missing. On an error, or stopped half way, it stays as it was.
+    pub(super) fn train(
         &mut self,
         batch: &Batch<'_>,
-        adds: bool,
-        n_threads: usize,
+        options: FitOptions,
         control: &Control,
     ) -> Result<()> {
         checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
-        let before = if adds { self.trees.len() } else { 0 };
+        checks::no_missing_values(&batch.rows, "LdSM")?;
+        let FitOptions {
+            n_threads,
+            warm_start,
+        } = options;
+        let before = if warm_start { self.trees.len() } else { 0 };
         let preparation = match &self.preparation {
             Some(preparation) if before > 0 => {
-                checks::check_columns(&batch.rows, self.params.n_bits, preparation.n_features())?;
+                preparation.check_columns(&batch.rows)?;
                 preparation.clone()
             }
             _ => self.prepare(batch, control)?,
@@ -74,18 +63,16 @@ impl Ldsm {
         };
         // The scorers first: they count their rows, the trees their nodes.
         let scorers = match before {
-            0 => train_scorers(&self.params, batch, &examples, n_threads, control)?,
+            0 => LabelScorers::train(&self.params, batch, &examples, n_threads, control)?,
             _ => None,
         };
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
         control.set_total(control.progress().done + nodes);
         let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
+        let seed = |number| seed_of(self.params.seed, number);
+        let grow_tree = |number, ahead| grow(&context, seed(number), ahead, &pool);
         let numbers = before..before + missing;
-        let seed = |t: usize| {
-            let step = (t as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            self.params.seed.wrapping_add(step)
-        };
         let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
             if parallel {
                 // Trees enough for all threads need no leaves trained ahead.
@@ -94,10 +81,10 @@ impl Ldsm {
                 } else {
                     1
                 };
-                let one = |t| grow(&context, seed(t), ahead, &pool);
-                numbers.into_par_iter().map(one).collect()
+                let numbers = numbers.into_par_iter();
+                numbers.map(|t| grow_tree(t, ahead)).collect()
             } else {
-                numbers.map(|t| grow(&context, seed(t), 1, &pool)).collect()
+                numbers.map(|t| grow_tree(t, 1)).collect()
             }
         })?;
         let trees = trees?;
@@ -116,58 +103,6 @@ impl Ldsm {
             Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)?;
         preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
         Ok(preparation)
-    }
-
-    /// How rows are prepared, if `rows` have the columns that were learned from.
-    pub(super) fn check_columns(&self, rows: &Rows<'_>) -> Result<&Preparation> {
-        let preparation = self
-            .preparation
-            .as_ref()
-            .ok_or_else(checks::nothing_learned)?;
-        checks::check_columns(rows, self.params.n_bits, preparation.n_features())?;
-        Ok(preparation)
-    }
-
-    /// About how many multiplications growing trees from `rows` takes, at least.
-    pub fn fit_effort(&self, rows: &Rows<'_>) -> usize {
-        let visits = self.params.n_estimators as usize * self.params.n_epochs as usize;
-        rows.n_values()
-            .saturating_mul(visits)
-            .saturating_mul(self.params.arity as usize)
-    }
-
-    /// Replaces the options of further trees and predictions. Those that the trees
-    /// there are depend on must stay as they are.
-    pub fn set_params(&mut self, params: Params) -> Result<()> {
-        let params = params.check()?;
-        let kept = |params: &Params| (params.arity, params.scaling, params.n_bits);
-        if kept(&params) != kept(&self.params) {
-            return Err(Error::data(
-                "arity, scaling and n_bits must stay as they are where trees are added",
-            ));
-        }
-        self.params = params;
-        Ok(())
-    }
-
-    /// Whether there are scorers beside the trees.
-    pub fn has_scorers(&self) -> bool {
-        self.scorers.is_some()
-    }
-
-    /// The options.
-    pub fn params(&self) -> &Params {
-        &self.params
-    }
-
-    /// Number of classes.
-    pub fn n_classes(&self) -> usize {
-        self.n_classes
-    }
-
-    /// Columns of X; 0 before anything was learned.
-    pub fn n_features(&self) -> usize {
-        self.preparation.as_ref().map_or(0, Preparation::n_features)
     }
 
     /// The trees.

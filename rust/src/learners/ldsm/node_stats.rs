@@ -2,6 +2,7 @@
 //! that the paper defines, measured over the node's examples.
 
 use super::objective::{Lambdas, ObjectiveSums, ObjectiveTerms};
+use crate::record;
 
 /// The objective of a trained node, its balancedness and its purity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +15,12 @@ pub struct NodeStats {
     /// is at two children.
     pub purity: f64,
 }
+
+record!(NodeStats {
+    terms,
+    balancedness,
+    purity
+});
 
 /// Reads one of the numbers.
 type Number = fn(&NodeStats) -> f64;

@@ -15,6 +15,8 @@
 //! pair of children, from which the costs of all 2^M - 1 sets of directions follow:
 //! O(|y| M^2 + 2^M) per example and not O(|y| 2^M M^2).
 
+use crate::record;
+
 /// The weights of the terms.
 #[derive(Debug, Clone, Copy)]
 pub struct Lambdas {
@@ -36,6 +38,13 @@ pub struct ObjectiveTerms {
     /// MWP: how many more or fewer children than one are reached.
     pub penalty: f64,
 }
+
+record!(ObjectiveTerms {
+    j,
+    balance,
+    integrity,
+    penalty
+});
 
 /// Running sums of a node with M children, P = M (M - 1) / 2 pairs of them.
 #[derive(Debug, Clone)]

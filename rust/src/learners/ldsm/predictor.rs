@@ -9,9 +9,8 @@ use super::centroids::Reranker;
 use super::label_scores::LabelScores;
 use super::model::Ldsm;
 use super::scorers::{ScorerMargins, FLOOR};
-use super::selection::{keep_best, LabelSelection};
 use super::traversal::Traversal;
-use crate::classifier::TopK;
+use crate::classifier::{LabelSelection, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
@@ -210,7 +209,11 @@ impl<'a> Predictor<'a> {
             LabelSelection::Best(n) => {
                 self.scores
                     .for_each(|label, score| found.push((label, self.final_score(label, score))));
-                keep_best(found, n);
+                if n < found.len() {
+                    // Of equal scores the smaller label, as everywhere.
+                    found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                    found.truncate(n);
+                }
             }
             LabelSelection::Likely => {
                 let mut probabilities = self.probabilities.iter();

@@ -12,6 +12,7 @@ use super::params::{Params, ScorerLoss, Scorers};
 use crate::control::Control;
 use crate::data::{Batch, Rows, Scaling, Targets};
 use crate::error::Result;
+use crate::file::{Bundle, LegacyPersist};
 use crate::learners::oaa::{self, Oaa, OaaLoss};
 
 /// Rows that are scored at a time.
@@ -20,43 +21,69 @@ const ROWS: usize = 64;
 /// trees find unlikely.
 pub const FLOOR: f32 = 0.01;
 
-/// Trains a scorer for every label, if the options want any.
-pub fn train_scorers(
-    params: &Params,
-    batch: &Batch<'_>,
-    examples: &Examples,
-    n_threads: usize,
-    control: &Control,
-) -> Result<Option<Oaa>> {
-    /// Most weights, two floats each, with `Scorers::Auto`: 2 GiB.
-    const MOST_WEIGHTS: usize = 1 << 28;
-    let columns = examples.width.min(examples.n_values());
-    let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
-    let wanted = match params.scorers {
-        Scorers::Auto => is_small && params.scorer_weight > 0.0,
-        Scorers::None => false,
-        Scorers::OneAgainstAll => true,
-    };
-    if !wanted {
-        return Ok(None);
+/// A linear scorer for each label.
+#[derive(Debug, Clone)]
+pub struct LabelScorers(pub(super) Oaa);
+
+impl LabelScorers {
+    /// Trains them, if the parameters want any.
+    pub fn train(
+        params: &Params,
+        batch: &Batch<'_>,
+        examples: &Examples,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Option<Self>> {
+        /// Most weights, two floats each, with `Scorers::Auto`: 2 GiB.
+        const MOST_WEIGHTS: usize = 1 << 28;
+        let columns = examples.width.min(examples.n_values());
+        let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
+        let wanted = match params.scorers {
+            Scorers::Auto => is_small && params.scorer_weight > 0.0,
+            Scorers::None => false,
+            Scorers::OneAgainstAll => true,
+        };
+        if !wanted {
+            return Ok(None);
+        }
+        let options = oaa::Params {
+            scaling: match params.scaling {
+                Scaling::Standard => Scaling::Standard,
+                _ => Scaling::Auto,
+            },
+            loss: match params.scorer_loss {
+                ScorerLoss::SquaredHinge => OaaLoss::SquaredHinge,
+                ScorerLoss::Logistic => OaaLoss::Logistic,
+            },
+            n_bits: params.n_bits,
+            seed: params.seed,
+            ..oaa::Params::default()
+        };
+        let is_sets = matches!(batch.targets, Targets::Sets(_));
+        let mut scorers = Oaa::new(options, examples.n_labels, is_sets)?;
+        scorers.fit(batch, n_threads, control)?;
+        Ok(Some(Self(scorers)))
     }
-    let options = oaa::Params {
-        scaling: match params.scaling {
-            Scaling::Standard => Scaling::Standard,
-            _ => Scaling::Auto,
-        },
-        loss: match params.scorer_loss {
-            ScorerLoss::SquaredHinge => OaaLoss::SquaredHinge,
-            ScorerLoss::Logistic => OaaLoss::Logistic,
-        },
-        n_bits: params.n_bits,
-        seed: params.seed,
-        ..oaa::Params::default()
-    };
-    let is_sets = matches!(batch.targets, Targets::Sets(_));
-    let mut scorers = Oaa::new(options, examples.n_labels, is_sets)?;
-    scorers.fit(batch, n_threads, control)?;
-    Ok(Some(scorers))
+
+    /// About how many products the scores of `rows` take.
+    pub fn effort(&self, rows: &Rows<'_>) -> usize {
+        self.0.effort(rows)
+    }
+
+    /// The whole state.
+    pub fn to_bundle(&self) -> Bundle {
+        self.0.to_bundle()
+    }
+
+    /// From a file, for a model of so many classes and features.
+    pub fn from_bundle(bundle: Bundle, n_classes: usize, n_features: usize) -> Result<Self> {
+        let damaged = bundle.damaged("the scorers are of another shape");
+        let scorers = Oaa::from_bundle(bundle)?;
+        if scorers.n_classes() != n_classes || scorers.n_features() != Some(n_features) {
+            return Err(damaged);
+        }
+        Ok(Self(scorers))
+    }
 }
 
 /// The margins of all labels' scorers for a few rows.
@@ -73,7 +100,7 @@ impl ScorerMargins {
     /// are known.
     pub fn cover(
         &mut self,
-        scorers: &Oaa,
+        LabelScorers(scorers): &LabelScorers,
         x: &Rows<'_>,
         rows: Range<usize>,
         control: &Control,

@@ -15,6 +15,9 @@ use proptest::prelude::*;
 use super::node_data::{LocalIds, NodeData};
 use super::objective::Lambdas;
 use super::*;
+use crate::classifier::{
+    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, SelectedLabels,
+};
 use crate::control::Control;
 use crate::data::{
     Batch, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets, Values,
@@ -177,8 +180,8 @@ impl Data {
     }
 
     fn fit(&self, params: &Params) -> Ldsm {
-        let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
-        ldsm.fit(&self.batch(), false, 1, &control()).unwrap();
+        let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
+        ldsm.fit(&self.batch(), with(1, false), &control()).unwrap();
         ldsm
     }
 }
@@ -197,6 +200,13 @@ fn data(longest: usize) -> impl Strategy<Value = Data> {
 fn fixed(n: u32, is_dense: bool) -> Data {
     let example = |i: u32| (i * i % 9, i * 37 % 4999, 4);
     Data::new(&(0..n).map(example).collect::<Vec<_>>(), is_dense, false)
+}
+
+fn with(n_threads: usize, warm_start: bool) -> FitOptions {
+    FitOptions {
+        n_threads,
+        warm_start,
+    }
 }
 
 fn control() -> Control {

@@ -2,10 +2,13 @@
 
 use super::node_stats::NodeStats;
 use crate::data::Ragged;
+use crate::error::Result;
+use crate::file::{Bundle, Persist};
+use crate::persist;
 use crate::tree::NodeId;
 
 /// The nodes in the order in which they came into being, children side by side.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Tree {
     /// M.
     pub arity: u32,
@@ -61,6 +64,37 @@ impl Tree {
         (self.columns.get(id.at()), weights)
     }
 
+    /// From a file, for rows of `width` columns.
+    pub fn take(bundle: &mut Bundle, arity: u32, width: usize, n_classes: usize) -> Result<Self> {
+        let mut tree = Self {
+            arity,
+            ..Self::default()
+        };
+        tree.fill(bundle)?;
+        let n = tree.first_child.len();
+        let lists = [tree.labels.len(), tree.columns.len(), tree.curves.len()];
+        let values = [tree.weight.len(), tree.n_examples.len(), tree.stats.len()];
+        if lists != [n; 3] || values != [n; 3] {
+            return Err(bundle.damaged("the nodes differ in number"));
+        }
+        let labels = |i| tree.labels.get(i).iter().map(|&(label, _)| label);
+        let columns = |i| tree.columns.get(i).iter().copied();
+        let mut counts = tree.labels.entries().iter().map(|&(_, count)| count);
+        let is_sound = (0..n)
+            .all(|i| is_increasing(labels(i), n_classes) && is_increasing(columns(i), width))
+            && counts.all(|count| count.is_finite() && count > 0.0)
+            && tree.weight.iter().all(|w| w.is_finite() && *w > 0.0)
+            && tree.weights.iter().all(|w| w.is_finite())
+            && tree.weights.len() == tree.columns.entries().len() * arity as usize;
+        if !is_sound {
+            return Err(bundle.damaged("labels, columns or weights of a node are out of range"));
+        }
+        tree.inverse_mass = (0..n).map(|i| inverse_mass(tree.labels.get(i))).collect();
+        tree.parents = parents_of(&tree.first_child, arity)
+            .ok_or_else(|| bundle.damaged("the nodes are no tree"))?;
+        Ok(tree)
+    }
+
     /// Depth of each node; that of the root is 0.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths = vec![0; self.len()];
@@ -69,6 +103,47 @@ impl Tree {
         }
         depths
     }
+}
+
+// What is missing here follows from these.
+persist!(Tree {
+    Columns first_child;
+    Columns weight;
+    Columns n_examples;
+    Nest labels;
+    Nest columns;
+    Columns weights;
+    Columns stats;
+    Nest curves;
+});
+
+/// The node above each, if these are the first children of a tree whose nodes were
+/// made family by family.
+fn parents_of(first_child: &[NodeId], arity: u32) -> Option<Vec<NodeId>> {
+    let n = first_child.len();
+    let mut parents = vec![NodeId::NONE; n];
+    for (id, &first) in first_child.iter().enumerate() {
+        if first == Tree::ROOT {
+            continue;
+        }
+        let children = parents.get_mut(first.at()..)?.get_mut(..arity as usize)?;
+        if first.at() <= id || children.iter().any(|parent| parent.is_some()) {
+            return None;
+        }
+        children.fill(NodeId(id as u32));
+    }
+    let is_whole = n > 0 && parents[1..].iter().all(|parent| parent.is_some());
+    is_whole.then_some(parents)
+}
+
+/// Whether numbers from a file increase and are below `end`.
+pub fn is_increasing(numbers: impl Iterator<Item = u32>, end: usize) -> bool {
+    let mut least = 0;
+    numbers.into_iter().all(|number| {
+        let is_next = (least..end).contains(&(number as usize));
+        least = number as usize + 1;
+        is_next
+    })
 }
 
 /// 1 / the sum of a histogram.

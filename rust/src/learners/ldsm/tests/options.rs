@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn parameters_are_refused_by_name() {
     type Change = fn(&mut Params);
-    let cases: [(&str, Change); 15] = [
+    let cases: [(&str, Change); 16] = [
         ("n_estimators", |p| p.n_estimators = 0),
         ("arity", |p| p.arity = 1),
         ("arity", |p| p.arity = 9),
@@ -21,32 +21,27 @@ fn parameters_are_refused_by_name() {
         ("scorer_weight", |p| p.scorer_weight = -1.0),
         ("beta", |p| p.beta = 1.5),
         ("beta", |p| p.beta = f64::NAN),
+        ("n_bits", |p| p.n_bits = Some(40)),
     ];
     for (name, change) in cases {
         let mut params = params();
         change(&mut params);
-        let message = Ldsm::new(params, N_CLASSES).unwrap_err().to_string();
-        assert!(message.starts_with(name), "{message}");
-    }
-    let message = Ldsm::new(params(), 0).unwrap_err().to_string();
-    assert!(message.starts_with("n_classes"), "{message}");
-    for (n_bits, scaling, name) in [
-        (40, Scaling::None, "n_bits"),
-        (4, Scaling::Standard, "scaling"),
-    ] {
-        let params = Params {
-            n_bits: Some(n_bits),
-            scaling,
-            ..params()
-        };
-        let mut ldsm = Ldsm::new(params, N_CLASSES).unwrap();
-        let data = fixed(20, false);
-        let message = ldsm
-            .fit(&data.batch(), false, 1, &control())
+        let message = Ldsm::create(params, N_CLASSES, true)
             .unwrap_err()
             .to_string();
         assert!(message.starts_with(name), "{message}");
     }
+    let message = Ldsm::create(params(), 0, true).unwrap_err().to_string();
+    assert!(message.starts_with("n_classes"), "{message}");
+    let standard = Params {
+        n_bits: Some(4),
+        scaling: Scaling::Standard,
+        ..params()
+    };
+    let mut ldsm = Ldsm::create(standard, N_CLASSES, true).unwrap();
+    let outcome = ldsm.fit(&fixed(20, false).batch(), with(1, false), &control());
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.starts_with("scaling"), "{message}");
 }
 
 #[test]
@@ -69,15 +64,25 @@ fn a_fit_that_is_refused_changes_nothing() {
     let labels = Labels::new(&labels, N_CLASSES + 1).unwrap();
     let other = Batch::new(data.rows(), Targets::One(labels), None).unwrap();
     for adds in [false, true] {
-        assert!(ldsm.fit(&nothing.batch(), adds, 1, &control()).is_err());
-        assert!(ldsm.fit(&other, adds, 1, &control()).is_err());
+        assert!(ldsm
+            .fit(&nothing.batch(), with(1, adds), &control())
+            .is_err());
+        assert!(ldsm.fit(&other, with(1, adds), &control()).is_err());
     }
+    let gaps = Rows::dense_with_missing(Values::F32(&[f32::NAN; WIDTH]), 1, WIDTH).unwrap();
+    let targets = Targets::One(Labels::new(&[0], N_CLASSES).unwrap());
+    let gappy = Batch::new(gaps, targets, None).unwrap();
+    assert!(ldsm.fit(&gappy, with(1, false), &control()).is_err());
+    let options = PredictOptions::NONE;
+    assert!(ldsm
+        .predict_topk(&gaps, 1, &options, 1, &control())
+        .is_err());
     // Trees that are to be added read the columns of those that are there.
     ldsm.params.n_estimators = 3;
     let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
     let targets = Targets::One(Labels::new(&[0, 1], N_CLASSES).unwrap());
     let narrow = Batch::new(narrow, targets, None).unwrap();
-    assert!(ldsm.fit(&narrow, true, 1, &control()).is_err());
+    assert!(ldsm.fit(&narrow, with(1, true), &control()).is_err());
     ldsm.params.n_estimators = 2;
     assert_eq!(format!("{ldsm:?}"), before);
 }
@@ -94,8 +99,8 @@ fn an_end_to_epochs() {
     let ldsm = fixed(60, false).fit(&params);
     for tree in ldsm.trees() {
         assert!(tree.len() > 1);
-        assert!(tree.curves.lengths().iter().all(|&n| n < 20));
-        assert!(tree.curves.lengths().iter().any(|&n| n > 1));
+        assert!(tree.curves.lengths().all(|n| n < 20));
+        assert!(tree.curves.lengths().any(|n| n > 1));
     }
 }
 
@@ -122,8 +127,8 @@ proptest! {
         let labels: Vec<u32> = sets.labels.iter().map(|&label| label as u32).collect();
         let targets = Targets::One(Labels::new(&labels, N_CLASSES).unwrap());
         let batch = Batch::new(sets.rows(), targets, sets.weights.as_deref()).unwrap();
-        let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
-        ldsm.fit(&batch, false, 1, &control()).unwrap();
+        let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
+        ldsm.fit(&batch, with(1, false), &control()).unwrap();
         prop_assert_eq!(format!("{ldsm:?}"), format!("{:?}", sets.fit(&params)));
     }
 }

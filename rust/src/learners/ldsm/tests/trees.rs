@@ -213,19 +213,19 @@ proptest! {
         };
         let wanted = all_bits(&data.fit(&params));
         for n_threads in [2, 3] {
-            let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
-            ldsm.fit(&data.batch(), false, n_threads, &control()).unwrap();
+            let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
+            ldsm.fit(&data.batch(), with(n_threads, false), &control()).unwrap();
             prop_assert!(all_bits(&ldsm) == wanted);
         }
         // One tree after the other.
-        let mut ldsm = Ldsm::new(Params { n_estimators: 1, ..params.clone() }, N_CLASSES).unwrap();
+        let mut ldsm = Ldsm::create(Params { n_estimators: 1, ..params.clone() }, N_CLASSES, true).unwrap();
         for n in 1..=3 {
             ldsm.params.n_estimators = n;
-            ldsm.fit(&data.batch(), true, 1, &control()).unwrap();
+            ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
         }
         prop_assert!(all_bits(&ldsm) == wanted);
         // And from the beginning again.
-        ldsm.fit(&data.batch(), false, 1, &control()).unwrap();
+        ldsm.fit(&data.batch(), with(1, false), &control()).unwrap();
         prop_assert!(all_bits(&ldsm) == wanted);
     }
 }
@@ -271,7 +271,7 @@ fn stopped_half_way_it_stays_as_it_was() {
                 }
                 control.stop();
             });
-            let outcome = ldsm.fit(&other.batch(), adds, n_threads, &control);
+            let outcome = ldsm.fit(&other.batch(), with(n_threads, adds), &control);
             assert!(matches!(outcome, Err(Error::Stopped)), "{outcome:?}");
         });
         ldsm.params.n_estimators = 2;
@@ -306,7 +306,9 @@ fn values_and_weights_of_any_size() {
             for tree in ldsm.trees() {
                 assert!(tree.weights.iter().all(|w| w.is_finite()), "{case}");
             }
-            let (labels, scores) = ldsm.predict_topk(&data.rows(), 1, 1, &control()).unwrap();
+            let (labels, scores) = ldsm
+                .predict_topk(&data.rows(), 1, &PredictOptions::NONE, 1, &control())
+                .unwrap();
             assert!(labels.iter().all(|&label| label >= 0), "{case}");
             assert!(scores.iter().all(|score| score.is_finite()), "{case}");
         }
@@ -334,7 +336,9 @@ fn next_to_nothing_to_learn() {
             };
             let ldsm = data.fit(&params);
             assert!(ldsm.trees().iter().all(|tree| tree.len() == 1));
-            let (labels, _) = ldsm.predict_topk(&data.rows(), 1, 1, &control()).unwrap();
+            let (labels, _) = ldsm
+                .predict_topk(&data.rows(), 1, &PredictOptions::NONE, 1, &control())
+                .unwrap();
             assert!(labels.iter().all(|&label| data.labels.contains(&label)));
         }
     }
