@@ -96,7 +96,7 @@ params! {
         /// M: children of a node.
         arity: u32 = 2, Range::from(2.0).to(MOST_CHILDREN as f64);
         /// Nodes of a tree at most, leaves among them.
-        max_nodes: u32 = 8000, Range::from(1.0).to(MOST_NODES as f64);
+        max_nodes: u32 = 8000, Range::from(1.0).to(f64::from(MOST_NODES));
         /// Passes of a node over its examples.
         n_epochs: u32 = 10, Range::COUNT;
         /// Weight of class integrity in the objective.

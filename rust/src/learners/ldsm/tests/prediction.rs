@@ -292,8 +292,8 @@ fn made_up_files_are_refused() {
         |tree| inside(tree, "columns", |lists| change(lists, "list", 0, 25u32)),
         |tree| {
             inside(tree, "columns", |lists| {
-                change(lists, "list.length", 0, 0u32)
-            })
+                change(lists, "list.length", 0, 0u32);
+            });
         },
         |tree| inside(tree, "labels", |lists| change(lists, "list.key", 1, 0u32)),
         |tree| inside(tree, "labels", |lists| change(lists, "list.value", 0, 0f32)),
@@ -313,7 +313,7 @@ fn made_up_files_are_refused() {
     let mut bundle = ldsm.to_bundle();
     inside(&mut bundle, "centroids", |centroids| {
         inside(centroids, "means", |lists| {
-            change(lists, "list.key", 0, 99u32)
+            change(lists, "list.key", 0, 99u32);
         });
     });
     refuses(bundle);
