@@ -59,7 +59,6 @@ ALL = {
             "max_nodes": 40,
             "scorers": "none",
             "beta": 0.5,
-            "bootstrap": True,
             "random_state": 0,
             **more,
         }

@@ -63,8 +63,6 @@ OPTIONS = [
     {"scaling": "row"},
     {"scaling": "standard"},
     {"n_bits": 4},
-    {"bootstrap": True},
-    {"feature_share": 0.5},
     {"early_stopping": True, "min_gain": 0.1, "n_epochs": 20},
     {"beta": 0.5},
     {"beta": 0.5, "gamma": 1.0},
@@ -109,7 +107,7 @@ def test_auto_optimizer_looks_at_the_share_of_zeros():
         assert np.array_equal(scores(auto, rows), scores(asked, rows))
 
 
-@pytest.mark.parametrize("options", [{}, {"arity": 4}, {"bootstrap": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"arity": 4}], ids=str)
 def test_the_arrays_of_a_tree(options):
     model = LdSMClassifier(**FEW | options).fit(X, Y)
     assert len(model.trees_) == 3
@@ -143,11 +141,10 @@ def test_the_arrays_of_a_tree(options):
             np.testing.assert_allclose(tree.label_entropy[node], entropy, atol=1e-5)
         with pytest.raises(ValueError, match="read-only"):
             tree.depth[0] = 1
-    if "bootstrap" not in options:
-        root = slice(0, model.trees_[0].label_starts[1])
-        counts = np.zeros(N_LABELS)
-        counts[model.trees_[0].labels[root]] = model.trees_[0].label_counts[root]
-        np.testing.assert_array_equal(counts, np.asarray(Y.sum(axis=0)).ravel())
+    root = slice(0, model.trees_[0].label_starts[1])
+    counts = np.zeros(N_LABELS)
+    counts[model.trees_[0].labels[root]] = model.trees_[0].label_counts[root]
+    np.testing.assert_array_equal(counts, np.asarray(Y.sum(axis=0)).ravel())
 
 
 def test_a_further_tree_changes_no_other():
@@ -272,8 +269,6 @@ def test_settings_of_the_paper():
         {"lambda1": -1.0},
         {"lambda2": np.inf},
         {"learning_rate": 0.0},
-        {"feature_share": 0.0},
-        {"feature_share": 1.5},
         {"beta": 2.0},
         {"gamma": -1.0},
         {"scorers": "all"},

@@ -74,11 +74,6 @@ class LdSMClassifier(TreeMixin, Learner):
         not zero, else "row". "none": not at all.
     n_bits : int, optional
         Hash columns into ``2**n_bits``.
-    bootstrap : bool, default=False
-        Whether each tree learns from a sample of the rows, with replacement. Without,
-        chance makes the trees differ enough: start weights, orders and ties.
-    feature_share : float, default=1.0
-        Share of the columns that a tree may use, drawn anew for each tree.
     early_stopping : bool, default=False
         Whether a node's training ends once an epoch lowers its objective by less
         than ``min_gain``.
@@ -213,8 +208,6 @@ class LdSMClassifier(TreeMixin, Learner):
         learning_rate: float = 0.1,
         scaling: str = "log",
         n_bits: int | None = None,
-        bootstrap: bool = False,
-        feature_share: float = 1.0,
         early_stopping: bool = False,
         min_gain: float = 0.0,
         beta: float = 1.0,
@@ -241,8 +234,6 @@ class LdSMClassifier(TreeMixin, Learner):
         self.learning_rate = learning_rate
         self.scaling = scaling
         self.n_bits = n_bits
-        self.bootstrap = bootstrap
-        self.feature_share = feature_share
         self.early_stopping = early_stopping
         self.min_gain = min_gain
         self.beta = beta

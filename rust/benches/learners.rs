@@ -7,9 +7,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{
-    criterion_group, criterion_main, BatchSize, Criterion, SamplingMode, Throughput,
-};
+use criterion::{criterion_group, criterion_main, BatchSize, Criterion, SamplingMode, Throughput};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use xmtree::classifier::{Learner, OnlineModel};
@@ -131,8 +129,7 @@ fn time<L: Learner + Clone>(c: &mut Criterion, name: &str, sets: &[Set], params:
     };
     for set in sets {
         let (rows, batch) = (set.rows(), set.batch());
-        let mut model =
-            L::create(params.clone(), set.n_classes, false).expect("sound parameters");
+        let mut model = L::create(params.clone(), set.n_classes, false).expect("sound parameters");
         group
             .throughput(Throughput::Elements(set.n_rows as u64))
             .sampling_mode(SamplingMode::Flat)
@@ -150,7 +147,9 @@ fn time<L: Learner + Clone>(c: &mut Criterion, name: &str, sets: &[Set], params:
         let predict = || model.predict(&rows, 1, &control).expect("sound data");
         let answers = predict();
         let pairs = answers.iter().zip(&set.labels);
-        let n_right = pairs.filter(|(&answer, &label)| answer == label as i32).count();
+        let n_right = pairs
+            .filter(|(&answer, &label)| answer == label as i32)
+            .count();
         // Speed without learning would mean nothing. (A tree that cannot choose its
         // order gets less than half of the dense rows right, of 26 classes.)
         assert!(5 * n_right > set.n_rows, "nothing learned");

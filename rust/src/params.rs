@@ -102,23 +102,24 @@ impl Range {
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.low, self.high) {
-            (Some(low), Some(high)) if self.includes_low && self.includes_high => {
-                write!(f, "from {low} to {high:e}")
-            }
-            (low, high) => {
-                let low = low.map(|low| match self.includes_low {
-                    true => format!("at least {low}"),
-                    false => format!("above {low}"),
-                });
-                let high = high.map(|high| match self.includes_high {
-                    true => format!("at most {high:e}"),
-                    false => format!("below {high:e}"),
-                });
-                let ends: Vec<String> = low.into_iter().chain(high).collect();
-                write!(f, "{}", ends.join(" and "))
-            }
-        }
+        let number = |x: f64| match x.abs() < 1e15 {
+            true => x.to_string(),
+            false => format!("{x:e}"),
+        };
+        let low = self.low.map(|low| match self.includes_low {
+            true => format!("at least {}", number(low)),
+            false => format!("above {}", number(low)),
+        });
+        // That counts are 32 bits wide is nobody's concern.
+        let high = self
+            .high
+            .filter(|&high| high < f64::from(u32::MAX) || self.low.is_none());
+        let high = high.map(|high| match self.includes_high {
+            true => format!("at most {}", number(high)),
+            false => format!("below {}", number(high)),
+        });
+        let ends: Vec<String> = low.into_iter().chain(high).collect();
+        write!(f, "{}", ends.join(" and "))
     }
 }
 

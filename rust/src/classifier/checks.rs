@@ -1,31 +1,18 @@
 //! What a model was made for: so many classes, so many columns.
 
-use crate::data::Batch;
-use crate::data::{Rows, Targets};
+use crate::data::{Batch, Rows, Targets};
 use crate::error::{Error, Result};
 
 /// Class numbers are `i32` where they go out.
 const MOST_CLASSES: usize = i32::MAX as usize;
 
-/// Whether there can be a model of so many classes.
-pub(crate) fn is_possible(n_classes: usize) -> bool {
-    (1..=MOST_CLASSES).contains(&n_classes)
-}
-
 /// An error where there can be no model of so many classes.
-pub(crate) fn check_n_classes(n_classes: usize) -> Result<()> {
-    if is_possible(n_classes) {
+pub(crate) fn n_classes(n_classes: usize) -> Result<()> {
+    if (1..=MOST_CLASSES).contains(&n_classes) {
         return Ok(());
     }
     let allowed = format!("from 1 to {MOST_CLASSES}");
     Err(Error::parameter("n_classes", n_classes, allowed))
-}
-
-/// The labels, or an error where y holds sets, or has not the classes of the model.
-pub(crate) fn labels<'a>(batch: &Batch<'a>, learner: &str, n_classes: usize) -> Result<&'a [u32]> {
-    let labels = batch.one_label_each(learner)?;
-    check_classes(labels.n_classes(), n_classes)?;
-    Ok(labels.as_slice())
 }
 
 /// An error where y has not the classes of the model.
@@ -33,21 +20,14 @@ pub(crate) fn check_classes(of_y: usize, n_classes: usize) -> Result<()> {
     if of_y == n_classes {
         return Ok(());
     }
-    let told = format!("y has {of_y} classes, the model {n_classes}");
-    Err(Error::data(told))
+    Err(Error::data(format!(
+        "y has {of_y} classes, the model {n_classes}"
+    )))
 }
 
 /// An error where nothing was learned yet: there is nothing to predict with.
 pub(crate) fn nothing_learned() -> Error {
     Error::data("nothing was learned yet")
-}
-
-/// An error where X has not the columns learned from. Hashed, any will do.
-pub(crate) fn check_columns(rows: &Rows<'_>, n_bits: Option<u32>, n_features: usize) -> Result<()> {
-    if n_bits.is_none() {
-        check_n_columns(rows.n_cols(), n_features)?;
-    }
-    Ok(())
 }
 
 /// An error where X has not as many columns as there were.
@@ -58,11 +38,6 @@ pub(crate) fn check_n_columns(n_cols: usize, n_features: usize) -> Result<()> {
     Err(Error::data(format!(
         "X has {n_cols} features, but the model learned from {n_features}"
     )))
-}
-
-/// An error where there can be no model of so many classes.
-pub(crate) fn n_classes(n_classes: usize) -> Result<()> {
-    check_n_classes(n_classes)
 }
 
 /// An error where y has not the classes of the model, or sets of labels where it must not.

@@ -20,5 +20,5 @@ pub use learning::Learning;
 pub use online::{seed_of, Member, OnlineLearner, OnlineModel, Predictor, Start};
 pub use progressive::Mistakes;
 pub use registry::Registration;
-pub use schedule::{Online, Schedule};
+pub use schedule::Schedule;
 pub use topk::TopK;

@@ -5,26 +5,8 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use crate::control::Control;
 use crate::data::Batch;
 use crate::error::{Error, Result};
-
-/// A learner that takes examples one after the other.
-pub trait Online: Clone {
-    /// Learns the rows of `order` in that order. `clock` is the share of a
-    /// pass that each of them is: 1/N in `fit`; 0 in a stream, where no pass
-    /// ends and the learning rate stays as it is.
-    fn learn(
-        &mut self,
-        batch: &Batch<'_>,
-        order: &[u32],
-        clock: f64,
-        control: &Control,
-    ) -> Result<()>;
-
-    /// Weighted share of the rows of `held_out` that are predicted wrongly.
-    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64>;
-}
 
 /// How often and in which order `fit` goes through the examples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,21 +40,6 @@ impl Schedule {
             ));
         }
         Ok(())
-    }
-
-    /// [`run`](Self::run) of an [`Online`] learner.
-    pub fn fit<L: Online>(
-        &self,
-        learner: &mut L,
-        batch: &Batch<'_>,
-        control: &Control,
-    ) -> Result<()> {
-        self.run(
-            learner,
-            batch,
-            |learner, order, clock| learner.learn(batch, order, clock, control),
-            |learner, held_out| learner.error(batch, held_out, control),
-        )
     }
 
     /// Takes `learner` through the passes over the examples of `batch`: `learn` is called with

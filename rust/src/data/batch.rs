@@ -1,7 +1,6 @@
 //! Examples with their targets and importances, checked against one another.
 
 use super::{LabelSets, Labels, Rows};
-use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// What is to be learned for each row.
@@ -47,43 +46,6 @@ impl<'a> Batch<'a> {
             targets,
             weights,
         })
-    }
-
-    /// The labels of a learner that takes one per row.
-    pub fn one_label_each(&self, learner: &str) -> Result<Labels<'a>> {
-        match self.targets {
-            Targets::One(labels) => Ok(labels),
-            Targets::Sets(_) => Err(Error::data(format!(
-                "{learner} learns one label per row, y holds sets of labels"
-            ))),
-        }
-    }
-
-    /// Weighted share of the rows of `which` that are answered wrongly. `answer`
-    /// is handed `n` of them at most at a time and writes a label for each.
-    pub(crate) fn share_wrong(
-        &self,
-        labels: &[u32],
-        which: &[u32],
-        n: usize,
-        control: &Control,
-        mut answer: impl FnMut(&[u32], &mut [u32]),
-    ) -> Result<f64> {
-        let mut answers = Vec::new();
-        let (mut all, mut wrong) = (0.0, 0.0);
-        for rows in which.chunks(n) {
-            answers.resize(rows.len(), 0);
-            answer(rows, &mut answers);
-            for (&i, &answer) in rows.iter().zip(&answers) {
-                let weight = f64::from(self.weight(i as usize));
-                all += weight;
-                if answer != labels[i as usize] {
-                    wrong += weight;
-                }
-            }
-            control.check()?;
-        }
-        Ok(wrong / all)
     }
 
     /// The labels, one per row; none where there are sets of them.

@@ -6,10 +6,12 @@
 mod batch;
 mod labels;
 mod preparation;
+mod ragged;
 mod rows;
 
 pub use batch::{Batch, Targets};
 pub use labels::{LabelSets, Labels};
 pub use preparation::{Preparation, Scaling};
+pub use ragged::{Ragged, RaggedRows};
 pub(crate) use rows::check_structure;
 pub use rows::{Indices, RowBuffer, Rows, Values};

@@ -124,40 +124,6 @@ impl Bundle {
         )))
     }
 
-    /// Stores strings (class or feature names), as their UTF-8 in one array and
-    /// the place where each ends in another: metadata is for a few values, there
-    /// may be millions of labels.
-    pub fn put_strings(&mut self, name: &str, strings: &[impl AsRef<str>]) {
-        let mut bytes = Vec::new();
-        let mut ends = Vec::with_capacity(strings.len());
-        for string in strings {
-            bytes.extend_from_slice(string.as_ref().as_bytes());
-            ends.push(bytes.len() as u64);
-        }
-        self.put(name, bytes);
-        self.put(&ends_of(name), ends);
-    }
-
-    /// Moves strings out.
-    pub fn take_strings(&mut self, name: &str) -> Result<Vec<String>> {
-        let ends = self.take::<u64>(&ends_of(name))?;
-        let bytes = self.take::<u8>(name)?;
-        let no_strings = || self.damaged(format_args!("array {name:?} is no list of strings"));
-        let text = std::str::from_utf8(&bytes).map_err(|_| no_strings())?;
-        let mut start = 0;
-        let mut strings = Vec::with_capacity(ends.len());
-        for end in ends {
-            let end = usize::try_from(end).map_err(|_| no_strings())?;
-            strings.push(text.get(start..end).ok_or_else(no_strings)?.to_owned());
-            start = end;
-        }
-        if start == text.len() {
-            Ok(strings)
-        } else {
-            Err(no_strings())
-        }
-    }
-
     /// Stores a value as JSON. JSON has no infinities and no NaN (they would
     /// become null) and no integers above 64 bits: put such values into an array.
     ///
@@ -221,8 +187,4 @@ impl Bundle {
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name != "__metadata__"
-}
-
-fn ends_of(name: &str) -> String {
-    format!("{name}.ends")
 }

@@ -38,7 +38,6 @@
 mod array;
 mod bundle;
 mod format;
-mod legacy;
 mod persist;
 mod record;
 mod report;
@@ -48,7 +47,6 @@ mod tests;
 pub use array::{Array, Element};
 pub use bundle::Bundle;
 pub use format::VERSION;
-pub use legacy::LegacyPersist;
 pub use persist::{Columns, Meta, Nest, Persist};
 pub use record::{check_column, is_count, put_lengths, take_lengths, Record};
 pub use report::{Column, Report, Shape};

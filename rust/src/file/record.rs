@@ -82,6 +82,28 @@ impl<R: Record> Record for Vec<R> {
     }
 }
 
+/// A key and what belongs to it.
+impl<K: Record, V: Record> Record for (K, V) {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
+    where
+        Self: 'a,
+    {
+        let keys = records.clone().map(|(key, _)| key);
+        K::put(keys, &format!("{name}.key"), bundle);
+        V::put(
+            records.map(|(_, value)| value),
+            &format!("{name}.value"),
+            bundle,
+        );
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let keys = K::take(n, &format!("{name}.key"), bundle)?;
+        let values = V::take(Some(keys.len()), &format!("{name}.value"), bundle)?;
+        Ok(keys.into_iter().zip(values).collect())
+    }
+}
+
 /// Stores how many entries each of the ragged values of `name` has.
 pub fn put_lengths(lengths: impl Iterator<Item = usize>, name: &str, bundle: &mut Bundle) {
     let lengths: Vec<u32> = lengths.map(|n| n as u32).collect();

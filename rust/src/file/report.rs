@@ -27,6 +27,8 @@ pub enum Shape {
     Vector,
     /// As many per node.
     Matrix(usize),
+    /// One per node, of which 0 is false and 1 is true.
+    Flags,
 }
 
 impl Report {
@@ -50,6 +52,12 @@ impl Report {
     {
         let values: Vec<E> = values.into_iter().collect();
         self.push(name, values.into(), Shape::Vector);
+    }
+
+    /// Adds a column of yes or no per node.
+    pub fn flags(&mut self, name: &'static str, values: impl IntoIterator<Item = bool>) {
+        let values: Vec<u8> = values.into_iter().map(u8::from).collect();
+        self.push(name, values.into(), Shape::Flags);
     }
 
     /// Adds a column of `width` values per node.

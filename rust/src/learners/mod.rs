@@ -38,15 +38,21 @@ pub const LEARNERS: &[Registration] = &[
 
 /// The learner of this name.
 pub fn find(name: &str) -> Result<&'static Registration> {
-    LEARNERS.iter().find(|learner| learner.name == name).ok_or_else(|| {
-        let names: Vec<&str> = LEARNERS.iter().map(|learner| learner.name).collect();
-        Error::parameter("learner", name, format!("one of {}", names.join(", ")))
-    })
+    LEARNERS
+        .iter()
+        .find(|learner| learner.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = LEARNERS.iter().map(|learner| learner.name).collect();
+            Error::parameter("learner", name, format!("one of {}", names.join(", ")))
+        })
 }
 
 /// The model in `bundle`, whatever its learner.
 pub fn load(bundle: Bundle) -> Result<Box<dyn Classifier>> {
-    match LEARNERS.iter().find(|learner| learner.kind == bundle.kind()) {
+    match LEARNERS
+        .iter()
+        .find(|learner| learner.kind == bundle.kind())
+    {
         Some(learner) => learner.load(bundle),
         None => Err(bundle.damaged(format_args!("unknown kind {:?}", bundle.kind()))),
     }

@@ -89,10 +89,6 @@ impl Regressors {
         }
     }
 
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
     /// The loss.
     pub fn loss(&self) -> Loss {
         self.loss

@@ -115,8 +115,16 @@ impl<'py> RowsArg<'py> {
     /// The checked view; NaN is refused unless values may be missing. Do this once, before
     /// anything changes.
     pub fn rows(&self, may_miss_values: bool) -> PyResult<Rows<'_>> {
-        let csr = if may_miss_values { Rows::csr_with_missing } else { Rows::csr };
-        let dense = if may_miss_values { Rows::dense_with_missing } else { Rows::dense };
+        let csr = if may_miss_values {
+            Rows::csr_with_missing
+        } else {
+            Rows::csr
+        };
+        let dense = if may_miss_values {
+            Rows::dense_with_missing
+        } else {
+            Rows::dense
+        };
         // A slice of a Fortran array can be had, too: of the values in another order.
         let in_rows = match self {
             Self::Csr(..) => true,

@@ -249,7 +249,9 @@ impl Classifier {
     #[staticmethod]
     #[pyo3(signature = (bytes, learner=None))]
     fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
-        let kind = learner.map(|name| learners::find(name).map(|l| l.kind)).transpose()?;
+        let kind = learner
+            .map(|name| learners::find(name).map(|l| l.kind))
+            .transpose()?;
         let model = py.detach(|| {
             let bundle = Bundle::from_bytes(bytes)?;
             kind.map_or(Ok(()), |kind| bundle.expect_kind(kind))?;
@@ -296,6 +298,7 @@ fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
         let values = match column.shape {
             Shape::Scalar => values.get_item(0)?.call_method0("item")?,
             Shape::Vector => values,
+            Shape::Flags => values.call_method1("view", ("bool",))?,
             Shape::Matrix(width) => shaped(values, n / width.max(1), width)?,
         };
         dict.set_item(column.name, values)?;

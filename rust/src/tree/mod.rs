@@ -48,12 +48,10 @@ impl NodeId {
 
 impl Record for NodeId {
     fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
-        let numbers: Vec<u32> = records.map(|id| id.0).collect();
-        bundle.put(name, numbers);
+        u32::put(records.map(|id| &id.0), name, bundle);
     }
 
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        let numbers = u32::take(n, name, bundle)?;
-        Ok(numbers.into_iter().map(Self).collect())
+        Ok(u32::take(n, name, bundle)?.into_iter().map(Self).collect())
     }
 }

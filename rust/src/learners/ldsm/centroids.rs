@@ -1,14 +1,19 @@
-//! Re-ranking for tail labels (Section 4 of the paper): a label whose examples lie
-//! near by gains, however rare it is.
+//! Re-ranking for tail labels (Section 4 of the paper): a label whose training
+//! examples lie near the row gains, however rare it is.
 
-use super::tree::Ragged;
-use super::Examples;
+use super::examples::Examples;
+use super::label_scores::LabelScores;
+use super::tree::is_increasing;
+use crate::data::Ragged;
+use crate::error::Result;
+use crate::file::{Bundle, Persist};
+use crate::persist;
 
 /// The mean example of each label.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Centroids {
     /// Values that are not zero, by column; the constant left out.
-    pub(super) means: Ragged<(u32, f32)>,
+    means: Ragged<(u32, f32)>,
     /// Squared lengths.
     squares: Vec<f32>,
 }
@@ -51,24 +56,81 @@ impl Centroids {
         Self::from_means(means)
     }
 
-    /// Of these means.
-    pub fn from_means(means: Ragged<(u32, f32)>) -> Self {
+    /// From a file, for rows of `width` columns.
+    pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
+        let mut means = Self::default();
+        means.fill(bundle)?;
+        let means = means.means;
+        let columns = |label| means.get(label).iter().map(|&(column, _)| column);
+        let is_sound = means.len() == n_classes
+            && (0..n_classes).all(|label| is_increasing(columns(label), width))
+            && means.entries().iter().all(|(_, mean)| mean.is_finite());
+        if !is_sound {
+            return Err(bundle.damaged("the mean of a label is out of range"));
+        }
+        Ok(Self::from_means(means))
+    }
+
+    fn from_means(means: Ragged<(u32, f32)>) -> Self {
         let square = |i| means.get(i).iter().map(|&(_, x): &(u32, f32)| x * x).sum();
         let squares = (0..means.len()).map(square).collect();
         Self { means, squares }
     }
 
     /// |x - mu|^2 of a row of squared length `square`, spread over all columns.
-    pub fn distance(&self, label: u32, row: &[f32], square: f32) -> f32 {
+    fn distance(&self, label: u32, row: &[f32], square: f32) -> f32 {
         let mean = self.means.get(label as usize).iter();
         let product: f32 = mean.map(|&(column, x)| x * row[column as usize]).sum();
         (square - 2.0 * product + self.squares[label as usize]).max(0.0)
     }
 }
 
-/// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
-pub fn reranked(score: f32, distance: f32, beta: f32, gamma: f32) -> f32 {
-    let reranked = beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
-    // Low as it may be, it is a score.
-    reranked.max(f32::MIN_POSITIVE)
+persist!(Centroids {
+    Nest means;
+});
+
+/// Re-ranks one row after the other.
+#[derive(Debug)]
+pub struct Reranker<'a> {
+    centroids: &'a Centroids,
+    beta: f32,
+    gamma: f32,
+    /// The current row, spread over all columns.
+    spread: Vec<f32>,
+}
+
+impl<'a> Reranker<'a> {
+    /// For rows of `width` columns.
+    pub fn new(centroids: &'a Centroids, beta: f32, gamma: f32, width: usize) -> Self {
+        Self {
+            centroids,
+            beta,
+            gamma,
+            spread: vec![0.0; width],
+        }
+    }
+
+    /// Changes every score of a row to
+    /// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
+    pub fn rerank(&mut self, (columns, values): (&[u32], &[f32]), scores: &mut LabelScores) {
+        // All but the constant, which comes last.
+        let entries = || columns.iter().zip(values).take(columns.len() - 1);
+        let mut square = 0.0;
+        for (&column, &x) in entries() {
+            // Values whose columns were hashed to one are added before they are squared.
+            let sum = &mut self.spread[column as usize];
+            square += x * (2.0 * *sum + x);
+            *sum += x;
+        }
+        let Self { beta, gamma, .. } = *self;
+        scores.change(|label, score| {
+            let distance = self.centroids.distance(label, &self.spread, square);
+            let reranked = beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
+            // A score of 0 would be none.
+            reranked.max(f32::MIN_POSITIVE)
+        });
+        for (&column, _) in entries() {
+            self.spread[column as usize] = 0.0;
+        }
+    }
 }

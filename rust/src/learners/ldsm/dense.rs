@@ -1,11 +1,11 @@
 //! The M regressors of a node on dense rows: features standardised by the node's
-//! own examples, plain stochastic gradient descent on the logistic loss.
+//! own examples, plain stochastic gradient descent. O(M) per feature and example.
 
-use super::View;
+use super::node_data::NodeData;
 
 /// Rows of a node, standardised, and its regressors.
 #[derive(Debug)]
-pub struct Dense<const M: usize> {
+pub struct DenseRegressors<const M: usize> {
     /// One row after the other, every feature filled.
     rows: Vec<f32>,
     width: usize,
@@ -19,18 +19,18 @@ pub struct Dense<const M: usize> {
     rate: f32,
 }
 
-impl<const M: usize> Dense<M> {
-    /// Regressors of these weights for the rows of `view`.
-    pub fn new(view: &View, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
-        let width = view.columns.len();
-        let mut rows = vec![0.0; width * view.len()];
+impl<const M: usize> DenseRegressors<M> {
+    /// Regressors of these weights for the rows of `data`.
+    pub fn new(data: &NodeData, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
+        let width = data.columns.len();
+        let mut rows = vec![0.0; width * data.len()];
         let (mut sums, mut total) = (vec![0.0f64; width], 0.0);
         for (i, row) in rows.chunks_exact_mut(width).enumerate() {
-            let (features, values) = view.row(i);
-            let weight = f64::from(view.weight(i));
+            let (features, values) = data.row(i);
+            let weight = f64::from(data.weight(i));
             total += weight;
             for (&feature, &x) in features.iter().zip(values) {
-                // Hashed columns may meet.
+                // Columns that were hashed to one add up.
                 row[feature as usize] += x;
                 sums[feature as usize] += weight * f64::from(x);
             }
@@ -38,15 +38,15 @@ impl<const M: usize> Dense<M> {
         let means: Vec<f64> = sums.iter().map(|sum| sum / total).collect();
         let mut squares = vec![0.0f64; width];
         for (i, row) in rows.chunks_exact(width).enumerate() {
-            let weight = f64::from(view.weight(i));
+            let weight = f64::from(data.weight(i));
             for ((square, &x), mean) in squares.iter_mut().zip(row).zip(&means) {
                 *square += weight * (f64::from(x) - mean).powi(2);
             }
         }
         let inverse = |(square, mean): (&f64, &f64)| {
             let deviation = (square / total).sqrt();
-            // What is left of equal values is rounding; what is tinier yet has an
-            // inverse that single floats do not multiply by.
+            // Equal values leave a deviation of rounding errors; the inverse of a tinier
+            // one would overflow single floats.
             let varies = deviation > 1e-6 * mean.abs() && deviation > 1e-30;
             if varies {
                 deviation.recip() as f32
@@ -58,9 +58,9 @@ impl<const M: usize> Dense<M> {
         let means: Vec<f32> = means.into_iter().map(|mean| mean as f32).collect();
         for row in rows.chunks_exact_mut(width) {
             for ((x, mean), inverse) in row.iter_mut().zip(&means).zip(&inverse) {
-                // The difference of single floats need not be one.
-                let apart = f64::from(*x) - f64::from(*mean);
-                *x = (apart * f64::from(*inverse)) as f32;
+                // The difference of two single floats can overflow one.
+                let difference = f64::from(*x) - f64::from(*mean);
+                *x = (difference * f64::from(*inverse)) as f32;
             }
         }
         Self {
@@ -76,7 +76,7 @@ impl<const M: usize> Dense<M> {
 
     /// The margins of example `i`.
     #[inline]
-    pub fn meet(&self, i: usize) -> [f32; M] {
+    pub fn margins(&self, i: usize) -> [f32; M] {
         let mut margins = self.bias;
         for (&x, weights) in self.row(i).iter().zip(&self.weights) {
             for j in 0..M {
@@ -87,7 +87,7 @@ impl<const M: usize> Dense<M> {
     }
 
     /// Takes the step of example `i`. `gradients` are those of the loss by the
-    /// margins, which the step moves.
+    /// margins; the margins are updated.
     #[inline]
     pub fn step(&mut self, i: usize, gradients: &[f32; M], margins: &mut [f32; M]) {
         let steps = gradients.map(|gradient| self.rate * gradient);
@@ -109,9 +109,9 @@ impl<const M: usize> Dense<M> {
         &self.rows[i * self.width..][..self.width]
     }
 
-    /// Weights of the features as they came; that of the constant, feature number
-    /// `constant`, holds what the means add up to. Of standardised features those
-    /// below `small` are 0: they were never needed.
+    /// Weights for the features before standardisation; that of the constant, feature
+    /// number `constant`, absorbs the means. Weights of standardised features below
+    /// `small` become 0.
     pub fn weights(&self, constant: usize, small: f32) -> Vec<[f32; M]> {
         let kept = |w: f32| if w.abs() < small { 0.0 } else { w };
         let mut weights: Vec<[f32; M]> = self

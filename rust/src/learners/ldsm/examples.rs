@@ -1,18 +1,14 @@
-//! The training data, once, for all trees and threads.
+//! The training data, held once for all trees and threads.
 
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{LabelSets, Preparation, RowBuffer};
+use crate::data::{Batch, LabelSets, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
 use crate::error::{Error, Result};
 
 /// Prepared examples that have labels, with the constant 1 as their last feature.
 #[derive(Debug, Default)]
 pub struct Examples {
-    starts: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f32>,
-    label_starts: Vec<usize>,
-    labels: Vec<u32>,
+    rows: RaggedRows,
+    labels: Ragged<u32>,
     weights: Vec<f32>,
     /// Number of columns, the constant among them.
     pub width: usize,
@@ -29,28 +25,23 @@ impl Examples {
         control: &Control,
     ) -> Result<Self> {
         let mut examples = Self {
-            starts: vec![0],
-            label_starts: vec![0],
             width: preparation.width(),
             n_labels,
             ..Self::default()
         };
         let mut row = RowBuffer::default();
         let mut labels = Vec::new();
-        for chunk in Self::which(batch).chunks(Control::CHUNK) {
+        for chunk in Self::labelled_rows(batch).chunks(Control::CHUNK) {
             control.check()?;
             for &i in chunk {
                 read_labels(&batch.targets, i as usize, &mut labels);
                 preparation.read(&batch.rows, i as usize, &mut row);
-                examples.columns.extend_from_slice(&row.columns);
-                examples.values.extend_from_slice(&row.values);
-                examples.labels.extend_from_slice(&labels);
+                examples.rows.push(row.columns.iter().copied(), &row.values);
+                examples.labels.push(labels.iter().copied());
                 examples.weights.push(batch.weight(i as usize));
-                examples.starts.push(examples.columns.len());
-                examples.label_starts.push(examples.labels.len());
             }
         }
-        if examples.weights.is_empty() {
+        if examples.is_empty() {
             return Err(Error::data(
                 "there is no example that has a label and a weight above 0",
             ));
@@ -58,8 +49,8 @@ impl Examples {
         Ok(examples)
     }
 
-    /// The rows that are read.
-    pub fn which(batch: &Batch<'_>) -> Vec<u32> {
+    /// The rows of `batch` that are read.
+    pub fn labelled_rows(batch: &Batch<'_>) -> Vec<u32> {
         let mut rows = batch.present();
         if let Targets::Sets(sets) = batch.targets {
             let (starts, _) = sets.parts();
@@ -80,26 +71,25 @@ impl Examples {
 
     /// Number of values that are not zero, constants among them.
     pub fn n_values(&self) -> usize {
-        self.values.len()
+        self.rows.n_values()
     }
 
     /// Share of the features' values that are not zero.
     pub fn filled(&self) -> f64 {
         let cells = self.len() as f64 * (self.width - 1) as f64;
-        (self.columns.len() - self.len()) as f64 / cells.max(1.0)
+        (self.n_values() - self.len()) as f64 / cells.max(1.0)
     }
 
     /// Columns and values of example `i`.
     #[inline]
     pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
-        let range = self.starts[i as usize]..self.starts[i as usize + 1];
-        (&self.columns[range.clone()], &self.values[range])
+        self.rows.row(i as usize)
     }
 
     /// Labels of example `i`, increasing.
     #[inline]
     pub fn labels(&self, i: u32) -> &[u32] {
-        &self.labels[self.label_starts[i as usize]..self.label_starts[i as usize + 1]]
+        self.labels.get(i as usize)
     }
 
     /// Importance of example `i`.

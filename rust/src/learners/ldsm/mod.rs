@@ -1,43 +1,70 @@
-//! LdSM: ensembles of M-ary trees for label sets (Majzoubi & Choromanska, AISTATS
-//! 2020).
+//! LdSM: ensembles of M-ary trees for label sets (Majzoubi & Choromanska, "LdSM:
+//! Logarithm-depth Streaming Multi-label Decision Trees", AISTATS 2020).
+//!
+//! An internal node holds M linear regressors and sends an example to every child
+//! whose regressor's margin is at least 1/2. Its training (Algorithm 2) takes for each
+//! example the set of children that lowers the node's objective most and trains the
+//! regressors towards it. A tree (Algorithm 1) splits the leaf of highest priority
+//! until it has enough nodes; leaves hold label histograms, which a prediction averages
+//! over the leaves that a row reaches and over the trees.
+//!
+//! Cost per example and level: M sparse products, and in each epoch of the training
+//! O(|y| M^2 + 2^M) for the objective. Depth is about log_M of the number of labels.
 //!
 //! ```text
-//!  Batch -> Examples -> growth: queue of leaves -> split: View -> epochs of
+//!  Batch -> Examples -> growth: queue of leaves -> node_training on NodeData:
 //!                                                    objective (which children)
-//!                                                    nag / dense (regressors)
-//!  Rows  -> RowBlock -> walk: leaves of each row -> predict: labels' scores
-//!                                                   + centroids, scorers
+//!                                                    nag or dense (regressors)
+//!                                                    partition (the children's examples)
+//!  Rows  -> predictor: traversal (leaves of each row) -> label scores
+//!                                                        + centroids, scorers
 //! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `params` | the parameters |
+//! | `examples`, `node_data` | the training data; the examples of one node |
+//! | `objective`, `node_stats` | J and its search; J, balancedness, purity of a trained node |
+//! | `nag`, `dense` | the regressors of a node, for sparse and for dense rows |
+//! | `routing` | from margins to children |
+//! | `node_training`, `partition` | one node; where its examples go |
+//! | `growth`, `scratch_pool` | one tree; working memory of its threads |
+//! | `tree_builder`, `tree` | a tree while it grows; as flat arrays |
+//! | `traversal` | a block of rows down a tree |
+//! | `label_scores`, `centroids`, `scorers` | scores by the trees, re-ranked, joined with one-against-all |
+//! | `predictor` | a block of rows, predicted |
+//! | `model`, `classifier` | the ensemble and its training; what the outside sees |
+//! | `report` | the trees' nodes as columns |
 
 mod centroids;
+mod classifier;
 mod dense;
 mod examples;
-mod forest;
 mod growth;
+mod label_scores;
+mod model;
 mod nag;
+mod node_data;
+mod node_stats;
+mod node_training;
 mod objective;
 mod params;
-mod persist;
-mod predict;
-mod purity;
+mod partition;
+mod predictor;
 mod report;
-mod score;
+mod routing;
 mod scorers;
-mod split;
+mod scratch_pool;
+mod traversal;
 mod tree;
-mod view;
-mod walk;
+mod tree_builder;
 
 #[cfg(test)]
 mod tests;
 
 pub use examples::Examples;
-pub use forest::Ldsm;
-pub use objective::Terms;
+pub use model::Ldsm;
+pub use node_stats::NodeStats;
+pub use objective::ObjectiveTerms;
 pub use params::{NodeLoss, NodeOptimizer, Params, ScorerLoss, Scorers};
-pub use predict::{SparseScores, Wanted};
-pub use purity::NodeStats;
-pub use report::Report;
-pub use tree::{Ragged, Tree};
-
-use view::View;
+pub use tree::Tree;

@@ -1,32 +1,50 @@
-//! The M regressors of a node on sparse rows: logistic loss, normalised adaptive
-//! gradients (Ross, Mineiro & Langford, UAI 2013).
+//! The M regressors of a node on sparse rows: normalised adaptive gradients (NAG;
+//! Ross, Mineiro & Langford, "Normalized online learning", UAI 2013),
+//! O(M) per non-zero value.
+//!
+//! The arithmetic is that of the LdSM authors' program and not of Vowpal Wabbit,
+//! which [`crate::linear`] and one-against-all reproduce number for number:
+//!
+//! | | here | Vowpal Wabbit |
+//! |---|---|---|
+//! | step | the plain gradient step | invariant to importance (closed form of the loss) |
+//! | importance | scales the gradient alone | enters t, N and the step size |
+//! | order | scale and N before the margin, G after it | all after the margin |
+//! | a new largest value s | shrinks the weight, then the margin is taken | the margin is taken, then the weight shrinks |
+//! | zero gradient | still counts in t and N | no update at all |
+//! | tiny values | as they are | raised to 1e-19 |
+//! | per feature | M weights, M sums G, one s and its inverse | one of each per weight |
+//!
+//! All M regressors learn from every example, so one scale serves them all, and its
+//! inverse saves a division per value. So the two have the paper's formula in common
+//! and no line of arithmetic.
 
-/// What the regressors know of one feature, side by side: an example asks for all
+/// The state of all regressors for one feature, side by side: an example needs all
 /// of it at once.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Feature<const M: usize> {
     /// A weight for each regressor.
     weights: [f32; M],
-    /// Sums of squared gradients.
+    /// G: sums of squared gradients.
     squares: [f32; M],
-    /// The largest size that the feature has had, and its inverse.
+    /// s: the largest absolute value so far, and its inverse.
     largest: f32,
     inverse: f32,
 }
 
-/// M linear regressors that learn from the same examples.
+/// M linear regressors that learn from the same sparse examples.
 #[derive(Debug)]
-pub struct Nag<const M: usize> {
+pub struct NagRegressors<const M: usize> {
     features: Vec<Feature<M>>,
     rate: f32,
     /// t: examples seen.
     seen: f64,
-    /// N: squared lengths of all examples, each feature in units of its largest.
+    /// N: squared lengths of all examples, each feature in units of its largest value.
     norm: f64,
 }
 
-impl<const M: usize> Nag<M> {
+impl<const M: usize> NagRegressors<M> {
     /// Regressors of these weights, one feature after the other.
     pub fn new(weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
         let feature = |weights| Feature {
@@ -43,9 +61,9 @@ impl<const M: usize> Nag<M> {
         }
     }
 
-    /// The margins of an example, which is about to be learned.
+    /// Takes the values of an example into scales and norm and returns its margins.
     #[inline]
-    pub fn meet(&mut self, row: &[u32], values: &[f32]) -> [f32; M] {
+    pub fn observe(&mut self, row: &[u32], values: &[f32]) -> [f32; M] {
         let mut margins = [0.0f32; M];
         let mut length = 0.0f32;
         for (&feature, &x) in row.iter().zip(values) {
@@ -57,7 +75,7 @@ impl<const M: usize> Nag<M> {
                     feature.weights.iter_mut().for_each(|w| *w *= shrunk);
                 }
                 feature.largest = size;
-                // That of the tiniest sizes is no single float.
+                // The inverse of the tiniest values overflows a single float.
                 feature.inverse = size.recip().min(f32::MAX);
             }
             let unit = x * feature.inverse;
@@ -71,8 +89,8 @@ impl<const M: usize> Nag<M> {
         margins
     }
 
-    /// Takes the step of an example that has just been met. `gradients` are those
-    /// of the loss by the margins, which the steps move.
+    /// Takes the step of the example that was just observed. `gradients` are those
+    /// of the loss by the margins; the margins are updated.
     #[inline]
     pub fn step(
         &mut self,
@@ -88,7 +106,7 @@ impl<const M: usize> Nag<M> {
             let unit = x * feature.inverse;
             for j in 0..M {
                 let gradient = gradients[j] * x;
-                // So that a gradient of zero divides by something.
+                // The smallest number keeps a zero gradient from dividing by 0.
                 feature.squares[j] += gradient * gradient + f32::MIN_POSITIVE;
                 let step = steps[j] * unit / feature.squares[j].sqrt();
                 feature.weights[j] -= step;
@@ -97,9 +115,9 @@ impl<const M: usize> Nag<M> {
         }
     }
 
-    /// The weights, one feature after the other. Those whose largest product so far
-    /// is below `small` are 0, and so are, as in the authors' program, all below it
-    /// themselves where values are at most 1: they were never needed.
+    /// The weights, one feature after the other. Those whose largest product with a
+    /// value so far is below `small` become 0. Where values are at most 1 these are the
+    /// weights below `small`, as in the authors' program.
     pub fn weights(&self, small: f32) -> impl Iterator<Item = [f32; M]> + '_ {
         self.features.iter().map(move |feature| {
             let unit = feature.largest.max(1.0);

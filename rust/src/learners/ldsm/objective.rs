@@ -11,9 +11,11 @@
 //! with T_j = C P_j and S_j^k = l(k) P_j^k, and no quotient is left. Only the
 //! differences of two children enter, and an example can move a difference in
 //! three ways: by +1 if it goes to the first alone, by -1 if to the second alone,
-//! by 0 otherwise. So a pass over the labels of an example sums three values per
-//! pair of children, from which all 2^M - 1 sets of directions are compared;
-//! neither the number of sets nor their comparison is multiplied by the labels.
+//! by 0 otherwise. So one pass over the labels of an example sums three values per
+//! pair of children, from which the costs of all 2^M - 1 sets of directions follow:
+//! O(|y| M^2 + 2^M) per example and not O(|y| 2^M M^2).
+
+use crate::record;
 
 /// The weights of the terms.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +28,7 @@ pub struct Lambdas {
 
 /// The objective and its terms; `j = balance - lambda1 integrity + lambda2 penalty`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Terms {
+pub struct ObjectiveTerms {
     /// J.
     pub j: f64,
     /// B: how unevenly the children are reached.
@@ -37,45 +39,58 @@ pub struct Terms {
     pub penalty: f64,
 }
 
+record!(ObjectiveTerms {
+    j,
+    balance,
+    integrity,
+    penalty
+});
+
 /// Running sums of a node with M children, P = M (M - 1) / 2 pairs of them.
 #[derive(Debug, Clone)]
-pub struct Sums<const M: usize, const P: usize> {
+pub struct ObjectiveSums<const M: usize, const P: usize> {
     lambdas: Lambdas,
     /// C: labels seen, by weight.
     labels_seen: f64,
     /// T_j: clamped margins, an example counting once per label.
-    reached: [f64; M],
+    margins: [f64; M],
     /// S_j^k - S_l^k for each label, by pair.
-    apart: Vec<[f64; P]>,
+    label_gaps: Vec<[f64; P]>,
 }
 
-/// How one pair of children would come to stand: what they would add to the
-/// objective if the example goes to neither or both, to the first, to the second.
-type Outcomes = [f64; 3];
+/// What one pair of children would add to the objective if the example goes to
+/// neither or both of them, to the first alone, to the second alone.
+type PairCosts = [f64; 3];
 
-/// Beyond it the 2^M - 1 sets of directions are too many to try for each example.
+/// With more children the 2^M - 1 sets of directions are too many to compare for
+/// each example.
 pub const MOST_CHILDREN: usize = 8;
 const MOST_SETS: usize = 1 << MOST_CHILDREN;
 
-impl<const M: usize, const P: usize> Sums<M, P> {
+impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
     /// Nothing seen yet, of `n_labels` labels.
     pub fn new(lambdas: Lambdas, n_labels: usize) -> Self {
         Self {
             lambdas,
             labels_seen: 0.0,
-            reached: [0.0; M],
-            apart: vec![[0.0; P]; n_labels],
+            margins: [0.0; M],
+            label_gaps: vec![[0.0; P]; n_labels],
         }
     }
 
     /// The set of directions, as bits, that makes the objective smallest once an
-    /// example of these labels and `weight` has gone there. Of equal sets `coin`
-    /// decides; going everywhere never wins a tie.
+    /// example of these labels and `weight` has gone there. Between equal sets `coin`
+    /// decides; the set of all directions never wins a tie.
     #[inline]
-    pub fn best(&self, labels: &[u32], weight: f64, mut coin: impl FnMut() -> bool) -> u32 {
-        let costs = Self::of_all_sets(&self.outcomes(labels, weight));
+    pub fn best_directions(
+        &self,
+        labels: &[u32],
+        weight: f64,
+        mut coin: impl FnMut() -> bool,
+    ) -> u32 {
+        let costs = Self::cost_of_all_sets(&self.pair_costs(labels, weight));
         let n = weight * labels.len() as f64;
-        let above = self.reached.iter().sum::<f64>() - self.labels_seen - n;
+        let above = self.margins.iter().sum::<f64>() - self.labels_seen - n;
         // By number of directions.
         let mut penalties = [0.0; MOST_CHILDREN + 1];
         for (directions, penalty) in penalties[..=M].iter_mut().enumerate() {
@@ -94,18 +109,18 @@ impl<const M: usize, const P: usize> Sums<M, P> {
 
     /// What the pairs cost together, for every set of directions.
     ///
-    /// Child by child, each of which doubles the sets: those without it and those
-    /// with it differ from what is known by its pairs with the children before,
-    /// which are summed for all sets of these in the same way.
+    /// Child by child, each of which doubles the sets. The cost of a set without or
+    /// with the new child is that of the set before plus its pairs with the children
+    /// before it, and these are summed for all sets in the same way.
     #[inline]
-    pub(super) fn of_all_sets(outcomes: &[Outcomes; P]) -> [f64; MOST_SETS] {
+    pub(super) fn cost_of_all_sets(pair_costs: &[PairCosts; P]) -> [f64; MOST_SETS] {
         let mut costs = [0.0; MOST_SETS];
         for j in 1..M {
             let n = 1 << j;
             let mut without = [0.0; MOST_SETS / 2];
             let mut with = [0.0; MOST_SETS / 2];
             for i in 0..j {
-                let [both_or_none, first, second] = outcomes[Self::pair(i, j)];
+                let [both_or_none, first, second] = pair_costs[Self::pair(i, j)];
                 let n = 1 << i;
                 for set in 0..n {
                     without[n + set] = without[set] + first;
@@ -124,17 +139,17 @@ impl<const M: usize, const P: usize> Sums<M, P> {
 
     /// What each pair would add to the objective.
     #[inline]
-    fn outcomes(&self, labels: &[u32], weight: f64) -> [Outcomes; P] {
+    fn pair_costs(&self, labels: &[u32], weight: f64) -> [PairCosts; P] {
         // Every other label in sums of its own: an addition need not wait for the
         // one before.
         let mut halves = [[[0.0f64; P]; 3]; 2];
         let mut add = |half: usize, label: u32| {
-            let apart = &self.apart[label as usize];
+            let gaps = &self.label_gaps[label as usize];
             let [still, first, second] = &mut halves[half];
             for pair in 0..P {
-                still[pair] += apart[pair].abs();
-                first[pair] += (apart[pair] + weight).abs();
-                second[pair] += (apart[pair] - weight).abs();
+                still[pair] += gaps[pair].abs();
+                first[pair] += (gaps[pair] + weight).abs();
+                second[pair] += (gaps[pair] - weight).abs();
             }
         };
         let (twos, last) = labels.as_chunks::<2>();
@@ -152,52 +167,53 @@ impl<const M: usize, const P: usize> Sums<M, P> {
             *sum += other;
         }
         let n = weight * labels.len() as f64;
-        let mut outcomes = [[0.0; 3]; P];
+        let mut pair_costs = [[0.0; 3]; P];
         for (pair, &(j, l)) in Self::PAIRS.iter().enumerate() {
-            let apart = self.reached[j] - self.reached[l];
-            for (way, moved) in [0.0, n, -n].into_iter().enumerate() {
-                let unevenness = (apart + moved).abs();
-                outcomes[pair][way] = unevenness - self.lambdas.integrity * integrity[way][pair];
+            let gap = self.margins[j] - self.margins[l];
+            for (case, moved) in [0.0, n, -n].into_iter().enumerate() {
+                let unevenness = (gap + moved).abs();
+                pair_costs[pair][case] =
+                    unevenness - self.lambdas.integrity * integrity[case][pair];
             }
         }
-        outcomes
+        pair_costs
     }
 
-    /// Takes in an example of these labels whose clamped margins are `reached`.
+    /// Takes in an example of these labels and clamped margins.
     #[inline]
-    pub fn add(&mut self, labels: &[u32], weight: f64, reached: &[f32; M]) {
+    pub fn add(&mut self, labels: &[u32], weight: f64, clamped: &[f32; M]) {
         let n = weight * labels.len() as f64;
         self.labels_seen += n;
         let mut moved = [0.0; P];
         for (moved, &(j, l)) in moved.iter_mut().zip(&Self::PAIRS) {
-            *moved = weight * (f64::from(reached[j]) - f64::from(reached[l]));
+            *moved = weight * (f64::from(clamped[j]) - f64::from(clamped[l]));
         }
-        for (sum, &reached) in self.reached.iter_mut().zip(reached) {
-            *sum += n * f64::from(reached);
+        for (sum, &margin) in self.margins.iter_mut().zip(clamped) {
+            *sum += n * f64::from(margin);
         }
         for &label in labels {
-            let apart = &mut self.apart[label as usize];
+            let gaps = &mut self.label_gaps[label as usize];
             for pair in 0..P {
-                apart[pair] += moved[pair];
+                gaps[pair] += moved[pair];
             }
         }
     }
 
-    /// The objective of all that was taken in.
-    pub fn terms(&self) -> Terms {
+    /// The objective and its terms over all examples taken in.
+    pub fn terms(&self) -> ObjectiveTerms {
         let c = self.labels_seen;
         let pairs = Self::PAIRS.iter();
         let balance: f64 = pairs
-            .map(|&(j, l)| (self.reached[j] - self.reached[l]).abs())
+            .map(|&(j, l)| (self.margins[j] - self.margins[l]).abs())
             .sum();
-        let integrity: f64 = self.apart.iter().flatten().map(|apart| apart.abs()).sum();
-        let penalty = (self.reached.iter().sum::<f64>() - c).abs();
-        Terms::new(balance / c, integrity / c, penalty / c, self.lambdas)
+        let integrity: f64 = self.label_gaps.iter().flatten().map(|gap| gap.abs()).sum();
+        let penalty = (self.margins.iter().sum::<f64>() - c).abs();
+        ObjectiveTerms::new(balance / c, integrity / c, penalty / c, self.lambdas)
     }
 
     /// P_j.
     pub fn shares(&self) -> [f64; M] {
-        self.reached.map(|reached| reached / self.labels_seen)
+        self.margins.map(|sum| sum / self.labels_seen)
     }
 
     /// Number of the pair of children i < j.
@@ -223,7 +239,7 @@ impl<const M: usize, const P: usize> Sums<M, P> {
     };
 }
 
-impl Terms {
+impl ObjectiveTerms {
     /// Nothing was measured.
     pub const NONE: Self = Self {
         j: f64::NAN,

@@ -1,38 +1,37 @@
-//! Options of LdSM.
-
-use serde::{Deserialize, Serialize};
+//! Parameters of LdSM.
 
 use super::objective::MOST_CHILDREN;
 use crate::data::Scaling;
-use crate::error::{Error, Result};
+use crate::params::Range;
+use crate::{choices, params};
 
-/// How the regressors of a node learn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeOptimizer {
-    /// "sgd" where more than half of the values are non-zero, else "nag".
-    Auto,
-    /// Normalised adaptive gradients.
-    Nag,
-    /// Features standardised by the node's own examples, plain gradient steps.
-    Sgd,
+choices! {
+    /// How the regressors of a node learn.
+    pub enum NodeOptimizer {
+        /// `Sgd` where more than half of the values are non-zero, else `Nag`.
+        Auto = "auto",
+        /// Normalised adaptive gradients.
+        Nag = "nag",
+        /// Features standardised by the node's own examples, plain gradient steps.
+        Sgd = "sgd",
+    }
 }
 
-/// The chance that a regressor of margin m stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeLoss {
-    /// The logistic function of 4 m - 2: even where examples are routed, at 1/2,
-    /// and there of slope 1.
-    Centred,
-    /// The logistic function of m; what the authors' program does.
-    Logistic,
+choices! {
+    /// Which probability a regressor's margin m stands for.
+    pub enum NodeLoss {
+        /// The logistic function of 4 m - 2: 1/2 where examples are routed, at m = 1/2,
+        /// and of slope 1 there.
+        Centred = "centred",
+        /// The logistic function of m, as in the authors' program.
+        Logistic = "logistic",
+    }
 }
 
 impl NodeLoss {
-    /// The chance of going to a child, by its regressor.
+    /// The probability of going to a child, from its regressor's margin.
     #[inline]
-    pub fn chance(self, margin: f32) -> f32 {
+    pub fn probability(self, margin: f32) -> f32 {
         let x = match self {
             Self::Centred => 4.0 * margin - 2.0,
             Self::Logistic => margin,
@@ -41,32 +40,32 @@ impl NodeLoss {
     }
 }
 
-/// What judges the labels that the trees find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scorers {
-    /// `OneAgainstAll`, unless its weights would take over 2 GiB.
-    Auto,
-    /// Nothing: the trees' score is the last word, as in the paper.
-    None,
-    /// A linear scorer for each label.
-    OneAgainstAll,
+choices! {
+    /// What scores the labels that the trees find.
+    pub enum Scorers {
+        /// `OneAgainstAll`, unless its weights would take over 2 GiB.
+        Auto = "auto",
+        /// Nothing: the trees' scores are final, as in the paper.
+        None = "none",
+        /// A linear scorer for each label.
+        OneAgainstAll = "one_against_all",
+    }
 }
 
-/// What the scorers minimise, and how their margins z are weighed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScorerLoss {
-    /// max(0, 1 - y z)^2
-    SquaredHinge,
-    /// ln(1 + exp(-y z))
-    Logistic,
+choices! {
+    /// What the scorers minimise, and how their margins z enter the score.
+    pub enum ScorerLoss {
+        /// max(0, 1 - y z)^2
+        SquaredHinge = "squared_hinge",
+        /// ln(1 + exp(-y z))
+        Logistic = "logistic",
+    }
 }
 
 impl ScorerLoss {
-    /// The loss where the label is there.
+    /// The loss of a row that has the label.
     #[inline]
-    pub fn of_present(self, margin: f32) -> f32 {
+    pub fn loss_if_present(self, margin: f32) -> f32 {
         match self {
             Self::SquaredHinge => (1.0 - margin).max(0.0).powi(2),
             Self::Logistic if margin < 0.0 => margin.exp().ln_1p() - margin,
@@ -74,10 +73,10 @@ impl ScorerLoss {
         }
     }
 
-    /// How likely the label is there: the chance for which the margin has the least
-    /// loss on average.
+    /// How likely a row has the label: the probability for which this margin has the
+    /// least expected loss.
     #[inline]
-    pub fn chance(self, margin: f32) -> f32 {
+    pub fn probability(self, margin: f32) -> f32 {
         match self {
             Self::SquaredHinge => (0.5 * (margin + 1.0)).clamp(0.0, 1.0),
             Self::Logistic => 1.0 / (1.0 + (-margin).exp()),
@@ -85,105 +84,57 @@ impl ScorerLoss {
     }
 }
 
-/// Every option; [`Params::check`] refuses what cannot be. The Python class
-/// documents them for users and says where the defaults come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    /// Trees.
-    pub n_estimators: u32,
-    /// M: children of a node.
-    pub arity: u32,
-    /// Nodes of a tree at most, leaves among them.
-    pub max_nodes: u32,
-    /// Passes of a node over its examples.
-    pub n_epochs: u32,
-    /// Weight of class integrity in the objective.
-    pub lambda1: f64,
-    /// Weight of the multi-way penalty in the objective.
-    pub lambda2: f64,
-    /// Whether every epoch has an order of its own.
-    pub reshuffle: bool,
-    /// What the margins stand for in training.
-    pub loss: NodeLoss,
-    /// How the regressors learn.
-    pub optimizer: NodeOptimizer,
-    /// Their step size.
-    pub learning_rate: f64,
-    /// Scaling of the examples.
-    pub scaling: Scaling,
-    /// Columns are hashed into 2^`n_bits`, if given.
-    pub n_bits: Option<u32>,
-    /// Whether a tree learns from a sample with replacement.
-    pub bootstrap: bool,
-    /// Share of the columns that a tree may use.
-    pub feature_share: f64,
-    /// Whether a node's training ends as soon as an epoch no longer lowers J.
-    pub early_stopping: bool,
-    /// By how much an epoch must lower J, with early stopping.
-    pub min_gain: f64,
-    /// Weight of the trees' score in the re-ranking for tail labels; 1: none.
-    pub beta: f64,
-    /// How fast the score of a label falls with the distance from its examples.
-    pub gamma: f64,
-    /// What judges the labels that the trees find.
-    pub scorers: Scorers,
-    /// What the scorers minimise.
-    pub scorer_loss: ScorerLoss,
-    /// Weight of that judgement.
-    pub scorer_weight: f64,
-    /// Fixes everything that is left to chance.
-    pub seed: u64,
+/// Node numbers are `i32` where they go out.
+const MOST_NODES: u32 = i32::MAX as u32;
+
+params! {
+    /// Every parameter. The Python class documents them for users;
+    /// `docs/experiments/ldsm.md` says where the defaults come from.
+    pub struct Params {
+        /// Number of trees.
+        n_estimators: u32 = 50, Range::COUNT;
+        /// M: children of a node.
+        arity: u32 = 2, Range::from(2.0).to(MOST_CHILDREN as f64);
+        /// Nodes of a tree at most, leaves among them.
+        max_nodes: u32 = 8000, Range::from(1.0).to(f64::from(MOST_NODES));
+        /// Passes of a node over its examples.
+        n_epochs: u32 = 10, Range::COUNT;
+        /// Weight of class integrity in the objective.
+        lambda1: f64 = 2.0, Range::NOT_NEGATIVE;
+        /// Weight of the multi-way penalty in the objective.
+        lambda2: f64 = 1.0, Range::NOT_NEGATIVE;
+        /// Whether every epoch has its own order of examples.
+        reshuffle: bool = true;
+        /// Which probability a margin stands for in training.
+        loss: NodeLoss = NodeLoss::Centred;
+        /// How the regressors learn.
+        optimizer: NodeOptimizer = NodeOptimizer::Auto;
+        /// Their step size.
+        learning_rate: f64 = 0.1, Range::POSITIVE;
+        /// Scaling of the examples.
+        scaling: Scaling = Scaling::Log;
+        /// Columns are hashed into 2^`n_bits`, if given.
+        n_bits: Option<u32> = None, Range::BITS;
+        /// Whether a node's training ends as soon as an epoch no longer lowers J.
+        early_stopping: bool = false;
+        /// By how much an epoch must lower J, with early stopping.
+        min_gain: f64 = 0.0, Range::NOT_NEGATIVE;
+        /// Weight of the trees' score in the re-ranking for tail labels; 1: none.
+        beta: f64 = 1.0, Range::from(0.0).to(1.0);
+        /// How fast the score of a label falls with the distance from its examples.
+        gamma: f64 = 1e-4, Range::NOT_NEGATIVE;
+        /// What scores the labels that the trees find.
+        scorers: Scorers = Scorers::Auto;
+        /// What the scorers minimise.
+        scorer_loss: ScorerLoss = ScorerLoss::SquaredHinge;
+        /// Weight of the scorers' loss in a label's score.
+        scorer_weight: f64 = 0.5, Range::NOT_NEGATIVE;
+        /// Seed of everything random.
+        seed: u64 = 0;
+    }
 }
 
 impl Params {
-    /// Refuses what cannot be.
-    pub fn check(self) -> Result<Self> {
-        for (name, value, from, to) in [
-            ("n_estimators", self.n_estimators, 1, u32::MAX),
-            ("arity", self.arity, 2, MOST_CHILDREN as u32),
-            ("max_nodes", self.max_nodes, 1, MOST_NODES),
-            ("n_epochs", self.n_epochs, 1, u32::MAX),
-        ] {
-            if !(from..=to).contains(&value) {
-                let allowed = format!("from {from} to {to}");
-                return Err(Error::parameter(name, value, allowed));
-            }
-        }
-        let is_single = |value: f64| (value as f32).is_finite();
-        if !(self.learning_rate > 0.0 && is_single(self.learning_rate)) {
-            let allowed = "a number above 0, below 3e38";
-            return Err(Error::parameter(
-                "learning_rate",
-                self.learning_rate,
-                allowed,
-            ));
-        }
-        for (name, value) in [
-            ("lambda1", self.lambda1),
-            ("lambda2", self.lambda2),
-            ("min_gain", self.min_gain),
-            ("gamma", self.gamma),
-            ("scorer_weight", self.scorer_weight),
-        ] {
-            if !(value >= 0.0 && is_single(value)) {
-                return Err(Error::parameter(name, value, "from 0 to 3e38"));
-            }
-        }
-        if !(0.0..=1.0).contains(&self.beta) {
-            return Err(Error::parameter("beta", self.beta, "from 0 to 1"));
-        }
-        if !(self.feature_share > 0.0 && self.feature_share <= 1.0) {
-            let allowed = "above 0, at most 1";
-            return Err(Error::parameter(
-                "feature_share",
-                self.feature_share,
-                allowed,
-            ));
-        }
-        Ok(self)
-    }
-
     /// Whether nodes standardise, given the share of values that are not zero.
     pub fn is_dense(&self, filled: f64) -> bool {
         match self.optimizer {
@@ -193,6 +144,3 @@ impl Params {
         }
     }
 }
-
-/// Node numbers are shown as i32.
-const MOST_NODES: u32 = i32::MAX as u32;

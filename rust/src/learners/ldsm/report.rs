@@ -1,105 +1,84 @@
-//! What there is to know of a tree.
+//! What there is to know of the model and of each tree's nodes.
 
+use super::model::Ldsm;
+use super::node_stats::NodeStats;
 use super::tree::Tree;
-use super::{Ldsm, NodeStats};
-
-/// One value per node, in the order in which the nodes came into being: every
-/// parent stands before its children.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// Children of a node.
-    pub arity: usize,
-    /// The node above, -1 at the root.
-    pub parent: Vec<i32>,
-    /// Children, -1 where there is none; `arity` per node.
-    pub children: Vec<i32>,
-    /// Steps from the root.
-    pub depth: Vec<u32>,
-    /// Examples that came by, by importance.
-    pub n_examples: Vec<f64>,
-    /// Entropy of their labels, in nats.
-    pub label_entropy: Vec<f64>,
-    /// Where each node's labels start, and the end of the last.
-    pub label_starts: Vec<i64>,
-    /// Labels of all nodes, increasing at each.
-    pub labels: Vec<u32>,
-    /// How much of each there was.
-    pub label_counts: Vec<f32>,
-    /// The objective and what it stands for; NaN at leaves.
-    pub stats: Vec<NodeStats>,
-    /// Most epochs of a node.
-    pub n_epochs: usize,
-    /// Running J after each epoch, `n_epochs` per node; NaN where there was none.
-    pub j_by_epoch: Vec<f32>,
-    /// Weights of each node that are not 0.
-    pub n_weights: Vec<u32>,
-}
+use crate::file::Report;
+use crate::tree::NodeId;
 
 impl Ldsm {
-    /// The trees, one after the other.
-    pub fn report(&self) -> Vec<Report> {
-        self.trees.iter().map(Tree::report).collect()
-    }
-
-    /// How many of the trees from `first` on have collapsed: they stayed below a
-    /// hundredth of the nodes they may have, while their leaves hold labels nearly
-    /// as mixed as the root's. This is what too large a `lambda1` does.
-    pub fn n_collapsed(&self, first: usize) -> usize {
-        let is_small = |tree: &&Tree| tree.len() * 100 < self.params.max_nodes as usize;
-        let trees = self.trees.iter().skip(first);
-        trees
-            .filter(is_small)
-            .filter(|tree| tree.is_mixed())
-            .count()
+    /// The model as a whole: `n_trees`, `has_scorers`, and `collapsed` with 1 for each
+    /// tree that has collapsed. Such a tree stayed below a hundredth of the nodes it may
+    /// have, while its leaves hold labels nearly as mixed as the root's. This is what too
+    /// large a `lambda1` does.
+    pub(super) fn model_report(&self) -> Report {
+        let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
+        let trees = self.trees.iter();
+        let mut report = Report::new();
+        report.scalar("n_trees", self.trees.len() as u64);
+        report.scalar("has_scorers", u8::from(self.scorers.is_some()));
+        report.column(
+            "collapsed",
+            trees.map(|tree| u8::from(is_small(tree) && tree.is_mixed())),
+        );
+        report
     }
 }
 
 impl Tree {
-    fn report(&self) -> Report {
-        let m = self.arity as usize;
-        let mut report = Report {
-            arity: m,
-            parent: self.parents.iter().map(|id| id.signed()).collect(),
-            depth: self.depths(),
-            n_examples: self.weight.clone(),
-            label_entropy: self.entropies(),
-            label_starts: vec![0],
-            stats: self.stats.clone(),
-            n_epochs: self.curves.lengths().into_iter().max().unwrap_or(0) as usize,
-            ..Report::default()
-        };
-        for i in 0..self.len() {
-            let first = self.first_child[i].0;
-            let child = |j| if first == 0 { -1 } else { (first + j) as i32 };
-            report.children.extend((0..self.arity).map(child));
-            let labels = self.labels.get(i).iter();
-            report
-                .labels
-                .extend(labels.clone().map(|&(label, _)| label));
-            report.label_counts.extend(labels.map(|&(_, count)| count));
-            report.label_starts.push(report.labels.len() as i64);
-            let curve = self.curves.get(i);
-            report.j_by_epoch.extend(curve);
-            let missing = report.n_epochs - curve.len();
-            report
-                .j_by_epoch
-                .extend(std::iter::repeat_n(f32::NAN, missing));
-            let weights =
-                &self.weights[self.columns.range(i).start * m..][..self.columns.range(i).len() * m];
-            let used = weights.iter().filter(|&&w| w != 0.0).count();
-            report.n_weights.push(used as u32);
+    /// The nodes in the order in which they came into being, every parent before its
+    /// children:
+    ///
+    /// | column | what it holds |
+    /// |---|---|
+    /// | `parent`, `children`, `depth` | -1 where there is none; steps from the root |
+    /// | `n_examples` | importance of the examples that reached the node |
+    /// | `label_entropy` | entropy of their labels, in nats |
+    /// | `label_starts`, `labels`, `label_counts` | their label histograms as CSR arrays |
+    /// | those of [`NodeStats::NAMED`] | the objective after training; NaN at leaves |
+    /// | `j_by_epoch` | running J after each epoch; NaN where there was none |
+    /// | `n_weights` | weights that are not 0 |
+    pub(super) fn report(&self) -> Report {
+        let mut report = Report::new();
+        report.column("parent", self.parents.iter().map(|id| id.signed()));
+        let children: Vec<i32> = (0..self.len() as u32)
+            .flat_map(|id| {
+                let first = self.children(NodeId(id));
+                (0..self.arity).map(move |j| first.map_or(-1, |first| (first.0 + j) as i32))
+            })
+            .collect();
+        report.matrix("children", children, self.arity as usize);
+        report.column("depth", self.depths());
+        report.column("n_examples", self.weight.iter().copied());
+        report.column("label_entropy", self.entropies());
+        let starts = self.labels.starts().iter();
+        report.column("label_starts", starts.map(|&start| start as i64));
+        let labels = self.labels.entries().iter();
+        report.column("labels", labels.clone().map(|&(label, _)| label));
+        report.column("label_counts", labels.map(|&(_, count)| count));
+        for (name, of) in NodeStats::NAMED {
+            report.column(name, self.stats.iter().map(of));
         }
+        let n_epochs = self.curves.lengths().max().unwrap_or(0);
+        let mut curves = vec![f32::NAN; self.len() * n_epochs];
+        for i in 0..self.len() {
+            let curve = self.curves.get(i);
+            curves[i * n_epochs..][..curve.len()].copy_from_slice(curve);
+        }
+        report.matrix("j_by_epoch", curves, n_epochs);
+        let n_weights = |id| {
+            let (_, weights) = self.regressors(NodeId(id));
+            weights.iter().filter(|&&w| w != 0.0).count() as u32
+        };
+        report.column("n_weights", (0..self.len() as u32).map(n_weights));
         report
     }
 
     /// Entropy of each node's labels, in nats.
     fn entropies(&self) -> Vec<f64> {
         let entropy = |i| {
-            let counts = self
-                .labels
-                .get(i)
-                .iter()
-                .map(|&(_, count)| f64::from(count));
+            let labels = self.labels.get(i).iter();
+            let counts = labels.map(|&(_, count)| f64::from(count));
             let mass: f64 = counts.clone().sum();
             counts
                 .map(|count| -(count / mass) * (count / mass).ln())

@@ -1,112 +1,150 @@
 //! One-against-all scorers beside the trees.
 //!
-//! The trees find which labels come into question, and how likely they are where
-//! similar examples went; they do not look at a label by itself. A linear scorer
-//! per label does, and the two err differently. This goes beyond the paper.
+//! The trees find candidate labels, and how frequent they are among the training
+//! examples of the same leaves; they do not look at a label by itself. A linear
+//! scorer per label does, and the two err differently. This goes beyond the paper.
+//! It costs O(K) per value, in training and in prediction.
 
-use super::{Examples, Params, ScorerLoss, Scorers};
-use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor};
+use std::ops::Range;
+
+use super::examples::Examples;
+use super::params::{Params, ScorerLoss, Scorers};
+use crate::classifier::{
+    Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor, Task,
+};
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Rows, Scaling};
+use crate::data::{Batch, Rows, Scaling, Targets};
 use crate::error::Result;
+use crate::file::Bundle;
 use crate::learners::oaa::{self, Oaa, OaaLoss};
 
 /// Rows that are scored at a time.
-pub const ROWS: usize = 64;
-/// Added to the trees' score, so that a label which they find unlikely, but
-/// possible, stays within the scorers' reach.
+const ROWS: usize = 64;
+/// Added to the trees' score, so that the scorers can still raise a label that the
+/// trees find unlikely.
 pub const FLOOR: f32 = 0.01;
 
-/// Learns a scorer for every label, if the options want any.
-pub fn learn(
-    params: &Params,
-    batch: &Batch<'_>,
-    examples: &Examples,
-    n_threads: usize,
-    control: &Control,
-) -> Result<Option<OnlineModel<Oaa>>> {
-    /// Weights at most, two floats each, where it is ours to decide: 2 GiB.
-    const MOST_WEIGHTS: usize = 1 << 28;
-    let columns = examples.width.min(examples.n_values());
-    let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
-    let wanted = match params.scorers {
-        Scorers::Auto => is_small && params.scorer_weight > 0.0,
-        Scorers::None => false,
-        Scorers::OneAgainstAll => true,
-    };
-    if !wanted {
-        return Ok(None);
+/// A linear scorer for each label.
+#[derive(Debug, Clone)]
+pub struct LabelScorers(pub(super) OnlineModel<Oaa>);
+
+impl LabelScorers {
+    /// Trains them, if the parameters want any.
+    pub fn train(
+        params: &Params,
+        batch: &Batch<'_>,
+        examples: &Examples,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Option<Self>> {
+        /// Most weights, two floats each, with `Scorers::Auto`: 2 GiB.
+        const MOST_WEIGHTS: usize = 1 << 28;
+        let columns = examples.width.min(examples.n_values());
+        let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
+        let wanted = match params.scorers {
+            Scorers::Auto => is_small && params.scorer_weight > 0.0,
+            Scorers::None => false,
+            Scorers::OneAgainstAll => true,
+        };
+        if !wanted {
+            return Ok(None);
+        }
+        let options = oaa::Params {
+            scaling: match params.scaling {
+                Scaling::Standard => Scaling::Standard,
+                _ => Scaling::Auto,
+            },
+            loss: match params.scorer_loss {
+                ScorerLoss::SquaredHinge => OaaLoss::SquaredHinge,
+                ScorerLoss::Logistic => OaaLoss::Logistic,
+            },
+            n_bits: params.n_bits,
+            seed: params.seed,
+            ..oaa::Params::default()
+        };
+        let is_sets = matches!(batch.targets, Targets::Sets(_));
+        let mut scorers = OnlineModel::create(options, examples.n_labels, is_sets)?;
+        scorers.fit(batch, FitOptions::threads(n_threads), control)?;
+        Ok(Some(Self(scorers)))
     }
-    let options = oaa::Params {
-        scaling: match params.scaling {
-            Scaling::Standard => Scaling::Standard,
-            _ => Scaling::Auto,
-        },
-        loss: match params.scorer_loss {
-            ScorerLoss::SquaredHinge => OaaLoss::SquaredHinge,
-            ScorerLoss::Logistic => OaaLoss::Logistic,
-        },
-        n_bits: params.n_bits,
-        seed: params.seed,
-        ..oaa::Params::default()
-    };
-    let is_sets = matches!(batch.targets, Targets::Sets(_));
-    let mut scorers = OnlineModel::<Oaa>::create(options, examples.n_labels, is_sets)?;
-    scorers.fit(batch, FitOptions::threads(n_threads), control)?;
-    Ok(Some(scorers))
+
+    /// About how many products the scores of `rows` take.
+    pub fn effort(&self, rows: &Rows<'_>) -> usize {
+        let options = &PredictOptions::NONE;
+        self.0.effort(rows, Task::Predict { k: 1, options })
+    }
+
+    /// The whole state.
+    pub fn to_bundle(&self) -> Bundle {
+        self.0.to_bundle()
+    }
+
+    /// From a file, for a model of so many classes and features.
+    pub fn from_bundle(bundle: Bundle, n_classes: usize, n_features: usize) -> Result<Self> {
+        let damaged = bundle.damaged("the scorers are of another shape");
+        bundle.expect_kind(<OnlineModel<Oaa> as Learner>::KIND)?;
+        let scorers = OnlineModel::from_bundle(bundle)?;
+        if scorers.n_classes() != n_classes || scorers.n_features() != n_features {
+            return Err(damaged);
+        }
+        Ok(Self(scorers))
+    }
 }
 
-/// What the scorers of all labels say of a few rows.
+/// The margins of all labels' scorers for a few rows.
 #[derive(Debug, Default)]
-pub struct Verdicts {
-    scores: Vec<f32>,
-    /// The first of these rows.
-    from: usize,
+pub struct ScorerMargins {
+    margins: Vec<f32>,
+    /// These rows.
+    rows: Range<usize>,
     n_labels: usize,
 }
 
-impl Verdicts {
-    /// Scores `n` rows from `from` on.
-    pub fn score(
+impl ScorerMargins {
+    /// Computes the margins of the first of `rows` and some that follow, unless they
+    /// are known.
+    pub fn cover(
         &mut self,
-        scorers: &OnlineModel<Oaa>,
-        rows: &Rows<'_>,
-        from: usize,
-        n: usize,
+        LabelScorers(scorers): &LabelScorers,
+        x: &Rows<'_>,
+        rows: Range<usize>,
         control: &Control,
     ) -> Result<()> {
-        (self.from, self.n_labels) = (from, scorers.n_classes());
-        self.scores.resize(n * self.n_labels, 0.0);
-        let mut predictor = scorers.predictor(rows, &PredictOptions::NONE, control)?;
-        predictor.read(rows, from..from + n, control)?;
-        predictor.all_scores(&mut self.scores, control)?;
+        if self.rows.contains(&rows.start) {
+            return Ok(());
+        }
+        self.rows = rows.start..rows.end.min(rows.start + ROWS);
+        self.n_labels = scorers.n_classes();
+        self.margins.resize(self.rows.len() * self.n_labels, 0.0);
+        let mut predictor = scorers.predictor(x, &PredictOptions::NONE, control)?;
+        predictor.read(x, self.rows.clone(), control)?;
+        predictor.all_scores(&mut self.margins, control)?;
         Ok(())
     }
 
-    /// How likely a label of `row` is there.
+    /// How likely `row` has a label.
     #[inline]
-    pub fn chance(&self, params: &Params, row: usize, label: u32) -> f32 {
-        params.scorer_loss.chance(self.margin(row, label))
+    pub fn probability(&self, params: &Params, row: usize, label: u32) -> f32 {
+        params.scorer_loss.probability(self.margin(row, label))
     }
 
-    /// Adds the verdict on a label of `row` to what the trees say: the loss of the
-    /// label's being there, as if it were a log-likelihood.
+    /// Joins a label's margin to its score by the trees: the loss of the label's
+    /// presence is taken for a negative log likelihood.
     #[inline]
-    pub fn weigh(&self, params: &Params, row: usize, label: u32, tree_score: f32) -> f32 {
+    pub fn join(&self, params: &Params, row: usize, label: u32, tree_score: f32) -> f32 {
         let margin = self.margin(row, label);
         if margin == f32::NEG_INFINITY {
-            // Trees that were added know of labels that the scorers never met.
+            // Trees that were added later know labels that the scorers do not.
             return tree_score + FLOOR;
         }
-        let loss = params.scorer_loss.of_present(margin);
+        let loss = params.scorer_loss.loss_if_present(margin);
         let score = (tree_score + FLOOR) * (-(params.scorer_weight as f32) * loss).exp();
-        // Low as it may be, it is a score.
+        // A score of 0 would be none.
         score.max(f32::MIN_POSITIVE)
     }
 
     #[inline]
     fn margin(&self, row: usize, label: u32) -> f32 {
-        self.scores[(row - self.from) * self.n_labels + label as usize]
+        self.margins[(row - self.rows.start) * self.n_labels + label as usize]
     }
 }

@@ -12,12 +12,16 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::node_data::{LocalIds, NodeData};
 use super::objective::Lambdas;
-use super::view::Numbers;
 use super::*;
+use crate::classifier::{
+    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, SelectedLabels,
+};
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Indices, LabelSets, Labels, Preparation, Rows, Scaling, Values};
+use crate::data::{
+    Batch, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets, Values,
+};
 use crate::error::Error;
 
 const N_CLASSES: usize = 9;
@@ -38,8 +42,6 @@ fn params() -> Params {
         learning_rate: 0.5,
         scaling: Scaling::None,
         n_bits: None,
-        bootstrap: false,
-        feature_share: 1.0,
         early_stopping: false,
         min_gain: 0.0,
         beta: 1.0,
@@ -178,8 +180,8 @@ impl Data {
     }
 
     fn fit(&self, params: &Params) -> Ldsm {
-        let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
-        ldsm.fit(&self.batch(), false, 1, &control()).unwrap();
+        let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
+        ldsm.fit(&self.batch(), with(1, false), &control()).unwrap();
         ldsm
     }
 }
@@ -200,6 +202,13 @@ fn fixed(n: u32, is_dense: bool) -> Data {
     Data::new(&(0..n).map(example).collect::<Vec<_>>(), is_dense, false)
 }
 
+fn with(n_threads: usize, warm_start: bool) -> FitOptions {
+    FitOptions {
+        n_threads,
+        warm_start,
+    }
+}
+
 fn control() -> Control {
     Control::new(0)
 }
@@ -209,11 +218,11 @@ fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
 }
 
 /// All that a tree is, to the bit.
-fn told(tree: &Tree) -> String {
+fn bits_of(tree: &Tree) -> String {
     let weights: Vec<u32> = tree.weights.iter().map(|w| w.to_bits()).collect();
     format!("{weights:?} {tree:?}")
 }
 
-fn all_told(ldsm: &Ldsm) -> Vec<String> {
-    ldsm.trees().iter().map(told).collect()
+fn all_bits(ldsm: &Ldsm) -> Vec<String> {
+    ldsm.trees().iter().map(bits_of).collect()
 }

@@ -1,109 +1,41 @@
 //! A grown tree as flat arrays.
 
-use super::persist::inverse_mass;
-use super::purity::NodeStats;
-use super::split::{Share, Split};
+use super::node_stats::NodeStats;
+use crate::data::Ragged;
+use crate::error::Result;
+use crate::file::{Bundle, Persist};
+use crate::persist;
 use crate::tree::NodeId;
 
 /// The nodes in the order in which they came into being, children side by side.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Tree {
     /// M.
     pub arity: u32,
     /// The node above; none at the root.
     pub parents: Vec<NodeId>,
-    /// The first child; the root, which is nobody's child, at leaves.
+    /// The first child; at leaves the root, which is nobody's child.
     pub first_child: Vec<NodeId>,
-    /// Weight of the examples that came by.
+    /// Weight of the examples that reached the node.
     pub weight: Vec<f64>,
     /// Number of these.
     pub n_examples: Vec<u32>,
-    /// Labels of each node and how much of each there was.
+    /// Label histogram of each node: labels, increasing, and their weights.
     pub labels: Ragged<(u32, f32)>,
-    /// 1 / the sum of these.
+    /// 1 / the sum of these weights.
     pub inverse_mass: Vec<f32>,
     /// Columns that the regressors of each node use, increasing.
     pub columns: Ragged<u32>,
     /// M weights for each of these.
     pub weights: Vec<f32>,
-    /// What training came to.
+    /// The objective after training.
     pub stats: Vec<NodeStats>,
     /// Running J by epoch.
     pub curves: Ragged<f32>,
 }
 
-/// A list for each node, end to end.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ragged<T> {
-    ends: Vec<usize>,
-    entries: Vec<T>,
-}
-
-impl<T> Default for Ragged<T> {
-    fn default() -> Self {
-        Self {
-            ends: Vec::new(),
-            entries: Vec::new(),
-        }
-    }
-}
-
-impl<T: Copy> Ragged<T> {
-    /// Lists of these lengths. None where they do not add up.
-    pub fn from_parts(lengths: &[u32], entries: Vec<T>) -> Option<Self> {
-        let mut end = 0usize;
-        let ends = lengths.iter().map(|&n| {
-            end += n as usize;
-            end
-        });
-        let ends: Vec<usize> = ends.collect();
-        (end == entries.len()).then_some(Self { ends, entries })
-    }
-
-    /// Appends a list.
-    pub fn push(&mut self, list: impl IntoIterator<Item = T>) {
-        self.entries.extend(list);
-        self.ends.push(self.entries.len());
-    }
-
-    /// Where list `i` lies among all entries.
-    #[inline]
-    pub fn range(&self, i: usize) -> std::ops::Range<usize> {
-        let from = if i == 0 { 0 } else { self.ends[i - 1] };
-        from..self.ends[i]
-    }
-
-    /// List `i`.
-    #[inline]
-    pub fn get(&self, i: usize) -> &[T] {
-        &self.entries[self.range(i)]
-    }
-
-    /// Number of lists.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How long the lists are.
-    pub fn lengths(&self) -> Vec<u32> {
-        (0..self.len())
-            .map(|i| self.range(i).len() as u32)
-            .collect()
-    }
-
-    /// All lists, end to end.
-    pub fn entries(&self) -> &[T] {
-        &self.entries
-    }
-}
-
 impl Tree {
-    /// The node everything begins at.
+    /// The root.
     pub const ROOT: NodeId = NodeId(0);
 
     /// Number of nodes.
@@ -111,7 +43,7 @@ impl Tree {
         self.parents.len()
     }
 
-    /// Whether there is no node, which no grown tree comes to.
+    /// Whether there is no node, which is true of no grown tree.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -125,11 +57,42 @@ impl Tree {
 
     /// Columns and weights of the regressors of `id`.
     #[inline]
-    pub fn routers(&self, id: NodeId) -> (&[u32], &[f32]) {
+    pub fn regressors(&self, id: NodeId) -> (&[u32], &[f32]) {
         let range = self.columns.range(id.at());
         let m = self.arity as usize;
         let weights = &self.weights[range.start * m..range.end * m];
         (self.columns.get(id.at()), weights)
+    }
+
+    /// From a file, for rows of `width` columns.
+    pub fn take(bundle: &mut Bundle, arity: u32, width: usize, n_classes: usize) -> Result<Self> {
+        let mut tree = Self {
+            arity,
+            ..Self::default()
+        };
+        tree.fill(bundle)?;
+        let n = tree.first_child.len();
+        let lists = [tree.labels.len(), tree.columns.len(), tree.curves.len()];
+        let values = [tree.weight.len(), tree.n_examples.len(), tree.stats.len()];
+        if lists != [n; 3] || values != [n; 3] {
+            return Err(bundle.damaged("the nodes differ in number"));
+        }
+        let labels = |i| tree.labels.get(i).iter().map(|&(label, _)| label);
+        let columns = |i| tree.columns.get(i).iter().copied();
+        let mut counts = tree.labels.entries().iter().map(|&(_, count)| count);
+        let is_sound = (0..n)
+            .all(|i| is_increasing(labels(i), n_classes) && is_increasing(columns(i), width))
+            && counts.all(|count| count.is_finite() && count > 0.0)
+            && tree.weight.iter().all(|w| w.is_finite() && *w > 0.0)
+            && tree.weights.iter().all(|w| w.is_finite())
+            && tree.weights.len() == tree.columns.entries().len() * arity as usize;
+        if !is_sound {
+            return Err(bundle.damaged("labels, columns or weights of a node are out of range"));
+        }
+        tree.inverse_mass = (0..n).map(|i| inverse_mass(tree.labels.get(i))).collect();
+        tree.parents = parents_of(&tree.first_child, arity)
+            .ok_or_else(|| bundle.damaged("the nodes are no tree"))?;
+        Ok(tree)
     }
 
     /// Depth of each node; that of the root is 0.
@@ -142,77 +105,49 @@ impl Tree {
     }
 }
 
-/// A node that may still grow, or has turned out not to.
-#[derive(Debug)]
-pub struct Draft {
-    parent: NodeId,
-    first_child: NodeId,
-    weight: f64,
-    n_examples: u32,
-    labels: Vec<(u32, f64)>,
-    split: Option<Split>,
-}
+// What is missing here follows from these.
+persist!(Tree {
+    Columns first_child;
+    Columns weight;
+    Columns n_examples;
+    Nest labels;
+    Nest columns;
+    Columns weights;
+    Columns stats;
+    Nest curves;
+});
 
-impl Draft {
-    /// A leaf below `parent`, and its examples.
-    pub fn of(parent: NodeId, share: Share) -> (Self, Vec<u32>) {
-        let draft = Self {
-            parent,
-            first_child: Tree::ROOT,
-            weight: share.weight,
-            n_examples: share.ids.len() as u32,
-            labels: share.labels,
-            split: None,
-        };
-        (draft, share.ids)
-    }
-
-    /// Labels it holds beyond its most frequent one: what a split could part.
-    pub fn impurity(&self) -> f64 {
-        let counts = self.labels.iter().map(|&(_, count)| count);
-        counts.clone().sum::<f64>() - counts.fold(0.0, f64::max)
-    }
-
-    /// Makes it an internal node.
-    pub fn take(&mut self, split: Split, first_child: NodeId) {
-        self.split = Some(split);
-        self.first_child = first_child;
-    }
-}
-
-impl Tree {
-    /// The tree of these nodes.
-    pub fn of(arity: u32, drafts: Vec<Draft>) -> Self {
-        let mut tree = Self {
-            arity,
-            parents: drafts.iter().map(|draft| draft.parent).collect(),
-            first_child: drafts.iter().map(|draft| draft.first_child).collect(),
-            weight: drafts.iter().map(|draft| draft.weight).collect(),
-            n_examples: drafts.iter().map(|draft| draft.n_examples).collect(),
-            labels: Ragged::default(),
-            inverse_mass: Vec::with_capacity(drafts.len()),
-            columns: Ragged::default(),
-            weights: Vec::new(),
-            stats: Vec::with_capacity(drafts.len()),
-            curves: Ragged::default(),
-        };
-        for draft in drafts {
-            let labels = draft.labels.into_iter();
-            tree.labels
-                .push(labels.map(|(label, count)| (label, count as f32)));
-            let last = tree.labels.get(tree.labels.len() - 1);
-            tree.inverse_mass.push(inverse_mass(last));
-            if let Some(split) = draft.split {
-                tree.columns.push(split.columns);
-                tree.weights.extend(split.weights);
-                tree.stats.push(split.stats);
-                tree.curves.push(split.curve);
-            } else {
-                tree.columns.push([]);
-                tree.stats.push(NodeStats::NONE);
-                tree.curves.push([]);
-            }
+/// The node above each, if these are the first children of a tree whose nodes were
+/// made family by family.
+fn parents_of(first_child: &[NodeId], arity: u32) -> Option<Vec<NodeId>> {
+    let n = first_child.len();
+    let mut parents = vec![NodeId::NONE; n];
+    for (id, &first) in first_child.iter().enumerate() {
+        if first == Tree::ROOT {
+            continue;
         }
-        tree
+        let children = parents.get_mut(first.at()..)?.get_mut(..arity as usize)?;
+        if first.at() <= id || children.iter().any(|parent| parent.is_some()) {
+            return None;
+        }
+        children.fill(NodeId(id as u32));
     }
+    let is_whole = n > 0 && parents[1..].iter().all(|parent| parent.is_some());
+    is_whole.then_some(parents)
+}
+
+/// Whether numbers from a file increase and are below `end`.
+pub fn is_increasing(numbers: impl Iterator<Item = u32>, end: usize) -> bool {
+    let mut least = 0;
+    numbers.into_iter().all(|number| {
+        let is_next = (least..end).contains(&(number as usize));
+        least = number as usize + 1;
+        is_next
+    })
+}
+
+/// 1 / the sum of a histogram.
+pub fn inverse_mass(labels: &[(u32, f32)]) -> f32 {
+    let mass: f64 = labels.iter().map(|&(_, count)| f64::from(count)).sum();
+    mass.recip() as f32
 }

@@ -46,9 +46,9 @@ impl RoutingTree {
         report.column("recall_bound", nodes().map(|node| node.bound));
         let held = tree.parent.iter().zip(&tree.nodes).map(|(&parent, &id)| {
             let parent = usize::try_from(parent).ok();
-            u8::from(parent.is_some_and(|parent| self.is_final(tree.nodes[parent], id)))
+            parent.is_some_and(|parent| self.is_final(tree.nodes[parent], id))
         });
-        report.column("held", held);
+        report.flags("held", held);
         report.column("n_trained", nodes().map(|node| f64::from(node.trained)));
         let mut end = 0;
         let ends = counts().map(|counts| {

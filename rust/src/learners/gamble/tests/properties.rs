@@ -452,7 +452,7 @@ fn bad_parameters_are_named() {
                 max_leaves: 1,
                 ..paper()
             },
-            "max_leaves must be from 2 to 4.294967295e9, got 1",
+            "max_leaves must be at least 2, got 1",
         ),
         (
             Params {

@@ -18,7 +18,7 @@
 //!
 //! wherever Lemma 2 holds, with equality at perfect splits.
 
-use super::super::purity::{Exact, NodeStats};
+use super::super::node_stats::NodeStatsSums;
 use super::*;
 
 const ROUNDING: f64 = 1e-9;
@@ -45,7 +45,7 @@ fn stats<const M: usize, const P: usize>(
     lambdas: Lambdas,
     examples: &[(Vec<u32>, f64, [f32; M])],
 ) -> NodeStats {
-    let mut exact = Exact::<M, P>::new(lambdas, 5);
+    let mut exact = NodeStatsSums::<M, P>::new(lambdas, 5);
     for (labels, weight, margins) in examples {
         exact.add(labels, *weight, margins);
     }

@@ -1,6 +1,6 @@
 //! The search for the best directions against trying them all on the running means.
 
-use super::super::objective::Sums;
+use super::super::objective::ObjectiveSums;
 use super::*;
 
 /// The means of the paper, as its Algorithm 2 keeps them.
@@ -89,13 +89,13 @@ fn follow<const M: usize, const P: usize>(
     lambdas: Lambdas,
     examples: &[Example],
 ) -> std::result::Result<(), TestCaseError> {
-    let mut sums = Sums::<M, P>::new(lambdas, 5);
+    let mut sums = ObjectiveSums::<M, P>::new(lambdas, 5);
     let mut means = Means::new(lambdas, M, 5);
     let mut draws = 0u32;
     for &(bits, weight, levels) in examples {
         let (labels, weight) = (labels_of(bits), f64::from(weight) / 4.0);
         let costs = means.costs(&labels, weight);
-        let best = sums.best(&labels, weight, || {
+        let best = sums.best_directions(&labels, weight, || {
             draws += 1;
             draws.is_multiple_of(3)
         });
@@ -135,7 +135,7 @@ fn brute_force<const M: usize, const P: usize>(
     outcomes: &[[f64; 3]],
 ) -> std::result::Result<(), TestCaseError> {
     let outcomes: &[[f64; 3]; P] = outcomes[..P].try_into().unwrap();
-    let costs = Sums::<M, P>::of_all_sets(outcomes);
+    let costs = ObjectiveSums::<M, P>::cost_of_all_sets(outcomes);
     for (set, &found) in costs.iter().enumerate().take(1 << M).skip(1) {
         let pairs = (0..M).flat_map(|j| (j + 1..M).map(move |l| (j, l)));
         let cost = pairs.zip(outcomes).map(|((j, l), outcome)| {
@@ -186,14 +186,14 @@ proptest! {
 #[test]
 fn everywhere_never_wins_a_tie() {
     fn all_equal<const M: usize, const P: usize>() {
-        let sums = Sums::<M, P>::new(
+        let sums = ObjectiveSums::<M, P>::new(
             Lambdas {
                 integrity: 1.0,
                 penalty: 0.0,
             },
             3,
         );
-        let best = |coin: &mut dyn FnMut() -> bool| sums.best(&[0, 2], 1.0, coin);
+        let best = |coin: &mut dyn FnMut() -> bool| sums.best_directions(&[0, 2], 1.0, coin);
         assert_eq!(best(&mut || false), 1);
         assert_eq!(best(&mut || true), (1 << M) - 2);
         let (mut draws, mut won) = (0u64, BTreeSet::new());
@@ -221,7 +221,7 @@ fn everywhere_wins_where_it_is_better() {
         integrity: 0.0,
         penalty: 4.0,
     };
-    let mut sums = Sums::<2, 1>::new(lambdas, 1);
+    let mut sums = ObjectiveSums::<2, 1>::new(lambdas, 1);
     sums.add(&[0], 1.0, &[0.0, 0.0]);
-    assert_eq!(sums.best(&[0], 1.0, || false), 3);
+    assert_eq!(sums.best_directions(&[0], 1.0, || false), 3);
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn parameters_are_refused_by_name() {
     type Change = fn(&mut Params);
-    let cases: [(&str, Change); 18] = [
+    let cases: [(&str, Change); 16] = [
         ("n_estimators", |p| p.n_estimators = 0),
         ("arity", |p| p.arity = 1),
         ("arity", |p| p.arity = 9),
@@ -21,35 +21,27 @@ fn parameters_are_refused_by_name() {
         ("scorer_weight", |p| p.scorer_weight = -1.0),
         ("beta", |p| p.beta = 1.5),
         ("beta", |p| p.beta = f64::NAN),
-        ("feature_share", |p| p.feature_share = 0.0),
-        ("feature_share", |p| p.feature_share = 1.1),
-        ("feature_share", |p| p.feature_share = f64::NAN),
+        ("n_bits", |p| p.n_bits = Some(40)),
     ];
     for (name, change) in cases {
         let mut params = params();
         change(&mut params);
-        let message = Ldsm::new(params, N_CLASSES).unwrap_err().to_string();
-        assert!(message.starts_with(name), "{message}");
-    }
-    let message = Ldsm::new(params(), 0).unwrap_err().to_string();
-    assert!(message.starts_with("n_classes"), "{message}");
-    for (n_bits, scaling, name) in [
-        (40, Scaling::None, "n_bits"),
-        (4, Scaling::Standard, "scaling"),
-    ] {
-        let params = Params {
-            n_bits: Some(n_bits),
-            scaling,
-            ..params()
-        };
-        let mut ldsm = Ldsm::new(params, N_CLASSES).unwrap();
-        let data = fixed(20, false);
-        let message = ldsm
-            .fit(&data.batch(), false, 1, &control())
+        let message = Ldsm::create(params, N_CLASSES, true)
             .unwrap_err()
             .to_string();
         assert!(message.starts_with(name), "{message}");
     }
+    let message = Ldsm::create(params(), 0, true).unwrap_err().to_string();
+    assert!(message.starts_with("n_classes"), "{message}");
+    let standard = Params {
+        n_bits: Some(4),
+        scaling: Scaling::Standard,
+        ..params()
+    };
+    let mut ldsm = Ldsm::create(standard, N_CLASSES, true).unwrap();
+    let outcome = ldsm.fit(&fixed(20, false).batch(), with(1, false), &control());
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.starts_with("scaling"), "{message}");
 }
 
 #[test]
@@ -72,15 +64,25 @@ fn a_fit_that_is_refused_changes_nothing() {
     let labels = Labels::new(&labels, N_CLASSES + 1).unwrap();
     let other = Batch::new(data.rows(), Targets::One(labels), None).unwrap();
     for adds in [false, true] {
-        assert!(ldsm.fit(&nothing.batch(), adds, 1, &control()).is_err());
-        assert!(ldsm.fit(&other, adds, 1, &control()).is_err());
+        assert!(ldsm
+            .fit(&nothing.batch(), with(1, adds), &control())
+            .is_err());
+        assert!(ldsm.fit(&other, with(1, adds), &control()).is_err());
     }
+    let gaps = Rows::dense_with_missing(Values::F32(&[f32::NAN; WIDTH]), 1, WIDTH).unwrap();
+    let targets = Targets::One(Labels::new(&[0], N_CLASSES).unwrap());
+    let gappy = Batch::new(gaps, targets, None).unwrap();
+    assert!(ldsm.fit(&gappy, with(1, false), &control()).is_err());
+    let options = PredictOptions::NONE;
+    assert!(ldsm
+        .predict_topk(&gaps, 1, &options, 1, &control())
+        .is_err());
     // Trees that are to be added read the columns of those that are there.
     ldsm.params.n_estimators = 3;
     let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
     let targets = Targets::One(Labels::new(&[0, 1], N_CLASSES).unwrap());
     let narrow = Batch::new(narrow, targets, None).unwrap();
-    assert!(ldsm.fit(&narrow, true, 1, &control()).is_err());
+    assert!(ldsm.fit(&narrow, with(1, true), &control()).is_err());
     ldsm.params.n_estimators = 2;
     assert_eq!(format!("{ldsm:?}"), before);
 }
@@ -97,8 +99,8 @@ fn an_end_to_epochs() {
     let ldsm = fixed(60, false).fit(&params);
     for tree in ldsm.trees() {
         assert!(tree.len() > 1);
-        assert!(tree.curves.lengths().iter().all(|&n| n < 20));
-        assert!(tree.curves.lengths().iter().any(|&n| n > 1));
+        assert!(tree.curves.lengths().all(|n| n < 20));
+        assert!(tree.curves.lengths().any(|n| n > 1));
     }
 }
 
@@ -125,20 +127,21 @@ proptest! {
         let labels: Vec<u32> = sets.labels.iter().map(|&label| label as u32).collect();
         let targets = Targets::One(Labels::new(&labels, N_CLASSES).unwrap());
         let batch = Batch::new(sets.rows(), targets, sets.weights.as_deref()).unwrap();
-        let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
-        ldsm.fit(&batch, false, 1, &control()).unwrap();
+        let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
+        ldsm.fit(&batch, with(1, false), &control()).unwrap();
         prop_assert_eq!(format!("{ldsm:?}"), format!("{:?}", sets.fit(&params)));
     }
 }
 
-/// `of_present` is the loss of y = 1, and `chance` the share of labels there for
+/// `loss_if_present` is the loss of y = 1, and `probability` the share of labels there for
 /// which the margin loses least.
 #[test]
-fn scorers_stand_for_chances() {
+fn scorer_margins_stand_for_probabilities() {
     for margin in [-30.0f32, -1.0, -0.3, 0.0, 0.4, 1.0, 20.0] {
         for loss in [ScorerLoss::SquaredHinge, ScorerLoss::Logistic] {
-            let p = loss.chance(margin);
-            let on_average = |z: f32| p * loss.of_present(z) + (1.0 - p) * loss.of_present(-z);
+            let p = loss.probability(margin);
+            let on_average =
+                |z: f32| p * loss.loss_if_present(z) + (1.0 - p) * loss.loss_if_present(-z);
             for other in [margin - 0.5, margin + 0.5] {
                 assert!(
                     on_average(margin) <= on_average(other) + 1e-6,
@@ -147,7 +150,7 @@ fn scorers_stand_for_chances() {
             }
         }
     }
-    assert_eq!(ScorerLoss::SquaredHinge.of_present(-1.0), 4.0);
-    assert!((ScorerLoss::Logistic.of_present(-50.0) - 50.0).abs() < 1e-4);
-    assert!((ScorerLoss::Logistic.of_present(0.0) - 2f32.ln()).abs() < 1e-6);
+    assert_eq!(ScorerLoss::SquaredHinge.loss_if_present(-1.0), 4.0);
+    assert!((ScorerLoss::Logistic.loss_if_present(-50.0) - 50.0).abs() < 1e-4);
+    assert!((ScorerLoss::Logistic.loss_if_present(0.0) - 2f32.ln()).abs() < 1e-6);
 }

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use super::trees::nodes_of;
 use super::*;
-use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
-use crate::data::RowBuffer;
-use crate::file::Array;
-use crate::file::LegacyPersist;
+use crate::classifier::OnlineModel;
+use crate::file::{Array, Bundle, Element};
 use crate::learners::oaa::{self, Oaa};
 
 /// What the leaves of a row say: scores, and labels per example.
@@ -47,9 +45,9 @@ fn full(preparation: &Preparation, data: &Data, i: usize) -> Vec<f64> {
 /// All that have a score, by label.
 fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
     let found = ldsm
-        .scores(
+        .select_labels(
             &data.rows(),
-            Wanted::Above(f32::NEG_INFINITY),
+            LabelSelection::Above(f32::NEG_INFINITY),
             1,
             &control(),
         )
@@ -57,7 +55,7 @@ fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
     rows_of(&found)
 }
 
-fn rows_of(found: &SparseScores) -> Vec<BTreeMap<u32, f32>> {
+fn rows_of(found: &SelectedLabels) -> Vec<BTreeMap<u32, f32>> {
     let spans = found
         .starts
         .windows(2)
@@ -164,10 +162,10 @@ proptest! {
         let params = Params { beta: 0.7, ..params };
         let ldsm = data.fit(&params);
         let rows = unseen.rows();
-        let select = |wanted| rows_of(&ldsm.scores(&rows, wanted, 1, &control()).unwrap());
-        let (all, above) = (all(&ldsm, &unseen), select(Wanted::Above(0.4)));
-        let some = select(Wanted::Best(n));
-        let (labels, scores) = ldsm.predict_topk(&rows, k, 1, &control()).unwrap();
+        let select = |wanted| rows_of(&ldsm.select_labels(&rows, wanted, 1, &control()).unwrap());
+        let (all, above) = (all(&ldsm, &unseen), select(LabelSelection::Above(0.4)));
+        let some = select(LabelSelection::Best(n));
+        let (labels, scores) = ldsm.predict_topk(&rows, k, &PredictOptions::NONE, 1, &control()).unwrap();
         prop_assert_eq!((labels.len(), scores.len()), (k * unseen.len(), k * unseen.len()));
         for (i, all) in all.iter().enumerate() {
             let best = best(all);
@@ -186,7 +184,7 @@ proptest! {
         let params = Params { n_bits: is_hashed.then_some(4), scaling, ..params() };
         let plain = data.fit(&params);
         let judged = data.fit(&Params { scorers: Scorers::OneAgainstAll, scorer_weight: weight, ..params.clone() });
-        prop_assert!(all_told(&plain) == all_told(&judged));
+        prop_assert!(all_bits(&plain) == all_bits(&judged));
         let options = oaa::Params {
             scaling: if scaling == Scaling::Standard { scaling } else { Scaling::Auto },
             n_bits: params.n_bits,
@@ -195,11 +193,11 @@ proptest! {
         };
         let mut oaa = OnlineModel::<Oaa>::create(options, N_CLASSES, true).unwrap();
         oaa.fit(&data.batch(), FitOptions::threads(1), &control()).unwrap();
-        let verdicts = scores_of(&oaa, &unseen.rows());
+        let margins = scores_of(&oaa, &unseen.rows());
         let (plain, judged) = (all(&plain, &unseen), all(&judged, &unseen));
         for (i, (plain, judged)) in plain.iter().zip(&judged).enumerate() {
             let wanted = plain.iter().map(|(&label, &score)| {
-                let missing = (1.0 - f64::from(verdicts[i * N_CLASSES + label as usize])).max(0.0);
+                let missing = (1.0 - f64::from(margins[i * N_CLASSES + label as usize])).max(0.0);
                 (label, (f64::from(score) + 0.01) * (-weight * missing * missing).exp())
             });
             agree(judged, &wanted.collect(), 1e-5)?;
@@ -211,14 +209,14 @@ proptest! {
     fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), is_judged in any::<bool>()) {
         let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
-        let found = rows_of(&ldsm.scores(&unseen.rows(), Wanted::Likely, 1, &control()).unwrap());
-        let verdicts = ldsm.scorers.as_ref().map(|oaa| scores_of(oaa, &unseen.rows()));
+        let found = rows_of(&ldsm.select_labels(&unseen.rows(), LabelSelection::Likely, 1, &control()).unwrap());
+        let margins = ldsm.scorers.as_ref().map(|scorers| scores_of(&scorers.0, &unseen.rows()));
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
             for (label, share) in shares {
-                let chance = match &verdicts {
-                    Some(verdicts) => {
-                        let margin = f64::from(verdicts[i * N_CLASSES + label as usize]);
+                let chance = match &margins {
+                    Some(margins) => {
+                        let margin = f64::from(margins[i * N_CLASSES + label as usize]);
                         0.5 * ((share * expected).min(1.0) + f64::midpoint(margin, 1.0).clamp(0.0, 1.0))
                     }
                     None => share * expected,
@@ -237,10 +235,10 @@ proptest! {
         let ldsm = data.fit(&Params { scorers, beta: beta.min(1.0), ..params });
         let bytes = ldsm.to_bytes().unwrap();
         let again = Ldsm::from_bytes(&bytes).unwrap();
-        prop_assert!(all_told(&again) == all_told(&ldsm));
+        prop_assert!(all_bits(&again) == all_bits(&ldsm));
         prop_assert_eq!(format!("{:?}", again.centroids), format!("{:?}", ldsm.centroids));
         prop_assert!(again.to_bytes().unwrap() == bytes);
-        let top = |ldsm: &Ldsm| ldsm.predict_topk(&data.rows(), 3, 1, &control()).unwrap();
+        let top = |ldsm: &Ldsm| ldsm.predict_topk(&data.rows(), 3, &PredictOptions::NONE, 1, &control()).unwrap();
         prop_assert_eq!(top(&again), top(&ldsm));
     }
 
@@ -251,7 +249,7 @@ proptest! {
         let ldsm = data.fit(&Params { scorers, beta: 0.9, ..params });
         prop_assert_eq!(ldsm.scorers.is_some(), is_judged);
         let top = |data: &Data, n_threads| {
-            let (labels, scores) = ldsm.predict_topk(&data.rows(), 4, n_threads, &control()).unwrap();
+            let (labels, scores) = ldsm.predict_topk(&data.rows(), 4, &PredictOptions::NONE, n_threads, &control()).unwrap();
             labels.into_iter().zip(scores.iter().map(|score| score.to_bits())).collect::<Vec<_>>()
         };
         let together = top(&unseen, 1);
@@ -259,7 +257,7 @@ proptest! {
         for i in 0..unseen.len() {
             let alone = unseen.select([i]);
             prop_assert_eq!(&top(&alone, 1)[..], &together[4 * i..4 * i + 4]);
-            let found = ldsm.scores(&alone.rows(), Wanted::Best(4), 1, &control()).unwrap();
+            let found = ldsm.select_labels(&alone.rows(), LabelSelection::Best(4), 1, &control()).unwrap();
             let mut alone: Vec<(i32, u32)> = together[4 * i..4 * i + 4].iter().copied().filter(|&(label, _)| label >= 0).collect();
             alone.sort_unstable();
             prop_assert!(found.labels.into_iter().zip(found.scores.iter().map(|s| s.to_bits())).eq(alone));
@@ -267,7 +265,67 @@ proptest! {
     }
 }
 
-/// More rows than are scored or walked together.
+/// Files whose checksum holds, but not what they say.
+#[test]
+fn made_up_files_are_refused() {
+    type Change = fn(&mut Bundle);
+    fn change<E: Element>(bundle: &mut Bundle, name: &str, at: usize, value: E)
+    where
+        Array: From<Vec<E>>,
+    {
+        let mut array: Vec<E> = bundle.take(name).unwrap();
+        array[at] = value;
+        bundle.put(name, array);
+    }
+    fn inside(bundle: &mut Bundle, name: &str, change: Change) {
+        let mut inner = bundle.unnest(name).unwrap();
+        change(&mut inner);
+        bundle.nest(name, inner);
+    }
+    let in_tree: [Change; 11] = [
+        |tree| change(tree, "first_child", 0, 0u32),
+        |tree| change(tree, "first_child", 0, 2u32),
+        |tree| change(tree, "first_child", 2, 1u32),
+        |tree| change(tree, "first_child", 1, u32::MAX - 1),
+        |tree| change(tree, "weight", 0, f64::NAN),
+        |tree| change(tree, "weights", 0, f32::INFINITY),
+        |tree| drop(tree.take::<u32>("n_examples").unwrap()),
+        |tree| inside(tree, "columns", |lists| change(lists, "list", 0, 25u32)),
+        |tree| {
+            inside(tree, "columns", |lists| {
+                change(lists, "list.length", 0, 0u32);
+            });
+        },
+        |tree| inside(tree, "labels", |lists| change(lists, "list.key", 1, 0u32)),
+        |tree| inside(tree, "labels", |lists| change(lists, "list.value", 0, 0f32)),
+    ];
+    let data = fixed(60, false);
+    let ldsm = data.fit(&Params {
+        beta: 0.5,
+        scorers: Scorers::OneAgainstAll,
+        ..params()
+    });
+    let refuses = |bundle| assert!(Ldsm::from_bundle(bundle).is_err());
+    for change in in_tree {
+        let mut bundle = ldsm.to_bundle();
+        inside(&mut bundle, "tree0", change);
+        refuses(bundle);
+    }
+    let mut bundle = ldsm.to_bundle();
+    inside(&mut bundle, "centroids", |centroids| {
+        inside(centroids, "means", |lists| {
+            change(lists, "list.key", 0, 99u32);
+        });
+    });
+    refuses(bundle);
+    let mut bundle = ldsm.to_bundle();
+    bundle.take_meta::<usize>("n_classes").unwrap();
+    bundle.put_meta("n_classes", &(N_CLASSES + 1));
+    refuses(bundle);
+    assert!(Ldsm::from_bundle(ldsm.to_bundle()).is_ok());
+}
+
+/// More rows than are scored or sent down together.
 #[test]
 fn blocks_fit_together() {
     let data = fixed(150, false);
@@ -280,9 +338,9 @@ fn blocks_fit_together() {
     let of_each = all(&ldsm, &data);
     for n_threads in [1, 2] {
         let found = ldsm
-            .scores(
+            .select_labels(
                 &many.rows(),
-                Wanted::Above(f32::NEG_INFINITY),
+                LabelSelection::Above(f32::NEG_INFINITY),
                 n_threads,
                 &control(),
             )
@@ -299,18 +357,19 @@ fn odd_requests() {
     let ldsm = data.fit(&params());
     let rows = data.rows();
     let message = ldsm
-        .predict_topk(&rows, 0, 1, &control())
+        .predict_topk(&rows, 0, &PredictOptions::NONE, 1, &control())
         .unwrap_err()
         .to_string();
     assert!(message.starts_with('k'), "{message}");
     // No rows, a row of nothing.
     let none = data.select([]);
     assert_eq!(
-        ldsm.predict_topk(&none.rows(), 3, 1, &control()).unwrap(),
+        ldsm.predict_topk(&none.rows(), 3, &PredictOptions::NONE, 1, &control())
+            .unwrap(),
         (vec![], vec![])
     );
     let found = ldsm
-        .scores(&none.rows(), Wanted::Likely, 2, &control())
+        .select_labels(&none.rows(), LabelSelection::Likely, 2, &control())
         .unwrap();
     assert_eq!((found.starts, found.labels.len()), (vec![0], 0));
     let mut bare = Data::empty(false);
@@ -318,13 +377,17 @@ fn odd_requests() {
     agree(&all(&ldsm, &bare)[0], &by_trees(&ldsm, &bare, 0).0, 1e-5).unwrap();
     // Another width; nothing learned.
     let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
-    assert!(ldsm.predict_topk(&narrow, 1, 1, &control()).is_err());
-    let new = Ldsm::new(params(), N_CLASSES).unwrap();
-    assert!(new.predict_topk(&rows, 1, 1, &control()).is_err());
+    assert!(ldsm
+        .predict_topk(&narrow, 1, &PredictOptions::NONE, 1, &control())
+        .is_err());
+    let new = Ldsm::create(params(), N_CLASSES, true).unwrap();
+    assert!(new
+        .predict_topk(&rows, 1, &PredictOptions::NONE, 1, &control())
+        .is_err());
     let stopped = control();
     stopped.stop();
     assert!(matches!(
-        ldsm.predict_topk(&rows, 1, 1, &stopped),
+        ldsm.predict_topk(&rows, 1, &PredictOptions::NONE, 1, &stopped),
         Err(Error::Stopped)
     ));
 }
@@ -341,14 +404,16 @@ fn light_labels_are_there_once() {
         max_nodes: 1,
         ..params()
     });
-    let (labels, scores) = ldsm.predict_topk(&data.rows(), 4, 1, &control()).unwrap();
+    let (labels, scores) = ldsm
+        .predict_topk(&data.rows(), 4, &PredictOptions::NONE, 1, &control())
+        .unwrap();
     assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
 }
 
 /// Few labels are all looked at, of many those that have a score are noted.
 #[test]
 fn many_labels_are_scored_as_few() {
-    use super::super::score::Scores;
+    use super::super::label_scores::LabelScores;
     let mut data = fixed(120, false);
     data.weights = Some(
         (0..120)
@@ -356,12 +421,12 @@ fn many_labels_are_scored_as_few() {
             .collect(),
     );
     let ldsm = data.fit(&params());
-    let (mut few, mut many) = (Scores::new(N_CLASSES), Scores::new(100_000));
-    let told = |scores: &Scores| {
-        let mut told = Vec::new();
-        scores.each(|label, score| told.push((label, score.to_bits())));
-        told.sort_unstable();
-        told
+    let (mut few, mut many) = (LabelScores::new(N_CLASSES), LabelScores::new(100_000));
+    let bits_of = |scores: &LabelScores| {
+        let mut bits = Vec::new();
+        scores.for_each(|label, score| bits.push((label, score.to_bits())));
+        bits.sort_unstable();
+        bits
     };
     for tree in ldsm.trees() {
         for leaf in 1..tree.len() {
@@ -376,8 +441,8 @@ fn many_labels_are_scored_as_few() {
                 .map(|id| tree.labels.get(id).to_vec())
                 .concat();
             let labels: BTreeSet<u32> = of_both.into_iter().map(|(label, _)| label).collect();
-            assert!(told(&few).iter().map(|&(label, _)| label).eq(labels));
-            assert_eq!(told(&few), told(&many));
+            assert!(bits_of(&few).iter().map(|&(label, _)| label).eq(labels));
+            assert_eq!(bits_of(&few), bits_of(&many));
         }
     }
 }

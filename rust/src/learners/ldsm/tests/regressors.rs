@@ -1,9 +1,9 @@
-//! The regressors of a node, and the view that they read.
+//! The regressors of a node, and the copy of its examples that they read.
 
 use std::collections::HashMap;
 
-use super::super::dense::Dense;
-use super::super::nag::Nag;
+use super::super::dense::DenseRegressors;
+use super::super::nag::NagRegressors;
 use super::*;
 
 const M: usize = 3;
@@ -28,7 +28,7 @@ impl SlowNag {
         })
     }
 
-    pub fn meet<const M: usize>(&mut self, row: &[(u32, f32)]) -> [f64; M] {
+    pub fn observe<const M: usize>(&mut self, row: &[(u32, f32)]) -> [f64; M] {
         self.seen += 1.0;
         for &(i, x) in row {
             let size = f64::from(x).abs();
@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn nag_is_nag(steps in steps(), rate in 0.01f32..1.0) {
         let first = |i: u32| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j as u32 * 3) % 11) as f32 / 40.0 - 0.12) };
-        let mut nag = Nag::<M>::new((0..7).map(first), rate);
+        let mut nag = NagRegressors::<M>::new((0..7).map(first), rate);
         let mut slow = SlowNag::default();
         for i in 0..7 {
             for j in 0..M {
@@ -93,8 +93,8 @@ proptest! {
             let row = row_of(levels);
             let (features, values): (Vec<u32>, Vec<f32>) = row.iter().copied().unzip();
             let gradients = gradients.map(|level| f32::from(level) / 3.0);
-            let mut margins = nag.meet(&features, &values);
-            let wanted: [f64; M] = slow.meet(&row);
+            let mut margins = nag.observe(&features, &values);
+            let wanted: [f64; M] = slow.observe(&row);
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-4), "{margins:?} {wanted:?}");
             }
@@ -129,17 +129,17 @@ proptest! {
         }
         let examples = data.examples();
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
-        let view = View::of(&examples, &ids, |_| true, &mut Numbers::new(WIDTH + 1, N_CLASSES));
-        let width = view.columns.len();
+        let node = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+        let width = node.columns.len();
         let first = |i: usize| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j * 3) % 11) as f32 / 40.0 - 0.12) };
-        let mut dense = Dense::<M>::new(&view, (0..width).map(first), rate);
+        let mut dense = DenseRegressors::<M>::new(&node, (0..width).map(first), rate);
 
         // In double precision, column by column.
         let plain: Vec<Vec<f64>> = (0..data.len())
             .map(|i| {
                 let mut full = [0.0; WIDTH + 1];
                 data.row(i).into_iter().for_each(|(column, x)| full[column as usize] = f64::from(x));
-                view.columns.iter().map(|&column| full[column as usize]).collect()
+                node.columns.iter().map(|&column| full[column as usize]).collect()
             })
             .collect();
         let weight = |i: usize| f64::from(data.weight(i));
@@ -158,7 +158,7 @@ proptest! {
         };
         for (i, (_, _, gradients)) in rows.iter().enumerate() {
             let gradients = gradients.map(|level| f32::from(level) / 3.0);
-            let mut margins = dense.meet(i);
+            let mut margins = dense.margins(i);
             let wanted = margins_of(&weights, &bias, i);
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "{margins:?} {wanted:?}");
@@ -176,16 +176,16 @@ proptest! {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "moved: {margins:?} {wanted:?}");
             }
         }
-        let constant = view.columns.iter().position(|&column| column as usize == WIDTH).unwrap();
+        let constant = node.columns.iter().position(|&column| column as usize == WIDTH).unwrap();
         let own = dense.weights(constant, 0.0);
-        for (f, &column) in view.columns.iter().enumerate() {
+        for (f, &column) in node.columns.iter().enumerate() {
             if column == 2 {
                 prop_assert_eq!(own[f], [0.0; M]);
             }
         }
         for i in 0..data.len() {
-            let (features, values) = view.row(i);
-            let wanted = dense.meet(i);
+            let (features, values) = node.row(i);
+            let wanted = dense.margins(i);
             for j in 0..M {
                 let terms = features.iter().zip(values).map(|(&f, &x)| f64::from(own[f as usize][j]) * f64::from(x));
                 let size: f64 = terms.clone().map(f64::abs).sum();
@@ -196,37 +196,35 @@ proptest! {
     }
 
     #[test]
-    fn a_view_is_its_examples(data in data(40), picks in prop::collection::vec((0usize..1000, 0u32..4), 1..12)) {
+    fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
-        let mut numbers = Numbers::new(WIDTH + 1, N_CLASSES);
+        let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
         let mut ids = Vec::new();
-        for (at, modulus) in picks {
+        for at in picks {
             ids.push((at % examples.len()) as u32);
-            // All columns, some, the constant alone.
-            let is_used = |column: u32| modulus == 0 || column as usize == WIDTH || column % modulus == 1;
-            let view = View::of(&examples, &ids, is_used, &mut numbers);
-            prop_assert_eq!(view.len(), ids.len());
+            let node = NodeData::new(&examples, &ids, &mut local_ids);
+            prop_assert_eq!(node.len(), ids.len());
             let (mut columns, mut labels) = (Vec::new(), Vec::new());
             for (i, &id) in ids.iter().enumerate() {
                 let (own, values) = examples.row(id);
-                let wanted: Vec<(u32, f32)> = own.iter().copied().zip(values.iter().copied()).filter(|&(c, _)| is_used(c)).collect();
-                let (features, values) = view.row(i);
-                let found = features.iter().map(|&f| view.columns[f as usize]).zip(values.iter().copied());
+                let wanted: Vec<(u32, f32)> = own.iter().copied().zip(values.iter().copied()).collect();
+                let (features, values) = node.row(i);
+                let found = features.iter().map(|&f| node.columns[f as usize]).zip(values.iter().copied());
                 prop_assert_eq!(found.collect::<Vec<_>>(), wanted.clone());
                 columns.extend(wanted.iter().map(|&(column, _)| column));
-                let found: Vec<u32> = view.labels_of(i).iter().map(|&label| view.labels[label as usize]).collect();
+                let found: Vec<u32> = node.labels_of(i).iter().map(|&label| node.labels[label as usize]).collect();
                 prop_assert_eq!(&found, examples.labels(id));
                 labels.extend(found);
-                prop_assert_eq!(view.weight(i), examples.weight(id));
+                prop_assert_eq!(node.weight(i), examples.weight(id));
             }
             // Each once, in the order in which they turn up, and none left over.
-            for (known, all) in [(&view.columns, columns), (&view.labels, labels)] {
+            for (known, all) in [(&node.columns, columns), (&node.labels, labels)] {
                 let mut seen = BTreeSet::new();
                 let wanted: Vec<u32> = all.into_iter().filter(|&number| seen.insert(number)).collect();
                 prop_assert_eq!(known, &wanted);
             }
-            let fresh = View::of(&examples, &ids, is_used, &mut Numbers::new(WIDTH + 1, N_CLASSES));
-            prop_assert_eq!(format!("{:?}", view), format!("{:?}", fresh));
+            let fresh = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+            prop_assert_eq!(format!("{:?}", node), format!("{:?}", fresh));
         }
     }
 }
@@ -238,14 +236,14 @@ fn dense_rows_that_are_all_the_same() {
         data.push(&[(4, 3.5), (7, 1e-7)], &[2], 1.0);
     }
     let examples = data.examples();
-    let mut numbers = Numbers::new(WIDTH + 1, N_CLASSES);
-    let view = View::of(&examples, &[0, 1, 2], |_| true, &mut numbers);
-    let mut dense = Dense::<2>::new(&view, [[0.3, -0.4]; 3].into_iter(), 0.5);
-    let mut margins = dense.meet(1);
+    let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
+    let node = NodeData::new(&examples, &[0, 1, 2], &mut local_ids);
+    let mut dense = DenseRegressors::<2>::new(&node, [[0.3, -0.4]; 3].into_iter(), 0.5);
+    let mut margins = dense.margins(1);
     assert_eq!(margins, [0.0; 2]);
     dense.step(1, &[1.0, -0.5], &mut margins);
     assert_eq!(margins, [-0.5, 0.25]);
-    assert_eq!(dense.meet(2), margins);
+    assert_eq!(dense.margins(2), margins);
     assert_eq!(dense.weights(2, 0.0), [[0.0; 2], [0.0; 2], margins]);
 }
 
@@ -259,9 +257,9 @@ fn tiny_values_leave_the_regressors_finite() {
         [1.0, 1.0],
         [1e38, 1.0],
     ];
-    let mut nag = Nag::<2>::new([[0.1, -0.1]; 2].into_iter(), 0.5);
+    let mut nag = NagRegressors::<2>::new([[0.1, -0.1]; 2].into_iter(), 0.5);
     for row in rows {
-        let mut margins = nag.meet(&[0, 1], &row);
+        let mut margins = nag.observe(&[0, 1], &row);
         nag.step(&[0, 1], &row, &[0.5, -0.5], &mut margins);
         assert!(margins.iter().all(|m| m.is_finite()), "{row:?} {margins:?}");
     }
@@ -279,15 +277,14 @@ fn tiny_values_leave_the_regressors_finite() {
             data.push(&[(1, scale * sign), (2, sign)], &[1], 1.0);
         }
         let examples = data.examples();
-        let view = View::of(
+        let node = NodeData::new(
             &examples,
             &[0, 1, 2],
-            |_| true,
-            &mut Numbers::new(WIDTH + 1, N_CLASSES),
+            &mut LocalIds::new(WIDTH + 1, N_CLASSES),
         );
-        let mut dense = Dense::<2>::new(&view, [[0.1, -0.1]; 3].into_iter(), 0.5);
+        let mut dense = DenseRegressors::<2>::new(&node, [[0.1, -0.1]; 3].into_iter(), 0.5);
         for i in 0..3 {
-            let mut margins = dense.meet(i);
+            let mut margins = dense.margins(i);
             dense.step(i, &[0.5, -0.5], &mut margins);
             assert!(
                 margins.iter().all(|m| m.is_finite()),
@@ -342,14 +339,13 @@ fn columns_that_meet_add_up() {
         )
         .unwrap();
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
-        let view = View::of(
+        let node = NodeData::new(
             &examples,
             &ids,
-            |_| true,
-            &mut Numbers::new(examples.width, N_CLASSES),
+            &mut LocalIds::new(examples.width, N_CLASSES),
         );
-        let dense = Dense::<1>::new(&view, [[0.25]; 2].into_iter(), 0.5);
-        let margins: Vec<f32> = (0..data.len()).map(|i| dense.meet(i)[0]).collect();
+        let dense = DenseRegressors::<1>::new(&node, [[0.25]; 2].into_iter(), 0.5);
+        let margins: Vec<f32> = (0..data.len()).map(|i| dense.margins(i)[0]).collect();
         (margins, dense.weights(1, 0.0))
     };
     let apart = dense(&[vec![(a, 1.0), (b, 3.0)], vec![(a, 2.0)], vec![(b, -1.0)]]);
@@ -361,9 +357,9 @@ fn columns_that_meet_add_up() {
 fn what_is_left_of_the_weights_does_not_depend_on_units() {
     let small = 0.01;
     for unit in [1.0f32, 100.0, 1e4] {
-        let mut nag = Nag::<2>::new([[0.001; 2]; 2].into_iter(), 0.1);
+        let mut nag = NagRegressors::<2>::new([[0.001; 2]; 2].into_iter(), 0.1);
         for _ in 0..20 {
-            let mut margins = nag.meet(&[0], &[unit]);
+            let mut margins = nag.observe(&[0], &[unit]);
             nag.step(&[0], &[unit], &[0.4, -0.4], &mut margins);
         }
         let weights: Vec<[f32; 2]> = nag.weights(small).collect();

@@ -1,12 +1,14 @@
-//! Growing trees and walking them.
+//! Growing trees and traversing them.
 
 use std::collections::BTreeMap;
 
-use super::super::growth::{grow, Desks};
-use super::super::split::{directions, Task};
-use super::super::walk::{RowBlock, Walker};
+use super::super::growth::grow;
+use super::super::node_training::TrainingContext;
+use super::super::routing::directions;
+use super::super::scratch_pool::ScratchPool;
+use super::super::traversal::Traversal;
 use super::*;
-use crate::data::RowBuffer;
+use crate::data::RaggedRows;
 use crate::threads::with_threads;
 use crate::tree::NodeId;
 
@@ -19,7 +21,7 @@ pub(super) fn nodes_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId
         let Some(first) = tree.children(id) else {
             continue;
         };
-        let (columns, weights) = tree.routers(id);
+        let (columns, weights) = tree.regressors(id);
         let mut full = vec![0.0; width * m];
         for (&column, weights) in columns.iter().zip(weights.chunks(m)) {
             full[column as usize * m..][..m].copy_from_slice(weights);
@@ -56,15 +58,15 @@ fn growings() -> impl Strategy<Value = Params> {
 
 fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
     let (examples, control) = (data.examples(), control());
-    let task = Task {
+    let context = TrainingContext {
         examples: &examples,
         params,
         is_dense: params.is_dense(examples.filled()),
-        used: None,
         control: &control,
     };
     with_threads(n_threads, |_| {
-        grow(&task, params.seed, ahead, &Desks::new(&examples)).unwrap()
+        let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
+        grow(&context, params.seed, ahead, &pool).unwrap()
     })
     .unwrap()
 }
@@ -74,15 +76,14 @@ fn impurity(tree: &Tree, id: usize) -> f32 {
     counts.clone().sum::<f32>() - counts.fold(0.0, f32::max)
 }
 
-fn prepared(data: &Data, params: &Params) -> (Preparation, Vec<RowBuffer>) {
+fn prepared(data: &Data, params: &Params) -> Vec<RowBuffer> {
     let preparation = data.preparation(params);
     let rows = (0..data.len()).map(|i| {
         let mut row = RowBuffer::default();
         preparation.read(&data.rows(), i, &mut row);
         row
     });
-    let rows = rows.collect();
-    (preparation, rows)
+    rows.collect()
 }
 
 fn leaves_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {
@@ -101,7 +102,7 @@ proptest! {
         let n = tree.len();
         let m = params.arity as usize;
         prop_assert!(n <= params.max_nodes.max(1) as usize && n % m == 1 % m);
-        let rows = prepared(&data, &params).1;
+        let rows = prepared(&data, &params);
         let (mut counts, mut weights, mut labels) = (vec![0u32; n], vec![0.0; n], vec![BTreeMap::new(); n]);
         for i in data.present() {
             let nodes = nodes_of(&tree, &rows[i], WIDTH + 1);
@@ -121,7 +122,7 @@ proptest! {
             prop_assert_eq!(tree.labels.get(id).to_vec(), labels.iter().map(|(&k, &n)| (k, n)).collect::<Vec<_>>());
             let mass: f32 = labels.values().sum();
             prop_assert!(is_near(tree.inverse_mass[id].into(), mass.recip().into(), 1e-6));
-            let (columns, weights) = tree.routers(NodeId(id as u32));
+            let (columns, weights) = tree.regressors(NodeId(id as u32));
             prop_assert_eq!(columns.len() * m, weights.len());
             prop_assert!(columns.windows(2).all(|pair| pair[0] < pair[1]));
             let Some(first) = tree.children(NodeId(id as u32)) else {
@@ -145,9 +146,9 @@ proptest! {
 
     #[test]
     fn looking_ahead_changes_nothing(params in growings(), data in data(60)) {
-        let wanted = told(&grown(&data, &params, 1, 1));
+        let wanted = bits_of(&grown(&data, &params, 1, 1));
         for (ahead, n_threads) in [(2, 2), (3, 1), (8, 3)] {
-            prop_assert_eq!(&told(&grown(&data, &params, ahead, n_threads)), &wanted, "{} {}", ahead, n_threads);
+            prop_assert_eq!(&bits_of(&grown(&data, &params, ahead, n_threads)), &wanted, "{} {}", ahead, n_threads);
         }
     }
 
@@ -165,7 +166,7 @@ proptest! {
             prop_assert_eq!(small.labels.get(id), all.labels.get(id));
             if small.first_child[id] != Tree::ROOT {
                 prop_assert_eq!(small.first_child[id], all.first_child[id]);
-                prop_assert_eq!(small.routers(NodeId(id as u32)), all.routers(NodeId(id as u32)));
+                prop_assert_eq!(small.regressors(NodeId(id as u32)), all.regressors(NodeId(id as u32)));
                 prop_assert_eq!(small.curves.get(id), all.curves.get(id));
             }
         }
@@ -184,49 +185,48 @@ proptest! {
 
     /// Rows by themselves look columns up, rows together share a spread.
     #[test]
-    fn a_walk_comes_to_the_leaves(params in growings(), data in data(60), unseen in data(30)) {
+    fn a_traversal_reaches_the_leaves(params in growings(), data in data(60), unseen in data(30)) {
         let tree = grown(&data, &params, 1, 1);
-        let (preparation, rows) = prepared(&unseen, &params);
+        let rows = prepared(&unseen, &params);
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
-        let (mut walker, mut block) = (Walker::new(WIDTH + 1, params.arity), RowBlock::default());
-        block.read(&unseen.rows(), 0..unseen.len(), &preparation);
-        walker.walk(&tree, &block, |rows, leaf| {
+        let (mut traversal, mut block) = (Traversal::new(WIDTH + 1, params.arity), RaggedRows::default());
+        rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
+        traversal.run(&tree, &block, |rows, leaf| {
             rows.iter().for_each(|&row| together[row as usize].push(leaf));
         });
         for (i, row) in rows.iter().enumerate() {
-            block.read(&unseen.rows(), i..i + 1, &preparation);
+            block.clear();
+            block.push(row.columns.iter().copied(), &row.values);
             prop_assert_eq!(block.row(0), (&row.columns[..], &row.values[..]));
             alone.clear();
-            walker.walk(&tree, &block, |_, leaf| alone.push(leaf));
+            traversal.run(&tree, &block, |_, leaf| alone.push(leaf));
             prop_assert_eq!(&alone, &leaves_of(&tree, row, WIDTH + 1));
             prop_assert_eq!(&alone, &together[i]);
         }
     }
 
     #[test]
-    fn threads_change_nothing(growing in growings(), data in data(60), bootstrap in any::<bool>(), share in 0.3f64..1.5) {
+    fn threads_change_nothing(growing in growings(), data in data(60)) {
         let params = Params {
             n_estimators: 3,
-            bootstrap,
-            feature_share: share.min(1.0),
             ..growing
         };
-        let wanted = all_told(&data.fit(&params));
+        let wanted = all_bits(&data.fit(&params));
         for n_threads in [2, 3] {
-            let mut ldsm = Ldsm::new(params.clone(), N_CLASSES).unwrap();
-            ldsm.fit(&data.batch(), false, n_threads, &control()).unwrap();
-            prop_assert!(all_told(&ldsm) == wanted);
+            let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
+            ldsm.fit(&data.batch(), with(n_threads, false), &control()).unwrap();
+            prop_assert!(all_bits(&ldsm) == wanted);
         }
         // One tree after the other.
-        let mut ldsm = Ldsm::new(Params { n_estimators: 1, ..params.clone() }, N_CLASSES).unwrap();
+        let mut ldsm = Ldsm::create(Params { n_estimators: 1, ..params.clone() }, N_CLASSES, true).unwrap();
         for n in 1..=3 {
             ldsm.params.n_estimators = n;
-            ldsm.fit(&data.batch(), true, 1, &control()).unwrap();
+            ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
         }
-        prop_assert!(all_told(&ldsm) == wanted);
+        prop_assert!(all_bits(&ldsm) == wanted);
         // And from the beginning again.
-        ldsm.fit(&data.batch(), false, 1, &control()).unwrap();
-        prop_assert!(all_told(&ldsm) == wanted);
+        ldsm.fit(&data.batch(), with(1, false), &control()).unwrap();
+        prop_assert!(all_bits(&ldsm) == wanted);
     }
 }
 
@@ -235,53 +235,21 @@ proptest! {
 fn few_rows_look_columns_up() {
     let data = fixed(200, false);
     let tree = grown(&data, &params(), 1, 1);
-    let columns = tree.routers(Tree::ROOT).0.len();
-    let rows = prepared(&data, &params()).1;
+    let columns = tree.regressors(Tree::ROOT).0.len();
+    let rows = prepared(&data, &params());
     let is_few = |n_values: usize| n_values * (columns.ilog2() as usize + 1) < 2 * columns;
     assert!(tree.len() > 5 && rows.iter().any(|row| is_few(row.columns.len())));
     assert!(!is_few(rows.iter().map(|row| row.columns.len()).sum()));
 }
 
 #[test]
-fn samples_and_shares_of_columns() {
+fn chance_makes_trees_differ() {
     let data = fixed(150, false);
-    let n = data.present().len() as u32;
     let plain = data.fit(&params());
     assert!(plain.trees().iter().all(|tree| tree.len() > 5));
-    assert_ne!(told(&plain.trees()[0]), told(&plain.trees()[1]));
+    assert_ne!(bits_of(&plain.trees()[0]), bits_of(&plain.trees()[1]));
     let counts = |tree: &Tree| tree.labels.get(0).to_vec();
     assert_eq!(counts(&plain.trees()[0]), counts(&plain.trees()[1]));
-
-    let sampled = data.fit(&Params {
-        bootstrap: true,
-        ..params()
-    });
-    for tree in sampled.trees() {
-        assert_eq!(tree.n_examples[0], n);
-        assert_ne!(counts(tree), counts(&plain.trees()[0]));
-    }
-    assert_ne!(counts(&sampled.trees()[0]), counts(&sampled.trees()[1]));
-
-    let used = |tree: &Tree| {
-        tree.columns
-            .entries()
-            .iter()
-            .copied()
-            .collect::<BTreeSet<u32>>()
-    };
-    let shared = data.fit(&Params {
-        feature_share: 0.6,
-        ..params()
-    });
-    for (tree, plain) in shared.trees().iter().zip(plain.trees()) {
-        assert!(
-            used(tree).len() < 20 && used(plain).len() > 20,
-            "{:?}",
-            used(tree)
-        );
-        assert!(tree.len() > 1);
-    }
-    assert_ne!(used(&shared.trees()[0]), used(&shared.trees()[1]));
 }
 
 #[test]
@@ -303,7 +271,7 @@ fn stopped_half_way_it_stays_as_it_was() {
                 }
                 control.stop();
             });
-            let outcome = ldsm.fit(&other.batch(), adds, n_threads, &control);
+            let outcome = ldsm.fit(&other.batch(), with(n_threads, adds), &control);
             assert!(matches!(outcome, Err(Error::Stopped)), "{outcome:?}");
         });
         ldsm.params.n_estimators = 2;
@@ -338,7 +306,9 @@ fn values_and_weights_of_any_size() {
             for tree in ldsm.trees() {
                 assert!(tree.weights.iter().all(|w| w.is_finite()), "{case}");
             }
-            let (labels, scores) = ldsm.predict_topk(&data.rows(), 1, 1, &control()).unwrap();
+            let (labels, scores) = ldsm
+                .predict_topk(&data.rows(), 1, &PredictOptions::NONE, 1, &control())
+                .unwrap();
             assert!(labels.iter().all(|&label| label >= 0), "{case}");
             assert!(scores.iter().all(|score| score.is_finite()), "{case}");
         }
@@ -366,7 +336,9 @@ fn next_to_nothing_to_learn() {
             };
             let ldsm = data.fit(&params);
             assert!(ldsm.trees().iter().all(|tree| tree.len() == 1));
-            let (labels, _) = ldsm.predict_topk(&data.rows(), 1, 1, &control()).unwrap();
+            let (labels, _) = ldsm
+                .predict_topk(&data.rows(), 1, &PredictOptions::NONE, 1, &control())
+                .unwrap();
             assert!(labels.iter().all(|&label| data.labels.contains(&label)));
         }
     }

@@ -1,20 +1,20 @@
-//! From the leaves that a row comes to, to labels with scores.
+//! The scores of a row's labels, added up from the histograms of its leaves.
 
-/// Scores of the labels of one row after the other.
+/// The labels of one row that have a score above 0, and their scores.
 #[derive(Debug)]
-pub struct Scores {
+pub struct LabelScores {
     scores: Vec<f32>,
-    /// The labels that have a score; not kept where they are so few that looking
-    /// at all of them is quicker.
+    /// The labels that have a score; not kept where there are so few labels that
+    /// looking at all of them is faster.
     touched: Option<Vec<u32>>,
 }
 
-/// Labels that are looked at faster than noted: a row of many trees comes to
-/// thousands of entries.
+/// Up to so many labels it is faster to look at all of them than to note which have
+/// a score: the leaves of many trees have thousands of entries.
 const FEW: usize = 4096;
 
-impl Scores {
-    /// Of `n_labels` labels.
+impl LabelScores {
+    /// No scores yet, of `n_labels` labels.
     pub fn new(n_labels: usize) -> Self {
         Self {
             scores: vec![0.0; n_labels],
@@ -22,7 +22,7 @@ impl Scores {
         }
     }
 
-    /// Forgets the row.
+    /// Removes all scores, for the next row.
     pub fn clear(&mut self) {
         match &mut self.touched {
             None => self.scores.fill(0.0),
@@ -42,7 +42,7 @@ impl Scores {
             touched.extend(labels.iter().filter(is_new).map(|&(label, _)| label));
         }
         for &(label, count) in labels {
-            // However small: a label that was touched is told by its score.
+            // Above 0, however small: this is how a label that was touched is known.
             self.scores[label as usize] += (count * scale).max(f32::MIN_POSITIVE);
         }
     }
@@ -66,19 +66,20 @@ impl Scores {
         }
     }
 
-    /// Calls `look` with every label that has a score, and this, in any order.
-    pub fn each(&self, mut look: impl FnMut(u32, f32)) {
+    /// Calls `visit` with every label that has a score, and the score, in an order
+    /// that stays the same until [`Self::clear`].
+    pub fn for_each(&self, mut visit: impl FnMut(u32, f32)) {
         match &self.touched {
             None => {
                 for (label, &score) in (0..).zip(&self.scores) {
                     if score > 0.0 {
-                        look(label, score);
+                        visit(label, score);
                     }
                 }
             }
             Some(touched) => {
                 for &label in touched {
-                    look(label, self.scores[label as usize]);
+                    visit(label, self.scores[label as usize]);
                 }
             }
         }

@@ -1,0 +1,183 @@
+//! Lists of different lengths, end to end in one array: sparse rows, the labels of
+//! each node of a tree.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::file::{put_lengths, take_lengths, Bundle, Persist, Record};
+
+/// Lists of different lengths, end to end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ragged<T> {
+    /// Where each list begins, and where the last one ends.
+    starts: Vec<usize>,
+    entries: Vec<T>,
+}
+
+impl<T> Default for Ragged<T> {
+    fn default() -> Self {
+        Self::with_capacity(0, 0)
+    }
+}
+
+impl<T> Ragged<T> {
+    /// No lists yet, and memory for `n` of them with `n_entries` together.
+    pub fn with_capacity(n: usize, n_entries: usize) -> Self {
+        let mut starts = Vec::with_capacity(n + 1);
+        starts.push(0);
+        Self {
+            starts,
+            entries: Vec::with_capacity(n_entries),
+        }
+    }
+
+    /// Appends a list.
+    pub fn push(&mut self, list: impl IntoIterator<Item = T>) {
+        self.entries.extend(list);
+        self.starts.push(self.entries.len());
+    }
+
+    /// Removes all lists and keeps the memory.
+    pub fn clear(&mut self) {
+        self.starts.truncate(1);
+        self.entries.clear();
+    }
+
+    /// Where list `i` lies among all entries.
+    #[inline]
+    pub fn range(&self, i: usize) -> Range<usize> {
+        self.starts[i]..self.starts[i + 1]
+    }
+
+    /// List `i`.
+    #[inline]
+    pub fn get(&self, i: usize) -> &[T] {
+        &self.entries[self.range(i)]
+    }
+
+    /// Number of lists.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there is no list.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where each list begins, and where the last one ends.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// The length of each list.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.starts.windows(2).map(|pair| pair[1] - pair[0])
+    }
+
+    /// The entries of all lists, end to end.
+    pub fn entries(&self) -> &[T] {
+        &self.entries
+    }
+}
+
+const NAME: &str = "list";
+
+impl<R: Record> Persist for Ragged<R> {
+    fn put(&self, bundle: &mut Bundle) {
+        put_lengths(self.lengths(), NAME, bundle);
+        R::put(self.entries.iter(), NAME, bundle);
+    }
+
+    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
+        self.clear();
+        let mut end = 0;
+        for n in take_lengths(None, NAME, bundle)? {
+            end += n;
+            self.starts.push(end);
+        }
+        self.entries = R::take(Some(end), NAME, bundle)?;
+        Ok(())
+    }
+}
+
+/// Sparse rows that are owned, end to end.
+#[derive(Debug, Clone, Default)]
+pub struct RaggedRows {
+    columns: Ragged<u32>,
+    values: Vec<f32>,
+}
+
+impl RaggedRows {
+    /// No rows yet, and memory for `n` of them with `n_values` together.
+    pub fn with_capacity(n: usize, n_values: usize) -> Self {
+        Self {
+            columns: Ragged::with_capacity(n, n_values),
+            values: Vec::with_capacity(n_values),
+        }
+    }
+
+    /// Appends a row: one column for each of `values`.
+    pub fn push(&mut self, columns: impl IntoIterator<Item = u32>, values: &[f32]) {
+        self.columns.push(columns);
+        self.values.extend_from_slice(values);
+        debug_assert_eq!(self.columns.entries().len(), self.values.len());
+    }
+
+    /// Removes all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.columns.clear();
+        self.values.clear();
+    }
+
+    /// Columns and values of row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
+        let range = self.columns.range(i);
+        (&self.columns.entries()[range.clone()], &self.values[range])
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of values in all rows.
+    pub fn n_values(&self) -> usize {
+        self.values.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_keep_their_ends() {
+        let mut lists = Ragged::default();
+        for list in [vec![3u32, 1], vec![], vec![4]] {
+            lists.push(list);
+        }
+        assert_eq!((lists.len(), lists.starts()), (3, &[0, 2, 2, 3][..]));
+        assert_eq!(
+            [lists.get(0), lists.get(1), lists.get(2)],
+            [&[3, 1][..], &[], &[4]]
+        );
+        assert!(lists.lengths().eq([2, 0, 1]));
+        let mut bundle = Bundle::new("lists");
+        lists.put(&mut bundle);
+        let mut again = Ragged::<u32>::default();
+        again.fill(&mut bundle.clone()).unwrap();
+        assert_eq!(again, lists);
+        bundle.take::<u32>("list").unwrap();
+        bundle.put("list", vec![1u32; 4]);
+        assert!(again.fill(&mut bundle).is_err());
+        lists.clear();
+        assert_eq!(lists, Ragged::default());
+    }
+}

@@ -1,0 +1,114 @@
+//! From the root to the leaves: a block of rows at a time, node by node, so that
+//! the rows at a node share its weights.
+
+use super::routing::{directions, margins};
+use super::tree::Tree;
+use crate::data::RaggedRows;
+use crate::tree::NodeId;
+
+/// The working memory of traversals by rows of one width.
+#[derive(Debug)]
+pub struct Traversal {
+    /// The weights of the current node, spread over all columns.
+    spread: Vec<f32>,
+    width: usize,
+    /// Nodes still to be visited, and where the list of their rows begins.
+    nodes: Vec<(NodeId, usize)>,
+    /// Rows of these nodes, end to end.
+    waiting: Vec<u32>,
+    /// Rows of the current node.
+    rows: Vec<u32>,
+    /// The children that each of these goes to, as bits.
+    directions: Vec<u32>,
+}
+
+impl Traversal {
+    /// For rows of `width` columns and trees of `arity`.
+    pub fn new(width: usize, arity: u32) -> Self {
+        Self {
+            spread: vec![0.0; width * arity as usize],
+            width,
+            nodes: Vec::new(),
+            waiting: Vec::new(),
+            rows: Vec::new(),
+            directions: Vec::new(),
+        }
+    }
+
+    /// Calls `on_leaf` with every leaf and the rows that reach it. A row reaches
+    /// its leaves in an order that does not depend on the other rows.
+    pub fn run(&mut self, tree: &Tree, block: &RaggedRows, on_leaf: impl FnMut(&[u32], NodeId)) {
+        match tree.arity {
+            2 => self.run_arity::<2>(tree, block, on_leaf),
+            3 => self.run_arity::<3>(tree, block, on_leaf),
+            4 => self.run_arity::<4>(tree, block, on_leaf),
+            5 => self.run_arity::<5>(tree, block, on_leaf),
+            6 => self.run_arity::<6>(tree, block, on_leaf),
+            7 => self.run_arity::<7>(tree, block, on_leaf),
+            _ => self.run_arity::<8>(tree, block, on_leaf),
+        }
+    }
+
+    fn run_arity<const M: usize>(
+        &mut self,
+        tree: &Tree,
+        block: &RaggedRows,
+        mut on_leaf: impl FnMut(&[u32], NodeId),
+    ) {
+        self.nodes.clear();
+        self.waiting.clear();
+        self.nodes.push((Tree::ROOT, 0));
+        self.waiting.extend(0..block.len() as u32);
+        while let Some((node, from)) = self.nodes.pop() {
+            self.rows.clear();
+            self.rows.extend_from_slice(&self.waiting[from..]);
+            self.waiting.truncate(from);
+            let Some(first) = tree.children(node) else {
+                on_leaf(&self.rows, node);
+                continue;
+            };
+            self.route::<M>(tree, node, block);
+            for j in (0..M as u32).rev() {
+                let from = self.waiting.len();
+                let rows = self.rows.iter().zip(&self.directions);
+                let going = rows.filter(|&(_, directions)| directions >> j & 1 == 1);
+                self.waiting.extend(going.map(|(&row, _)| row));
+                if self.waiting.len() > from {
+                    self.nodes.push((NodeId(first.0 + j), from));
+                }
+            }
+        }
+    }
+
+    /// Finds which children the rows of the current node go to.
+    fn route<const M: usize>(&mut self, tree: &Tree, node: NodeId, block: &RaggedRows) {
+        let (columns, weights) = tree.regressors(node);
+        let (weights, _) = weights.as_chunks::<M>();
+        let (spread, _) = self.spread.as_chunks_mut::<M>();
+        let spread = &mut spread[..self.width];
+        // Few rows look their columns up, many share a spread; their sums are the
+        // same to the bit.
+        let n_values = self.rows.len() * block.n_values() / block.len();
+        let is_few = n_values * (columns.len().max(1).ilog2() as usize + 1) < 2 * columns.len();
+        self.directions.clear();
+        let rows = self.rows.iter().map(|&row| block.row(row as usize));
+        if is_few {
+            let lookup = |column: u32| match columns.binary_search(&column) {
+                Ok(at) => weights[at],
+                Err(_) => [0.0; M],
+            };
+            self.directions
+                .extend(rows.map(|row| directions(&margins(row, lookup))));
+            return;
+        }
+        for (&column, weights) in columns.iter().zip(weights) {
+            spread[column as usize] = *weights;
+        }
+        let lookup = |column: u32| spread[column as usize];
+        self.directions
+            .extend(rows.map(|row| directions(&margins(row, lookup))));
+        for &column in columns {
+            spread[column as usize] = [0.0; M];
+        }
+    }
+}
