@@ -58,7 +58,11 @@ impl OnlineRecallTree {
     /// What does not fit together in a tree that was restored.
     fn check_stored(&self) -> Result<()> {
         let n_labels = self.label_index.labels().len();
-        let is_known = |node: &Node| node.counts.iter().all(|(label, _)| label.at() < n_labels);
+        let is_known = |node: &Node| {
+            let labels = node.counts.iter().map(|(label, _)| label);
+            let candidates = node.counts.candidates().iter().copied();
+            labels.chain(candidates).all(|label| label.at() < n_labels)
+        };
         if !self.tree.arena.nodes.iter().all(is_known) {
             return Err(Error::data("a node's label has no class"));
         }

@@ -34,8 +34,10 @@ impl RoutingTree {
         let mut report = tree.report();
         report.column("n_examples", counts().map(LabelCounts::total));
         report.column("n_labels", counts().map(|counts| counts.n_labels() as u32));
+        // A node without candidates has only been passed; it shows the first label, if any.
         let top = counts().map(|counts| counts.candidates().first().copied());
-        let label = top.map(|id| label_index.label(id.unwrap_or_default()));
+        let labels = label_index.labels();
+        let label = top.map(|id| labels.get(id.unwrap_or_default().at()).map_or(0, |&l| l));
         report.column("label", label);
         report.column("label_entropy", nodes().map(|node| node.entropy.max(0.0)));
         let recall = counts().map(|counts| match counts.total() {

@@ -369,6 +369,18 @@ fn before_anything_was_learned() {
     assert_eq!(again.n_examples_seen(), 0);
 }
 
+#[test]
+fn after_examples_without_weight() {
+    let weightless = Stream {
+        weights: Some(vec![0.0; 5]),
+        ..fixed(5)
+    };
+    let model = model(&params(), &weightless);
+    let (labels, _) = topk(&model, &weightless.rows(), 1, &greedy());
+    assert_eq!(labels, [-1; 5]);
+    assert_eq!(model.reports()[0].get::<u32>("n_labels"), Some(vec![0]));
+}
+
 /// With three and more children, routers choose among all of them.
 #[test]
 fn all_children_can_be_reached() {

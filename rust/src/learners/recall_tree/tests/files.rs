@@ -105,6 +105,8 @@ fn made_up_trees_are_refused() {
     }
     let twice = changed::<u32>("nodes.counts.top", |labels| labels[1] = labels[0]);
     refused(&model, &TREE, "a candidate twice", &twice);
+    let free = changed::<u32>("nodes.counts.top", |labels| labels[2] = u32::MAX);
+    refused(&model, &TREE, "a candidate that is no label", &free);
     let order = changed::<u32>("nodes.counts.top", |labels| labels[..3].reverse());
     refused(&model, &TREE, "candidates out of order", &order);
 }
