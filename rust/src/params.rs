@@ -102,22 +102,22 @@ impl Range {
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let number = |x: f64| match x.abs() < 1e15 {
-            true => x.to_string(),
-            false => format!("{x:e}"),
+        let end = |x: f64, is_included: bool, words: [&str; 2]| {
+            let word = words[usize::from(!is_included)];
+            if x.abs() < 1e15 {
+                format!("{word} {x}")
+            } else {
+                format!("{word} {x:e}")
+            }
         };
-        let low = self.low.map(|low| match self.includes_low {
-            true => format!("at least {}", number(low)),
-            false => format!("above {}", number(low)),
-        });
+        let low = self
+            .low
+            .map(|low| end(low, self.includes_low, ["at least", "above"]));
         // That counts are 32 bits wide is nobody's concern.
         let high = self
             .high
-            .filter(|&high| high < f64::from(u32::MAX) || self.low.is_none());
-        let high = high.map(|high| match self.includes_high {
-            true => format!("at most {}", number(high)),
-            false => format!("below {}", number(high)),
-        });
+            .filter(|&high| high.to_bits() != f64::from(u32::MAX).to_bits());
+        let high = high.map(|high| end(high, self.includes_high, ["at most", "below"]));
         let ends: Vec<String> = low.into_iter().chain(high).collect();
         write!(f, "{}", ends.join(" and "))
     }
@@ -141,19 +141,21 @@ pub trait ParamValue: Serialize {
     }
 }
 
-macro_rules! numbers {
-    ($($type:ty, $kind:literal;)*) => {$(
-        impl ParamValue for $type {
-            const KIND: &'static str = $kind;
+impl ParamValue for u32 {
+    const KIND: &'static str = "integer";
 
-            fn number(&self) -> Option<f64> {
-                Some(*self as f64)
-            }
-        }
-    )*};
+    fn number(&self) -> Option<f64> {
+        Some(f64::from(*self))
+    }
 }
 
-numbers! { u32, "integer"; u64, "integer"; }
+impl ParamValue for u64 {
+    const KIND: &'static str = "integer";
+
+    fn number(&self) -> Option<f64> {
+        Some(*self as f64)
+    }
+}
 
 impl ParamValue for f64 {
     const KIND: &'static str = "real";

@@ -591,9 +591,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let each = self.members.iter().map(|member| {
             let learner = &member.learner;
             let walk = learner.effort(member.row_values(rows), k, options);
-            let freeze = match is_prediction && self.frozen.get().is_none() {
-                true => learner.freeze_effort(),
-                false => 0,
+            let is_frozen = !is_prediction || self.frozen.get().is_some();
+            let freeze = if is_frozen {
+                0
+            } else {
+                learner.freeze_effort()
             };
             walk.saturating_mul(n).saturating_add(freeze)
         });

@@ -76,9 +76,9 @@ impl<S: Record + Copy + Default> Record for Weights<S> {
         let mut tables = tables.into_iter();
         Ok(is_row
             .into_iter()
-            .map_while(|is_row| match is_row {
-                true => rows.next().map(Self::Row),
-                false => tables.next().map(Self::Table),
+            .map_while(|is_row| {
+                let row = is_row.then(|| rows.next().map(Self::Row));
+                row.unwrap_or_else(|| tables.next().map(Self::Table))
             })
             .collect())
     }

@@ -44,14 +44,13 @@ impl Tree {
             starts.push(categories.len() as u32);
         }
         // An internal node has the number of a column there, a leaf its own.
-        let feature = nodes.iter().map(|node| match node.is_leaf() {
-            true => -1,
-            false => node.feature as i32,
-        });
-        let leaf = nodes.iter().map(|node| match node.is_leaf() {
-            true => node.feature as i32,
-            false => -1,
-        });
+        let number = |is_wanted: bool, number: u32| if is_wanted { number as i32 } else { -1 };
+        let feature = nodes
+            .iter()
+            .map(|node| number(!node.is_leaf(), node.feature));
+        let leaf = nodes
+            .iter()
+            .map(|node| number(node.is_leaf(), node.feature));
         let threshold = nodes.iter().map(|node| match node.set {
             None if !node.is_leaf() => node.threshold,
             _ => f32::NAN,
