@@ -44,7 +44,7 @@ params! {
         /// Rounds, one tree each, at most.
         n_estimators: u32 = 200, Range::COUNT;
         /// Leaves of a tree, at most.
-        max_leaves: u32 = 511, Range::from(2.0).to(u32::MAX as f64);
+        max_leaves: u32 = 511, Range::from(2.0).to(f64::from(u32::MAX));
         /// Rows of a leaf, at least.
         min_samples_leaf: u32 = 1, Range::COUNT;
         /// What a tree's votes are multiplied by. Leaf values are single precision, and the

@@ -1,6 +1,6 @@
 //! A tree as named columns.
 
-use super::Tree;
+use super::{Tree, TreeNode};
 use crate::file::Report;
 
 impl Tree {
@@ -44,14 +44,9 @@ impl Tree {
             starts.push(categories.len() as u32);
         }
         // An internal node has the number of a column there, a leaf its own.
-        let feature = nodes.iter().map(|node| match node.is_leaf() {
-            true => -1,
-            false => node.feature as i32,
-        });
-        let leaf = nodes.iter().map(|node| match node.is_leaf() {
-            true => node.feature as i32,
-            false => -1,
-        });
+        let number = |node: &TreeNode, wanted: bool| if wanted { node.feature as i32 } else { -1 };
+        let feature = nodes.iter().map(|node| number(node, !node.is_leaf()));
+        let leaf = nodes.iter().map(|node| number(node, node.is_leaf()));
         let threshold = nodes.iter().map(|node| match node.set {
             None if !node.is_leaf() => node.threshold,
             _ => f32::NAN,
