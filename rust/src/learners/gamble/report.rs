@@ -1,6 +1,6 @@
 //! A tree as named columns.
 
-use super::Tree;
+use super::{Tree, TreeNode};
 use crate::file::Report;
 
 impl Tree {
@@ -44,13 +44,9 @@ impl Tree {
             starts.push(categories.len() as u32);
         }
         // An internal node has the number of a column there, a leaf its own.
-        let number = |is_wanted: bool, number: u32| if is_wanted { number as i32 } else { -1 };
-        let feature = nodes
-            .iter()
-            .map(|node| number(!node.is_leaf(), node.feature));
-        let leaf = nodes
-            .iter()
-            .map(|node| number(node.is_leaf(), node.feature));
+        let number = |node: &TreeNode, wanted: bool| if wanted { node.feature as i32 } else { -1 };
+        let feature = nodes.iter().map(|node| number(node, !node.is_leaf()));
+        let leaf = nodes.iter().map(|node| number(node, node.is_leaf()));
         let threshold = nodes.iter().map(|node| match node.set {
             None if !node.is_leaf() => node.threshold,
             _ => f32::NAN,

@@ -38,27 +38,26 @@ impl Strategies {
     /// |---|---|---|
     /// | sparse | [`SparseSplitter`], all such columns together | O(entries of the rows) |
     /// | categorical | [`SubsetSearch`] | O(n + codes log codes) |
-    /// | more than 256 codes | [`RunScan`] | O(n log n), at most O(rows of the training set) |
     /// | at most 256 codes, n large against codes x k | [`Histogram`] | O(n + codes x k) |
-    /// | the same, n not small against codes | [`SortedScan`] | O(n + codes) |
-    /// | the same, n small | [`RunScan`] | O(n log n) |
+    /// | at most 256 codes, n not small against codes | [`SortedScan`] | O(n + codes) |
+    /// | at most 256 codes, n small | [`RunScan`] | O(n log n) |
+    /// | more than 256 codes | [`RunScan`] | O(n log n), or O(rows of the training set) |
     fn choose(&mut self, node: &Node, column: &Column) -> &mut dyn SplitStrategy {
         let n_codes = column.coding.n_codes();
         match &column.storage {
             Storage::Sparse { .. } => &mut self.sparse_splitter,
             Storage::Dense(_) if column.coding.categorical => &mut self.subset_search,
-            Storage::Dense(Codes::Large { .. }) => &mut self.run_scan,
             Storage::Dense(Codes::Small(_)) if Histogram::pays(node, n_codes) => {
                 &mut self.histogram
             }
             Storage::Dense(Codes::Small(_)) if SortedScan::pays(node, n_codes) => {
                 &mut self.sorted_scan
             }
-            Storage::Dense(Codes::Small(_)) => &mut self.run_scan,
+            Storage::Dense(_) => &mut self.run_scan,
         }
     }
 
-    /// Appends the best split of `node` by each of the `columns`, all sparse or a single one.
+    /// Appends the best split of `node` by each of the columns `wanted`, all sparse or a single one.
     fn best_splits(
         &mut self,
         node: &Node,

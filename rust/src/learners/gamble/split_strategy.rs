@@ -5,7 +5,7 @@ use super::node::Node;
 use super::rule::Subset;
 
 /// A way to find the best split of a node by a column. All of them find the same splits, scores
-/// aside that are sums in another order; they differ in wanted columns they take and in their cost.
+/// aside that are sums in another order; they differ in which columns they take and in their cost.
 pub trait SplitStrategy {
     /// Appends to `found` the best split of `node` by each of the columns `wanted`, with its
     /// column, where a split is better than none.
