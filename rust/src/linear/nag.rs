@@ -41,7 +41,9 @@ impl NagSlot {
     /// importance. Returns `x^2 / s^2` and the rate.
     ///
     /// `IN_LANES` is for a loop over several regressors, which vectorises: all is
-    /// computed without branches, and those of slope 0 do not change.
+    /// computed without branches, and those of slope 0 do not change. The numbers are
+    /// the same but for one case: where the first gradients of a weight are so small
+    /// that G is still 0, its rate is 0 in lanes, and infinite otherwise.
     #[inline(always)]
     #[allow(clippy::inline_always)]
     pub fn update<const IN_LANES: bool>(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
