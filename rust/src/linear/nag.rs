@@ -37,23 +37,37 @@ pub struct NagSlot {
 }
 
 impl NagSlot {
-    /// Steps 1 to 3. `slope_squared` is the squared slope of the loss times the
-    /// importance; where it is 0 the slot does not change. Returns `x^2 / s^2` and
-    /// the weight's rate.
+    /// Steps 1 to 3; `slope_squared` is the squared slope of the loss times the
+    /// importance. Returns `x^2 / s^2` and the rate.
     ///
-    /// Without branches, so that a loop over it vectorises.
+    /// `IN_LANES` is for a loop over several regressors, which vectorises: all is
+    /// computed without branches, and those of slope 0 do not change. The numbers are
+    /// the same but for one case: where the first gradients of a weight are so small
+    /// that G is still 0, its rate is 0 in lanes, and infinite otherwise.
     #[inline(always)]
     #[allow(clippy::inline_always)]
-    pub fn update(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
-        let Self { w, g, s } = *self;
-        self.g = g + slope_squared * x.square;
-        let is_larger = x.size > s && slope_squared > 0.0;
-        let rescaled = if s > 0.0 { w * (s / x.size) } else { w };
-        self.w = if is_larger { rescaled } else { w };
-        self.s = if is_larger { x.size } else { s };
-        // A slot that has not changed yet has no size.
-        let s = if self.s > 0.0 { self.s } else { x.size };
-        (x.square / (s * s), inverse_root(self.g) * (1.0 / s))
+    pub fn update<const IN_LANES: bool>(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
+        let Self { w, s, .. } = *self;
+        self.g += slope_squared * x.square;
+        let is_larger = x.size > s && (!IN_LANES || slope_squared > 0.0);
+        if IN_LANES || is_larger {
+            let rescaled = if s > 0.0 { w * (s / x.size) } else { w };
+            self.w = if is_larger { rescaled } else { w };
+            self.s = if is_larger { x.size } else { s };
+        }
+        if IN_LANES {
+            // One that has never changed has no size.
+            let s = if self.s > 0.0 { self.s } else { x.size };
+            (x.square / (s * s), inverse_root(self.g) * (1.0 / s))
+        } else {
+            (x.square / (self.s * self.s), self.rate())
+        }
+    }
+
+    /// 1/(s sqrt(G)).
+    #[inline]
+    fn rate(&self) -> f32 {
+        (1.0 / self.g.sqrt()) * (1.0 / self.s)
     }
 }
 
@@ -159,15 +173,14 @@ pub(super) fn learn(
         let (mut length, mut ppu) = (0.0, 0.0);
         weights.change(&row.columns, |entry, slot| {
             let x = Magnitude::of(row.values[entry]);
-            let (square, rate) = slot.update(x, slope_squared);
+            let (square, rate) = slot.update::<false>(x, slope_squared);
             length += square;
             ppu += x.square * rate;
         });
         let factor = totals.update(importance, length);
         let step = loss.step(y, p, a, ppu * factor) * factor;
         weights.change(&row.columns, |entry, slot| {
-            let rate = inverse_root(slot.g) * (1.0 / slot.s);
-            slot.w += step * (row.values[entry] * rate);
+            slot.w += step * (row.values[entry] * slot.rate());
         });
     }
     let raw = product(weights, row, |slot| slot.w);

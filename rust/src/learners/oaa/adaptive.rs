@@ -136,7 +136,7 @@ fn update_sums<const G: usize>(
                         g: squares[g][lane],
                         s: scales[g][lane],
                     };
-                    let (square, r) = weight.update(x, slopes[g][lane]);
+                    let (square, r) = weight.update::<true>(x, slopes[g][lane]);
                     weights[g][lane] = weight.w;
                     squares[g][lane] = weight.g;
                     scales[g][lane] = weight.s;

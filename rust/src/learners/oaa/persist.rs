@@ -37,8 +37,8 @@ impl Oaa {
         let columns = preparer.slots.columns();
         bundle.put("columns", columns);
         if let Some(preconditioner) = &preparer.preconditioner {
-            let (_, importance, squares) = preconditioner.parts();
-            bundle.put_meta("importance", &importance);
+            let (_, total, squares) = preconditioner.parts();
+            bundle.put_meta("importance", &total);
             let squares = columns.iter().map(|&column| squares[column as usize]);
             bundle.put("column_squares", squares.collect::<Vec<f32>>());
         }
@@ -74,51 +74,70 @@ impl Oaa {
         // First of all: nothing as large as K is made unless the file is.
         let seen = bool::take(Some(n_classes), "seen", bundle)?;
         let mut oaa = Self::of_width(params, n_classes, width);
-        let Self {
-            preparer, tiles, ..
-        } = &mut oaa;
+        oaa.take_preparer(width, bundle)?;
+        oaa.take_planes(bundle)?;
+        let n_totals: usize = oaa.tiles.iter().map(|tile| tile.totals.len()).sum();
+        let totals = NagTotals::take(Some(n_totals.min(n_classes)), "totals", bundle)?;
+        for tile in &mut oaa.tiles {
+            for (mask, &seen) in tile.unseen_mask.iter_mut().zip(&seen[tile.first..]) {
+                *mask = if seen { 0.0 } else { f32::NEG_INFINITY };
+            }
+            let stored = totals.get(tile.first..).unwrap_or_default();
+            for (totals, &stored) in tile.totals.iter_mut().zip(stored) {
+                *totals = stored;
+            }
+        }
+        Ok(oaa)
+    }
+
+    /// Restores what all classes share.
+    fn take_preparer(&mut self, width: usize, bundle: &mut Bundle) -> Result<()> {
+        let preparer = &mut self.preparer;
         let has_span = preparer.span.is_some();
         preparer.fill(bundle)?;
         if preparer.span.is_some() != has_span {
             return Err(bundle.damaged("its span does not fit its optimizer"));
         }
         let columns: Vec<u32> = bundle.take("columns")?;
-        for (slot, &column) in columns.iter().enumerate() {
-            let is_new =
-                (column as usize) < width && preparer.slots.get_or_insert(column) as usize == slot;
-            if !is_new {
-                return Err(bundle.damaged(format_args!("column {column} is wrong or repeated")));
-            }
-        }
         if columns.is_empty() {
             return Err(bundle.damaged("the constant feature is missing"));
         }
-        if preparer.preconditioner.is_some() {
+        // The constant has the first slot already.
+        for (slot, &column) in columns.iter().enumerate() {
+            let is_column = (column as usize) < width;
+            if !is_column || preparer.slots.get_or_insert(column) as usize != slot {
+                return Err(bundle.damaged(format_args!("column {column} is wrong or repeated")));
+            }
+        }
+        if let Some(preconditioner) = &mut preparer.preconditioner {
             let of_slots: Vec<f32> = bundle.take_exactly("column_squares", columns.len())?;
             let mut squares = vec![0.0; width];
             for (&column, square) in columns.iter().zip(of_slots) {
                 squares[column as usize] = square;
             }
-            let importance = bundle.take_meta("importance")?;
-            preparer.preconditioner = Some(Preconditioner::from_parts(
-                Power::Quarter,
-                importance,
-                squares,
-            ));
+            let total = bundle.take_meta("importance")?;
+            *preconditioner = Preconditioner::from_parts(Power::Quarter, total, squares);
         }
         if let Some(sampler) = &mut preparer.sampler {
             let position: usize = bundle.take_meta("sampler_position")?;
-            sampler.position = position % n_classes;
+            sampler.position = position % self.n_classes;
         }
-        let is_kept = tiles[0].planes().map(|plane| !plane.is_empty());
-        tiles.iter_mut().for_each(|tile| tile.grow(columns.len()));
+        Ok(())
+    }
+
+    /// Restores weights and sums: rows of all classes become rows of the tiles.
+    fn take_planes(&mut self, bundle: &mut Bundle) -> Result<()> {
+        let (n_slots, n_classes) = (self.preparer.slots.len(), self.n_classes);
+        for tile in &mut self.tiles {
+            tile.grow(n_slots);
+        }
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
-            if !is_kept[at] {
+            if self.tiles[0].planes()[at].is_empty() {
                 continue;
             }
-            let rows: Vec<f32> = bundle.take_exactly(name, columns.len() * n_classes)?;
+            let rows: Vec<f32> = bundle.take_exactly(name, n_slots * n_classes)?;
             for (slot, row) in rows.chunks_exact(n_classes).enumerate() {
-                for tile in &mut *tiles {
+                for tile in &mut self.tiles {
                     let (width, first) = (tile.width(), tile.first);
                     let n = width.min(n_classes - first);
                     let plane = &mut tile.planes_mut()[at][slot * width..][..n];
@@ -126,19 +145,6 @@ impl Oaa {
                 }
             }
         }
-        let n_totals: usize = tiles.iter().map(|tile| tile.totals.len()).sum();
-        let totals = NagTotals::take(Some(n_totals.min(n_classes)), "totals", bundle)?;
-        for tile in tiles {
-            let masks = tile.unseen_mask.iter_mut().zip(&seen[tile.first..]);
-            for (mask, &seen) in masks {
-                *mask = if seen { 0.0 } else { f32::NEG_INFINITY };
-            }
-            let all = totals.get(tile.first..).unwrap_or_default();
-            tile.totals
-                .iter_mut()
-                .zip(all)
-                .for_each(|(into, from)| *into = *from);
-        }
-        Ok(oaa)
+        Ok(())
     }
 }
