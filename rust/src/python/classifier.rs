@@ -292,14 +292,17 @@ fn shaped(array: Bound<'_, PyAny>, n_rows: usize, width: usize) -> PyResult<Boun
 
 fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    for column in report.into_columns() {
-        let n = column.values.len();
+    let columns = report.into_columns();
+    let vectors = columns.iter().filter(|column| column.shape == Shape::Vector);
+    // Of a matrix without columns its values do not say how many rows it has.
+    let n = vectors.map(|column| column.values.len()).next().unwrap_or(0);
+    for column in columns {
         let values = to_numpy(py, column.values);
         let values = match column.shape {
             Shape::Scalar => values.get_item(0)?.call_method0("item")?,
             Shape::Vector => values,
             Shape::Flags => values.call_method1("view", ("bool",))?,
-            Shape::Matrix(width) => shaped(values, n / width.max(1), width)?,
+            Shape::Matrix(width) => shaped(values, n, width)?,
         };
         dict.set_item(column.name, values)?;
     }
