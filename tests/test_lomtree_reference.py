@@ -79,19 +79,19 @@ def assert_same_tree(fast, slow):
 def assert_same_sums(fast, slow, order):
     """Per node and label: arrivals, trainings, and sums of scores to the last bit."""
     head, arrays = model_bytes.unpack(fast.to_bytes())
-    arrays = {name.removeprefix("tree0/"): array for name, array in arrays.items()}
-    starts = np.cumsum([0, *arrays["n_labels"].tolist()])
-    at = [head["meta"]["tree0/"]["meta"]["root"]]
+    arrays = {name.removeprefix("member0/nodes."): array for name, array in arrays.items()}
+    starts = np.cumsum([0, *arrays["labels.length"].tolist()])
+    at = [head["meta"]["member0/"]["meta"]["root"]]
     for (j, _, _), i in zip(order, at, strict=False):
         node = slow.nodes[j]
         part = slice(starts[i], starts[i + 1])
-        labels = arrays["label"][part].tolist()
+        labels = arrays["labels.key"][part].tolist()
         assert labels == sorted(node.l)
-        arrivals = arrays["label_before"][part] + arrays["label_count"][part]
+        arrivals = arrays["labels.before"][part] + arrays["labels.count"][part]
         assert arrivals.tolist() == [node.l[y] for y in labels]
-        assert arrays["label_score"][part].tolist() == [node.m[y] for y in labels]
+        assert arrays["labels.score"][part].tolist() == [node.m[y] for y in labels]
         if not node.is_leaf:
-            assert arrays["label_count"][part].tolist() == [node.n[y] for y in labels]
+            assert arrays["labels.count"][part].tolist() == [node.n[y] for y in labels]
             assert (arrays["count"][i], arrays["score"][i]) == (node.n_total, node.m_total)
             at += [arrays["left"][i], arrays["right"][i]]
     assert len(at) == len(order)

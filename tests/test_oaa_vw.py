@@ -54,7 +54,7 @@ def test_every_prediction_is_vws(stream, run, options):
             learned = weight > 0
             expected = golden[f"{run}.pass{number}"]
             np.testing.assert_array_equal(predicted[learned], expected[learned])
-        scores = model.decision_function(rows("test"))
+        scores = model.predict_scores(rows("test"))
         np.testing.assert_allclose(scores, golden[f"{run}.scores_test"], rtol=0, atol=1e-3)
         labels, _ = model.predict_topk(rows("test"), 1)
         np.testing.assert_array_equal(labels[:, 0], golden[f"{run}.test"])

@@ -46,7 +46,7 @@ def assert_same_tree(fast, slow):
         else:
             np.testing.assert_array_equal(tree[name], expected, err_msg=name)
     assert fast.summary()["progressive_loss"] == pytest.approx(slow.wrong / slow.total)
-    assert fast.progressive_recall == pytest.approx(1 - slow.missed / slow.total)
+    assert fast.summary()["progressive_recall"] == pytest.approx(1 - slow.missed / slow.total)
 
 
 def assert_same_scores(fast, slow, x):

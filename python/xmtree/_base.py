@@ -245,7 +245,7 @@ class Learner(ClassifierMixin, BaseEstimator):
 
     def _learn(
         self,
-        learn: Callable[..., None],
+        learn: Callable[..., object],
         model: Any,
         X: Any,
         target: Target,

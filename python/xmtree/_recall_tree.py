@@ -374,7 +374,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     def _topk(self, X: Any, k: int) -> TopK:
         self._validate_params()
         options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
-        return self._call(self._model.predict_topk, X, k, json.dumps(options))
+        found: TopK = self._call(self._model.predict_topk, X, k, json.dumps(options))
+        return found
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
         # Examples that reach a held node are counted there, but their paths end at its parent.

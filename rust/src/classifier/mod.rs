@@ -6,6 +6,7 @@ pub(crate) mod checks;
 mod interface;
 mod learning;
 mod online;
+mod online_model;
 mod progressive;
 mod registry;
 mod schedule;
@@ -17,7 +18,8 @@ pub use interface::{
     TopKArrays,
 };
 pub use learning::Learning;
-pub use online::{seed_of, Member, OnlineLearner, OnlineModel, Predictor, Start};
+pub use online::{Member, OnlineLearner, Predictor, Start};
+pub use online_model::{seed_of, OnlineModel};
 pub use progressive::Mistakes;
 pub use registry::Registration;
 pub use schedule::Schedule;

@@ -1,0 +1,523 @@
+//! The model around every learner that takes examples one after the other: it owns the passes
+//! of `fit`, the preparation of examples, the members of an ensemble, the checks of what comes
+//! in, the frozen form that predictions use, and the progressive loss.
+
+use std::sync::OnceLock;
+
+use rand::{seq::SliceRandom, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use rayon::prelude::*;
+
+use super::{
+    checks, in_blocks, topk, Accepts, Classifier, FitOptions, Learner, Member, Mistakes,
+    OnlineLearner, PredictOptions, Predictor, Schedule, Start, Task, TopK, TopKArrays,
+};
+use crate::alloc::try_alloc;
+use crate::control::Control;
+use crate::data::{Batch, Preparation, Rows};
+use crate::error::{Error, Result};
+use crate::file::{Array, Bundle, Report};
+use crate::params::Params;
+use crate::threads::with_threads;
+
+/// A classifier made of one online learner, or of several whose answers are averaged.
+///
+/// ```
+/// use xmtree::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
+/// use xmtree::data::{Batch, Labels, Rows, Targets, Values};
+/// use xmtree::learners::oaa::{self, Oaa};
+/// use xmtree::Control;
+///
+/// let x = [1.0, 0.0, 0.0, 1.0, 0.9, 0.1, 0.1, 0.9];
+/// let rows = Rows::dense(Values::F64(&x), 4, 2)?;
+/// let labels = Labels::new(&[0, 1, 0, 1], 2)?;
+/// let mut model = OnlineModel::<Oaa>::create(oaa::Params::default(), 2, false)?;
+/// let control = Control::new(0);
+/// let batch = Batch::new(rows, Targets::One(labels), None)?;
+/// model.fit(&batch, FitOptions::threads(1), &control)?;
+/// assert_eq!(model.predict(&rows, 1, &control)?, [0, 1, 0, 1]);
+/// # Ok::<(), xmtree::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct OnlineModel<L: OnlineLearner> {
+    params: L::Params,
+    n_classes: usize,
+    label_sets: bool,
+    /// None before anything was learned.
+    members: Vec<Member<L>>,
+    /// Made at the first prediction after learning.
+    frozen: OnceLock<Vec<L::Frozen>>,
+}
+
+impl<L: OnlineLearner> OnlineModel<L> {
+    /// The parameters.
+    pub fn params(&self) -> &L::Params {
+        &self.params
+    }
+
+    /// The learners, none before anything was learned.
+    pub fn members(&self) -> &[Member<L>] {
+        &self.members
+    }
+
+    /// Share of the examples that a member answered wrongly before it learned them, over all.
+    pub fn progressive_loss(&self) -> Option<f64> {
+        let mut all = Mistakes::default();
+        self.members
+            .iter()
+            .for_each(|member| all.add(&member.progress));
+        all.loss()
+    }
+
+    /// Members that have learned nothing.
+    fn new_members(&self, start: &Start<'_>) -> Result<Vec<Member<L>>> {
+        // Not copies of one: memory that is still zero costs nothing.
+        (0..L::n_members(&self.params))
+            .map(|_| {
+                Ok(Member {
+                    preparation: start.preparation.clone(),
+                    progress: Mistakes::default(),
+                    learner: L::new(&self.params, start)?,
+                })
+            })
+            .collect()
+    }
+
+    fn start<'a>(
+        &self,
+        preparation: &'a Preparation,
+        batch: &'a Batch<'a>,
+        is_all: bool,
+    ) -> Start<'a> {
+        Start {
+            n_classes: self.n_classes,
+            label_sets: self.label_sets,
+            preparation,
+            batch,
+            is_all,
+        }
+    }
+
+    /// Everything that could be wrong with a batch but its columns.
+    fn check_batch(&self, batch: &Batch<'_>) -> Result<()> {
+        let name = L::name(&self.params);
+        checks::targets(batch, name, self.n_classes, self.label_sets)?;
+        checks::no_missing_values(&batch.rows, name)
+    }
+
+    /// Everything that could be wrong with rows, the first member to read them with at hand.
+    fn check_rows(&self, rows: &Rows<'_>) -> Result<&Member<L>> {
+        let first = self.members.first().ok_or_else(checks::nothing_learned)?;
+        checks::no_missing_values(rows, L::name(&self.params))?;
+        first.preparation.check_columns(rows)?;
+        Ok(first)
+    }
+
+    /// The members as prediction uses them: made by the first prediction after learning, at a
+    /// cost of the whole model's size.
+    fn frozen(&self, control: &Control) -> Result<&[L::Frozen]> {
+        if let Some(frozen) = self.frozen.get() {
+            return Ok(frozen);
+        }
+        let members = self
+            .members
+            .iter()
+            .map(|member| member.learner.freeze(control));
+        let frozen = members.collect::<Result<Vec<L::Frozen>>>()?;
+        // Another thread may have been faster, with the same outcome.
+        Ok(self.frozen.get_or_init(|| frozen))
+    }
+
+    /// For a model inside another: what one thread predicts `rows` with.
+    pub(crate) fn predictor(
+        &self,
+        rows: &Rows<'_>,
+        options: &PredictOptions,
+        control: &Control,
+    ) -> Result<L::Predictor<'_>> {
+        self.check_rows(rows)?;
+        Ok(L::predictor(&self.members, self.frozen(control)?, options))
+    }
+
+    /// Runs `work` over the members; each is finished or stopped when this returns. A single
+    /// one has all threads to itself.
+    fn each(
+        members: &mut [Member<L>],
+        n_threads: usize,
+        work: impl Fn(usize, &mut Member<L>, usize) -> Result<()> + Sync,
+    ) -> Result<Vec<Result<()>>> {
+        if let [member] = members {
+            return Ok(vec![work(0, member, n_threads)]);
+        }
+        with_threads(n_threads.min(members.len()), |parallel| {
+            if parallel {
+                let members = members.par_iter_mut().enumerate();
+                members
+                    .map(|(number, member)| work(number, member, 1))
+                    .collect()
+            } else {
+                let members = members.iter_mut().enumerate();
+                members
+                    .map(|(number, member)| work(number, member, 1))
+                    .collect()
+            }
+        })
+    }
+
+    /// Hands each block of rows to a predictor, and each part of the output to `fill`.
+    fn predict_blocks<P: Send>(
+        &self,
+        rows: &Rows<'_>,
+        options: &PredictOptions,
+        n_threads: usize,
+        control: &Control,
+        parts: impl Iterator<Item = P>,
+        fill: impl Fn(&mut L::Predictor<'_>, P) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        let step = self.check_rows(rows)?.block_rows(rows);
+        L::check_options(&self.params, options)?;
+        let frozen = self.frozen(control)?;
+        in_blocks(
+            rows.n_rows(),
+            step,
+            parts,
+            n_threads,
+            control,
+            || L::predictor(&self.members, frozen, options),
+            |predictor, which, part| {
+                predictor.read(rows, which, control)?;
+                fill(predictor, part)
+            },
+        )
+    }
+
+    fn block_rows(&self, rows: &Rows<'_>) -> usize {
+        self.members
+            .first()
+            .map_or(1, |member| member.block_rows(rows))
+    }
+}
+
+impl<L: OnlineLearner> Classifier for OnlineModel<L> {
+    fn kind(&self) -> &'static str {
+        L::KIND
+    }
+
+    fn params_json(&self) -> Result<String> {
+        crate::params::to_json(&self.params)
+    }
+
+    fn n_classes(&self) -> usize {
+        self.n_classes
+    }
+
+    fn n_features(&self) -> usize {
+        let first = self.members.first();
+        first.map_or(0, |member| member.preparation.n_features())
+    }
+
+    fn n_examples_seen(&self) -> u64 {
+        self.members
+            .first()
+            .map_or(0, |member| member.progress.examples)
+    }
+
+    fn accepts(&self) -> Accepts {
+        Accepts {
+            label_sets: self.label_sets,
+            missing_values: false,
+        }
+    }
+
+    /// Stopped half way, members that have hardly begun are left out for good.
+    fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
+        self.check_batch(batch)?;
+        let mut preparation = L::preparation(&self.params, &batch.rows)?;
+        preparation.observe_all(&batch.rows, &batch.present(), control)?;
+        let mut members = self.new_members(&self.start(&preparation, batch, true))?;
+        let schedule = L::schedule(&self.params);
+        let passes = u64::from(schedule.n_passes) * members.len() as u64;
+        control.set_total(passes * batch.rows.n_rows() as u64);
+        let results = Self::each(
+            &mut members,
+            options.n_threads,
+            |number, member, n_threads| {
+                let schedule = Schedule {
+                    seed: seed_of(schedule.seed, number),
+                    ..schedule.clone()
+                };
+                schedule.run(
+                    member,
+                    batch,
+                    |member, order, clock| {
+                        member.learn(batch, order, clock, n_threads, None, control)
+                    },
+                    |member, held_out| member.error(batch, held_out, n_threads, control),
+                )
+            },
+        )?;
+        let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
+        let done: Result<()> = results.into_iter().collect();
+        if !matches!(done, Ok(()) | Err(Error::Stopped)) {
+            return done;
+        }
+        if done.is_err() {
+            leave_out_stragglers(&mut members, &finished);
+        }
+        if members.iter().any(|member| member.progress.examples > 0) {
+            self.members = members;
+            self.frozen = OnceLock::new();
+        }
+        done
+    }
+
+    /// The first member takes the rows as they come, further ones each in an order of its own:
+    /// else all would be one.
+    fn partial_fit(
+        &mut self,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        predicted: Option<&mut [i32]>,
+        control: &Control,
+    ) -> Result<()> {
+        if predicted.is_some() && !L::ANSWERS {
+            return Err(self.cannot("write down its answers"));
+        }
+        self.check_batch(batch)?;
+        if self.members.is_empty() {
+            let preparation = L::preparation(&self.params, &batch.rows)?;
+            self.members = self.new_members(&self.start(&preparation, batch, false))?;
+        }
+        self.check_rows(&batch.rows)?;
+        self.frozen = OnceLock::new();
+        let order = L::present(&self.params, batch);
+        control.set_total(self.members.len() as u64 * order.len() as u64);
+        if let [member] = &mut self.members[..] {
+            return member.learn(batch, &order, 0.0, n_threads, predicted, control);
+        }
+        let seed = L::schedule(&self.params).seed;
+        let results = Self::each(&mut self.members, n_threads, |number, member, n_threads| {
+            let mut order = order.clone();
+            if number > 0 {
+                let seed = seed_of(seed ^ member.progress.examples, number);
+                order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
+            }
+            member.learn(batch, &order, 0.0, n_threads, None, control)
+        })?;
+        results.into_iter().collect()
+    }
+
+    fn predict(&self, rows: &Rows<'_>, n_threads: usize, control: &Control) -> Result<Vec<i32>> {
+        let mut labels = try_alloc(rows.n_rows(), 1, TopK::NO_LABEL)?;
+        let parts = labels.chunks_mut(self.block_rows(rows));
+        let options = PredictOptions::NONE;
+        self.predict_blocks(
+            rows,
+            &options,
+            n_threads,
+            control,
+            parts,
+            |predictor, part| predictor.best(part, control),
+        )?;
+        Ok(labels)
+    }
+
+    fn predict_topk(
+        &self,
+        rows: &Rows<'_>,
+        k: usize,
+        options: &PredictOptions,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<TopKArrays> {
+        let (mut labels, mut scores) = topk::arrays(rows.n_rows(), k)?;
+        let step = self.block_rows(rows) * k;
+        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
+        self.predict_blocks(
+            rows,
+            options,
+            n_threads,
+            control,
+            parts,
+            |predictor, (labels, scores)| predictor.top_k(k, labels, scores, control),
+        )?;
+        Ok((labels, scores))
+    }
+
+    fn predict_scores(
+        &self,
+        rows: &Rows<'_>,
+        options: &PredictOptions,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Array> {
+        let mut scores = try_alloc(rows.n_rows(), self.n_classes, 0.0f32)?;
+        let parts = scores.chunks_mut(self.block_rows(rows) * self.n_classes);
+        self.predict_blocks(
+            rows,
+            options,
+            n_threads,
+            control,
+            parts,
+            |predictor, part| {
+                if predictor.all_scores(part, control)? {
+                    return Ok(());
+                }
+                Err(self.cannot("score all classes"))
+            },
+        )?;
+        Ok(scores.into())
+    }
+
+    fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
+        /// Nodes on a path, about.
+        const DEPTH: usize = 32;
+        let (k, options, is_prediction) = match task {
+            Task::Fit => return usize::MAX,
+            Task::PartialFit => (1, &PredictOptions::NONE, false),
+            Task::Predict { k, options } => (k, options, true),
+        };
+        let n = rows.n_rows();
+        if self.members.is_empty() {
+            let members = L::n_members(&self.params);
+            return (rows.n_values() + n).saturating_mul(DEPTH * members);
+        }
+        let each = self.members.iter().map(|member| {
+            let learner = &member.learner;
+            let walk = learner.effort(member.row_values(rows), k, options);
+            let is_frozen = !is_prediction || self.frozen.get().is_some();
+            let freeze = if is_frozen {
+                0
+            } else {
+                learner.freeze_effort()
+            };
+            walk.saturating_mul(n).saturating_add(freeze)
+        });
+        each.fold(0, usize::saturating_add)
+    }
+
+    fn summary(&self) -> Report {
+        let mut summary = Report::new();
+        let loss = self.progressive_loss().unwrap_or(f64::NAN);
+        summary.scalar("progressive_loss", loss);
+        if let [member] = &self.members[..] {
+            member.learner.summary(&mut summary);
+        }
+        summary
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        let members = self.members.iter();
+        members
+            .filter_map(|member| member.learner.report(&member.progress))
+            .collect()
+    }
+
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(L::KIND);
+        bundle.put_meta("params", &self.params);
+        bundle.put_meta("n_classes", &self.n_classes);
+        bundle.put_meta("label_sets", &self.label_sets);
+        bundle.put_meta("n_members", &self.members.len());
+        for (number, member) in self.members.iter().enumerate() {
+            let mut inner = Bundle::new(MEMBER);
+            member.preparation.put(&mut inner);
+            inner.put_meta("progress", &member.progress);
+            member.learner.put(&mut inner);
+            bundle.nest(&format!("{MEMBER}{number}"), inner);
+        }
+        bundle
+    }
+}
+
+/// Kind of a member inside the model.
+const MEMBER: &str = "member";
+
+impl<L: OnlineLearner> Learner for OnlineModel<L> {
+    const KIND: &'static str = L::KIND;
+
+    type Params = L::Params;
+
+    fn create(params: L::Params, n_classes: usize, label_sets: bool) -> Result<Self> {
+        checks::n_classes(n_classes)?;
+        let params = params.check()?;
+        if label_sets && !L::LABEL_SETS {
+            return Err(checks::one_label_per_row(L::name(&params)));
+        }
+        Ok(Self {
+            params,
+            n_classes,
+            label_sets,
+            members: Vec::new(),
+            frozen: OnceLock::new(),
+        })
+    }
+
+    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
+        let params: L::Params = bundle.take_meta("params")?;
+        let (n_classes, label_sets) = (
+            bundle.take_meta("n_classes")?,
+            bundle.take_meta("label_sets")?,
+        );
+        let mut model =
+            Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
+        let n_members: usize = bundle.take_meta("n_members")?;
+        // There are fewer after a fit that was stopped half way.
+        if n_members > L::n_members(&model.params) {
+            return Err(bundle.damaged("there are more members than the parameters say"));
+        }
+        for number in 0..n_members {
+            let mut inner = bundle.unnest(&format!("{MEMBER}{number}"))?;
+            let preparation = Preparation::take(&mut inner)?;
+            let progress = inner.take_meta("progress")?;
+            let learner = L::take(&model.params, n_classes, &preparation, &mut inner)?;
+            model.members.push(Member {
+                preparation,
+                progress,
+                learner,
+            });
+        }
+        Ok(model)
+    }
+}
+
+/// Members differ by their seeds; neighbouring seeds of the user's must not give neighbouring
+/// ensembles the same members.
+pub fn seed_of(seed: u64, number: usize) -> u64 {
+    seed.wrapping_add((number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// Leaves out members that were stopped before they had seen half as much as the one that has
+/// seen most: they would only vote for the few labels they know.
+fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
+    let seen = |member: &Member<L>| member.progress.examples;
+    let most = members.iter().map(seen).max().unwrap_or(0);
+    let mut finished = finished.iter();
+    members.retain(|member| *finished.next().unwrap_or(&true) || 2 * seen(member) >= most);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Scaling, Values};
+
+    #[test]
+    fn members_that_had_hardly_begun_are_left_out() {
+        let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();
+        let member = |examples| Member {
+            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
+            progress: Mistakes {
+                examples,
+                ..Mistakes::default()
+            },
+            learner: (),
+        };
+        let mut members = [100, 20, 70, 20].map(member).to_vec();
+        leave_out_stragglers(&mut members, &[false, false, false, true]);
+        let seen: Vec<u64> = members
+            .iter()
+            .map(|member| member.progress.examples)
+            .collect();
+        assert_eq!(seen, [100, 70, 20]);
+    }
+}
