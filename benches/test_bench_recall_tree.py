@@ -110,7 +110,7 @@ def test_candidates(benchmark, task, say, name):
 
 
 def test_path_features(benchmark, task, say):
-    names, kinds = (LETTER, NAICS), ("none", "all", "node_only", "crossed")
+    names, kinds = (LETTER, NAICS), ("none", "all", "node_only")
 
     def run():
         return {

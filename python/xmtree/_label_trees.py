@@ -24,7 +24,7 @@ class _LabelTree(TreeMixin, OnlineLearner):
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
         Direction of a router's steps; see :class:`OAAClassifier`. The others need
         more passes over text.
-    scaling : {"auto", "none", "row", "standard"}, default="auto"
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features

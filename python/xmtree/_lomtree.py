@@ -33,7 +33,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
         Direction of a router's steps; see :class:`OAAClassifier`. "pn" stores one
         number per weight and is the fastest.
-    scaling : {"auto", "none", "row", "standard"}, default="auto"
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features

@@ -50,9 +50,10 @@ default="squared_hinge"
         square root per weight; "nag" is Vowpal Wabbit's default (normalised,
         adaptive, importance aware); "adagrad" and "sgd" are the usual ones.
         "nag" and "adagrad" cannot be combined with "softmax".
-    scaling : {"auto", "none", "row", "standard"}, default="auto"
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning. "standard" gives each column
-        mean 0 and standard deviation 1, "row" each row length 1; "auto" takes
+        mean 0 and standard deviation 1, "row" each row length 1, "log" replaces x by
+        ln(1 + x) (and -x by -ln(1 + x)), for counts; "auto" takes
         "standard" where more than half of the values are not 0, else "row" (and
         "row" with ``n_bits``), as found in the rows of ``fit`` or of the first
         ``partial_fit``. In ``partial_fit`` means and deviations are updated with

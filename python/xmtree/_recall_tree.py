@@ -82,7 +82,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
         Direction of the steps; see :class:`OAAClassifier`. "nag" and "adagrad" go
         with the losses of a single regressor only, and not with batches.
-    scaling : {"auto", "none", "row", "standard"}, default="auto"
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
