@@ -186,3 +186,15 @@ def test_files_that_lie_are_refused(changes, message, tmp_path):
     rewritten(path, **changes)
     with pytest.raises(xmtree.ModelFileError, match=message):
         xmtree.load(path)
+
+
+def test_an_ensemble_over_very_many_standardised_columns_can_be_saved(tmp_path):
+    # Means and deviations as JSON would be 57 bytes of header per column and tree, of which
+    # safetensors allows 100 MB.
+    X = np.random.default_rng(0).normal(size=(4, 17_500)).astype(np.float32)
+    model = xmtree.LOMTreeClassifier(
+        n_estimators=101, n_passes=1, scaling="standard", random_state=0
+    ).fit(X, [0, 1, 0, 1])
+    model.save(tmp_path / "model")
+    again = xmtree.load(tmp_path / "model")
+    assert again._model.to_bytes() == model._model.to_bytes()
