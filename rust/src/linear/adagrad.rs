@@ -6,7 +6,7 @@
 //! `sum_j x_j^2 / sqrt(1 + G_j)` per unit of u. The 1 keeps the first step of a
 //! weight finite; one-against-all, which follows Vowpal Wabbit, does without.
 
-use super::regressors::{product, Scores, Target};
+use super::step::{product, Scores, Target};
 use super::{Loss, Weights};
 use crate::data::RowBuffer;
 

@@ -16,6 +16,7 @@ mod rate;
 mod record;
 mod regressors;
 pub(crate) mod softmax;
+mod step;
 mod table;
 mod weights;
 
@@ -27,6 +28,7 @@ pub use nag::{NagSlot, NagTotals, Span};
 pub use optimizer::Optimizer;
 pub use precondition::{Power, Preconditioner};
 pub use rate::Rate;
-pub use regressors::{Regressors, Scores};
+pub use regressors::Regressors;
+pub use step::Scores;
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;

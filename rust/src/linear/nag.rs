@@ -21,7 +21,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::regressors::{product, Scores, Target};
+use super::step::{product, Scores, Target};
 use super::{Loss, Weights};
 use crate::data::RowBuffer;
 
