@@ -24,6 +24,9 @@ from xmtree._progress import progress
 T = TypeVar("T")
 TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
+#: Columns of ``predict_topk`` at most, unless there are more classes.
+_MAX_K = 1000
+
 #: Bytes of scores held at a time while label sets are predicted.
 _CHUNK_BYTES = 64 << 20
 
@@ -64,6 +67,8 @@ class Learner(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     n_features_in_: int
 
+    #: Where indices began in the svmlight file that the command line trained it on.
+    _index_base: int | None = None
     #: Name in the core and on the command line.
     _short_name: ClassVar[str]
     #: Whether a row may have any number of labels.
@@ -157,6 +162,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         k : int, default=5
+            At most 1000, or the number of classes where that is larger.
 
         Returns
         -------
@@ -171,6 +177,11 @@ class Learner(ClassifierMixin, BaseEstimator):
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
         k = int(k)
+        most = max(_MAX_K, len(self.classes_))
+        if k > most:
+            raise ValueError(
+                f"k must be at most {most}, got {k}; there are {len(self.classes_)} classes"
+            )
         codes = np.full((X.shape[0], k), -1, np.int32)
         scores = np.full((X.shape[0], k), -np.inf, np.float32)
         found, found_scores = self._topk(X, min(k, len(self.classes_)))

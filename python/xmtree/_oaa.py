@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 import numpy as np
@@ -14,10 +15,11 @@ from xmtree._online import OnlineLearner
 
 
 def _has_probabilities(estimator: OAAClassifier) -> bool:
-    if estimator.loss in ("logistic", "softmax"):
+    loss = estimator._fitted_loss()
+    if loss in ("logistic", "softmax"):
         return True
     raise AttributeError(
-        f'predict_proba needs loss="logistic" or loss="softmax", not {estimator.loss!r}; '
+        f'predict_proba needs loss="logistic" or loss="softmax", not {loss!r}; '
         "decision_function gives the scores"
     )
 
@@ -234,7 +236,7 @@ default="squared_hinge"
             Where the array would take more than 8 GiB or half of the memory.
         """
         scores = self._all_scores(X)
-        if self.loss == "softmax":
+        if self._fitted_loss() == "softmax":
             return np.asarray(softmax(scores, axis=1))
         chances = np.asarray(expit(scores))
         if self._y_form == "labels":
@@ -251,6 +253,12 @@ default="squared_hinge"
 
     def _present(self, X: Any) -> Any:
         scores = self._call(self._model.predict_scores, X)
-        if self.loss == "softmax":
+        if self._fitted_loss() == "softmax":
             return sp.csr_matrix(softmax(scores, axis=1) > 0.5)
         return sp.csr_matrix(scores > 0)
+
+    def _fitted_loss(self) -> str:
+        """The loss that was minimised, or that will be: what scores mean depends on it."""
+        if self.__sklearn_is_fitted__():
+            return str(json.loads(self._model.params_json)["loss"])
+        return self.loss

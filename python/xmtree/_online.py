@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _core, _validation
 from xmtree._base import Learner, transaction
 from xmtree._labels import Target, check_classes
+from xmtree._labels.forms import class_list
 
 
 class OnlineLearner(Learner):
@@ -46,7 +47,8 @@ class OnlineLearner(Learner):
         classes : array of shape (n_classes,), optional
             Every label that may occur in any call; required in the first call (except
             when ``y`` is an indicator, which has a column for each), optional
-            afterwards.
+            afterwards. The columns of an indicator are those of ``classes_``, which is
+            sorted; so with an indicator ``classes`` must be sorted, too.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -65,6 +67,7 @@ class OnlineLearner(Learner):
         started = hasattr(self, "_model")
         with transaction(self) as change:
             target = self._encode(y, self._vocabulary(classes, started))
+            _check_column_order(target, classes)
             X = _validation.rows(self, X, reset=not started)
             if started:
                 self._check_same(target)
@@ -127,3 +130,15 @@ class OnlineLearner(Learner):
                     f"{name} was {self._started_with[name]!r} when learning began and is now "
                     f"{value!r}; start anew with fit, or on a clone"
                 )
+
+
+def _check_column_order(target: Target, classes: Any) -> None:
+    """Refuses an indicator beside ``classes`` in another order than that of ``classes_``."""
+    if classes is None or target.form not in ("indicator", "sparse"):
+        return
+    if not np.array_equal(class_list(classes), target.classes):
+        raise ValueError(
+            "classes must be sorted and without repetition where y is an indicator, as its columns "
+            "are those of classes_, which is sorted; pass np.sort(classes) and "
+            "y[:, np.argsort(classes)]"
+        )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from xmtree import _core, _validation
 
 #: Raised when an older version could not read what this one writes.
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -48,6 +48,7 @@ def save(estimator: Any, path: str | Path) -> None:
         "n_features_in": estimator.n_features_in_,
         "has_feature_names": names is not None,
         "more": estimator._more_state(),
+        "index_base": estimator._index_base,
         "versions": {
             "xmtree": _core.__version__,
             "numpy": np.__version__,
@@ -97,6 +98,8 @@ def load(path: str | Path) -> Any:
             estimator.feature_names_in_ = _unpack("feature_names", arrays, np.dtype(object))
         estimator._y_form = meta["y_form"]
         estimator._set_more_state(meta["more"])
+        if meta["index_base"] is not None:
+            estimator._index_base = int(meta["index_base"])
         estimator._model = _core.Classifier.from_bytes(model, cls._short_name)
     except _core.ModelFileError:
         raise

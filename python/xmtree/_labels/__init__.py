@@ -85,17 +85,17 @@ def check_classes(classes: Any) -> NDArray[Any]:
 def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     """Labels of class numbers; -1, no label, becomes -1, NaN or None by type.
 
-    Integer labels keep their type (unsigned ones become int64), floats have
-    NaN for none, all others become objects with None.
+    Integer labels keep their type (unsigned ones become int64, or objects where they do not
+    fit), floats have NaN for none, all others become objects with None.
     """
     missing = codes < 0
     kind = classes.dtype.kind
-    if kind == "u":
+    if kind == "u" and classes.max() <= np.iinfo(np.int64).max:
         classes = classes.astype(np.int64)
     elif kind not in "if":
         classes = classes.astype(object)
     labels = classes[np.where(missing, 0, codes)]
-    labels[missing] = -1 if kind in "iu" else np.nan if kind == "f" else None
+    labels[missing] = -1 if labels.dtype.kind == "i" else np.nan if kind == "f" else None
     return labels
 
 
@@ -130,12 +130,11 @@ def _check_discrete(y: NDArray[Any]) -> None:
 
 
 def _is_nested_indicator(found: NamedLabels) -> bool:
-    """Lists of one length that repeat 0 and 1: an indicator, as no set repeats a label."""
+    """Lists of one length, two or more, of 0 and 1: an indicator, as scikit-learn reads them."""
     width = found.lengths[0]
     if width < 2 or found.labels.dtype.kind not in "biu" or np.any(found.lengths != width):
         return False
-    repeats = width > 2 or np.any(found.labels[::2] == found.labels[1::2])
-    return bool(repeats and np.isin(found.labels, (0, 1)).all())
+    return bool(np.isin(found.labels, (0, 1)).all())
 
 
 def _known(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmtree import datasets
+from xmtree import _core, datasets
 from xmtree._labels.forms import positions, row_sets
 from xmtree.cli.errors import WrongUsage
 
@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--index-base",
         choices=["auto", "0", "1"],
         default="auto",
-        help="svmlight: whether indices start at 0 or 1; auto: 0 if an index is 0",
+        help="svmlight: whether indices start at 0 or 1; auto: as in the file that the model was "
+        "trained on, and there 0 if an index is 0",
     )
     group.add_argument(
         "--batch-size",
@@ -58,17 +59,25 @@ class Source:
     batch_size: int
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> Source:
-        """The source that the options describe."""
+    def of(cls, options: argparse.Namespace, index_base: int | None = None) -> Source:
+        """The source that the options describe; ``index_base`` is the model's, if it has one."""
         if options.batch_size < 1:
             raise WrongUsage(f"--batch-size must be at least 1, got {options.batch_size}")
-        base = options.index_base
-        return cls(
-            options.data,
-            _format_of(options.data, options.format),
-            "auto" if base == "auto" else base == "0",
-            options.batch_size,
-        )
+        zero_based: bool | Literal["auto"] = "auto"
+        if options.index_base != "auto":
+            zero_based = options.index_base == "0"
+        elif index_base is not None:
+            zero_based = index_base == 0
+        form = _format_of(options.data, options.format)
+        return cls(options.data, form, zero_based, options.batch_size)
+
+    def fix_index_base(self) -> int | None:
+        """Decides where indices begin, from the whole file; None where that is no question."""
+        if self.format != "svmlight":
+            return None
+        if self.zero_based == "auto" and not self.is_stdin:
+            self.zero_based = bool(_core.scan_svmlight(self.path, None, None, None)[0])
+        return None if self.zero_based == "auto" else int(not self.zero_based)
 
     @property
     def is_stdin(self) -> bool:

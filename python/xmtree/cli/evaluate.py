@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Measures batch by batch, in constant memory."""
     learner = xmtree.load(options.model)
     learner.set_params(n_jobs=options.jobs)
-    source = data.Source.of(options)
+    source = data.Source.of(options, learner._index_base)
     sets = learner._y_form != "labels"
     cuts = [k for k in CUTS if k <= len(learner.classes_)]
     scores = _core.Scores(cuts, *_propensities(options, learner, sets))
@@ -86,7 +86,7 @@ def _propensities(
     if options.train is None:
         return None, None
     file = argparse.Namespace(**vars(options) | {"data": options.train})
-    source = data.Source.of(file)
+    source = data.Source.of(file, learner._index_base)
     n, n_classes = 0, len(learner.classes_)
     # The last one stays 0.
     counts = np.zeros(n_classes + 1, np.int64)

@@ -14,6 +14,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -73,7 +74,15 @@ def run(options: argparse.Namespace) -> int:
         verbose=1,
     )
     source = data.Source.of(options)
+    _check_output(options.output)
     online = isinstance(learner, OnlineLearner)
+    if options.passes is not None and not online:
+        raise WrongUsage(f"--passes is for online learners; --model {options.model} has no passes")
+    for name in ("n_labels", "n_features"):
+        is_heeded = source.is_stdin and source.format == "svmlight"
+        if getattr(options, name) is not None and not is_heeded:
+            raise WrongUsage(f"--{name.replace('_', '-')} is for svmlight from stdin only")
+    learner._index_base = source.fix_index_base()
     passes = getattr(learner, "n_passes", None)
     if source.is_stdin and online and options.passes not in (None, 1):
         raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
@@ -92,6 +101,15 @@ def run(options: argparse.Namespace) -> int:
     learner.save(options.output)
     _report(learner, options.output, time.perf_counter() - began, stopped)
     return 1 if stopped else 0
+
+
+def _check_output(path: str) -> None:
+    """Refuses an output that cannot be written, before anything is trained."""
+    if path == "-":
+        raise WrongUsage("-o: a model cannot go to standard output; name a file")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise WrongUsage(f"-o {path}: there is no folder {folder}")
 
 
 def _report(learner: Learner, path: str, seconds: float, stopped: bool) -> None:

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsage(f"-k must be at least 1, got {options.k}")
     learner = xmtree.load(options.model)
     learner.set_params(n_jobs=options.jobs)
-    source = data.Source.of(options)
+    source = data.Source.of(options, learner._index_base)
     write = _json_lines if options.json else _text_lines
     with _output(options.output) as out, progress(1, "predict") as report:
         done = 0

@@ -8,7 +8,6 @@ use super::step::{product, Scores, Target};
 use super::{adagrad, nag};
 use super::{padded, PathExample, Weights};
 use super::{AdaSlot, Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
-use crate::data::RowBuffer;
 
 /// Regressors by number, all of one optimiser.
 #[derive(Debug, Clone)]
