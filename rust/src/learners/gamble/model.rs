@@ -3,11 +3,11 @@
 use rand::seq::SliceRandom;
 
 use super::boost::boost;
-use super::columns::Columns;
-use super::examples::Examples;
+use super::columns::{Columns, Examples};
 use super::predict::Predictor;
 use super::sampling::generator;
-use super::{Params, Tree};
+use super::tree::Tree;
+use super::Params;
 use crate::alloc::{can_alloc, try_alloc};
 use crate::classifier::{
     checks, in_blocks, topk, Accepts, Classifier, FitOptions, Learner, PredictOptions, Task,
@@ -49,7 +49,8 @@ pub struct Gamble {
     n_classes: usize,
     /// Columns of X; 0 before anything was learned.
     n_features: usize,
-    trees: Vec<Tree>,
+    /// In the order of their rounds.
+    pub(super) trees: Vec<Tree>,
 }
 
 persist!(Gamble {
@@ -58,11 +59,6 @@ persist!(Gamble {
 } check check_trees);
 
 impl Gamble {
-    /// The trees, in the order of their rounds.
-    pub fn trees(&self) -> &[Tree] {
-        &self.trees
-    }
-
     /// The rows of a weight above 0, those that are held out last, and how many are learned.
     fn split_rows(&self, batch: &Batch<'_>) -> Result<(Vec<u32>, usize)> {
         let mut which = batch.present();
@@ -157,7 +153,7 @@ impl Gamble {
             parts,
             n_threads,
             control,
-            || Predictor::new(self.n_features, self.n_classes),
+            || Predictor::new(self.n_classes),
             |predictor, which, part| {
                 fill(predictor, which, part);
                 Ok(())

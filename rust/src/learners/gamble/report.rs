@@ -1,6 +1,6 @@
 //! A tree as named columns.
 
-use super::{Tree, TreeNode};
+use super::tree::{Tree, TreeNode};
 use crate::file::Report;
 
 impl Tree {

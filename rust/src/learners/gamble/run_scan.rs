@@ -6,10 +6,10 @@
 //! O(rows log rows), which is also cheaper than a table of all codes where a small feature has
 //! many times more codes than the node has rows.
 
-use super::columns::{Codes, Columns, Storage};
+use super::columns::{Columns, Storage};
 use super::node::Node;
 use super::runs::{Side, SortedRuns};
-use super::split_strategy::{BestCut, ColumnSplit, Cut, SplitStrategy};
+use super::split_strategy::{BestCut, ColumnSplit, Cut, Found, SplitStrategy};
 
 /// Finds splits by scanning runs. Workspace for one thread.
 #[derive(Debug, Default)]
@@ -20,25 +20,19 @@ pub struct RunScan {
     by_class: Vec<f64>,
     /// Cuts above the code of rows without an item: score, weight of the left side, last code
     /// there and first code of the other.
-    cuts_above: Vec<(Option<f64>, f64, u32, Option<u32>)>,
+    cuts_above: Vec<(f64, f64, u32, Option<u32>)>,
 }
 
 impl SplitStrategy for RunScan {
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
         for &at in wanted {
             let column = &columns.columns[at as usize];
             match &column.storage {
-                Storage::Dense(Codes::Small(codes)) => {
+                Storage::Small(codes) => {
                     let code = |row: u32| u32::from(codes[row as usize]);
                     self.sorted.sort_by_comparing(node, code);
                 }
-                Storage::Dense(Codes::Large { codes, order }) => {
+                Storage::Large { codes, order } => {
                     self.sorted.sort_presorted(node, codes, order);
                 }
                 Storage::Sparse { .. } => continue,
@@ -69,10 +63,8 @@ impl RunScan {
             None => (runs, &runs[..0]),
         };
         let mut best = BestCut::new(node);
-        for missing_left in [false, true] {
-            if missing_run.is_none() && missing_left {
-                break;
-            }
+        let n_sides = 1 + usize::from(missing_run.is_some());
+        for missing_left in [false, true].into_iter().take(n_sides) {
             let missing = missing_run.map(|_| missing_left);
             let on_left = missing_run.filter(|_| missing_left);
             let on_right = missing_run.filter(|_| !missing_left);

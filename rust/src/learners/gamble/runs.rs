@@ -10,11 +10,9 @@ use super::node::Node;
 /// A row of a node, on its own: what a scan needs to know of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Item {
-    /// Its weight.
     pub weight: f64,
     /// Its class, as numbered at the node.
     pub class: u32,
-    /// Its code.
     pub code: u32,
 }
 
@@ -31,16 +29,12 @@ impl Item {
 /// Items of one code, side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The code.
     pub code: u32,
-    /// Where its items begin.
-    pub from: usize,
-    /// Where they end.
-    pub to: usize,
+    from: usize,
+    to: usize,
 }
 
 impl Run {
-    /// Its items.
     pub fn of<'a>(&self, items: &'a [Item]) -> &'a [Item] {
         &items[self.from..self.to]
     }
@@ -75,7 +69,6 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Adds `items`.
     #[inline]
     pub fn add(&mut self, items: &[Item]) {
         for item in items {
@@ -95,28 +88,18 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Score of the split into this side and the rest, if both have the rows they need.
+    /// Score of the split into this side and the rest; 0 where one of them lacks the rows that it
+    /// needs, or rounding leaves it no weight.
     #[inline]
-    pub fn score(&self) -> Option<f64> {
-        let rest = self.node.len() - self.rows;
-        if self.rows < self.node.min_rows || rest < self.node.min_rows {
-            return None;
+    pub fn score(&self) -> f64 {
+        let (other_rows, other) = (self.node.len() - self.rows, self.node.weight - self.weight);
+        if self.rows.min(other_rows) < self.node.min_rows || self.weight <= 0.0 || other <= 0.0 {
+            return 0.0;
         }
-        let square = self.node.square - 2.0 * self.cross + self.square;
-        score(self.node.weight, self.weight, self.square, square)
+        let other_square = self.node.square - 2.0 * self.cross + self.square;
+        // A difference of large sums may leave more than there can be.
+        self.square / self.weight + other_square.clamp(0.0, other * other) / other
     }
-}
-
-/// Score of two sides, one of which has `weight` of `all`. None if rounding leaves the
-/// other no weight.
-#[inline]
-fn score(all: f64, weight: f64, square: f64, other_square: f64) -> Option<f64> {
-    let other = all - weight;
-    if other <= 0.0 || weight <= 0.0 {
-        return None;
-    }
-    // A difference of large sums may leave more than there can be.
-    Some(square / weight + other_square.clamp(0.0, other * other) / other)
 }
 
 /// Sorts rows into runs, those of one code in their order. Workspace for one thread.

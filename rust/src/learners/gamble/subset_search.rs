@@ -6,11 +6,11 @@
 //! heaviest classes are tried, and each category against all others. A missing value is
 //! a category like any other. O(rows + categories log categories) per order tried.
 
-use super::columns::{Codes, Columns, Storage};
+use super::columns::{Columns, Storage};
 use super::node::Node;
 use super::rule::Subset;
 use super::runs::{Run, Side, SortedRuns};
-use super::split_strategy::{ColumnSplit, SplitStrategy};
+use super::split_strategy::{ColumnSplit, Found, SplitStrategy};
 
 /// Orders tried: by the shares of so many of the heaviest classes.
 const ORDERS: usize = 4;
@@ -24,16 +24,10 @@ pub struct SubsetSearch {
 }
 
 impl SplitStrategy for SubsetSearch {
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
         for &at in wanted {
             let column = &columns.columns[at as usize];
-            if let Storage::Dense(Codes::Small(codes)) = &column.storage {
+            if let Storage::Small(codes) = &column.storage {
                 let n_codes = column.coding.n_codes();
                 self.sorted.sort_by_counting(node, codes, n_codes);
                 let split = best_subset(node, &self.sorted, &mut self.by_class);
@@ -52,16 +46,14 @@ fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Opt
     let mut best: Option<(f64, Subset)> = None;
     let mut offer = |side: &Side<'_>, codes: Subset| {
         let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
-        if let Some(score) = side.score().filter(|score| *score > to_beat) {
-            let is_heavier = 2.0 * side.weight > node.weight;
-            best = Some((
-                score,
-                if is_heavier {
-                    all.without(&codes)
-                } else {
-                    codes
-                },
-            ));
+        if side.score() > to_beat {
+            let is_lighter = 2.0 * side.weight <= node.weight;
+            let left = if is_lighter {
+                codes
+            } else {
+                all.without(&codes)
+            };
+            best = Some((side.score(), left));
         }
     };
     let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
