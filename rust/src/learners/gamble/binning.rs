@@ -16,7 +16,6 @@ const CATEGORIES: usize = 255;
 pub struct Coding {
     /// Smallest and largest value of each code, rising.
     pub spans: Vec<(f32, f32)>,
-    /// Whether the values are names.
     pub categorical: bool,
     /// Whether a value was missing; their code is the one after the last.
     pub missing: bool,
@@ -71,7 +70,6 @@ impl Coding {
         self.spans.len() + usize::from(self.missing)
     }
 
-    /// The code of missing values, if there are any.
     pub fn missing_code(&self) -> Option<u32> {
         self.missing.then_some(self.spans.len() as u32)
     }

@@ -7,7 +7,7 @@ use super::leaf::{push_votes, Leaves};
 use super::node::Node;
 use super::params::{Algorithm, Params};
 use super::samme::{self, heaviest};
-use super::sampling::{FeatureSampler, RowSampler};
+use super::sampling::RowSampler;
 use super::split_search::TrainingSet;
 use super::tree::Tree;
 use super::weights::Weights;
@@ -19,34 +19,25 @@ use crate::error::Result;
 /// none of the m classes of a leaf is the row's own, it would be m without this limit.
 const MAX_RISE_UNSAMPLED: f64 = 1.0;
 
-/// Learns a committee.
 pub fn boost(
     params: &Params,
     examples: &Examples<'_>,
     threads: bool,
     control: &Control,
 ) -> Result<Vec<Tree>> {
-    let &Examples {
-        columns,
-        labels,
-        n_learned,
-        n_classes,
-        ..
-    } = examples;
-    let (labels, seed) = (&labels[..n_learned], params.seed);
+    let (columns, n_classes) = (examples.columns, examples.n_classes);
+    let n_learned = examples.n_learned;
+    let (labels, seed) = (&examples.labels[..n_learned], params.seed);
     let mut trees = Vec::new();
     if n_classes == 1 {
         return Ok(trees);
     }
     control.set_total(u64::from(params.n_estimators));
     let mut weights = Weights::new(examples.importances[..n_learned].iter().copied());
-    let mut held_out = match params.early_stopping {
-        true => Some(HeldOut::new(examples)?),
-        false => None,
-    };
-    let features = FeatureSampler::new(columns.columns.len(), params.max_features);
-    let mut grower = Grower::new(params, &features, n_classes);
-    let mut sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
+    let held_out = params.early_stopping.then(|| HeldOut::new(examples));
+    let mut held_out = held_out.transpose()?;
+    let mut grower = Grower::new(params, columns.columns.len(), n_classes);
+    let sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
     let (mut rows, mut node) = (Vec::new(), Node::new(n_classes, 0));
     for round in 0..u64::from(params.n_estimators) {
         weights.refresh();
@@ -61,7 +52,7 @@ pub fn boost(
         };
         grower.grow(&training_set, &rows)?;
         let mut leaves = Leaves::new();
-        let weights_by_leaf = grower.leaves().map(|(sampled, _)| {
+        let by_leaf = grower.leaves().map(|(sampled, _)| {
             node.read(sampled, labels, &weights.plain);
             node.by_class()
         });
@@ -69,14 +60,11 @@ pub fn boost(
         match params.algorithm {
             Algorithm::Gamble => {
                 let (clip, rate) = (params.clip, params.learning_rate);
-                weights_by_leaf.for_each(|by_class| {
-                    push_votes(&mut leaves, &by_class, n_classes, clip, rate);
-                });
+                by_leaf
+                    .for_each(|weights| push_votes(&mut leaves, &weights, n_classes, clip, rate));
             }
             Algorithm::Samme => {
-                let choices: Vec<u32> = weights_by_leaf
-                    .map(|by_class| heaviest(&by_class))
-                    .collect();
+                let choices: Vec<u32> = by_leaf.map(|weights| heaviest(&weights)).collect();
                 let wrong = samme::share_wrong(&choices, &grower, labels, &weights.plain);
                 let Some(vote) = samme::vote(wrong, n_classes) else {
                     break;
@@ -86,7 +74,7 @@ pub fn boost(
                 is_last = wrong == 0.0;
             }
         }
-        reweigh(&mut weights, &leaves, &grower, labels, n_classes);
+        reweigh(&mut weights, &leaves, &grower, examples);
         let tree = grower.freeze(columns, leaves);
         if let Some(held_out) = &mut held_out {
             is_last |= held_out.add(&tree, &grower) >= params.patience as usize;
@@ -106,13 +94,10 @@ pub fn boost(
 
 /// Step (e): w *= exp(-(1/K) y.f). As the labels' codes and f sum to 0 over the classes,
 /// (1/K) y.f is f of the row's own class over K - 1.
-fn reweigh(
-    weights: &mut Weights,
-    leaves: &Leaves,
-    grower: &Grower,
-    labels: &[u32],
-    n_classes: usize,
-) {
+fn reweigh(weights: &mut Weights, leaves: &Leaves, grower: &Grower, examples: &Examples<'_>) {
+    let &Examples {
+        labels, n_classes, ..
+    } = examples;
     let by = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
     // Of each class the last leaf that lists it and what that adds to the class's log weights.
     let mut listed = vec![(usize::MAX, 0.0); n_classes];

@@ -109,11 +109,9 @@ impl Columns {
         }
         let make = |feature: usize| -> Result<Option<Column>> {
             control.check()?;
-            let (rows, values) = (by_feature.indices(feature), by_feature.values(feature));
             Column::new(
                 feature,
-                rows,
-                values,
+                &by_feature,
                 which.len(),
                 params,
                 categorical[feature],
@@ -126,20 +124,10 @@ impl Columns {
             features.map(make).collect::<Result<_>>()?
         };
         let columns: Vec<Column> = made.into_iter().flatten().collect();
-        let infos: Vec<ColumnInfo> = columns
-            .iter()
-            .map(|column| ColumnInfo {
-                n_codes: column.coding.n_codes() as u32,
-                missing: column.coding.missing_code(),
-                zero: match column.storage {
-                    Storage::Sparse { zero, .. } => Some(zero),
-                    _ => None,
-                },
-            })
-            .collect();
+        let infos: Vec<ColumnInfo> = columns.iter().map(Column::info).collect();
         let entries = Grouped::new(which.len(), |take| {
-            for (at, (column, info)) in columns.iter().zip(&infos).enumerate() {
-                let Some(zero) = info.zero else {
+            for (at, column) in columns.iter().enumerate() {
+                let Storage::Sparse { zero, .. } = column.storage else {
                     continue;
                 };
                 let feature = column.feature as usize;
@@ -153,17 +141,13 @@ impl Columns {
             }
             Ok(())
         })?;
-        let is_binary =
-            |info: &ColumnInfo| (info.n_codes, info.missing, info.zero) == (2, None, Some(0));
+        let is_dense = |at: &u32| infos[*at as usize].zero.is_none();
+        let is_binary = |info: &ColumnInfo| {
+            info.zero.is_none() || (info.n_codes, info.missing, info.zero) == (2, None, Some(0))
+        };
         Ok(Self {
-            dense: (0..)
-                .zip(&infos)
-                .filter(|(_, info)| info.zero.is_none())
-                .map(|(at, _)| at)
-                .collect(),
-            are_binary: infos
-                .iter()
-                .all(|info| info.zero.is_none() || is_binary(info)),
+            dense: (0..columns.len() as u32).filter(is_dense).collect(),
+            are_binary: infos.iter().all(is_binary),
             infos,
             columns,
             entries,
@@ -180,11 +164,6 @@ impl Columns {
     #[inline]
     pub fn entry_codes(&self, row: usize) -> &[u32] {
         self.entries.values(row)
-    }
-
-    #[inline]
-    pub fn is_dense(&self, column: u32) -> bool {
-        self.info(column).zero.is_none()
     }
 
     #[inline]
@@ -230,16 +209,16 @@ pub fn is_in(set: &[u64], row: usize) -> bool {
 }
 
 impl Column {
-    /// The column of `feature`, where `rows` have these `values` and all others zero; none where
-    /// all have one code.
+    /// The column of `feature`; none where all rows have one code. `by_feature` has the rows and
+    /// values that are not zero.
     fn new(
         feature: usize,
-        rows: &[u32],
-        values: &[f32],
+        by_feature: &Grouped<f32>,
         n_rows: usize,
         params: &Params,
         categorical: bool,
     ) -> Result<Option<Self>> {
+        let (rows, values) = (by_feature.indices(feature), by_feature.values(feature));
         let zeros = n_rows - rows.len();
         let coding = Coding::of(feature, values, zeros, params.splits, categorical)?;
         if coding.n_codes() < 2 {
@@ -260,8 +239,7 @@ impl Column {
                 Storage::Large { codes, order }
             }
         } else {
-            let often = rows.len() * OFTEN >= n_rows;
-            let with_entry = often.then(|| {
+            let with_entry = (rows.len() * OFTEN >= n_rows).then(|| {
                 let mut set = vec![0; n_rows.div_ceil(64)];
                 for (&row, &value) in rows.iter().zip(values) {
                     if coding.code(value) != zero {
@@ -277,6 +255,17 @@ impl Column {
             coding,
             storage,
         }))
+    }
+
+    fn info(&self) -> ColumnInfo {
+        ColumnInfo {
+            n_codes: self.coding.n_codes() as u32,
+            missing: self.coding.missing_code(),
+            zero: match self.storage {
+                Storage::Sparse { zero, .. } => Some(zero),
+                _ => None,
+            },
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use super::columns::{is_in, Columns, Storage};
 use super::leaf::Leaves;
 use super::params::Params;
 use super::rule::{Rule, Split};
-use super::sampling::FeatureSampler;
 use super::split_search::{SplitFinder, TrainingSet};
 use super::tree::{Statistics, Tree, TreeNode};
 use crate::error::Result;
@@ -54,9 +53,8 @@ pub struct Grower {
 }
 
 impl Grower {
-    /// For trees as `params` say, with splits by the columns that `features` samples.
-    pub fn new(params: &Params, features: &FeatureSampler, n_classes: usize) -> Self {
-        let finder = || SplitFinder::new(params, features, n_classes);
+    pub fn new(params: &Params, n_columns: usize, n_classes: usize) -> Self {
+        let finder = || SplitFinder::new(params, n_columns, n_classes);
         Self {
             max_leaves: params.max_leaves as usize,
             finders: [finder(), finder()],
@@ -203,7 +201,6 @@ impl Grower {
     }
 }
 
-/// Does both.
 fn join<A: Send, B: Send>(
     in_parallel: bool,
     a: impl FnOnce() -> A + Send,
@@ -225,16 +222,11 @@ fn divide(columns: &Columns, split: &Split, rows: &mut [u32], right: &mut Vec<u3
         return divide_by(rows, right, |row| !is_in(set, row as usize));
     }
     match (&columns.columns[column].storage, split.rule) {
-        (
-            Storage::Small(codes),
-            Rule::Threshold {
-                last_left,
-                missing: None,
-                ..
-            },
-        ) => divide_by(rows, right, |row| {
-            u32::from(codes[row as usize]) <= last_left
-        }),
+        (Storage::Small(codes), Rule::Threshold(cut)) if cut.missing.is_none() => {
+            divide_by(rows, right, |row| {
+                u32::from(codes[row as usize]) <= cut.last_left
+            })
+        }
         (_, rule) => divide_by(rows, right, |row| {
             rule.goes_left(columns.code(column, row as usize))
         }),

@@ -13,7 +13,6 @@ use crate::simd::dispatched;
 /// Classes side by side: one 512-bit register, two of 256 bits.
 const LANES: usize = 8;
 
-/// Lanes where there are few classes.
 pub const FEW_LANES: usize = 4;
 
 /// Cells of the histogram that cost as much as a row.
@@ -55,7 +54,6 @@ impl Histogram {
         n_codes * stride(node) <= CELLS_PER_ROW * node.len()
     }
 
-    /// The best cut of a small feature.
     pub fn best_cut(&mut self, node: &Node, codes: &[u8], coding: &Coding) -> Option<Cut> {
         let stride = stride(node);
         self.cells.clear();

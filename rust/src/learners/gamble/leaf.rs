@@ -11,7 +11,6 @@ pub struct Leaves {
     pub starts: Vec<u32>,
     /// Classes present, rising within a leaf.
     pub classes: Vec<u32>,
-    /// Their votes.
     pub votes: Vec<f32>,
     /// The vote for each of the other classes, by leaf.
     pub others: Vec<f32>,

@@ -69,8 +69,7 @@ impl Gamble {
             let n = which.len();
             return Ok((which, n));
         }
-        let share = self.params.validation_fraction;
-        let n = (which.len() as f64 * share).ceil() as usize;
+        let n = (which.len() as f64 * self.params.validation_fraction).ceil() as usize;
         if n >= which.len() {
             return Err(Error::data(format!(
                 "early stopping holds out {n} of n_samples={}, which leaves none to learn from",
@@ -82,32 +81,31 @@ impl Gamble {
         let label = |row: u32| batch.labels()[row as usize] as usize;
         let mut left = vec![0u32; self.n_classes];
         which.iter().for_each(|&row| left[label(row)] += 1);
-        let (mut learned, mut held_out) = (Vec::new(), Vec::new());
-        for row in which {
-            if held_out.len() < n && left[label(row)] > 1 {
-                left[label(row)] -= 1;
+        let mut held_out = Vec::new();
+        which.retain(|&row| {
+            let left = &mut left[label(row)];
+            let is_held_out = held_out.len() < n && *left > 1;
+            if is_held_out {
+                *left -= 1;
                 held_out.push(row);
-            } else {
-                learned.push(row);
             }
-        }
+            !is_held_out
+        });
         if held_out.is_empty() {
             return Err(Error::data(
                 "early stopping has no row to hold out: each is the only one of its class",
             ));
         }
-        learned.sort_unstable();
-        let n_learned = learned.len();
-        learned.extend(held_out);
-        Ok((learned, n_learned))
+        which.sort_unstable();
+        let n_learned = which.len();
+        which.extend(held_out);
+        Ok((which, n_learned))
     }
 
     fn check_trees(&self) -> std::result::Result<(), String> {
         let is_sound = |tree: &Tree| tree.is_sound(self.n_classes, self.n_features);
-        match self.trees.iter().position(|tree| !is_sound(tree)) {
-            Some(at) => Err(format!("tree {at} is inconsistent")),
-            None => Ok(()),
-        }
+        let broken = self.trees.iter().position(|tree| !is_sound(tree));
+        broken.map_or(Ok(()), |at| Err(format!("tree {at} is inconsistent")))
     }
 
     /// The trees that `options` ask for, of a model that can predict `rows`.
@@ -351,8 +349,7 @@ impl Learner for Gamble {
     }
 
     fn from_bundle(mut bundle: Bundle) -> Result<Self> {
-        let params = bundle.take_meta("params")?;
-        let n_classes = bundle.take_meta("n_classes")?;
+        let (params, n_classes) = (bundle.take_meta("params")?, bundle.take_meta("n_classes")?);
         let model = Self::create(params, n_classes, false);
         let mut model = model.map_err(|error| bundle.damaged(error))?;
         model.fill(&mut bundle)?;

@@ -21,19 +21,21 @@ impl Subset {
     }
 }
 
+/// The codes up to `last_left` go left, and missing values as `missing_left` says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    pub last_left: u32,
+    /// Between the values of the codes.
+    pub value: f32,
+    /// The code of missing values.
+    pub missing: Option<u32>,
+    pub missing_left: bool,
+}
+
 /// Which codes go left.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// Those up to `last_left`, and missing values as `missing_left` says.
-    Threshold {
-        last_left: u32,
-        /// Threshold between the values of the codes.
-        threshold: f32,
-        /// The code of missing values.
-        missing: Option<u32>,
-        missing_left: bool,
-    },
-    /// Those of a set.
+    Threshold(Threshold),
     Subset(Subset),
 }
 
@@ -41,12 +43,8 @@ impl Rule {
     #[inline]
     pub fn goes_left(&self, code: u32) -> bool {
         match self {
-            Self::Threshold {
-                missing: Some(missing),
-                missing_left,
-                ..
-            } if code == *missing => *missing_left,
-            Self::Threshold { last_left, .. } => code <= *last_left,
+            Self::Threshold(cut) if Some(code) == cut.missing => cut.missing_left,
+            Self::Threshold(cut) => code <= cut.last_left,
             Self::Subset(left) => left.contains(code),
         }
     }

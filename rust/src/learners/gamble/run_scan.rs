@@ -85,12 +85,12 @@ impl RunScan {
             // from the left, as of equals the lowest wins.
             let mut right = Side::new(node, &mut self.by_class);
             let all = node.weight;
-            self.cuts_above.clear();
+            let cuts_above = &mut self.cuts_above;
+            cuts_above.clear();
             if let Some(run) = on_right {
                 right.add(run.of(items));
                 let last_left = above.last().map_or(implicit, |run| run.code);
-                self.cuts_above
-                    .push((right.score(), all - right.weight, last_left, None));
+                cuts_above.push((right.score(), all - right.weight, last_left, None));
             }
             for (at, run) in above.iter().enumerate().rev() {
                 right.add(run.of(items));
@@ -98,10 +98,9 @@ impl RunScan {
                     .checked_sub(1)
                     .map_or(implicit, |before| above[before].code);
                 let weight = all - right.weight;
-                self.cuts_above
-                    .push((right.score(), weight, last_left, Some(run.code)));
+                cuts_above.push((right.score(), weight, last_left, Some(run.code)));
             }
-            for &(score, weight, last_left, first_right) in self.cuts_above.iter().rev() {
+            for &(score, weight, last_left, first_right) in cuts_above.iter().rev() {
                 best.offer(score, weight, last_left, first_right, missing);
             }
             right.clear(items);

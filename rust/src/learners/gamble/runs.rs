@@ -81,8 +81,8 @@ impl<'a> Side<'a> {
         self.rows += items.len();
     }
 
-    /// Makes the buffer zero again, where nothing but `items` was added.
-    pub fn clear(self, items: &[Item]) {
+    /// Makes the buffer zero again, after `items` were added.
+    pub fn clear(&mut self, items: &[Item]) {
         for item in items {
             self.by_class[item.class as usize] = 0.0;
         }
@@ -117,16 +117,12 @@ impl SortedRuns {
     /// Sorts the rows of `node` by their codes, of which there are `n_codes`, by counting:
     /// O(rows + codes).
     pub fn sort_by_counting(&mut self, node: &Node, codes: &[u8], n_codes: usize) {
-        let of = |row: &u32| u32::from(codes[*row as usize]);
-        self.count(node.rows.iter().map(of), n_codes);
-        self.items.resize(node.len(), Item::default());
-        for ((row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
-            self.put(Item {
-                weight,
-                class,
-                code: of(row),
-            });
-        }
+        let rows = node.rows.iter().enumerate();
+        let code = |row: u32| u32::from(codes[row as usize]);
+        self.count(
+            rows.map(|(at, &row)| Item::of(node, at, code(row))),
+            n_codes,
+        );
     }
 
     /// Sorts items by their codes, of which there are `n_codes`: by counting where that is no
@@ -136,41 +132,33 @@ impl SortedRuns {
             // Stable, so that items of one code stay in the order of their rows.
             items.sort_by_key(|item| item.code);
             collect(&mut self.items, &mut self.runs, items.iter().copied());
-            return;
-        }
-        self.count(items.iter().map(|item| item.code), n_codes);
-        self.items.resize(items.len(), Item::default());
-        for &item in &*items {
-            self.put(item);
+        } else {
+            self.count(items.iter().copied(), n_codes);
         }
     }
 
-    /// Makes the runs of a counting sort.
-    fn count(&mut self, codes: impl Iterator<Item = u32>, n_codes: usize) {
+    fn count(&mut self, items: impl ExactSizeIterator<Item = Item> + Clone, n_codes: usize) {
         self.counts.clear();
         self.counts.resize(n_codes, 0);
-        for code in codes {
-            self.counts[code as usize] += 1;
+        for item in items.clone() {
+            self.counts[item.code as usize] += 1;
         }
         self.runs.clear();
         let mut to = 0;
-        for (code, count) in self.counts.iter_mut().enumerate() {
+        for (code, count) in (0..).zip(&mut self.counts) {
             let from = to;
             to += *count as usize;
             if *count > 0 {
-                let code = code as u32;
                 self.runs.push(Run { code, from, to });
             }
             *count = from as u32;
         }
-    }
-
-    /// Puts an item to the others of its code.
-    #[inline]
-    fn put(&mut self, item: Item) {
-        let to = &mut self.counts[item.code as usize];
-        self.items[*to as usize] = item;
-        *to += 1;
+        self.items.resize(items.len(), Item::default());
+        for item in items {
+            let to = &mut self.counts[item.code as usize];
+            self.items[*to as usize] = item;
+            *to += 1;
+        }
     }
 
     /// Sorts the rows of `node` by their `codes`, with the help of the `order` of all rows: a

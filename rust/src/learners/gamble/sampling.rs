@@ -91,12 +91,9 @@ pub fn is_sampled(column: u32, key: u64, max_hash: u64) -> bool {
 pub struct RowSampler {
     share: f64,
     trim: f64,
-    /// Weight of the rows by how far below the greatest theirs is.
-    by_level: Vec<f64>,
 }
 
 impl RowSampler {
-    /// For rows of these labels.
     pub fn new(labels: &[u32], n_classes: usize, share: f64, trim: f64) -> Self {
         let mut present = vec![false; n_classes];
         for &label in labels {
@@ -108,12 +105,11 @@ impl RowSampler {
         Self {
             share: if all { 1.0 } else { share },
             trim,
-            by_level: Vec::new(),
         }
     }
 
     /// The rows for round `round`, rising.
-    pub fn sample(&mut self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
+    pub fn sample(&self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
         let least = self.least(weights);
         let all = 0..weights.plain.len() as u32;
         let stays = |row: &u32| weights.below(*row as usize) <= least;
@@ -131,22 +127,21 @@ impl RowSampler {
 
     /// How far below the greatest a row's log weight may be: the rows below have at most
     /// the share `trim` of all weight. Found in steps of a 16th, without sorting.
-    fn least(&mut self, weights: &Weights) -> f64 {
+    fn least(&self, weights: &Weights) -> f64 {
         const STEPS: f64 = 16.0;
         const LEVELS: usize = 1024;
         if self.trim == 0.0 {
             return f64::INFINITY;
         }
-        self.by_level.clear();
-        self.by_level.resize(LEVELS, 0.0);
+        let mut by_level = [0.0; LEVELS];
         for (row, weight) in weights.plain.iter().enumerate() {
             let level = (weights.below(row) * STEPS) as usize;
-            self.by_level[level.min(LEVELS - 1)] += weight;
+            by_level[level.min(LEVELS - 1)] += weight;
         }
-        let most = self.trim * self.by_level.iter().sum::<f64>();
+        let most = self.trim * by_level.iter().sum::<f64>();
         let mut gone = 0.0;
         for level in (1..LEVELS).rev() {
-            gone += self.by_level[level];
+            gone += by_level[level];
             if gone > most {
                 // The last level is open.
                 let is_last = level == LEVELS - 1;
@@ -169,7 +164,7 @@ mod tests {
         let labels: Vec<u32> = (0..n_rows).map(|row| (row % n_classes) as u32).collect();
         let weights = Weights::new(labels.iter().map(|_| 1.0));
         // A class that nobody has makes none of the others smaller.
-        let mut rows = RowSampler::new(&labels, n_classes + 1, 0.5, 0.0);
+        let rows = RowSampler::new(&labels, n_classes + 1, 0.5, 0.0);
         let mut sampled = Vec::new();
         rows.sample(&weights, 0, 0, &mut sampled);
         sampled.len()

@@ -114,37 +114,31 @@ impl SortedScan {
         node.len() * CODES_PER_ROW >= n_codes && node.totals.len() <= 1 << (u32::BITS - SHIFT)
     }
 
-    /// The best cut of a small feature.
     pub fn best_cut(&mut self, node: &Node, codes: &[u8], coding: &Coding) -> Option<Cut> {
         self.sort(node, codes);
-        let Self {
-            items,
-            by_class,
-            sides,
-            table,
-            ..
-        } = self;
-        table.best_cut(node, coding, |counts, missing_left, sums| {
-            by_class.clear();
-            by_class.extend(node.totals.iter().map(|&total| [0.0, total]));
-            // Missing values have the last code.
-            let n_present = counts.iter().map(|&count| count as usize).sum();
-            let (present, missing) = items.split_at(n_present);
-            let mut side = Side::default();
-            if missing_left {
-                side = add(missing, by_class, side, sides);
-            }
-            add(present, by_class, side, sides);
-            for (code, &count) in counts.iter().enumerate() {
-                if count > 0 {
-                    side = sides[code];
+        let (items, by_class, sides) = (&self.items, &mut self.by_class, &mut self.sides);
+        self.table
+            .best_cut(node, coding, |counts, missing_left, sums| {
+                by_class.clear();
+                by_class.extend(node.totals.iter().map(|&total| [0.0, total]));
+                // Missing values have the last code.
+                let n_present = counts.iter().map(|&count| count as usize).sum();
+                let (present, missing) = items.split_at(n_present);
+                let mut side = Side::default();
+                if missing_left {
+                    side = add(missing, by_class, side, sides);
                 }
-                let [weight, square, cross, _] = side;
-                sums.weight[code] = weight;
-                sums.left[code] = square;
-                sums.right[code] = node.square - 2.0 * cross + square;
-            }
-        })
+                add(present, by_class, side, sides);
+                for (code, &count) in counts.iter().enumerate() {
+                    if count > 0 {
+                        side = sides[code];
+                    }
+                    let [weight, square, cross, _] = side;
+                    sums.weight[code] = weight;
+                    sums.left[code] = square;
+                    sums.right[code] = node.square - 2.0 * cross + square;
+                }
+            })
     }
 
     /// Sorts the rows of `node` by their codes, those of a code in their order, and counts

@@ -159,7 +159,15 @@ impl SparseSplitter {
         }
         let counted = node.min_rows > 1;
         if counted {
-            self.count(node, columns);
+            self.counts.clear();
+            self.counts.resize(columns.columns.len(), 0);
+            for &column in node
+                .rows
+                .iter()
+                .flat_map(|&row| columns.entries(row as usize))
+            {
+                self.counts[column as usize] += 1;
+            }
         }
         let fits = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);
         self.totals.clear();
@@ -181,17 +189,6 @@ impl SparseSplitter {
                     left_weight: node.weight - weight,
                 };
                 found.push((column, ColumnSplit::Cut(cut)));
-            }
-        }
-    }
-
-    /// Counts the entries of every column at the node.
-    fn count(&mut self, node: &Node, columns: &Columns) {
-        self.counts.clear();
-        self.counts.resize(columns.columns.len(), 0);
-        for &row in &node.rows {
-            for &column in columns.entries(row as usize) {
-                self.counts[column as usize] += 1;
             }
         }
     }

@@ -7,7 +7,7 @@ use super::columns::{Column, Columns, Storage};
 use super::histogram::Histogram;
 use super::node::Node;
 use super::params::Params;
-use super::rule::{Rule, Split};
+use super::rule::{Rule, Split, Threshold};
 use super::run_scan::RunScan;
 use super::sampling::{is_sampled, FeatureSampler, SampledFeatures};
 use super::sorted_scan::SortedScan;
@@ -44,7 +44,8 @@ impl Strategies {
     /// | at most 256 codes, n not small against codes | [`SortedScan`] | O(n + codes) |
     /// | at most 256 codes, n small | [`RunScan`] | O(n log n) |
     /// | more than 256 codes | [`RunScan`] | O(n log n), or O(rows of the training set) |
-    fn choose(&mut self, node: &Node, column: &Column) -> &mut dyn SplitStrategy {
+    fn choose(&mut self, node: &Node, columns: &Columns, column: u32) -> &mut dyn SplitStrategy {
+        let column = &columns.columns[column as usize];
         let n_codes = column.coding.n_codes();
         match &column.storage {
             Storage::Sparse { .. } => &mut self.sparse_splitter,
@@ -52,14 +53,6 @@ impl Strategies {
             Storage::Small(_) if Histogram::pays(node, n_codes) => &mut self.histogram,
             Storage::Small(_) if SortedScan::pays(node, n_codes) => &mut self.sorted_scan,
             Storage::Small(_) | Storage::Large { .. } => &mut self.run_scan,
-        }
-    }
-
-    /// Appends the best split of `node` by each of the columns `wanted`, all sparse or a single one.
-    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
-        if let Some(&first) = wanted.first() {
-            self.choose(node, &columns.columns[first as usize])
-                .best_splits(node, columns, wanted, found);
         }
     }
 }
@@ -84,9 +77,9 @@ pub struct SplitFinder {
 }
 
 impl SplitFinder {
-    pub fn new(params: &Params, features: &FeatureSampler, n_classes: usize) -> Self {
+    pub fn new(params: &Params, n_columns: usize, n_classes: usize) -> Self {
         Self {
-            features: features.clone(),
+            features: FeatureSampler::new(n_columns, params.max_features),
             node: Node::new(n_classes, params.min_samples_leaf as usize),
             search: SplitSearch::default(),
         }
@@ -101,13 +94,6 @@ impl SplitFinder {
         number: usize,
         may_be_split: bool,
     ) -> (Statistics, Option<Split>) {
-        let &TrainingSet {
-            columns,
-            seed: (seed, round),
-            threads,
-            control,
-            ..
-        } = training_set;
         let node = &mut self.node;
         node.read(rows, training_set.labels, training_set.weights);
         let statistics = Statistics {
@@ -120,6 +106,8 @@ impl SplitFinder {
         if !may_be_split || node.totals.len() < 2 || node.len() < 2 * node.min_rows {
             return (statistics, None);
         }
+        let ((seed, round), columns) = (training_set.seed, training_set.columns);
+        let (threads, control) = (training_set.threads, training_set.control);
         let sampled = self.features.sample(seed, round, number as u64);
         let split = self.search.best(node, columns, sampled, threads, control);
         (statistics, split)
@@ -147,7 +135,10 @@ impl SplitSearch {
     ) -> Option<Split> {
         let (dense, sparse) = self.dense_and_sparse(node, columns, sampled);
         let mut found = self.by_dense(node, columns, &dense, threads, control);
-        self.first.best_splits(node, columns, &sparse, &mut found);
+        if let Some(&first) = sparse.first() {
+            let strategy = self.first.choose(node, columns, first);
+            strategy.best_splits(node, columns, &sparse, &mut found);
+        }
         // In the order of the columns, however they are stored.
         found.sort_by_key(|&(column, _)| column);
         let mut best = None;
@@ -174,10 +165,9 @@ impl SplitSearch {
         sampled: SampledFeatures<'_>,
     ) -> (Vec<u32>, Vec<u32>) {
         match sampled {
-            SampledFeatures::Listed(sampled) => {
-                let sampled = sampled.iter();
-                sampled.partition(|&&column| columns.is_dense(column))
-            }
+            SampledFeatures::Listed(sampled) => sampled
+                .iter()
+                .partition(|&&column| columns.info(column).zero.is_none()),
             SampledFeatures::Hashed { key, max_hash } => {
                 let is_sampled = |column: &u32| is_sampled(*column, key, max_hash);
                 let dense = columns.dense.iter().copied().filter(is_sampled).collect();
@@ -199,11 +189,12 @@ impl SplitSearch {
     ) -> Found {
         let splits_of_part = |(part, strategies): (&[u32], &mut Strategies)| {
             let mut found = Vec::with_capacity(part.len());
-            for column in part.chunks(1) {
+            for column in part {
                 if control.check().is_err() {
                     break;
                 }
-                strategies.best_splits(node, columns, column, &mut found);
+                let strategy = strategies.choose(node, columns, *column);
+                strategy.best_splits(node, columns, &[*column], &mut found);
             }
             found
         };
@@ -211,11 +202,11 @@ impl SplitSearch {
             return splits_of_part((dense, &mut self.first));
         }
         let n_parts = PARTS * rayon::current_num_threads();
-        if self.others.len() < n_parts {
-            self.others.resize_with(n_parts, Strategies::default);
-        }
-        let parts = dense.par_chunks(dense.len().div_ceil(n_parts));
-        let parts = parts.zip(&mut self.others);
+        // As many in every call of a fit.
+        self.others.resize_with(n_parts, Strategies::default);
+        let parts = dense
+            .par_chunks(dense.len().div_ceil(n_parts))
+            .zip(&mut self.others);
         parts.flat_map_iter(splits_of_part).collect()
     }
 }
@@ -228,15 +219,15 @@ fn rule(column: &Column, split: &ColumnSplit, node: &Node) -> Rule {
         ColumnSplit::Cut(cut) => cut,
     };
     let coding = &column.coding;
-    let (last_left, threshold) = match cut.first_right {
+    let (last_left, value) = match cut.first_right {
         Some(first_right) => coding.cut(cut.last_left, first_right),
         None => (coding.spans.len() as u32 - 1, f32::INFINITY),
     };
     let left_is_heavier = 2.0 * cut.left_weight > node.weight;
-    Rule::Threshold {
+    Rule::Threshold(Threshold {
         last_left,
-        threshold,
+        value,
         missing: coding.missing_code(),
         missing_left: cut.missing_left.unwrap_or(left_is_heavier),
-    }
+    })
 }

@@ -44,17 +44,23 @@ fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Opt
     let mut all = Subset::default();
     runs.iter().for_each(|run| all.insert(run.code));
     let mut best: Option<(f64, Subset)> = None;
-    let mut offer = |side: &Side<'_>, codes: Subset| {
-        let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
-        if side.score() > to_beat {
-            let is_lighter = 2.0 * side.weight <= node.weight;
-            let left = if is_lighter {
-                codes
-            } else {
-                all.without(&codes)
-            };
-            best = Some((side.score(), left));
+    let mut try_prefixes = |order: &[Run]| {
+        let (mut side, mut codes) = (Side::new(node, by_class), Subset::default());
+        for run in order {
+            side.add(run.of(items));
+            codes.insert(run.code);
+            let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
+            if side.score() > to_beat {
+                let is_lighter = 2.0 * side.weight <= node.weight;
+                let left = if is_lighter {
+                    codes
+                } else {
+                    all.without(&codes)
+                };
+                best = Some((side.score(), left));
+            }
         }
+        order.iter().for_each(|run| side.clear(run.of(items)));
     };
     let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
     for class in heaviest(node) {
@@ -70,23 +76,10 @@ fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Opt
             (own / all, *run)
         }));
         ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let mut side = Side::new(node, by_class);
-        let mut codes = Subset::default();
-        for (_, run) in ranked.iter().take(ranked.len().saturating_sub(1)) {
-            side.add(run.of(items));
-            codes.insert(run.code);
-            offer(&side, codes);
-        }
-        side.clear(items);
+        let order: Vec<Run> = ranked.iter().map(|&(_, run)| run).collect();
+        try_prefixes(&order[..order.len().saturating_sub(1)]);
     }
-    for run in runs {
-        let mut side = Side::new(node, by_class);
-        side.add(run.of(items));
-        let mut codes = Subset::default();
-        codes.insert(run.code);
-        offer(&side, codes);
-        side.clear(run.of(items));
-    }
+    runs.chunks(1).for_each(try_prefixes);
     best.map(|(score, left)| ColumnSplit::Subset { score, left })
 }
 

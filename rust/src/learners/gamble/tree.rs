@@ -129,11 +129,9 @@ impl Tree {
             ..TreeNode::default()
         };
         match &split.rule {
-            Rule::Threshold {
-                threshold,
-                missing_left,
-                ..
-            } => (node.threshold, node.missing_left) = (*threshold, *missing_left),
+            Rule::Threshold(cut) => {
+                (node.threshold, node.missing_left) = (cut.value, cut.missing_left);
+            }
             Rule::Subset(subset) => {
                 let missing = column.coding.missing_code();
                 node.missing_left = missing.is_some_and(|code| subset.contains(code));
