@@ -19,6 +19,7 @@ use crate::error::Result;
 /// none of the m classes of a leaf is the row's own, it would be m without this limit.
 const MAX_RISE_UNSAMPLED: f64 = 1.0;
 
+/// The trees of all rounds.
 pub fn boost(
     params: &Params,
     examples: &Examples<'_>,
@@ -60,11 +61,12 @@ pub fn boost(
         match params.algorithm {
             Algorithm::Gamble => {
                 let (clip, rate) = (params.clip, params.learning_rate);
-                by_leaf
-                    .for_each(|weights| push_votes(&mut leaves, &weights, n_classes, clip, rate));
+                for by_class in by_leaf {
+                    push_votes(&mut leaves, &by_class, n_classes, clip, rate);
+                }
             }
             Algorithm::Samme => {
-                let choices: Vec<u32> = by_leaf.map(|weights| heaviest(&weights)).collect();
+                let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
                 let wrong = samme::share_wrong(&choices, &grower, labels, &weights.plain);
                 let Some(vote) = samme::vote(wrong, n_classes) else {
                     break;
@@ -95,9 +97,7 @@ pub fn boost(
 /// Step (e): w *= exp(-(1/K) y.f). As the labels' codes and f sum to 0 over the classes,
 /// (1/K) y.f is f of the row's own class over K - 1.
 fn reweigh(weights: &mut Weights, leaves: &Leaves, grower: &Grower, examples: &Examples<'_>) {
-    let &Examples {
-        labels, n_classes, ..
-    } = examples;
+    let (labels, n_classes) = (examples.labels, examples.n_classes);
     let by = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
     // Of each class the last leaf that lists it and what that adds to the class's log weights.
     let mut listed = vec![(usize::MAX, 0.0); n_classes];

@@ -120,7 +120,6 @@ impl Grower {
         ]
     }
 
-    /// Finds the splits of two new nodes.
     fn find_two(
         &mut self,
         training_set: &TrainingSet<'_>,

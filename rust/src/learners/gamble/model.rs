@@ -121,8 +121,10 @@ impl Gamble {
         };
         other.refuse(self.params.algorithm.learner())?;
         let n_trees = self.trees.len();
-        let first = options.first_tree.unwrap_or(0);
-        let last = options.last_tree.unwrap_or(n_trees);
+        let (first, last) = (
+            options.first_tree.unwrap_or(0),
+            options.last_tree.unwrap_or(n_trees),
+        );
         self.trees.get(first..last).ok_or_else(|| {
             let allowed = format!("a range within 0 to {n_trees}");
             Error::parameter("trees", format!("{first} to {last}"), allowed)

@@ -96,7 +96,6 @@ impl Predictor {
     }
 }
 
-/// The leaves of rows of `width` values.
 fn find_leaves(tree: &Tree, values: &[f32], width: usize, leaves: &mut Vec<u32>) {
     leaves.clear();
     let mut together = values.chunks_exact(TOGETHER * width);

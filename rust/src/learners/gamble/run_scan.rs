@@ -32,9 +32,7 @@ impl SplitStrategy for RunScan {
                     let code = |row: u32| u32::from(codes[row as usize]);
                     self.sorted.sort_by_comparing(node, code);
                 }
-                Storage::Large { codes, order } => {
-                    self.sorted.sort_presorted(node, codes, order);
-                }
+                Storage::Large { codes, order } => self.sorted.sort_presorted(node, codes, order),
                 Storage::Sparse { .. } => continue,
             }
             let cut = self.best_cut(node, column.coding.missing_code(), None);
@@ -94,9 +92,7 @@ impl RunScan {
             }
             for (at, run) in above.iter().enumerate().rev() {
                 right.add(run.of(items));
-                let last_left = at
-                    .checked_sub(1)
-                    .map_or(implicit, |before| above[before].code);
+                let last_left = if at > 0 { above[at - 1].code } else { implicit };
                 let weight = all - right.weight;
                 cuts_above.push((right.score(), weight, last_left, Some(run.code)));
             }

@@ -35,7 +35,6 @@ pub struct FeatureSampler {
     sampled: Vec<u32>,
 }
 
-/// The columns sampled for a node.
 #[derive(Debug, Clone, Copy)]
 pub enum SampledFeatures<'a> {
     /// These, in any order.

@@ -46,8 +46,8 @@ impl Default for CodeTable {
 }
 
 impl CodeTable {
-    /// The best cut of a feature of this `coding`. `counts` is filled; `sum` finds the sums up to each code of a
-    /// value from these counts, with missing values on the left or not.
+    /// The best cut of a feature of this `coding`. `counts` is filled; `sum` finds the sums up to
+    /// each code of a value from these counts, with missing values on the left or not.
     pub fn best_cut(
         &mut self,
         node: &Node,

@@ -161,12 +161,10 @@ impl SparseSplitter {
         if counted {
             self.counts.clear();
             self.counts.resize(columns.columns.len(), 0);
-            for &column in node
-                .rows
-                .iter()
-                .flat_map(|&row| columns.entries(row as usize))
-            {
-                self.counts[column as usize] += 1;
+            for &row in &node.rows {
+                for &column in columns.entries(row as usize) {
+                    self.counts[column as usize] += 1;
+                }
             }
         }
         let fits = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);

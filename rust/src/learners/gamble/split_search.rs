@@ -114,7 +114,6 @@ impl SplitFinder {
     }
 }
 
-/// Finds the best split of a node.
 #[derive(Debug, Default)]
 pub struct SplitSearch {
     first: Strategies,
@@ -165,9 +164,10 @@ impl SplitSearch {
         sampled: SampledFeatures<'_>,
     ) -> (Vec<u32>, Vec<u32>) {
         match sampled {
-            SampledFeatures::Listed(sampled) => sampled
-                .iter()
-                .partition(|&&column| columns.info(column).zero.is_none()),
+            SampledFeatures::Listed(sampled) => {
+                let sampled = sampled.iter();
+                sampled.partition(|&&column| columns.info(column).zero.is_none())
+            }
             SampledFeatures::Hashed { key, max_hash } => {
                 let is_sampled = |column: &u32| is_sampled(*column, key, max_hash);
                 let dense = columns.dense.iter().copied().filter(is_sampled).collect();
@@ -178,7 +178,6 @@ impl SplitSearch {
         }
     }
 
-    /// The best split by each of the `dense` columns.
     fn by_dense(
         &mut self,
         node: &Node,

@@ -28,8 +28,8 @@ impl SplitStrategy for SubsetSearch {
         for &at in wanted {
             let column = &columns.columns[at as usize];
             if let Storage::Small(codes) = &column.storage {
-                let n_codes = column.coding.n_codes();
-                self.sorted.sort_by_counting(node, codes, n_codes);
+                self.sorted
+                    .sort_by_counting(node, codes, column.coding.n_codes());
                 let split = best_subset(node, &self.sorted, &mut self.by_class);
                 found.extend(split.map(|split| (at, split)));
             }
