@@ -16,7 +16,6 @@ const CATEGORIES: usize = 255;
 pub struct Coding {
     /// Smallest and largest value of each code, rising.
     pub spans: Vec<(f32, f32)>,
-    /// Whether the values are names.
     pub categorical: bool,
     /// Whether a value was missing; their code is the one after the last.
     pub missing: bool,
@@ -35,14 +34,10 @@ impl Coding {
         let mut values: Vec<f32> = present.iter().copied().filter(|v| !v.is_nan()).collect();
         let missing = values.len() < present.len();
         values.sort_unstable_by(f32::total_cmp);
-        let mut distinct: Vec<(f32, usize)> = Vec::new();
-        let positive = values.partition_point(|&v| v < 0.0);
-        let (below, above) = values.split_at(positive);
-        count(&mut distinct, below);
-        if zeros > 0 {
-            distinct.push((0.0, zeros));
-        }
-        count(&mut distinct, above);
+        let (below, above) = values.split_at(values.partition_point(|&v| v < 0.0));
+        let count = |sorted| <[f32]>::chunk_by(sorted, f32::eq).map(|same| (same[0], same.len()));
+        let zero = (zeros > 0).then_some((0.0, zeros));
+        let distinct: Vec<(f32, usize)> = count(below).chain(zero).chain(count(above)).collect();
         if categorical && distinct.len() > CATEGORIES {
             return Err(Error::data(format!(
                 "column {feature} has {} categories; a categorical feature may have at most \
@@ -75,7 +70,6 @@ impl Coding {
         self.spans.len() + usize::from(self.missing)
     }
 
-    /// The code of missing values, if there are any.
     pub fn missing_code(&self) -> Option<u32> {
         self.missing.then_some(self.spans.len() as u32)
     }
@@ -95,16 +89,6 @@ impl Coding {
             (at as u32 - 1, gap(at - 1, at))
         } else {
             (at as u32, gap(at, at + 1))
-        }
-    }
-}
-
-/// Appends the distinct ones of sorted values, with how often they occur.
-fn count(distinct: &mut Vec<(f32, usize)>, sorted: &[f32]) {
-    for &value in sorted {
-        match distinct.last_mut() {
-            Some((last, n)) if *last == value => *n += 1,
-            _ => distinct.push((value, 1)),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Algorithm 2: rounds of one tree each, and the weights between them.
 
-use super::examples::Examples;
+use super::columns::Examples;
 use super::grow::Grower;
 use super::held_out::HeldOut;
 use super::leaf::{push_votes, Leaves};
+use super::node::Node;
 use super::params::{Algorithm, Params};
 use super::samme::{self, heaviest};
-use super::sampling::{FeatureSampler, RowSampler};
-use super::split_finder::TrainingSet;
+use super::sampling::RowSampler;
+use super::split_search::TrainingSet;
 use super::tree::Tree;
 use super::weights::Weights;
 use crate::control::Control;
@@ -18,32 +19,27 @@ use crate::error::Result;
 /// none of the m classes of a leaf is the row's own, it would be m without this limit.
 const MAX_RISE_UNSAMPLED: f64 = 1.0;
 
-/// Learns a committee.
+/// The trees of all rounds.
 pub fn boost(
     params: &Params,
     examples: &Examples<'_>,
     threads: bool,
     control: &Control,
 ) -> Result<Vec<Tree>> {
-    let &Examples {
-        columns,
-        labels,
-        n_learned,
-        n_classes,
-        ..
-    } = examples;
-    let (labels, seed) = (&labels[..n_learned], params.seed);
+    let (columns, n_classes) = (examples.columns, examples.n_classes);
+    let n_learned = examples.n_learned;
+    let (labels, seed) = (&examples.labels[..n_learned], params.seed);
     let mut trees = Vec::new();
     if n_classes == 1 {
         return Ok(trees);
     }
     control.set_total(u64::from(params.n_estimators));
     let mut weights = Weights::new(examples.importances[..n_learned].iter().copied());
-    let mut held_out = HeldOut::new(params, examples)?;
-    let features = FeatureSampler::new(columns.columns.len(), params.max_features);
-    let mut grower = Grower::new(params, &features, n_classes, threads);
-    let mut sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
-    let (mut rows, mut sums) = (Vec::new(), ClassSums::new(n_classes));
+    let held_out = params.early_stopping.then(|| HeldOut::new(examples));
+    let mut held_out = held_out.transpose()?;
+    let mut grower = Grower::new(params, columns.columns.len(), n_classes);
+    let sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
+    let (mut rows, mut node) = (Vec::new(), Node::new(n_classes, 0));
     for round in 0..u64::from(params.n_estimators) {
         weights.refresh();
         sampler.sample(&weights, seed, round, &mut rows);
@@ -52,28 +48,25 @@ pub fn boost(
             labels,
             weights: &weights.plain,
             seed: (seed, round),
+            threads,
             control,
         };
         grower.grow(&training_set, &rows)?;
         let mut leaves = Leaves::new();
-        let by_leaf = grower.leaves().map(|(sampled, _)| sampled);
+        let by_leaf = grower.leaves().map(|(sampled, _)| {
+            node.read(sampled, labels, &weights.plain);
+            node.by_class()
+        });
         let mut is_last = false;
         match params.algorithm {
             Algorithm::Gamble => {
-                for rows in by_leaf {
-                    let by_class = sums.of(rows, labels, &weights.plain);
-                    push_votes(
-                        &mut leaves,
-                        by_class,
-                        n_classes,
-                        params.clip,
-                        params.learning_rate,
-                    );
+                let (clip, rate) = (params.clip, params.learning_rate);
+                for by_class in by_leaf {
+                    push_votes(&mut leaves, &by_class, n_classes, clip, rate);
                 }
             }
             Algorithm::Samme => {
-                let by_leaf = by_leaf.map(|rows| heaviest(sums.of(rows, labels, &weights.plain)));
-                let choices: Vec<u32> = by_leaf.collect();
+                let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
                 let wrong = samme::share_wrong(&choices, &grower, labels, &weights.plain);
                 let Some(vote) = samme::vote(wrong, n_classes) else {
                     break;
@@ -83,35 +76,28 @@ pub fn boost(
                 is_last = wrong == 0.0;
             }
         }
-        reweigh(&mut weights, &leaves, &grower, labels, n_classes);
-        let mut tree = grower.freeze(columns);
-        tree.leaves = leaves;
-        let goes_on = held_out.as_mut().is_none_or(|held_out| {
-            let goes_on = held_out.add(&tree, &grower, columns);
-            control.set_loss(held_out.error());
-            goes_on
-        });
+        reweigh(&mut weights, &leaves, &grower, examples);
+        let tree = grower.freeze(columns, leaves);
+        if let Some(held_out) = &mut held_out {
+            is_last |= held_out.add(&tree, &grower) >= params.patience as usize;
+            control.set_loss(held_out.error);
+        }
         trees.push(tree);
         control.tick(1)?;
-        if is_last || !goes_on {
+        if is_last {
             break;
         }
     }
     if let Some(held_out) = held_out {
-        trees.truncate(held_out.best_round());
+        trees.truncate(held_out.best_round);
     }
     Ok(trees)
 }
 
 /// Step (e): w *= exp(-(1/K) y.f). As the labels' codes and f sum to 0 over the classes,
 /// (1/K) y.f is f of the row's own class over K - 1.
-fn reweigh(
-    weights: &mut Weights,
-    leaves: &Leaves,
-    grower: &Grower,
-    labels: &[u32],
-    n_classes: usize,
-) {
+fn reweigh(weights: &mut Weights, leaves: &Leaves, grower: &Grower, examples: &Examples<'_>) {
+    let (labels, n_classes) = (examples.labels, examples.n_classes);
     let by = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
     // Of each class the last leaf that lists it and what that adds to the class's log weights.
     let mut listed = vec![(usize::MAX, 0.0); n_classes];
@@ -131,43 +117,5 @@ fn reweigh(
         for &row in others {
             weights.scale(row as usize, of(row).min(MAX_RISE_UNSAMPLED));
         }
-    }
-}
-
-/// Weights by class of a few rows, at a cost of those rows alone.
-struct ClassSums {
-    by_class: Vec<f64>,
-    present: Vec<u32>,
-    sums: Vec<(u32, f64)>,
-}
-
-impl ClassSums {
-    fn new(n_classes: usize) -> Self {
-        Self {
-            by_class: vec![0.0; n_classes],
-            present: Vec::new(),
-            sums: Vec::new(),
-        }
-    }
-
-    /// The classes of `rows`, rising, with their weights.
-    fn of(&mut self, rows: &[u32], labels: &[u32], weights: &[f64]) -> &[(u32, f64)] {
-        self.present.clear();
-        for &row in rows {
-            let label = labels[row as usize];
-            let sum = &mut self.by_class[label as usize];
-            if *sum == 0.0 {
-                self.present.push(label);
-            }
-            // Plain weights are above 0.
-            *sum += weights[row as usize];
-        }
-        self.present.sort_unstable();
-        self.sums.clear();
-        for &label in &self.present {
-            self.sums
-                .push((label, std::mem::take(&mut self.by_class[label as usize])));
-        }
-        &self.sums
     }
 }

@@ -1,20 +1,24 @@
 //! Growing a tree: best first, until it has its leaves or nothing is gained. A node of n rows
 //! costs what the search for its split costs, and O(n) to divide it.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::columns::{is_in, Codes, Columns, Storage};
+use super::columns::{is_in, Columns, Storage};
+use super::leaf::Leaves;
 use super::params::Params;
 use super::rule::{Rule, Split};
-use super::sampling::FeatureSampler;
-use super::split_finder::{SplitFinder, TrainingSet};
-use super::tree::{Statistics, Tree};
+use super::split_search::{SplitFinder, TrainingSet};
+use super::tree::{Statistics, Tree, TreeNode};
 use crate::error::Result;
 
 /// Where the rows of a node are, those that the tree is grown from and all others.
 type Spans = (Range<usize>, Range<usize>);
+
+/// A leaf that may be split: the bits of the gain, in the order of the gains as these are above 0,
+/// and the node. The greatest gain first, of equals the oldest.
+type Candidate = (u64, Reverse<usize>);
 
 /// Rows of the smaller of two lists from which dividing them in parallel pays.
 const SHARED_ROWS: usize = 1 << 13;
@@ -22,22 +26,20 @@ const SHARED_ROWS: usize = 1 << 13;
 /// Codes of the smaller child from which finding the splits of two in parallel pays.
 const SHARED_CODES: usize = 1 << 11;
 
-/// A node of the tree in the making: its rows, and how they are split.
+/// A node of the tree in the making.
 #[derive(Debug, Clone)]
 struct GrownNode {
-    /// Those that the tree is grown from.
-    sampled: Range<usize>,
-    /// All other rows that are routed here.
-    others: Range<usize>,
-    /// The split and the left child; the right one is next to it.
-    split: Option<(Split, usize)>,
+    spans: Spans,
+    /// The best split, whether or not it is made.
+    split: Option<Split>,
+    /// The left child, the right one is next to it; 0 at a leaf.
+    left: usize,
     statistics: Statistics,
 }
 
 /// Grows trees, one after the other, in the same workspace.
 pub struct Grower {
     max_leaves: usize,
-    threads: bool,
     /// One for each of two children.
     finders: [SplitFinder; 2],
     /// Rows that the tree is grown from, those of each node side by side.
@@ -47,52 +49,20 @@ pub struct Grower {
     /// Buffers for dividing them.
     right: [Vec<u32>; 2],
     nodes: Vec<GrownNode>,
+    open: BinaryHeap<Candidate>,
 }
-
-/// A leaf that may be split. The greatest gain first, of equals the oldest.
-struct Candidate {
-    split: Split,
-    node: usize,
-}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let gains = self.split.gain.total_cmp(&other.split.gain);
-        gains.then(Reverse(self.node).cmp(&Reverse(other.node)))
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate {}
 
 impl Grower {
-    /// For trees as `params` say, with splits by the columns that `features` samples.
-    pub fn new(
-        params: &Params,
-        features: &FeatureSampler,
-        n_classes: usize,
-        threads: bool,
-    ) -> Self {
-        let finder = || SplitFinder::new(params, features, n_classes);
+    pub fn new(params: &Params, n_columns: usize, n_classes: usize) -> Self {
+        let finder = || SplitFinder::new(params, n_columns, n_classes);
         Self {
             max_leaves: params.max_leaves as usize,
-            threads,
             finders: [finder(), finder()],
             sampled: Vec::new(),
             others: Vec::new(),
             right: [Vec::new(), Vec::new()],
             nodes: Vec::new(),
+            open: BinaryHeap::new(),
         }
     }
 
@@ -108,39 +78,36 @@ impl Grower {
             next = row + 1;
         }
         self.nodes.clear();
-        let mut open = BinaryHeap::new();
+        self.open.clear();
         let all = (0..self.sampled.len(), 0..self.others.len());
-        let root = self.finders[0].find(training_set, &self.sampled, 0, true, self.threads);
-        open.extend(self.add(all, root));
-        let mut n_leaves = 1;
-        while n_leaves < self.max_leaves {
-            let Some(Candidate { split, node }) = open.pop() else {
+        let root = self.finders[0].find(training_set, &self.sampled, 0, true);
+        self.add(all, root);
+        for n_leaves in 2..=self.max_leaves {
+            let best = self.open.pop().map(|(_, Reverse(node))| node);
+            let Some((node, split)) = best.and_then(|node| Some((node, self.nodes[node].split?)))
+            else {
                 break;
             };
             training_set.control.check()?;
-            let children = self.divide(training_set.columns, &split, node);
-            self.nodes[node].split = Some((split, self.nodes.len()));
+            let children = self.divide(training_set, &split, node);
+            self.nodes[node].left = self.nodes.len();
             self.nodes[node].statistics.gain = split.gain;
-            n_leaves += 1;
             let found = self.find_two(training_set, &children, n_leaves < self.max_leaves);
             for (child, found) in children.into_iter().zip(found) {
-                open.extend(self.add(child, found));
+                self.add(child, found);
             }
         }
         Ok(())
     }
 
     /// Divides the rows of node `node` between its children, the left one first.
-    fn divide(&mut self, columns: &Columns, split: &Split, node: usize) -> [Spans; 2] {
-        let GrownNode {
-            sampled, others, ..
-        } = self.nodes[node].clone();
+    fn divide(&mut self, training_set: &TrainingSet<'_>, split: &Split, node: usize) -> [Spans; 2] {
+        let (sampled, others) = self.nodes[node].spans.clone();
         let [right, other_right] = &mut self.right;
-        let (rows, other_rows) = (
-            &mut self.sampled[sampled.clone()],
-            &mut self.others[others.clone()],
-        );
-        let in_parallel = self.threads && rows.len().min(other_rows.len()) >= SHARED_ROWS;
+        let rows = &mut self.sampled[sampled.clone()];
+        let other_rows = &mut self.others[others.clone()];
+        let in_parallel = training_set.threads && rows.len().min(other_rows.len()) >= SHARED_ROWS;
+        let columns = training_set.columns;
         let (n, n_others) = join(
             in_parallel,
             || divide(columns, split, rows, right),
@@ -153,7 +120,6 @@ impl Grower {
         ]
     }
 
-    /// Finds the splits of two new nodes.
     fn find_two(
         &mut self,
         training_set: &TrainingSet<'_>,
@@ -161,83 +127,72 @@ impl Grower {
         may_be_split: bool,
     ) -> [(Statistics, Option<Split>); 2] {
         let (rows, next) = (&self.sampled, self.nodes.len());
-        let threads = self.threads;
         let [first, second] = &mut self.finders;
-        let n = left.0.len().min(right.0.len());
-        let in_parallel = may_be_split && threads && n * first.n_features() >= SHARED_CODES;
+        let n_codes = left.0.len().min(right.0.len()) * first.features.n_sampled;
+        let find = |finder: &mut SplitFinder, child: &Spans, number| {
+            finder.find(training_set, &rows[child.0.clone()], number, may_be_split)
+        };
         let (left, right) = join(
-            in_parallel,
-            || {
-                let rows = &rows[left.0.clone()];
-                first.find(training_set, rows, next, may_be_split, threads)
-            },
-            || {
-                let rows = &rows[right.0.clone()];
-                second.find(training_set, rows, next + 1, may_be_split, threads)
-            },
+            may_be_split && training_set.threads && n_codes >= SHARED_CODES,
+            || find(first, left, next),
+            || find(second, right, next + 1),
         );
         [left, right]
     }
 
-    /// Adds a node; returns it as a candidate if it may be split.
-    fn add(
-        &mut self,
-        (sampled, others): Spans,
-        (statistics, split): (Statistics, Option<Split>),
-    ) -> Option<Candidate> {
-        let node = self.nodes.len();
+    fn add(&mut self, spans: Spans, (statistics, split): (Statistics, Option<Split>)) {
+        let candidate = split.map(|split| (split.gain.to_bits(), Reverse(self.nodes.len())));
+        self.open.extend(candidate);
         self.nodes.push(GrownNode {
-            sampled,
-            others,
-            split: None,
+            spans,
+            split,
+            left: 0,
             statistics,
         });
-        Some(Candidate {
-            split: split?,
-            node,
-        })
     }
 
     /// The leaves of the tree in the order of its nodes: the rows that it was grown from
     /// and the others that were routed there.
     pub fn leaves(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
-        let leaves = self.nodes.iter().filter(|node| node.split.is_none());
-        leaves.map(|node| {
-            let others = &self.others[node.others.clone()];
-            (&self.sampled[node.sampled.clone()], others)
+        let leaves = self.nodes.iter().filter(|node| node.left == 0);
+        leaves.map(|GrownNode { spans, .. }| {
+            let (sampled, others) = spans.clone();
+            (&self.sampled[sampled], &self.others[others])
         })
     }
 
-    /// Routes a row that was neither to its leaf; `numbers` are those of the leaves.
-    pub fn route(&self, columns: &Columns, row: usize, numbers: &[u32]) -> usize {
+    /// Routes a row that was neither to the node of its leaf.
+    pub fn route(&self, columns: &Columns, row: usize) -> usize {
         let mut at = 0;
-        while let Some((split, left)) = &self.nodes[at].split {
+        while let GrownNode {
+            split: Some(split),
+            left: 1..,
+            ..
+        } = &self.nodes[at]
+        {
             let code = columns.code(split.column as usize, row);
-            at = left + usize::from(!split.rule.goes_left(code));
+            at = self.nodes[at].left + usize::from(!split.rule.goes_left(code));
         }
-        numbers[at] as usize
+        at
     }
 
-    /// Number of each leaf, by node; those of inner nodes mean nothing.
-    pub fn leaf_numbers(&self) -> Vec<u32> {
-        let mut next = 0;
-        let number = |node: &GrownNode| {
-            let number = next;
-            next += u32::from(node.split.is_none());
-            number
+    /// The tree as prediction traverses it. Its nodes have the numbers that they have here.
+    pub fn freeze(&self, columns: &Columns, leaves: Leaves) -> Tree {
+        let mut tree = Tree {
+            leaves,
+            ..Tree::default()
         };
-        self.nodes.iter().map(number).collect()
-    }
-
-    /// The tree as prediction traverses it, without its leaves' votes.
-    pub fn freeze(&self, columns: &Columns) -> Tree {
-        let mut tree = Tree::default();
-        for (node, number) in self.nodes.iter().zip(self.leaf_numbers()) {
+        let mut n_leaves = 0;
+        for node in &self.nodes {
             match &node.split {
-                Some((split, left)) => {
-                    tree.push_split(columns, split.column, &split.rule, *left as u32);
+                Some(split) if node.left > 0 => tree.push_split(columns, split, node.left as u32),
+                _ => {
+                    tree.nodes.push(TreeNode {
+                        feature: n_leaves,
+                        ..TreeNode::default()
+                    });
+                    n_leaves += 1;
                 }
-                None => tree.push_leaf(number),
             }
             tree.statistics.push(node.statistics);
         }
@@ -245,7 +200,6 @@ impl Grower {
     }
 }
 
-/// Does both.
 fn join<A: Send, B: Send>(
     in_parallel: bool,
     a: impl FnOnce() -> A + Send,
@@ -267,16 +221,11 @@ fn divide(columns: &Columns, split: &Split, rows: &mut [u32], right: &mut Vec<u3
         return divide_by(rows, right, |row| !is_in(set, row as usize));
     }
     match (&columns.columns[column].storage, split.rule) {
-        (
-            Storage::Dense(Codes::Small(codes)),
-            Rule::Threshold {
-                last_left,
-                missing: None,
-                ..
-            },
-        ) => divide_by(rows, right, |row| {
-            u32::from(codes[row as usize]) <= last_left
-        }),
+        (Storage::Small(codes), Rule::Threshold(cut)) if cut.missing.is_none() => {
+            divide_by(rows, right, |row| {
+                u32::from(codes[row as usize]) <= cut.last_left
+            })
+        }
         (_, rule) => divide_by(rows, right, |row| {
             rule.goes_left(columns.code(column, row as usize))
         }),

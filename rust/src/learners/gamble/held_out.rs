@@ -1,62 +1,48 @@
 //! Early stopping: the error on rows that are not learned.
 
-use super::columns::Columns;
-use super::examples::Examples;
+use super::columns::Examples;
 use super::grow::Grower;
-use super::params::Params;
 use super::tree::Tree;
 use crate::alloc::try_alloc;
 use crate::error::Result;
 
-/// The held-out rows and the scores of the committee for them.
-pub struct HeldOut {
-    rows: std::ops::Range<usize>,
-    labels: Vec<u32>,
-    weights: Vec<f64>,
-    n_classes: usize,
+/// The committee on the held-out rows.
+pub struct HeldOut<'a> {
+    examples: &'a Examples<'a>,
     /// Scores of all classes for each row, up to what all classes have in common.
     scores: Vec<f32>,
     /// The first class of the highest score, for each row.
     bests: Vec<u32>,
-    error: f64,
+    pub error: f64,
     lowest: f64,
-    /// Rounds so far, and those up to the lowest error.
-    rounds: usize,
-    best: usize,
-    patience: usize,
+    n_rounds: usize,
+    /// Number of rounds up to the lowest error.
+    pub best_round: usize,
 }
 
-impl HeldOut {
-    /// The rows of `examples` that are not learned; none without early stopping.
-    pub fn new(params: &Params, examples: &Examples<'_>) -> Result<Option<Self>> {
-        let rows = examples.n_learned..examples.labels.len();
-        if !params.early_stopping {
-            return Ok(None);
-        }
-        let importances = &examples.importances[rows.clone()];
-        Ok(Some(Self {
-            scores: try_alloc(rows.len(), examples.n_classes, 0.0)?,
-            bests: vec![0; rows.len()],
-            labels: examples.labels[rows.clone()].to_vec(),
-            weights: importances.iter().map(|&w| f64::from(w)).collect(),
-            rows,
-            n_classes: examples.n_classes,
+impl<'a> HeldOut<'a> {
+    pub fn new(examples: &'a Examples<'a>) -> Result<Self> {
+        let n_rows = examples.labels.len() - examples.n_learned;
+        Ok(Self {
+            examples,
+            scores: try_alloc(n_rows, examples.n_classes, 0.0)?,
+            bests: vec![0; n_rows],
             error: 1.0,
             lowest: f64::INFINITY,
-            rounds: 0,
-            best: 0,
-            patience: params.patience as usize,
-        }))
+            n_rounds: 0,
+            best_round: 0,
+        })
     }
 
-    /// Adds the tree that `grower` has just grown to the committee. Returns whether to go on.
-    pub fn add(&mut self, tree: &Tree, grower: &Grower, columns: &Columns) -> bool {
-        let numbers = grower.leaf_numbers();
+    /// Adds the tree that `grower` has just grown to the committee. Returns the number of rounds
+    /// since the lowest error.
+    pub fn add(&mut self, tree: &Tree, grower: &Grower) -> usize {
+        let examples = self.examples;
         let (mut wrong, mut all) = (0.0, 0.0);
-        let scores = self.scores.chunks_exact_mut(self.n_classes);
-        let rows = self.rows.clone().zip(scores).zip(&mut self.bests);
-        for (at, ((row, scores), best)) in rows.enumerate() {
-            let leaf = grower.route(columns, row, &numbers);
+        let scores = self.scores.chunks_exact_mut(examples.n_classes);
+        let rows = (examples.n_learned..).zip(scores).zip(&mut self.bests);
+        for ((row, scores), best) in rows {
+            let leaf = tree.nodes[grower.route(examples.columns, row)].feature as usize;
             let (classes, votes) = tree.leaves.listed(leaf);
             for (&class, vote) in classes.iter().zip(votes) {
                 let score = &mut scores[class as usize];
@@ -69,27 +55,18 @@ impl HeldOut {
                     *best = class;
                 }
             }
-            all += self.weights[at];
-            if *best != self.labels[at] {
-                wrong += self.weights[at];
+            let weight = f64::from(examples.importances[row]);
+            all += weight;
+            if *best != examples.labels[row] {
+                wrong += weight;
             }
         }
         self.error = wrong / all;
-        self.rounds += 1;
+        self.n_rounds += 1;
         if self.error < self.lowest {
             self.lowest = self.error;
-            self.best = self.rounds;
+            self.best_round = self.n_rounds;
         }
-        self.rounds - self.best < self.patience
-    }
-
-    /// The error as of the last round.
-    pub fn error(&self) -> f64 {
-        self.error
-    }
-
-    /// Number of rounds up to the lowest error.
-    pub fn best_round(&self) -> usize {
-        self.best
+        self.n_rounds - self.best_round
     }
 }

@@ -3,16 +3,16 @@
 //! O(rows) to fill it and O(codes x classes at the node) to go over it, which is why it is
 //! chosen only where that is at most a fixed multiple of the rows: see [`Histogram::pays`].
 
-use super::columns::Columns;
+use super::binning::Coding;
+use super::columns::{Columns, Storage};
 use super::node::Node;
-use super::small_feature::{CodeTable, PrefixSums, SmallFeature, MAX_CODES};
-use super::split_strategy::{ColumnSplit, Cut, SplitStrategy};
+use super::small_feature::{CodeTable, PrefixSums, MAX_CODES};
+use super::split_strategy::{ColumnSplit, Cut, Found, SplitStrategy};
 use crate::simd::dispatched;
 
 /// Classes side by side: one 512-bit register, two of 256 bits.
 const LANES: usize = 8;
 
-/// Lanes where there are few classes.
 pub const FEW_LANES: usize = 4;
 
 /// Cells of the histogram that cost as much as a row.
@@ -37,17 +37,13 @@ pub struct Histogram {
 }
 
 impl SplitStrategy for Histogram {
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
-        for &column in wanted {
-            let feature = SmallFeature::of(&columns.columns[column as usize]);
-            let cut = feature.and_then(|feature| self.best_cut(node, &feature));
-            found.extend(cut.map(|cut| (column, ColumnSplit::Cut(cut))));
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
+        for &at in wanted {
+            let column = &columns.columns[at as usize];
+            if let Storage::Small(codes) = &column.storage {
+                let cut = self.best_cut(node, codes, &column.coding);
+                found.extend(cut.map(|cut| (at, ColumnSplit::Cut(cut))));
+            }
         }
     }
 }
@@ -58,21 +54,21 @@ impl Histogram {
         n_codes * stride(node) <= CELLS_PER_ROW * node.len()
     }
 
-    /// The best cut of `feature`.
-    pub fn best_cut(&mut self, node: &Node, feature: &SmallFeature<'_>) -> Option<Cut> {
+    pub fn best_cut(&mut self, node: &Node, codes: &[u8], coding: &Coding) -> Option<Cut> {
         let stride = stride(node);
         self.cells.clear();
-        self.cells.resize(feature.n_codes * stride, 0.0);
+        self.cells.resize(coding.n_codes() * stride, 0.0);
         let counts = &mut self.table.counts;
         counts.fill(0);
-        fill(node, feature.codes, stride, &mut self.cells, counts);
-        let (values, missing) = self.cells.split_at(feature.n_values * stride);
-        self.table.best_cut(node, feature, |_, missing_left, sums| {
+        fill(node, codes, stride, &mut self.cells, counts);
+        let n_values = coding.spans.len();
+        let (values, missing) = self.cells.split_at(n_values * stride);
+        self.table.best_cut(node, coding, |_, missing_left, sums| {
             let start = if missing_left { missing } else { &[] };
             if stride == FEW_LANES {
-                sum_few_classes(values, start, &node.totals, feature.n_values, sums);
+                sum_up::<FEW_LANES>(values, start, &node.totals, n_values, sums);
             } else {
-                sum_many_classes(values, start, &node.totals, feature.n_values, sums);
+                sum_up::<LANES>(values, start, &node.totals, n_values, sums);
             }
         })
     }
@@ -97,54 +93,36 @@ fn fill(
 }
 
 dispatched! {
-    /// The sums up to each of `n` codes. The weights of `start` are on the left before the first.
-    fn sum_many_classes(values: &[f64], start: &[f64], totals: &[f64], n: usize, sums: &mut PrefixSums) {
-        sum_by_lanes::<LANES>(values, start, totals, n, sums);
-    }
-}
-
-dispatched! {
-    /// [`sum_many_classes`] for few classes.
-    fn sum_few_classes(values: &[f64], start: &[f64], totals: &[f64], n: usize, sums: &mut PrefixSums) {
-        sum_by_lanes::<FEW_LANES>(values, start, totals, n, sums);
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn sum_by_lanes<const N: usize>(
-    values: &[f64],
-    start: &[f64],
-    totals: &[f64],
-    n: usize,
-    sums: &mut PrefixSums,
-) {
-    let stride = values.len() / n.max(1);
-    let n = n.min(MAX_CODES);
-    for sums in [&mut sums.weight, &mut sums.left, &mut sums.right] {
-        sums[..n].fill(0.0);
-    }
-    for at in (0..stride).step_by(N) {
-        let mut all = [0.0; N];
-        for (all, total) in all.iter_mut().zip(&totals[at..]) {
-            *all = *total;
+    /// The sums up to each of `n` codes, N classes side by side. The weights of `start` are on the
+    /// left before the first.
+    fn sum_up[N](values: &[f64], start: &[f64], totals: &[f64], n: usize, sums: &mut PrefixSums) {
+        let stride = values.len() / n.max(1);
+        let n = n.min(MAX_CODES);
+        for sums in [&mut sums.weight, &mut sums.left, &mut sums.right] {
+            sums[..n].fill(0.0);
         }
-        let mut left = [0.0; N];
-        if let Some(start) = start.get(at..at + N) {
-            left.copy_from_slice(start);
-        }
-        for (code, cells) in values.chunks_exact(stride).enumerate().take(n) {
-            let cells: &[f64; N] = cells[at..].first_chunk().unwrap_or(&[0.0; N]);
-            let (mut square, mut other) = ([0.0; N], [0.0; N]);
-            for lane in 0..N {
-                left[lane] += cells[lane];
-                square[lane] = left[lane] * left[lane];
-                let right = all[lane] - left[lane];
-                other[lane] = right * right;
+        for at in (0..stride).step_by(N) {
+            let mut all = [0.0; N];
+            for (all, total) in all.iter_mut().zip(&totals[at..]) {
+                *all = *total;
             }
-            sums.weight[code] += fold(left);
-            sums.left[code] += fold(square);
-            sums.right[code] += fold(other);
+            let mut left = [0.0; N];
+            if let Some(start) = start.get(at..at + N) {
+                left.copy_from_slice(start);
+            }
+            for (code, cells) in values.chunks_exact(stride).enumerate().take(n) {
+                let cells: &[f64; N] = cells[at..].first_chunk().unwrap_or(&[0.0; N]);
+                let (mut square, mut other) = ([0.0; N], [0.0; N]);
+                for lane in 0..N {
+                    left[lane] += cells[lane];
+                    square[lane] = left[lane] * left[lane];
+                    let right = all[lane] - left[lane];
+                    other[lane] = right * right;
+                }
+                sums.weight[code] += fold(left);
+                sums.left[code] += fold(square);
+                sums.right[code] += fold(other);
+            }
         }
     }
 }

@@ -11,7 +11,6 @@ pub struct Leaves {
     pub starts: Vec<u32>,
     /// Classes present, rising within a leaf.
     pub classes: Vec<u32>,
-    /// Their votes.
     pub votes: Vec<f32>,
     /// The vote for each of the other classes, by leaf.
     pub others: Vec<f32>,
@@ -25,7 +24,6 @@ record!(Leaves {
 });
 
 impl Leaves {
-    /// No leaf yet.
     pub fn new() -> Self {
         Self {
             starts: vec![0],
@@ -33,7 +31,6 @@ impl Leaves {
         }
     }
 
-    /// Adds a leaf.
     pub fn push(&mut self, votes: impl IntoIterator<Item = (u32, f64)>, others: f64) {
         for (class, vote) in votes {
             self.classes.push(class);
@@ -43,7 +40,6 @@ impl Leaves {
         self.others.push(others as f32);
     }
 
-    /// Number of leaves.
     pub fn count(&self) -> usize {
         self.others.len()
     }
@@ -60,23 +56,18 @@ impl Leaves {
     pub fn are_sound(&self, n_classes: usize) -> bool {
         let is_span = |span: &[u32]| {
             let classes = self.classes.get(span[0] as usize..span[1] as usize);
+            let is_class = |&class: &u32| (class as usize) < n_classes;
             classes.is_some_and(|classes| {
-                classes.is_sorted_by(|a, b| a < b)
-                    && classes
-                        .last()
-                        .is_none_or(|&class| (class as usize) < n_classes)
+                classes.is_sorted_by(|a, b| a < b) && classes.last().is_none_or(is_class)
             })
         };
+        let mut votes = self.votes.iter().chain(&self.others);
         self.starts.len() == self.count() + 1
             && self.starts[0] == 0
             && self.starts[self.count()] as usize == self.classes.len()
             && self.votes.len() == self.classes.len()
             && self.starts.windows(2).all(is_span)
-            && self
-                .votes
-                .iter()
-                .chain(&self.others)
-                .all(|vote| vote.is_finite())
+            && votes.all(|vote| vote.is_finite())
     }
 }
 

@@ -22,10 +22,10 @@
 //! | `boost` | the rounds: Algorithm 2 |
 //! | `weights`, `sampling` | log weights; sampling of rows and features |
 //! | `leaf`, `samme` | from a leaf's class weights to its votes |
-//! | `binning`, `columns`, `examples` | values as codes; dense and sparse columns of codes |
-//! | `grow`, `split_finder` | a tree, best first; the split of one of its nodes |
+//! | `binning`, `columns` | values as codes; dense and sparse columns of codes |
+//! | `grow` | a tree, best first |
 //! | `node`, `rule` | a node's rows; which of them go left |
-//! | `split_search`, `split_strategy` | a node's best split: the choice among five strategies behind one interface |
+//! | `split_search`, `split_strategy` | a node's statistics and best split: the choice among five strategies behind one interface |
 //! | `histogram`, `sorted_scan` | the strategies for small features; `small_feature` is what they share |
 //! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones; `runs` is what they share |
 //! | `tree` | the learned tree |
@@ -36,7 +36,6 @@
 mod binning;
 mod boost;
 mod columns;
-mod examples;
 mod grow;
 mod held_out;
 mod histogram;
@@ -54,7 +53,6 @@ mod sampling;
 mod small_feature;
 mod sorted_scan;
 mod sparse_splitter;
-mod split_finder;
 mod split_search;
 mod split_strategy;
 mod subset_search;
@@ -63,7 +61,5 @@ mod tests;
 mod tree;
 mod weights;
 
-pub use leaf::Leaves;
 pub use model::Gamble;
 pub use params::{Algorithm, Params, Splits};
-pub use tree::{CategorySet, Statistics, Tree, TreeNode};

@@ -3,11 +3,11 @@
 use rand::seq::SliceRandom;
 
 use super::boost::boost;
-use super::columns::Columns;
-use super::examples::Examples;
+use super::columns::{Columns, Examples};
 use super::predict::Predictor;
 use super::sampling::generator;
-use super::{Params, Tree};
+use super::tree::Tree;
+use super::Params;
 use crate::alloc::{can_alloc, try_alloc};
 use crate::classifier::{
     checks, in_blocks, topk, Accepts, Classifier, FitOptions, Learner, PredictOptions, Task,
@@ -49,7 +49,8 @@ pub struct Gamble {
     n_classes: usize,
     /// Columns of X; 0 before anything was learned.
     n_features: usize,
-    trees: Vec<Tree>,
+    /// In the order of their rounds.
+    pub(super) trees: Vec<Tree>,
 }
 
 persist!(Gamble {
@@ -58,11 +59,6 @@ persist!(Gamble {
 } check check_trees);
 
 impl Gamble {
-    /// The trees, in the order of their rounds.
-    pub fn trees(&self) -> &[Tree] {
-        &self.trees
-    }
-
     /// The rows of a weight above 0, those that are held out last, and how many are learned.
     fn split_rows(&self, batch: &Batch<'_>) -> Result<(Vec<u32>, usize)> {
         let mut which = batch.present();
@@ -73,8 +69,7 @@ impl Gamble {
             let n = which.len();
             return Ok((which, n));
         }
-        let share = self.params.validation_fraction;
-        let n = (which.len() as f64 * share).ceil() as usize;
+        let n = (which.len() as f64 * self.params.validation_fraction).ceil() as usize;
         if n >= which.len() {
             return Err(Error::data(format!(
                 "early stopping holds out {n} of n_samples={}, which leaves none to learn from",
@@ -86,32 +81,31 @@ impl Gamble {
         let label = |row: u32| batch.labels()[row as usize] as usize;
         let mut left = vec![0u32; self.n_classes];
         which.iter().for_each(|&row| left[label(row)] += 1);
-        let (mut learned, mut held_out) = (Vec::new(), Vec::new());
-        for row in which {
-            if held_out.len() < n && left[label(row)] > 1 {
-                left[label(row)] -= 1;
+        let mut held_out = Vec::new();
+        which.retain(|&row| {
+            let left = &mut left[label(row)];
+            let is_held_out = held_out.len() < n && *left > 1;
+            if is_held_out {
+                *left -= 1;
                 held_out.push(row);
-            } else {
-                learned.push(row);
             }
-        }
+            !is_held_out
+        });
         if held_out.is_empty() {
             return Err(Error::data(
                 "early stopping has no row to hold out: each is the only one of its class",
             ));
         }
-        learned.sort_unstable();
-        let n_learned = learned.len();
-        learned.extend(held_out);
-        Ok((learned, n_learned))
+        which.sort_unstable();
+        let n_learned = which.len();
+        which.extend(held_out);
+        Ok((which, n_learned))
     }
 
     fn check_trees(&self) -> std::result::Result<(), String> {
         let is_sound = |tree: &Tree| tree.is_sound(self.n_classes, self.n_features);
-        match self.trees.iter().position(|tree| !is_sound(tree)) {
-            Some(at) => Err(format!("tree {at} is inconsistent")),
-            None => Ok(()),
-        }
+        let broken = self.trees.iter().position(|tree| !is_sound(tree));
+        broken.map_or(Ok(()), |at| Err(format!("tree {at} is inconsistent")))
     }
 
     /// The trees that `options` ask for, of a model that can predict `rows`.
@@ -127,8 +121,10 @@ impl Gamble {
         };
         other.refuse(self.params.algorithm.learner())?;
         let n_trees = self.trees.len();
-        let first = options.first_tree.unwrap_or(0);
-        let last = options.last_tree.unwrap_or(n_trees);
+        let (first, last) = (
+            options.first_tree.unwrap_or(0),
+            options.last_tree.unwrap_or(n_trees),
+        );
         self.trees.get(first..last).ok_or_else(|| {
             let allowed = format!("a range within 0 to {n_trees}");
             Error::parameter("trees", format!("{first} to {last}"), allowed)
@@ -157,7 +153,7 @@ impl Gamble {
             parts,
             n_threads,
             control,
-            || Predictor::new(self.n_features, self.n_classes),
+            || Predictor::new(self.n_classes),
             |predictor, which, part| {
                 fill(predictor, which, part);
                 Ok(())
@@ -355,8 +351,7 @@ impl Learner for Gamble {
     }
 
     fn from_bundle(mut bundle: Bundle) -> Result<Self> {
-        let params = bundle.take_meta("params")?;
-        let n_classes = bundle.take_meta("n_classes")?;
+        let (params, n_classes) = (bundle.take_meta("params")?, bundle.take_meta("n_classes")?);
         let model = Self::create(params, n_classes, false);
         let mut model = model.map_err(|error| bundle.damaged(error))?;
         model.fill(&mut bundle)?;

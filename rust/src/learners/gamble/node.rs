@@ -1,5 +1,8 @@
 //! The rows of one node, and what the search for its split needs of them.
 
+/// No number.
+const ABSENT: u32 = u32::MAX;
+
 /// The rows of a node: their weights, their classes, and the sums over them. Classes
 /// are numbered from 0 among those present, so that nothing done at a node depends on
 /// how many there are elsewhere.
@@ -12,7 +15,7 @@ pub struct Node {
     /// Weight of each row.
     pub weights: Vec<f64>,
     /// The classes present, in the order of their first rows.
-    pub present: Vec<u32>,
+    present: Vec<u32>,
     /// Weight of each class present: W_k.
     pub totals: Vec<f64>,
     /// Weight of all rows: W.
@@ -21,12 +24,21 @@ pub struct Node {
     pub square: f64,
     /// Rows of a leaf, at least.
     pub min_rows: usize,
+    /// Number of each class there is; [`ABSENT`] between reads.
+    numbers: Vec<u32>,
 }
 
 impl Node {
-    /// Reads `rows`. `numbers` has an entry of [`Self::ABSENT`] for every class, and
-    /// has it again afterwards.
-    pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64], numbers: &mut [u32]) {
+    pub fn new(n_classes: usize, min_rows: usize) -> Self {
+        Self {
+            min_rows,
+            numbers: vec![ABSENT; n_classes],
+            ..Self::default()
+        }
+    }
+
+    /// Makes `rows` those of the node; `labels` and `weights` are those of all rows there are.
+    pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64]) {
         self.rows.clear();
         self.rows.extend_from_slice(rows);
         self.weights.clear();
@@ -37,8 +49,8 @@ impl Node {
         self.totals.clear();
         for (&row, &weight) in rows.iter().zip(&self.weights) {
             let class = labels[row as usize];
-            let number = &mut numbers[class as usize];
-            if *number == Self::ABSENT {
+            let number = &mut self.numbers[class as usize];
+            if *number == ABSENT {
                 *number = self.present.len() as u32;
                 self.present.push(class);
                 self.totals.push(0.0);
@@ -47,18 +59,22 @@ impl Node {
             self.totals[*number as usize] += weight;
         }
         for &class in &self.present {
-            numbers[class as usize] = Self::ABSENT;
+            self.numbers[class as usize] = ABSENT;
         }
         self.weight = self.totals.iter().sum();
         self.square = self.totals.iter().map(|total| total * total).sum();
     }
 
-    /// No number.
-    pub const ABSENT: u32 = u32::MAX;
-
-    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// The classes present, rising, with their weights.
+    pub fn by_class(&self) -> Vec<(u32, f64)> {
+        let weights = self.totals.iter().copied();
+        let mut by_class: Vec<_> = self.present.iter().copied().zip(weights).collect();
+        by_class.sort_unstable_by_key(|&(class, _)| class);
+        by_class
     }
 
     /// Entropy of the classes' weights, in nats.

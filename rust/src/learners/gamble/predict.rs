@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Tree;
+use super::tree::Tree;
 use crate::classifier::TopK;
 use crate::data::{RowBuffer, Rows};
 
@@ -10,8 +10,8 @@ use crate::data::{RowBuffer, Rows};
 const TOGETHER: usize = 8;
 
 /// Scores blocks of rows. Workspace for one thread.
+#[derive(Default)]
 pub struct Predictor {
-    n_features: usize,
     n_classes: usize,
     buffer: RowBuffer,
     /// Values of the block's rows, all of them; zero between blocks.
@@ -22,30 +22,21 @@ pub struct Predictor {
     common: Vec<f64>,
     /// The leaf of a tree that each of them is routed to.
     leaves: Vec<u32>,
-    top: Option<TopK>,
 }
 
 impl Predictor {
-    /// For rows of so many values.
-    pub fn new(n_features: usize, n_classes: usize) -> Self {
+    pub fn new(n_classes: usize) -> Self {
         Self {
-            n_features,
             n_classes,
-            buffer: RowBuffer::default(),
-            values: Vec::new(),
-            scores: Vec::new(),
-            common: Vec::new(),
-            leaves: Vec::new(),
-            top: None,
+            ..Self::default()
         }
     }
 
     /// The `k` best classes of each row scored, and their scores.
-    pub fn write_topk(&mut self, k: usize, labels: &mut [i32], scores: &mut [f32]) {
-        let n_classes = self.n_classes;
-        let top = self.top.get_or_insert_with(|| TopK::new(k.min(n_classes)));
+    pub fn write_topk(&self, k: usize, labels: &mut [i32], scores: &mut [f32]) {
+        let mut top = TopK::new(k.min(self.n_classes));
         let parts = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        for (row, (labels, scores)) in self.scores.chunks_exact(n_classes).zip(parts) {
+        for (row, (labels, scores)) in self.scores.chunks_exact(self.n_classes).zip(parts) {
             top.clear();
             for (class, &score) in row.iter().enumerate() {
                 if score as f32 > top.bar() || class < k {
@@ -65,7 +56,7 @@ impl Predictor {
         which: Range<usize>,
         mut after: impl FnMut(usize, usize, &[f64]),
     ) {
-        let (width, k) = (self.n_features, self.n_classes);
+        let (width, k) = (rows.n_cols(), self.n_classes);
         self.values.resize(which.len() * width, 0.0);
         for (row, values) in which.clone().zip(self.values.chunks_exact_mut(width)) {
             rows.read(row, &mut self.buffer);
@@ -105,7 +96,6 @@ impl Predictor {
     }
 }
 
-/// The leaves of rows of `width` values.
 fn find_leaves(tree: &Tree, values: &[f32], width: usize, leaves: &mut Vec<u32>) {
     leaves.clear();
     let mut together = values.chunks_exact(TOGETHER * width);

@@ -1,6 +1,6 @@
 //! A tree as named columns.
 
-use super::{Tree, TreeNode};
+use super::tree::{Tree, TreeNode};
 use crate::file::Report;
 
 impl Tree {
@@ -26,7 +26,7 @@ impl Tree {
         let (nodes, statistics, leaves) = (&self.nodes, &self.statistics, &self.leaves);
         let all = statistics.first().map_or(1.0, |root| root.weight);
         let (mut parent, mut depth) = (vec![-1; nodes.len()], vec![0u32; nodes.len()]);
-        let mut children: Vec<i32> = Vec::with_capacity(2 * nodes.len());
+        let mut children = Vec::<i32>::new();
         let (mut starts, mut categories) = (vec![0u32], Vec::<f32>::new());
         for (at, node) in nodes.iter().enumerate() {
             if node.is_leaf() {
@@ -51,7 +51,6 @@ impl Tree {
             None if !node.is_leaf() => node.threshold,
             _ => f32::NAN,
         });
-        let missing_left = nodes.iter().map(|node| u8::from(node.missing_left));
         let mut report = Report::new();
         report.column("parent", parent);
         report.matrix("children", children, 2);
@@ -61,7 +60,10 @@ impl Tree {
         report.column("label_entropy", statistics.iter().map(|node| node.entropy));
         report.column("feature", feature);
         report.column("threshold", threshold);
-        report.column("missing_left", missing_left);
+        report.column(
+            "missing_left",
+            nodes.iter().map(|node| u8::from(node.missing_left)),
+        );
         report.column("gain", statistics.iter().map(|node| node.gain / all));
         report.column("leaf", leaf);
         report.column("category_starts", starts);

@@ -5,7 +5,6 @@
 pub struct Subset([u64; 4]);
 
 impl Subset {
-    /// Whether `code` is in the set.
     #[inline]
     pub fn contains(&self, code: u32) -> bool {
         code < 256 && self.0[code as usize / 64] >> (code % 64) & 1 == 1
@@ -22,41 +21,30 @@ impl Subset {
     }
 }
 
+/// The codes up to `last_left` go left, and missing values as `missing_left` says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    pub last_left: u32,
+    /// Between the values of the codes.
+    pub value: f32,
+    /// The code of missing values.
+    pub missing: Option<u32>,
+    pub missing_left: bool,
+}
+
 /// Which codes go left.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// Those up to `last_left`, and missing values as `missing_left` says.
-    Threshold {
-        /// The last code that goes left.
-        last_left: u32,
-        /// Threshold between the values of the codes.
-        threshold: f32,
-        /// The code of missing values.
-        missing: Option<u32>,
-        /// Whether missing values go left.
-        missing_left: bool,
-    },
-    /// Those of a set.
+    Threshold(Threshold),
     Subset(Subset),
 }
 
 impl Rule {
-    /// Whether `code` goes left.
     #[inline]
     pub fn goes_left(&self, code: u32) -> bool {
         match self {
-            Self::Threshold {
-                last_left,
-                missing,
-                missing_left,
-                ..
-            } => {
-                if Some(code) == *missing {
-                    *missing_left
-                } else {
-                    code <= *last_left
-                }
-            }
+            Self::Threshold(cut) if Some(code) == cut.missing => cut.missing_left,
+            Self::Threshold(cut) => code <= cut.last_left,
             Self::Subset(left) => left.contains(code),
         }
     }
@@ -65,9 +53,7 @@ impl Rule {
 /// A split of a node in two.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Split {
-    /// The column that decides.
     pub column: u32,
-    /// How.
     pub rule: Rule,
     /// By how much it raises sum_k W_k^2 / W, which is by how much it lowers the
     /// squared error, a constant aside.

@@ -6,10 +6,10 @@
 //! O(rows log rows), which is also cheaper than a table of all codes where a small feature has
 //! many times more codes than the node has rows.
 
-use super::columns::{Codes, Columns, Storage};
+use super::columns::{Columns, Storage};
 use super::node::Node;
 use super::runs::{Side, SortedRuns};
-use super::split_strategy::{BestCut, ColumnSplit, Cut, SplitStrategy};
+use super::split_strategy::{BestCut, ColumnSplit, Cut, Found, SplitStrategy};
 
 /// Finds splits by scanning runs. Workspace for one thread.
 #[derive(Debug, Default)]
@@ -20,27 +20,19 @@ pub struct RunScan {
     by_class: Vec<f64>,
     /// Cuts above the code of rows without an item: score, weight of the left side, last code
     /// there and first code of the other.
-    cuts_above: Vec<(Option<f64>, f64, u32, Option<u32>)>,
+    cuts_above: Vec<(f64, f64, u32, Option<u32>)>,
 }
 
 impl SplitStrategy for RunScan {
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
         for &at in wanted {
             let column = &columns.columns[at as usize];
             match &column.storage {
-                Storage::Dense(Codes::Small(codes)) => {
+                Storage::Small(codes) => {
                     let code = |row: u32| u32::from(codes[row as usize]);
                     self.sorted.sort_by_comparing(node, code);
                 }
-                Storage::Dense(Codes::Large { codes, order }) => {
-                    self.sorted.sort_presorted(node, codes, order);
-                }
+                Storage::Large { codes, order } => self.sorted.sort_presorted(node, codes, order),
                 Storage::Sparse { .. } => continue,
             }
             let cut = self.best_cut(node, column.coding.missing_code(), None);
@@ -69,10 +61,8 @@ impl RunScan {
             None => (runs, &runs[..0]),
         };
         let mut best = BestCut::new(node);
-        for missing_left in [false, true] {
-            if missing_run.is_none() && missing_left {
-                break;
-            }
+        let n_sides = 1 + usize::from(missing_run.is_some());
+        for missing_left in [false, true].into_iter().take(n_sides) {
             let missing = missing_run.map(|_| missing_left);
             let on_left = missing_run.filter(|_| missing_left);
             let on_right = missing_run.filter(|_| !missing_left);
@@ -93,23 +83,20 @@ impl RunScan {
             // from the left, as of equals the lowest wins.
             let mut right = Side::new(node, &mut self.by_class);
             let all = node.weight;
-            self.cuts_above.clear();
+            let cuts_above = &mut self.cuts_above;
+            cuts_above.clear();
             if let Some(run) = on_right {
                 right.add(run.of(items));
                 let last_left = above.last().map_or(implicit, |run| run.code);
-                self.cuts_above
-                    .push((right.score(), all - right.weight, last_left, None));
+                cuts_above.push((right.score(), all - right.weight, last_left, None));
             }
             for (at, run) in above.iter().enumerate().rev() {
                 right.add(run.of(items));
-                let last_left = at
-                    .checked_sub(1)
-                    .map_or(implicit, |before| above[before].code);
+                let last_left = if at > 0 { above[at - 1].code } else { implicit };
                 let weight = all - right.weight;
-                self.cuts_above
-                    .push((right.score(), weight, last_left, Some(run.code)));
+                cuts_above.push((right.score(), weight, last_left, Some(run.code)));
             }
-            for &(score, weight, last_left, first_right) in self.cuts_above.iter().rev() {
+            for &(score, weight, last_left, first_right) in cuts_above.iter().rev() {
                 best.offer(score, weight, last_left, first_right, missing);
             }
             right.clear(items);

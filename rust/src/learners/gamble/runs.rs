@@ -10,11 +10,9 @@ use super::node::Node;
 /// A row of a node, on its own: what a scan needs to know of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Item {
-    /// Its weight.
     pub weight: f64,
     /// Its class, as numbered at the node.
     pub class: u32,
-    /// Its code.
     pub code: u32,
 }
 
@@ -31,16 +29,12 @@ impl Item {
 /// Items of one code, side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The code.
     pub code: u32,
-    /// Where its items begin.
-    pub from: usize,
-    /// Where they end.
-    pub to: usize,
+    from: usize,
+    to: usize,
 }
 
 impl Run {
-    /// Its items.
     pub fn of<'a>(&self, items: &'a [Item]) -> &'a [Item] {
         &items[self.from..self.to]
     }
@@ -75,7 +69,6 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Adds `items`.
     #[inline]
     pub fn add(&mut self, items: &[Item]) {
         for item in items {
@@ -88,35 +81,25 @@ impl<'a> Side<'a> {
         self.rows += items.len();
     }
 
-    /// Makes the buffer zero again, where nothing but `items` was added.
-    pub fn clear(self, items: &[Item]) {
+    /// Makes the buffer zero again, after `items` were added.
+    pub fn clear(&mut self, items: &[Item]) {
         for item in items {
             self.by_class[item.class as usize] = 0.0;
         }
     }
 
-    /// Score of the split into this side and the rest, if both have the rows they need.
+    /// Score of the split into this side and the rest; 0 where one of them lacks the rows that it
+    /// needs, or rounding leaves it no weight.
     #[inline]
-    pub fn score(&self) -> Option<f64> {
-        let rest = self.node.len() - self.rows;
-        if self.rows < self.node.min_rows || rest < self.node.min_rows {
-            return None;
+    pub fn score(&self) -> f64 {
+        let (other_rows, other) = (self.node.len() - self.rows, self.node.weight - self.weight);
+        if self.rows.min(other_rows) < self.node.min_rows || self.weight <= 0.0 || other <= 0.0 {
+            return 0.0;
         }
-        let square = self.node.square - 2.0 * self.cross + self.square;
-        score(self.node.weight, self.weight, self.square, square)
+        let other_square = self.node.square - 2.0 * self.cross + self.square;
+        // A difference of large sums may leave more than there can be.
+        self.square / self.weight + other_square.clamp(0.0, other * other) / other
     }
-}
-
-/// Score of two sides, one of which has `weight` of `all`. None if rounding leaves the
-/// other no weight.
-#[inline]
-fn score(all: f64, weight: f64, square: f64, other_square: f64) -> Option<f64> {
-    let other = all - weight;
-    if other <= 0.0 || weight <= 0.0 {
-        return None;
-    }
-    // A difference of large sums may leave more than there can be.
-    Some(square / weight + other_square.clamp(0.0, other * other) / other)
 }
 
 /// Sorts rows into runs, those of one code in their order. Workspace for one thread.
@@ -134,16 +117,12 @@ impl SortedRuns {
     /// Sorts the rows of `node` by their codes, of which there are `n_codes`, by counting:
     /// O(rows + codes).
     pub fn sort_by_counting(&mut self, node: &Node, codes: &[u8], n_codes: usize) {
-        let of = |row: &u32| u32::from(codes[*row as usize]);
-        self.count(node.rows.iter().map(of), n_codes);
-        self.items.resize(node.len(), Item::default());
-        for ((row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
-            self.put(Item {
-                weight,
-                class,
-                code: of(row),
-            });
-        }
+        let rows = node.rows.iter().enumerate();
+        let code = |row: u32| u32::from(codes[row as usize]);
+        self.count(
+            rows.map(|(at, &row)| Item::of(node, at, code(row))),
+            n_codes,
+        );
     }
 
     /// Sorts items by their codes, of which there are `n_codes`: by counting where that is no
@@ -153,41 +132,33 @@ impl SortedRuns {
             // Stable, so that items of one code stay in the order of their rows.
             items.sort_by_key(|item| item.code);
             collect(&mut self.items, &mut self.runs, items.iter().copied());
-            return;
-        }
-        self.count(items.iter().map(|item| item.code), n_codes);
-        self.items.resize(items.len(), Item::default());
-        for &item in &*items {
-            self.put(item);
+        } else {
+            self.count(items.iter().copied(), n_codes);
         }
     }
 
-    /// Makes the runs of a counting sort.
-    fn count(&mut self, codes: impl Iterator<Item = u32>, n_codes: usize) {
+    fn count(&mut self, items: impl ExactSizeIterator<Item = Item> + Clone, n_codes: usize) {
         self.counts.clear();
         self.counts.resize(n_codes, 0);
-        for code in codes {
-            self.counts[code as usize] += 1;
+        for item in items.clone() {
+            self.counts[item.code as usize] += 1;
         }
         self.runs.clear();
         let mut to = 0;
-        for (code, count) in self.counts.iter_mut().enumerate() {
+        for (code, count) in (0..).zip(&mut self.counts) {
             let from = to;
             to += *count as usize;
             if *count > 0 {
-                let code = code as u32;
                 self.runs.push(Run { code, from, to });
             }
             *count = from as u32;
         }
-    }
-
-    /// Puts an item to the others of its code.
-    #[inline]
-    fn put(&mut self, item: Item) {
-        let to = &mut self.counts[item.code as usize];
-        self.items[*to as usize] = item;
-        *to += 1;
+        self.items.resize(items.len(), Item::default());
+        for item in items {
+            let to = &mut self.counts[item.code as usize];
+            self.items[*to as usize] = item;
+            *to += 1;
+        }
     }
 
     /// Sorts the rows of `node` by their `codes`, with the help of the `order` of all rows: a

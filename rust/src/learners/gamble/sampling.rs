@@ -29,85 +29,53 @@ const WIDE: usize = 1024;
 /// Samples the columns that a split chooses from.
 #[derive(Debug, Clone)]
 pub struct FeatureSampler {
-    /// All columns; rising between samples. Empty where they are too many.
-    all: Vec<u32>,
-    n_sampled: usize,
-    /// The hashes up to which a column is sampled.
-    max_hash: u64,
-    is_wide: bool,
-    swaps: Vec<usize>,
+    n: usize,
+    /// How many are sampled for a split, about.
+    pub n_sampled: usize,
     sampled: Vec<u32>,
 }
 
-/// The columns sampled for a node.
 #[derive(Debug, Clone, Copy)]
 pub enum SampledFeatures<'a> {
     /// These, in any order.
     Listed(&'a [u32]),
     /// Those whose hash with the key of the node is at most `max_hash`.
-    Hashed {
-        /// The key.
-        key: u64,
-        /// The share of the columns, of all hashes.
-        max_hash: u64,
-    },
+    Hashed { key: u64, max_hash: u64 },
 }
 
 impl FeatureSampler {
     /// A share of `n` columns, at least one if there is one.
     pub fn new(n: usize, share: f64) -> Self {
-        // A whole number that rounding put just above itself is not rounded up.
-        let n_sampled = ((n as f64 * share - 1e-9).ceil() as usize).clamp(n.min(1), n);
-        let is_wide = n > WIDE;
         Self {
-            all: if is_wide {
-                Vec::new()
-            } else {
-                (0..n as u32).collect()
-            },
-            n_sampled,
-            // 2^64 is rounded to the greatest there is.
-            max_hash: (n_sampled as f64 / n.max(1) as f64 * 2f64.powi(64)) as u64,
-            is_wide,
-            swaps: Vec::new(),
+            n,
+            // A whole number that rounding put just above itself is not rounded up.
+            n_sampled: ((n as f64 * share - 1e-9).ceil() as usize).clamp(n.min(1), n),
             sampled: Vec::new(),
         }
     }
 
-    /// How many are sampled for a split, about.
-    pub fn n_sampled(&self) -> usize {
-        self.n_sampled
-    }
-
     /// The columns for node `node` of round `round`.
     pub fn sample(&mut self, seed: u64, round: u64, node: u64) -> SampledFeatures<'_> {
-        if self.is_wide {
-            let key = generator(seed, round, node + 1).random();
+        let (n, n_sampled) = (self.n, self.n_sampled);
+        let mut random = generator(seed, round, node + 1);
+        if n > WIDE {
             return SampledFeatures::Hashed {
-                key,
-                max_hash: self.max_hash,
+                key: random.random(),
+                // 2^64 is rounded to the greatest there is.
+                max_hash: (n_sampled as f64 / n as f64 * 2f64.powi(64)) as u64,
             };
         }
-        let n = self.all.len();
-        if self.n_sampled == n {
-            return SampledFeatures::Listed(&self.all);
-        }
-        let mut random = generator(seed, round, node + 1);
-        self.swaps.clear();
-        for at in 0..self.n_sampled {
-            // Up to 2^-32 not uniform, which no test could tell.
-            let left = (n - at) as u64;
-            let other = at + ((u64::from(random.random::<u32>()) * left) >> 32) as usize;
-            self.all.swap(at, other);
-            self.swaps.push(other);
-        }
         self.sampled.clear();
-        self.sampled.extend_from_slice(&self.all[..self.n_sampled]);
-        // Put back, for the next sample must not depend on this one.
-        for at in (0..self.n_sampled).rev() {
-            self.all.swap(at, self.swaps[at]);
+        self.sampled.extend(0..n as u32);
+        if n_sampled < n {
+            for at in 0..n_sampled {
+                // Up to 2^-32 not uniform, which no test could tell.
+                let left = (n - at) as u64;
+                let other = at + ((u64::from(random.random::<u32>()) * left) >> 32) as usize;
+                self.sampled.swap(at, other);
+            }
         }
-        SampledFeatures::Listed(&self.sampled)
+        SampledFeatures::Listed(&self.sampled[..n_sampled])
     }
 }
 
@@ -122,68 +90,61 @@ pub fn is_sampled(column: u32, key: u64, max_hash: u64) -> bool {
 pub struct RowSampler {
     share: f64,
     trim: f64,
-    /// Weight of the rows by how far below the greatest theirs is.
-    by_level: Vec<f64>,
 }
 
 impl RowSampler {
-    /// For rows of these labels.
     pub fn new(labels: &[u32], n_classes: usize, share: f64, trim: f64) -> Self {
         let mut present = vec![false; n_classes];
-        labels
-            .iter()
-            .for_each(|&label| present[label as usize] = true);
+        for &label in labels {
+            present[label as usize] = true;
+        }
         let n_present = present.iter().filter(|present| **present).count();
         let (many, few) = MANY_OF_FEW;
         let all = n_present >= many && labels.len() <= few * n_present;
         Self {
             share: if all { 1.0 } else { share },
             trim,
-            by_level: Vec::new(),
         }
     }
 
     /// The rows for round `round`, rising.
-    pub fn sample(&mut self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
+    pub fn sample(&self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
         let least = self.least(weights);
-        let stays = |row: usize| weights.below(row) <= least;
-        let all = 0..weights.plain.len();
+        let all = 0..weights.plain.len() as u32;
+        let stays = |row: &u32| weights.below(*row as usize) <= least;
         rows.clear();
         if self.share < 1.0 {
             let mut random = generator(seed, round, 0);
-            rows.extend(
-                all.clone()
-                    // A number for every row, so that one row's weight does not decide over others.
-                    .filter(|_| random.random::<f64>() < self.share)
-                    .filter(|&row| stays(row))
-                    .map(|row| row as u32),
-            );
+            // A number for every row, so that one row's weight does not decide over others.
+            let sampled = all.clone().filter(|_| random.random::<f64>() < self.share);
+            rows.extend(sampled.filter(stays));
         }
         if rows.is_empty() {
-            rows.extend(all.filter(|&row| stays(row)).map(|row| row as u32));
+            rows.extend(all.filter(stays));
         }
     }
 
     /// How far below the greatest a row's log weight may be: the rows below have at most
     /// the share `trim` of all weight. Found in steps of a 16th, without sorting.
-    fn least(&mut self, weights: &Weights) -> f64 {
+    fn least(&self, weights: &Weights) -> f64 {
         const STEPS: f64 = 16.0;
         const LEVELS: usize = 1024;
         if self.trim == 0.0 {
             return f64::INFINITY;
         }
-        self.by_level.clear();
-        self.by_level.resize(LEVELS, 0.0);
+        let mut by_level = [0.0; LEVELS];
         for (row, weight) in weights.plain.iter().enumerate() {
             let level = (weights.below(row) * STEPS) as usize;
-            self.by_level[level.min(LEVELS - 1)] += weight;
+            by_level[level.min(LEVELS - 1)] += weight;
         }
-        let most = self.trim * self.by_level.iter().sum::<f64>();
+        let most = self.trim * by_level.iter().sum::<f64>();
         let mut gone = 0.0;
         for level in (1..LEVELS).rev() {
-            gone += self.by_level[level];
+            gone += by_level[level];
             if gone > most {
-                return if level == LEVELS - 1 {
+                // The last level is open.
+                let is_last = level == LEVELS - 1;
+                return if is_last {
                     f64::INFINITY
                 } else {
                     (level + 1) as f64 / STEPS
@@ -202,7 +163,7 @@ mod tests {
         let labels: Vec<u32> = (0..n_rows).map(|row| (row % n_classes) as u32).collect();
         let weights = Weights::new(labels.iter().map(|_| 1.0));
         // A class that nobody has makes none of the others smaller.
-        let mut rows = RowSampler::new(&labels, n_classes + 1, 0.5, 0.0);
+        let rows = RowSampler::new(&labels, n_classes + 1, 0.5, 0.0);
         let mut sampled = Vec::new();
         rows.sample(&weights, 0, 0, &mut sampled);
         sampled.len()

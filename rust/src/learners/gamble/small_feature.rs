@@ -3,7 +3,7 @@
 //! The strategies `histogram` and `sorted_scan` differ in how they find these sums; scoring the
 //! cuts by them is the same, O(codes).
 
-use super::columns::{Codes, Column, Storage};
+use super::binning::Coding;
 use super::node::Node;
 use super::split_strategy::{BestCut, Cut};
 use crate::simd::dispatched;
@@ -11,35 +11,9 @@ use crate::simd::dispatched;
 /// Codes that a small feature has at most.
 pub const MAX_CODES: usize = 256;
 
-/// A dense column of at most [`MAX_CODES`] codes.
-#[derive(Debug, Clone, Copy)]
-pub struct SmallFeature<'a> {
-    /// Code of each row.
-    pub codes: &'a [u8],
-    /// Number of codes.
-    pub n_codes: usize,
-    /// Number of codes without that of missing values, which would be the last.
-    pub n_values: usize,
-}
-
-impl<'a> SmallFeature<'a> {
-    /// None if `column` is sparse or has more codes.
-    pub fn of(column: &'a Column) -> Option<Self> {
-        let Storage::Dense(Codes::Small(codes)) = &column.storage else {
-            return None;
-        };
-        Some(Self {
-            codes,
-            n_codes: column.coding.n_codes(),
-            n_values: column.coding.spans.len(),
-        })
-    }
-}
-
 /// Sums over the rows with a code up to this one, for every code.
 #[derive(Debug)]
 pub struct PrefixSums {
-    /// Their weight.
     pub weight: [f64; MAX_CODES],
     /// Sum of the squared weights of their classes.
     pub left: [f64; MAX_CODES],
@@ -50,7 +24,6 @@ pub struct PrefixSums {
 /// What is known of every code of a small feature at a node. Workspace of one strategy.
 #[derive(Debug)]
 pub struct CodeTable {
-    /// Number of rows.
     pub counts: [u32; MAX_CODES],
     sums: PrefixSums,
     /// Scores of the cuts after each code.
@@ -73,15 +46,15 @@ impl Default for CodeTable {
 }
 
 impl CodeTable {
-    /// The best cut of `feature`. `counts` is filled; `sum` finds the sums up to each code of a
-    /// value from these counts, with missing values on the left or not.
+    /// The best cut of a feature of this `coding`. `counts` is filled; `sum` finds the sums up to
+    /// each code of a value from these counts, with missing values on the left or not.
     pub fn best_cut(
         &mut self,
         node: &Node,
-        feature: &SmallFeature<'_>,
+        coding: &Coding,
         mut sum: impl FnMut(&[u32], bool, &mut PrefixSums),
     ) -> Option<Cut> {
-        let (values, missing) = self.counts[..feature.n_codes].split_at(feature.n_values);
+        let (values, missing) = self.counts[..coding.n_codes()].split_at(coding.spans.len());
         let n_missing = missing.first().map_or(0, |&count| count as usize);
         let (sums, scores, all) = (&mut self.sums, &mut self.scores, node.len());
         let mut best = BestCut::new(node);
@@ -97,7 +70,7 @@ impl CodeTable {
                 rows += count as usize;
                 // The sums of a code without rows are those before it, and no better.
                 if rows >= node.min_rows && all - rows >= node.min_rows {
-                    best.offer(Some(score), sums.weight[code], code as u32, None, missing);
+                    best.offer(score, sums.weight[code], code as u32, None, missing);
                 }
             }
         }

@@ -4,10 +4,11 @@
 //! O(rows + codes), whatever the number of classes. A row's weight is read in single precision,
 //! which loses nothing: weights are rounded to it.
 
-use super::columns::Columns;
+use super::binning::Coding;
+use super::columns::{Columns, Storage};
 use super::node::Node;
-use super::small_feature::{CodeTable, PrefixSums, SmallFeature, MAX_CODES};
-use super::split_strategy::{ColumnSplit, Cut, SplitStrategy};
+use super::small_feature::{CodeTable, MAX_CODES};
+use super::split_strategy::{ColumnSplit, Cut, Found, SplitStrategy};
 use crate::simd::dispatched;
 
 /// Bits of a code.
@@ -95,17 +96,13 @@ dispatched! {
 }
 
 impl SplitStrategy for SortedScan {
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
-        for &column in wanted {
-            let feature = SmallFeature::of(&columns.columns[column as usize]);
-            let cut = feature.and_then(|feature| self.best_cut(node, &feature));
-            found.extend(cut.map(|cut| (column, ColumnSplit::Cut(cut))));
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
+        for &at in wanted {
+            let column = &columns.columns[at as usize];
+            if let Storage::Small(codes) = &column.storage {
+                let cut = self.best_cut(node, codes, &column.coding);
+                found.extend(cut.map(|cut| (at, ColumnSplit::Cut(cut))));
+            }
         }
     }
 }
@@ -117,19 +114,31 @@ impl SortedScan {
         node.len() * CODES_PER_ROW >= n_codes && node.totals.len() <= 1 << (u32::BITS - SHIFT)
     }
 
-    /// The best cut of `feature`.
-    pub fn best_cut(&mut self, node: &Node, feature: &SmallFeature<'_>) -> Option<Cut> {
-        self.sort(node, feature.codes);
-        let Self {
-            items,
-            by_class,
-            sides,
-            table,
-            ..
-        } = self;
-        table.best_cut(node, feature, |counts, missing_left, sums| {
-            prefix_sums(node, counts, items, missing_left, by_class, sides, sums);
-        })
+    pub fn best_cut(&mut self, node: &Node, codes: &[u8], coding: &Coding) -> Option<Cut> {
+        self.sort(node, codes);
+        let (items, by_class, sides) = (&self.items, &mut self.by_class, &mut self.sides);
+        self.table
+            .best_cut(node, coding, |counts, missing_left, sums| {
+                by_class.clear();
+                by_class.extend(node.totals.iter().map(|&total| [0.0, total]));
+                // Missing values have the last code.
+                let n_present = counts.iter().map(|&count| count as usize).sum();
+                let (present, missing) = items.split_at(n_present);
+                let mut side = Side::default();
+                if missing_left {
+                    side = add(missing, by_class, side, sides);
+                }
+                add(present, by_class, side, sides);
+                for (code, &count) in counts.iter().enumerate() {
+                    if count > 0 {
+                        side = sides[code];
+                    }
+                    let [weight, square, cross, _] = side;
+                    sums.weight[code] = weight;
+                    sums.left[code] = square;
+                    sums.right[code] = node.square - 2.0 * cross + square;
+                }
+            })
     }
 
     /// Sorts the rows of `node` by their codes, those of a code in their order, and counts
@@ -159,36 +168,5 @@ impl SortedScan {
             };
             *to += 1;
         }
-    }
-}
-
-/// The sums up to each of the codes that `counts` of the sorted `items` have; those after them
-/// are missing values.
-fn prefix_sums(
-    node: &Node,
-    counts: &[u32],
-    items: &[Item],
-    missing_left: bool,
-    by_class: &mut Vec<[f64; 2]>,
-    sides: &mut [Side; MAX_CODES],
-    sums: &mut PrefixSums,
-) {
-    by_class.clear();
-    by_class.extend(node.totals.iter().map(|&total| [0.0, total]));
-    let n_present = counts.iter().map(|&count| count as usize).sum();
-    let (present, missing) = items.split_at(n_present);
-    let mut side = Side::default();
-    if missing_left {
-        side = add(missing, by_class, side, sides);
-    }
-    add(present, by_class, side, sides);
-    for (code, &count) in counts.iter().enumerate() {
-        if count > 0 {
-            side = sides[code];
-        }
-        let [weight, square, cross, _] = side;
-        sums.weight[code] = weight;
-        sums.left[code] = square;
-        sums.right[code] = node.square - 2.0 * cross + square;
     }
 }

@@ -11,7 +11,7 @@ use super::histogram::{fold, stride, FEW_LANES};
 use super::node::Node;
 use super::run_scan::RunScan;
 use super::runs::Item;
-use super::split_strategy::{ColumnSplit, Cut, SplitStrategy};
+use super::split_strategy::{ColumnSplit, Cut, Found, SplitStrategy};
 use crate::simd::dispatched;
 
 /// Cells that cost as much as an entry.
@@ -39,14 +39,8 @@ pub struct SparseSplitter {
 }
 
 impl SplitStrategy for SparseSplitter {
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
-        if columns.are_binary() && cells_are_few(node, columns) {
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
+        if columns.are_binary && cells_are_few(node, columns) {
             self.by_cells(node, columns, wanted, found);
         } else {
             self.by_runs(node, columns, wanted, found);
@@ -81,13 +75,7 @@ impl SparseSplitter {
     }
 
     /// From the entries of each column, sorted.
-    fn by_runs(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
+    fn by_runs(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
         self.sort(node, columns, wanted);
         let mut from = 0;
         for (slot, &column) in wanted.iter().enumerate() {
@@ -148,13 +136,7 @@ impl SparseSplitter {
     /// From the weights of the entries by column and class, where every column has two codes,
     /// zero and another. The cells of all columns are filled: asking of every entry whether its
     /// column is wanted would take longer.
-    fn by_cells(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
+    fn by_cells(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
         let stride = stride(node);
         self.cells.clear();
         self.cells.resize(columns.columns.len() * stride, 0.0);
@@ -177,7 +159,13 @@ impl SparseSplitter {
         }
         let counted = node.min_rows > 1;
         if counted {
-            self.count(node, columns);
+            self.counts.clear();
+            self.counts.resize(columns.columns.len(), 0);
+            for &row in &node.rows {
+                for &column in columns.entries(row as usize) {
+                    self.counts[column as usize] += 1;
+                }
+            }
         }
         let fits = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);
         self.totals.clear();
@@ -199,17 +187,6 @@ impl SparseSplitter {
                     left_weight: node.weight - weight,
                 };
                 found.push((column, ColumnSplit::Cut(cut)));
-            }
-        }
-    }
-
-    /// Counts the entries of every column at the node.
-    fn count(&mut self, node: &Node, columns: &Columns) {
-        self.counts.clear();
-        self.counts.resize(columns.columns.len(), 0);
-        for &row in &node.rows {
-            for &column in columns.entries(row as usize) {
-                self.counts[column as usize] += 1;
             }
         }
     }

@@ -1,18 +1,20 @@
-//! The best split of a node over the columns sampled for it: each column by the strategy that is
-//! cheapest for it.
+//! The statistics of a node and its best split, over the columns sampled for it: each column by
+//! the strategy that is cheapest for it.
 
 use rayon::prelude::*;
 
-use super::columns::{Codes, Column, Columns, Storage};
+use super::columns::{Column, Columns, Storage};
 use super::histogram::Histogram;
 use super::node::Node;
-use super::rule::{Rule, Split};
+use super::params::Params;
+use super::rule::{Rule, Split, Threshold};
 use super::run_scan::RunScan;
-use super::sampling::{is_sampled, SampledFeatures};
+use super::sampling::{is_sampled, FeatureSampler, SampledFeatures};
 use super::sorted_scan::SortedScan;
 use super::sparse_splitter::SparseSplitter;
-use super::split_strategy::{ColumnSplit, SplitStrategy};
+use super::split_strategy::{ColumnSplit, Found, SplitStrategy};
 use super::subset_search::SubsetSearch;
+use super::tree::Statistics;
 use crate::control::Control;
 
 /// Work at a node, in codes, from which sharing it out among threads pays.
@@ -42,49 +44,81 @@ impl Strategies {
     /// | at most 256 codes, n not small against codes | [`SortedScan`] | O(n + codes) |
     /// | at most 256 codes, n small | [`RunScan`] | O(n log n) |
     /// | more than 256 codes | [`RunScan`] | O(n log n), or O(rows of the training set) |
-    fn choose(&mut self, node: &Node, column: &Column) -> &mut dyn SplitStrategy {
+    fn choose(&mut self, node: &Node, columns: &Columns, column: u32) -> &mut dyn SplitStrategy {
+        let column = &columns.columns[column as usize];
         let n_codes = column.coding.n_codes();
         match &column.storage {
             Storage::Sparse { .. } => &mut self.sparse_splitter,
-            Storage::Dense(_) if column.coding.categorical => &mut self.subset_search,
-            Storage::Dense(Codes::Small(_)) if Histogram::pays(node, n_codes) => {
-                &mut self.histogram
-            }
-            Storage::Dense(Codes::Small(_)) if SortedScan::pays(node, n_codes) => {
-                &mut self.sorted_scan
-            }
-            Storage::Dense(_) => &mut self.run_scan,
-        }
-    }
-
-    /// Appends the best split of `node` by each of the columns `wanted`, all sparse or a single one.
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
-        if let Some(&first) = wanted.first() {
-            self.choose(node, &columns.columns[first as usize])
-                .best_splits(node, columns, wanted, found);
+            Storage::Small(_) if column.coding.categorical => &mut self.subset_search,
+            Storage::Small(_) if Histogram::pays(node, n_codes) => &mut self.histogram,
+            Storage::Small(_) if SortedScan::pays(node, n_codes) => &mut self.sorted_scan,
+            Storage::Small(_) | Storage::Large { .. } => &mut self.run_scan,
         }
     }
 }
 
-/// Finds the best split of a node.
-#[derive(Debug)]
-pub struct SplitSearch {
-    /// For each part of the columns; at least one.
-    strategies: Vec<Strategies>,
+/// What a tree is grown from.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainingSet<'a> {
+    pub columns: &'a Columns,
+    pub labels: &'a [u32],
+    pub weights: &'a [f64],
+    /// Seed and number of the round, for sampling.
+    pub seed: (u64, u64),
+    pub threads: bool,
+    pub control: &'a Control,
 }
 
-impl Default for SplitSearch {
-    fn default() -> Self {
+/// Reads nodes and finds their best splits. Workspace for one thread.
+pub struct SplitFinder {
+    pub features: FeatureSampler,
+    node: Node,
+    search: SplitSearch,
+}
+
+impl SplitFinder {
+    pub fn new(params: &Params, n_columns: usize, n_classes: usize) -> Self {
         Self {
-            strategies: vec![Strategies::default()],
+            features: FeatureSampler::new(n_columns, params.max_features),
+            node: Node::new(n_classes, params.min_samples_leaf as usize),
+            search: SplitSearch::default(),
         }
     }
+
+    /// The statistics of the node of this `number`, which has these `rows`, and its best split, if
+    /// it may be split and can be.
+    pub fn find(
+        &mut self,
+        training_set: &TrainingSet<'_>,
+        rows: &[u32],
+        number: usize,
+        may_be_split: bool,
+    ) -> (Statistics, Option<Split>) {
+        let node = &mut self.node;
+        node.read(rows, training_set.labels, training_set.weights);
+        let statistics = Statistics {
+            n_rows: node.len() as u32,
+            weight: node.weight,
+            gain: 0.0,
+            entropy: node.entropy(),
+        };
+        // A node of one class has nothing to gain.
+        if !may_be_split || node.totals.len() < 2 || node.len() < 2 * node.min_rows {
+            return (statistics, None);
+        }
+        let ((seed, round), columns) = (training_set.seed, training_set.columns);
+        let (threads, control) = (training_set.threads, training_set.control);
+        let sampled = self.features.sample(seed, round, number as u64);
+        let split = self.search.best(node, columns, sampled, threads, control);
+        (statistics, split)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct SplitSearch {
+    first: Strategies,
+    /// For the other parts of the columns, where they are shared out.
+    others: Vec<Strategies>,
 }
 
 impl SplitSearch {
@@ -100,7 +134,10 @@ impl SplitSearch {
     ) -> Option<Split> {
         let (dense, sparse) = self.dense_and_sparse(node, columns, sampled);
         let mut found = self.by_dense(node, columns, &dense, threads, control);
-        self.strategies[0].best_splits(node, columns, &sparse, &mut found);
+        if let Some(&first) = sparse.first() {
+            let strategy = self.first.choose(node, columns, first);
+            strategy.best_splits(node, columns, &sparse, &mut found);
+        }
         // In the order of the columns, however they are stored.
         found.sort_by_key(|&(column, _)| column);
         let mut best = None;
@@ -128,29 +165,19 @@ impl SplitSearch {
     ) -> (Vec<u32>, Vec<u32>) {
         match sampled {
             SampledFeatures::Listed(sampled) => {
-                let (mut dense, mut sparse) = (
-                    Vec::with_capacity(sampled.len()),
-                    Vec::with_capacity(sampled.len()),
-                );
-                for &column in sampled {
-                    let is_dense = columns.is_dense(column);
-                    (if is_dense { &mut dense } else { &mut sparse }).push(column);
-                }
-                (dense, sparse)
+                let sampled = sampled.iter();
+                sampled.partition(|&&column| columns.info(column).zero.is_none())
             }
             SampledFeatures::Hashed { key, max_hash } => {
                 let is_sampled = |column: &u32| is_sampled(*column, key, max_hash);
                 let dense = columns.dense.iter().copied().filter(is_sampled).collect();
-                let splitter = &mut self.strategies[0].sparse_splitter;
-                (
-                    dense,
-                    splitter.columns_with_entries(node, columns, is_sampled),
-                )
+                let splitter = &mut self.first.sparse_splitter;
+                let sparse = splitter.columns_with_entries(node, columns, is_sampled);
+                (dense, sparse)
             }
         }
     }
 
-    /// The best split by each of the `dense` columns.
     fn by_dense(
         &mut self,
         node: &Node,
@@ -158,26 +185,27 @@ impl SplitSearch {
         dense: &[u32],
         threads: bool,
         control: &Control,
-    ) -> Vec<(u32, ColumnSplit)> {
+    ) -> Found {
         let splits_of_part = |(part, strategies): (&[u32], &mut Strategies)| {
             let mut found = Vec::with_capacity(part.len());
-            for column in part.chunks(1) {
+            for column in part {
                 if control.check().is_err() {
                     break;
                 }
-                strategies.best_splits(node, columns, column, &mut found);
+                let strategy = strategies.choose(node, columns, *column);
+                strategy.best_splits(node, columns, &[*column], &mut found);
             }
             found
         };
         if !threads || dense.len() * node.len() < SHARED {
-            return splits_of_part((dense, &mut self.strategies[0]));
+            return splits_of_part((dense, &mut self.first));
         }
         let n_parts = PARTS * rayon::current_num_threads();
-        if self.strategies.len() < n_parts {
-            self.strategies.resize_with(n_parts, Strategies::default);
-        }
-        let parts = dense.par_chunks(dense.len().div_ceil(n_parts));
-        let parts = parts.zip(&mut self.strategies);
+        // As many in every call of a fit.
+        self.others.resize_with(n_parts, Strategies::default);
+        let parts = dense
+            .par_chunks(dense.len().div_ceil(n_parts))
+            .zip(&mut self.others);
         parts.flat_map_iter(splits_of_part).collect()
     }
 }
@@ -190,15 +218,15 @@ fn rule(column: &Column, split: &ColumnSplit, node: &Node) -> Rule {
         ColumnSplit::Cut(cut) => cut,
     };
     let coding = &column.coding;
-    let (last_left, threshold) = match cut.first_right {
+    let (last_left, value) = match cut.first_right {
         Some(first_right) => coding.cut(cut.last_left, first_right),
         None => (coding.spans.len() as u32 - 1, f32::INFINITY),
     };
     let left_is_heavier = 2.0 * cut.left_weight > node.weight;
-    Rule::Threshold {
+    Rule::Threshold(Threshold {
         last_left,
-        threshold,
+        value,
         missing: coding.missing_code(),
         missing_left: cut.missing_left.unwrap_or(left_is_heavier),
-    }
+    })
 }

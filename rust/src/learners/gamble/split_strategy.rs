@@ -7,37 +7,27 @@ use super::rule::Subset;
 /// A way to find the best split of a node by a column. All of them find the same splits, scores
 /// aside that are sums in another order; they differ in which columns they take and in their cost.
 pub trait SplitStrategy {
-    /// Appends to `found` the best split of `node` by each of the columns `wanted`, with its
-    /// column, where a split is better than none.
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    );
+    /// Appends to `found` the best split of `node` by each of the columns `wanted`, where one is
+    /// better than none.
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found);
 }
+
+/// Columns, each with the best split by it.
+pub type Found = Vec<(u32, ColumnSplit)>;
 
 /// A split by one column.
 #[derive(Debug, Clone, Copy)]
 pub enum ColumnSplit {
     /// Between two codes.
     Cut(Cut),
-    /// By a set of categories, which go left.
-    Subset {
-        /// Sum of sum_k W_k^2 / W over both sides.
-        score: f64,
-        /// The categories.
-        left: Subset,
-    },
+    /// By the set of categories that go left.
+    Subset { score: f64, left: Subset },
 }
 
 impl ColumnSplit {
-    /// Sum of sum_k W_k^2 / W over both sides.
     pub fn score(&self) -> f64 {
         match self {
-            Self::Cut(cut) => cut.score,
-            Self::Subset { score, .. } => *score,
+            Self::Cut(Cut { score, .. }) | Self::Subset { score, .. } => *score,
         }
     }
 }
@@ -53,7 +43,6 @@ pub struct Cut {
     pub first_right: Option<u32>,
     /// Whether missing values go left; none where there are none.
     pub missing_left: Option<bool>,
-    /// Weight of the left side.
     pub left_weight: f64,
 }
 
@@ -75,17 +64,16 @@ impl BestCut {
         }
     }
 
-    /// Takes a cut if it is the best so far.
     #[inline]
     pub fn offer(
         &mut self,
-        score: Option<f64>,
+        score: f64,
         left_weight: f64,
         last_left: u32,
         first_right: Option<u32>,
         missing_left: Option<bool>,
     ) {
-        if let Some(score) = score.filter(|score| *score > self.score + self.tolerance) {
+        if score > self.score + self.tolerance {
             self.score = score;
             self.cut = Some(Cut {
                 score,

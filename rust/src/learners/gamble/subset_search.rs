@@ -6,11 +6,11 @@
 //! heaviest classes are tried, and each category against all others. A missing value is
 //! a category like any other. O(rows + categories log categories) per order tried.
 
-use super::columns::{Codes, Columns, Storage};
+use super::columns::{Columns, Storage};
 use super::node::Node;
 use super::rule::Subset;
 use super::runs::{Run, Side, SortedRuns};
-use super::split_strategy::{ColumnSplit, SplitStrategy};
+use super::split_strategy::{ColumnSplit, Found, SplitStrategy};
 
 /// Orders tried: by the shares of so many of the heaviest classes.
 const ORDERS: usize = 4;
@@ -24,18 +24,12 @@ pub struct SubsetSearch {
 }
 
 impl SplitStrategy for SubsetSearch {
-    fn best_splits(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        wanted: &[u32],
-        found: &mut Vec<(u32, ColumnSplit)>,
-    ) {
+    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
         for &at in wanted {
             let column = &columns.columns[at as usize];
-            if let Storage::Dense(Codes::Small(codes)) = &column.storage {
-                let n_codes = column.coding.n_codes();
-                self.sorted.sort_by_counting(node, codes, n_codes);
+            if let Storage::Small(codes) = &column.storage {
+                self.sorted
+                    .sort_by_counting(node, codes, column.coding.n_codes());
                 let split = best_subset(node, &self.sorted, &mut self.by_class);
                 found.extend(split.map(|split| (at, split)));
             }
@@ -50,19 +44,23 @@ fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Opt
     let mut all = Subset::default();
     runs.iter().for_each(|run| all.insert(run.code));
     let mut best: Option<(f64, Subset)> = None;
-    let mut offer = |side: &Side<'_>, codes: Subset| {
-        let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
-        if let Some(score) = side.score().filter(|score| *score > to_beat) {
-            let is_heavier = 2.0 * side.weight > node.weight;
-            best = Some((
-                score,
-                if is_heavier {
-                    all.without(&codes)
-                } else {
+    let mut try_prefixes = |order: &[Run]| {
+        let (mut side, mut codes) = (Side::new(node, by_class), Subset::default());
+        for run in order {
+            side.add(run.of(items));
+            codes.insert(run.code);
+            let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
+            if side.score() > to_beat {
+                let is_lighter = 2.0 * side.weight <= node.weight;
+                let left = if is_lighter {
                     codes
-                },
-            ));
+                } else {
+                    all.without(&codes)
+                };
+                best = Some((side.score(), left));
+            }
         }
+        order.iter().for_each(|run| side.clear(run.of(items)));
     };
     let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
     for class in heaviest(node) {
@@ -78,23 +76,10 @@ fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Opt
             (own / all, *run)
         }));
         ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let mut side = Side::new(node, by_class);
-        let mut codes = Subset::default();
-        for (_, run) in ranked.iter().take(ranked.len().saturating_sub(1)) {
-            side.add(run.of(items));
-            codes.insert(run.code);
-            offer(&side, codes);
-        }
-        side.clear(items);
+        let order: Vec<Run> = ranked.iter().map(|&(_, run)| run).collect();
+        try_prefixes(&order[..order.len().saturating_sub(1)]);
     }
-    for run in runs {
-        let mut side = Side::new(node, by_class);
-        side.add(run.of(items));
-        let mut codes = Subset::default();
-        codes.insert(run.code);
-        offer(&side, codes);
-        side.clear(run.of(items));
-    }
+    runs.chunks(1).for_each(try_prefixes);
     best.map(|(score, left)| ColumnSplit::Subset { score, left })
 }
 

@@ -78,12 +78,8 @@ impl Table {
     fn node(&self, min_rows: usize) -> Node {
         let rows: Vec<u32> = (0..self.labels.len() as u32).collect();
         let weights: Vec<f64> = self.weights.iter().map(|&w| f64::from(w)).collect();
-        let mut node = Node {
-            min_rows,
-            ..Node::default()
-        };
-        let mut numbers = vec![Node::ABSENT; self.n_classes];
-        node.read(&rows, &self.labels, &weights, &mut numbers);
+        let mut node = Node::new(self.n_classes, min_rows);
+        node.read(&rows, &self.labels, &weights);
         node
     }
 }

@@ -2,12 +2,12 @@
 
 use super::columns::Columns;
 use super::leaf::Leaves;
-use super::rule::{Rule, Subset};
+use super::rule::{Rule, Split};
 use crate::file::is_count;
 use crate::record;
 
 /// A node: the split, or the number of the leaf.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TreeNode {
     /// Column of X that decides; at a leaf its number.
     pub feature: u32,
@@ -15,7 +15,6 @@ pub struct TreeNode {
     pub threshold: f32,
     /// The left child, the right one is next to it; 0 at a leaf.
     pub left: u32,
-    /// Whether missing values go left.
     pub missing_left: bool,
     /// Which of the tree's sets decides, if the feature is categorical.
     pub set: Option<u32>,
@@ -30,13 +29,12 @@ record!(TreeNode {
 });
 
 impl TreeNode {
-    /// Whether it is a leaf.
     pub fn is_leaf(&self) -> bool {
         self.left == 0
     }
 }
 
-/// Statistics of a node.
+/// What is known of a node beside its split.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Statistics {
     /// Rows it was learned from.
@@ -122,41 +120,29 @@ impl Tree {
             .is_ok()
     }
 
-    /// Adds a node that a rule over `column` splits, as values and no longer as codes.
-    pub fn push_split(&mut self, columns: &Columns, column: u32, rule: &Rule, left: u32) {
-        let column = &columns.columns[column as usize];
-        let (threshold, missing_left, set) = match rule {
-            Rule::Threshold {
-                threshold,
-                missing_left,
-                ..
-            } => (*threshold, *missing_left, None),
-            Rule::Subset(subset) => {
-                let values = values_of(subset, &column.coding.spans);
-                self.sets.push(CategorySet { values });
-                let missing = column.coding.missing_code();
-                let missing_left = missing.is_some_and(|code| subset.contains(code));
-                (0.0, missing_left, Some(self.sets.len() as u32 - 1))
-            }
-        };
-        self.nodes.push(TreeNode {
+    /// Adds a node that `split` divides, by values and no longer by codes.
+    pub fn push_split(&mut self, columns: &Columns, split: &Split, left: u32) {
+        let column = &columns.columns[split.column as usize];
+        let mut node = TreeNode {
             feature: column.feature,
-            threshold,
             left,
-            missing_left,
-            set,
-        });
-    }
-
-    /// Adds a leaf.
-    pub fn push_leaf(&mut self, number: u32) {
-        self.nodes.push(TreeNode {
-            feature: number,
-            threshold: 0.0,
-            left: 0,
-            missing_left: false,
-            set: None,
-        });
+            ..TreeNode::default()
+        };
+        match &split.rule {
+            Rule::Threshold(cut) => {
+                (node.threshold, node.missing_left) = (cut.value, cut.missing_left);
+            }
+            Rule::Subset(subset) => {
+                let missing = column.coding.missing_code();
+                node.missing_left = missing.is_some_and(|code| subset.contains(code));
+                node.set = Some(self.sets.len() as u32);
+                let codes = (0..).zip(&column.coding.spans);
+                let of_set = codes.filter(|(code, _)| subset.contains(*code));
+                let values = of_set.map(|(_, &(value, _))| value).collect();
+                self.sets.push(CategorySet { values });
+            }
+        }
+        self.nodes.push(node);
     }
 
     /// Whether a traversal stays within the arrays and comes to an end, and all numbers are
@@ -179,13 +165,4 @@ impl Tree {
             && self.leaves.are_sound(n_classes)
             && self.nodes.iter().enumerate().all(node_is_sound)
     }
-}
-
-/// The values of the codes in `subset`.
-fn values_of(subset: &Subset, spans: &[(f32, f32)]) -> Vec<f32> {
-    let codes = 0..spans.len() as u32;
-    codes
-        .filter(|&code| subset.contains(code))
-        .map(|code| spans[code as usize].0)
-        .collect()
 }

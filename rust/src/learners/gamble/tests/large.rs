@@ -4,8 +4,7 @@
 use rand::RngExt;
 
 use super::super::boost::boost;
-use super::super::columns::{Codes, Storage};
-use super::super::examples::Examples;
+use super::super::columns::{Examples, Storage};
 use super::super::sampling::generator;
 use super::splits::strategies_agree;
 use super::*;
@@ -62,7 +61,7 @@ fn threads_change_nothing_in_large_nodes() {
         };
         let one = table.learn(params.clone(), 1);
         for n_threads in [2, 5] {
-            assert_eq!(one.trees(), table.learn(params.clone(), n_threads).trees());
+            assert_eq!(one.trees, table.learn(params.clone(), n_threads).trees);
         }
     }
 }
@@ -74,7 +73,7 @@ fn presorted(columns: &Columns, n_rows: usize) -> Columns {
         let codes: Vec<u32> = (0..n_rows).map(|row| columns.code(at, row)).collect();
         let mut order: Vec<u32> = (0..n_rows as u32).collect();
         order.sort_by_key(|&row| codes[row as usize]);
-        column.storage = Storage::Dense(Codes::Large { codes, order });
+        column.storage = Storage::Large { codes, order };
     }
     sorted
 }
@@ -114,7 +113,7 @@ fn leaves_have_the_rows_that_they_need() {
         trim: 0.2,
         ..params()
     };
-    for tree in table(12).learn(params, 1).trees() {
+    for tree in table(12).learn(params, 1).trees {
         let rows = tree.statistics.iter().map(|node| node.n_rows);
         assert!(tree.nodes.len() > 9 && rows.min() >= Some(300));
     }

@@ -111,7 +111,7 @@ proptest! {
         let params = if sample { sampled() } else { paper() };
         let one = table.learn(params.clone(), 1);
         let three = table.learn(params, 3);
-        prop_assert_eq!(one.trees(), three.trees());
+        prop_assert_eq!(one.trees, three.trees);
     }
 
     #[test]
@@ -122,7 +122,7 @@ proptest! {
         more.labels.push(3);
         more.weights.push(0.0);
         let same = more.learn(sampled(), 1);
-        prop_assert_eq!(same.trees(), reference.trees());
+        prop_assert_eq!(same.trees, reference.trees);
     }
 
     #[test]
@@ -134,7 +134,7 @@ proptest! {
         }
         let model = whole.learn(params, 1);
         let again = Gamble::from_bytes(&model.to_bytes().unwrap()).unwrap();
-        prop_assert_eq!(again.trees(), model.trees());
+        prop_assert_eq!(&again.trees, &model.trees);
         prop_assert_eq!(again.params_json().unwrap(), model.params_json().unwrap());
     }
 
@@ -201,7 +201,7 @@ fn zero_is_a_value_like_any_other() {
             max_leaves: 2,
             ..paper()
         };
-        table.learn(params, 1).trees()[0].nodes[0].threshold - shift
+        table.learn(params, 1).trees[0].nodes[0].threshold - shift
     };
     assert_eq!(threshold(0.0), threshold(1.0));
 }
@@ -236,7 +236,7 @@ fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
         let batch = Batch::new(rows, Targets::One(labels), None).unwrap();
         let options = FitOptions::threads(n_threads);
         model.fit(&batch, options, &Control::new(0)).unwrap();
-        model.trees()[0].clone()
+        model.trees[0].clone()
     };
     let all = learn(1.0, 1);
     let inner = all.nodes.iter().filter(|node| node.left != 0);
@@ -271,7 +271,7 @@ fn of_two_classes_it_is_gentle_adaboost() {
         .collect();
     let mut weights = vec![1.0; y.len()];
     let mut committee = vec![0.0; y.len()];
-    for tree in model.trees() {
+    for tree in &model.trees {
         let threshold = tree.nodes[0].threshold;
         for left in [true, false] {
             let rows: Vec<usize> = (0..y.len())
@@ -307,7 +307,7 @@ fn weights_stay_finite_over_a_thousand_rounds() {
         },
         1,
     );
-    assert_eq!(model.trees().len(), 1000);
+    assert_eq!(model.trees.len(), 1000);
     assert!(table.scores(&model).iter().all(|score| score.is_finite()));
     let mut weights = Weights::new([1.0f32, 1.0].into_iter());
     for _ in 0..1000 {
@@ -340,7 +340,7 @@ fn what_is_answered_after_every_tree_ends_with_the_answer() {
         let (last, _) = model
             .predict_topk(&table.rows(), 1, &OPTIONS, 1, &control)
             .unwrap();
-        for (stages, last) in stages.chunks_exact(model.trees().len()).zip(last) {
+        for (stages, last) in stages.chunks_exact(model.trees.len()).zip(last) {
             assert_eq!(*stages.last().unwrap(), last);
         }
         let (labels, _) = model
@@ -422,7 +422,7 @@ fn early_stopping_goes_back_to_the_best_round() {
         ..paper()
     };
     let stopped = table.learn(params.clone(), 1);
-    let best = stopped.trees().len();
+    let best = stopped.trees.len();
     assert!(best < 400);
     let longer = table.learn(
         Params {
@@ -432,7 +432,7 @@ fn early_stopping_goes_back_to_the_best_round() {
         },
         1,
     );
-    assert_eq!(longer.trees(), stopped.trees());
+    assert_eq!(longer.trees, stopped.trees);
 }
 
 #[test]

@@ -2,12 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::columns::{Codes, Column, Storage};
 use super::super::histogram::Histogram;
 use super::super::rule::{Rule, Split};
 use super::super::run_scan::RunScan;
 use super::super::sampling::SampledFeatures;
-use super::super::small_feature::SmallFeature;
 use super::super::sorted_scan::SortedScan;
 use super::super::split_search::SplitSearch;
 use super::super::split_strategy::Cut;
@@ -119,15 +117,9 @@ pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
         order.sort_by_key(|&row| many[row as usize]);
         scan.sorted.sort_presorted(&node, &many, &order);
         assert_eq!(scan.best_cut(&node, missing, None), scanned);
-        let column = Column {
-            feature: at as u32,
-            coding,
-            storage: Storage::Dense(Codes::Small(codes)),
-        };
-        let feature = SmallFeature::of(&column).unwrap();
         let summed = [
-            Histogram::default().best_cut(&node, &feature),
-            SortedScan::default().best_cut(&node, &feature),
+            Histogram::default().best_cut(&node, &codes, &coding),
+            SortedScan::default().best_cut(&node, &codes, &coding),
         ];
         for summed in summed {
             assert_eq!(scanned.is_some(), summed.is_some());
