@@ -293,9 +293,14 @@ fn shaped(array: Bound<'_, PyAny>, n_rows: usize, width: usize) -> PyResult<Boun
 fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let columns = report.into_columns();
-    let vectors = columns.iter().filter(|column| column.shape == Shape::Vector);
+    let vectors = columns
+        .iter()
+        .filter(|column| column.shape == Shape::Vector);
     // Of a matrix without columns its values do not say how many rows it has.
-    let n = vectors.map(|column| column.values.len()).next().unwrap_or(0);
+    let n = vectors
+        .map(|column| column.values.len())
+        .next()
+        .unwrap_or(0);
     for column in columns {
         let values = to_numpy(py, column.values);
         let values = match column.shape {
