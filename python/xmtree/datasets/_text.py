@@ -129,9 +129,8 @@ def load_svmlight(
     >>> y
     array([ 1., -1.])
     """
-    return _svmlight(
-        _core.load_svmlight(path, *_svmlight_options(zero_based, n_features, multilabel))
-    )
+    options = _svmlight_options(zero_based, n_features, multilabel)
+    return _svmlight(_core.load_svmlight(path, options))
 
 
 def iter_xmc(
@@ -249,8 +248,8 @@ def iter_svmlight(
     base, width, sets = _svmlight_options(zero_based, n_features, multilabel)
     if base is None or width is None or sets is None:
         _refuse_stdin(path, "zero_based, n_features and multilabel")
-        base, width, sets = _core.scan_svmlight(path, base, width, sets)
-    stream = _core.SvmlightStream(path, batch_size, base, width, sets)
+        base, width, sets = _core.scan_svmlight(path, (base, width, sets))
+    stream = _core.SvmlightStream(path, batch_size, (base, width, sets))
     return map(_svmlight, iter(stream.next, None))
 
 

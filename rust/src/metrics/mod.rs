@@ -39,4 +39,4 @@ mod tests;
 
 pub use propensity::{propensities, Weights};
 pub use ranking::Ranking;
-pub use scores::{Empty, Measures, Scores};
+pub use scores::{Measures, Scores};

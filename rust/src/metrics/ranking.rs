@@ -16,8 +16,9 @@ const FEW: usize = 32;
 #[derive(Debug, Clone, Copy)]
 pub struct Ranking<'a> {
     form: Form<'a>,
-    n_rows: usize,
-    width: usize,
+    pub(super) n_rows: usize,
+    /// How far a ranking can go.
+    pub(super) width: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,16 +35,10 @@ enum Form<'a> {
 /// The ranking of one row, and the room to make it in.
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
-    labels: Vec<i64>,
+    /// Labels, best first; negative ones are none.
+    pub labels: Vec<i64>,
     best: Vec<(f64, i64)>,
     sorted: Vec<i64>,
-}
-
-impl Ranked {
-    /// Labels, best first; negative ones are none.
-    pub fn labels(&self) -> &[i64] {
-        &self.labels
-    }
 }
 
 impl<'a> Ranking<'a> {
@@ -96,10 +91,9 @@ impl<'a> Ranking<'a> {
         width: usize,
     ) -> Result<Self> {
         if columns.len() != scores.len() {
+            let (n, m) = (columns.len(), scores.len());
             return Err(Error::data(format!(
-                "y_pred: indices and data differ in length: {} and {}",
-                columns.len(),
-                scores.len()
+                "y_pred: indices and data differ in length: {n} and {m}"
             )));
         }
         check_structure(starts, columns, width, "column index")?;
@@ -112,21 +106,6 @@ impl<'a> Ranking<'a> {
             n_rows: starts.len() - 1,
             width,
         })
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.n_rows
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.n_rows == 0
-    }
-
-    /// Number of columns: how far a ranking can go.
-    pub fn width(&self) -> usize {
-        self.width
     }
 
     /// Number of values held, a measure of the work that ranking is.
@@ -147,15 +126,11 @@ impl<'a> Ranking<'a> {
         into: &mut Vec<Hits>,
     ) -> Result<()> {
         into.clear();
-        let Form::Labels(labels) = self.form else {
-            return Ok(());
-        };
-        if k > DEEPEST {
-            return Ok(());
-        }
-        let repeated = match labels {
-            Indices::I32(l) => shallow::hits(rows, truth, (l, self.width), k, into),
-            Indices::I64(l) => shallow::hits(rows, truth, (l, self.width), k, into),
+        let repeated = match self.form {
+            _ if k > DEEPEST => None,
+            Form::Labels(Indices::I32(l)) => shallow::hits(rows, truth, (l, self.width), k, into),
+            Form::Labels(Indices::I64(l)) => shallow::hits(rows, truth, (l, self.width), k, into),
+            Form::Dense(_) | Form::Sparse { .. } => None,
         };
         // Whoever reads that row tells what is wrong with it.
         repeated.map_or(Ok(()), |row| self.read(row, k, &mut Ranked::default()))

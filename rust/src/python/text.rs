@@ -41,20 +41,25 @@ fn arrays<L: Element>(py: Python<'_>, batch: Batch<L>) -> Arrays<'_, L> {
     )
 }
 
-/// A whole svmlight file; `None` for what is to be found out.
+/// zero_based, n_features and multilabel; `None` for what is to be found out.
+type Options = (Option<bool>, Option<usize>, Option<bool>);
+
+fn svmlight_options((zero_based, n_features, multilabel): Options) -> SvmlightOptions {
+    SvmlightOptions {
+        zero_based,
+        n_features,
+        multilabel,
+    }
+}
+
+/// A whole svmlight file.
 #[pyfunction]
 pub(super) fn load_svmlight(
     py: Python<'_>,
     path: PathBuf,
-    zero_based: Option<bool>,
-    n_features: Option<usize>,
-    multilabel: Option<bool>,
+    options: Options,
 ) -> PyResult<Arrays<'_, f64>> {
-    let options = SvmlightOptions {
-        zero_based,
-        n_features,
-        multilabel,
-    };
+    let options = svmlight_options(options);
     let batch = watched(py, None, |c| text::load_svmlight(&path, options, c))?;
     Ok(arrays(py, batch))
 }
@@ -64,15 +69,9 @@ pub(super) fn load_svmlight(
 pub(super) fn scan_svmlight(
     py: Python<'_>,
     path: PathBuf,
-    zero_based: Option<bool>,
-    n_features: Option<usize>,
-    multilabel: Option<bool>,
+    options: Options,
 ) -> PyResult<(bool, usize, bool)> {
-    let options = SvmlightOptions {
-        zero_based,
-        n_features,
-        multilabel,
-    };
+    let options = svmlight_options(options);
     let layout = watched(py, None, |c| text::scan_svmlight(&path, options, c))?;
     Ok((layout.zero_based, layout.n_features, layout.multilabel))
 }
@@ -115,13 +114,8 @@ pub(super) struct SvmlightStream(Stream<f64>);
 #[pymethods]
 impl SvmlightStream {
     #[new]
-    fn new(
-        path: PathBuf,
-        batch_size: usize,
-        zero_based: bool,
-        n_features: usize,
-        multilabel: bool,
-    ) -> PyResult<Self> {
+    fn new(path: PathBuf, batch_size: usize, layout: (bool, usize, bool)) -> PyResult<Self> {
+        let (zero_based, n_features, multilabel) = layout;
         let layout = Layout {
             zero_based,
             n_features,
