@@ -182,8 +182,7 @@ def iter_xmc(
     if sets is None:
         _refuse_stdin(path, "multilabel")
         sets = _core.xmc_is_multilabel(path)
-    stream = _core.XmcStream(path, batch_size, sets)
-    return map(_xmc, iter(stream.next, None))
+    return map(_xmc, _core.iter_xmc(path, batch_size, sets))
 
 
 def iter_svmlight(
@@ -249,8 +248,7 @@ def iter_svmlight(
     if base is None or width is None or sets is None:
         _refuse_stdin(path, "zero_based, n_features and multilabel")
         base, width, sets = _core.scan_svmlight(path, (base, width, sets))
-    stream = _core.SvmlightStream(path, batch_size, (base, width, sets))
-    return map(_svmlight, iter(stream.next, None))
+    return map(_svmlight, _core.iter_svmlight(path, batch_size, (base, width, sets)))
 
 
 def save_xmc(path: str | os.PathLike[str], X: Any, y: Any, *, n_labels: int | None = None) -> None:

@@ -81,26 +81,6 @@ impl Svmlight {
         })
     }
 
-    fn labels(&self, cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), String> {
-        let from = cursor.at;
-        loop {
-            let at = cursor.at;
-            table.labels.push(cursor.double()?);
-            match cursor.peek() {
-                b',' => cursor.bump(),
-                // No label: the line begins with its first feature.
-                b':' if at == from => {
-                    table.labels.pop();
-                    cursor.at = from;
-                    return Ok(());
-                }
-                b'#' => return Ok(()),
-                _ if cursor.at_blank() => return Ok(()),
-                _ => return Err(format!("{} is not a label", cursor.quote(at))),
-            }
-        }
-    }
-
     /// What the file is, as far as it was read.
     pub fn layout(&self) -> Result<Layout, Fault> {
         let multilabel = self.options.multilabel.unwrap_or(self.has_sets);
@@ -139,7 +119,7 @@ impl Format for Svmlight {
             return Ok(());
         }
         let from = table.labels.len();
-        self.labels(cursor, table)?;
+        read_labels(cursor, table)?;
         self.has_sets |= table.check_labels(self.options.multilabel, f64::total_cmp)?;
         let mut labels = table.labels[from..].iter();
         if self.fraction.is_none() && !labels.all(|&label| is_whole(label)) {
@@ -192,6 +172,26 @@ const NOT_WHOLE: &str = "a label of a multilabel file must be a whole number";
 fn is_whole(label: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     label.fract() == 0.0 && label.abs() <= EXACT
+}
+
+fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), String> {
+    let from = cursor.at;
+    loop {
+        let at = cursor.at;
+        table.labels.push(cursor.double()?);
+        match cursor.peek() {
+            b',' => cursor.bump(),
+            // No label: the line begins with its first feature.
+            b':' if at == from => {
+                table.labels.pop();
+                cursor.at = from;
+                return Ok(());
+            }
+            b'#' => return Ok(()),
+            _ if cursor.at_blank() => return Ok(()),
+            _ => return Err(format!("{} is not a label", cursor.quote(at))),
+        }
+    }
 }
 
 /// Reads `index:value` pairs to the end of the line, indices as they stand in
