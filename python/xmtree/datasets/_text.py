@@ -129,9 +129,8 @@ def load_svmlight(
     >>> y
     array([ 1., -1.])
     """
-    return _svmlight(
-        _core.load_svmlight(path, *_svmlight_options(zero_based, n_features, multilabel))
-    )
+    options = _svmlight_options(zero_based, n_features, multilabel)
+    return _svmlight(_core.load_svmlight(path, options))
 
 
 def iter_xmc(
@@ -183,8 +182,7 @@ def iter_xmc(
     if sets is None:
         _refuse_stdin(path, "multilabel")
         sets = _core.xmc_is_multilabel(path)
-    stream = _core.XmcStream(path, batch_size, sets)
-    return map(_xmc, iter(stream.next, None))
+    return map(_xmc, _core.iter_xmc(path, batch_size, sets))
 
 
 def iter_svmlight(
@@ -249,9 +247,8 @@ def iter_svmlight(
     base, width, sets = _svmlight_options(zero_based, n_features, multilabel)
     if base is None or width is None or sets is None:
         _refuse_stdin(path, "zero_based, n_features and multilabel")
-        base, width, sets = _core.scan_svmlight(path, base, width, sets)
-    stream = _core.SvmlightStream(path, batch_size, base, width, sets)
-    return map(_svmlight, iter(stream.next, None))
+        base, width, sets = _core.scan_svmlight(path, (base, width, sets))
+    return map(_svmlight, _core.iter_svmlight(path, batch_size, (base, width, sets)))
 
 
 def save_xmc(path: str | os.PathLike[str], X: Any, y: Any, *, n_labels: int | None = None) -> None:

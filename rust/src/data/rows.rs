@@ -33,7 +33,7 @@ impl Indices<'_> {
         }
     }
 
-    fn raw(&self, at: usize) -> i64 {
+    pub(crate) fn raw(&self, at: usize) -> i64 {
         match self {
             Self::I32(slice) => i64::from(slice[at]),
             Self::I64(slice) => slice[at],

@@ -1,7 +1,7 @@
 //! Bundles as bytes and as files; the layout is in the module's head.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::array::Array;
 use super::bundle::{Bundle, Head, UNNAMED};
+use super::replacement::Replacement;
 use crate::error::{Error, Result};
 
 /// The newest version of the file format this crate reads, and the one it writes.
@@ -85,40 +86,9 @@ impl Bundle {
     }
 
     fn write_file(&self, path: &Path) -> Streamed<()> {
-        // A link stays a link: what it points to is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let standing = fs::metadata(&target).ok();
-        if standing.as_ref().is_some_and(|file| !file.is_file()) {
-            // A pipe or a device cannot be replaced, only written to; a
-            // directory fails here with the system's own words.
-            let mut file = fs::OpenOptions::new().write(true).open(&target)?;
-            return self.encode(&mut BufWriter::new(&mut file));
-        }
-        let directory = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let mut options = tempfile::Builder::new();
-        options.prefix(".xmtree-").suffix(".tmp");
-        // Like any new file, instead of tempfile's private mode.
-        #[cfg(unix)]
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        #[cfg(unix)]
-        options.permissions(mode);
-        // Removed when dropped, so on every error below.
-        let mut temporary = options.tempfile_in(directory)?;
-        if let Some(standing) = standing {
-            temporary
-                .as_file()
-                .set_permissions(standing.permissions())?;
-        }
-        self.encode(&mut BufWriter::new(temporary.as_file_mut()))?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(&target).map_err(|failed| failed.error)?;
-        // The new name must reach the disk too; some file systems cannot be asked.
-        #[cfg(unix)]
-        let _ = File::open(directory).and_then(|directory| directory.sync_all());
-        Ok(())
+        let mut replacement = Replacement::begin(path)?;
+        self.encode(&mut BufWriter::new(&mut replacement.file))?;
+        Ok(replacement.finish()?)
     }
 
     fn read_file(path: &Path, name: &str) -> Streamed<Self> {

@@ -40,6 +40,7 @@ mod bundle;
 mod format;
 mod persist;
 mod record;
+mod replacement;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -49,4 +50,5 @@ pub use bundle::Bundle;
 pub use format::VERSION;
 pub use persist::{Columns, Meta, Nest, Persist};
 pub use record::{check_column, is_count, put_lengths, take_lengths, Record};
+pub(crate) use replacement::Replacement;
 pub use report::{Column, Report, Shape};

@@ -22,13 +22,6 @@
 //!
 //! One pass over the rows gives all of them. Cost per row: k look-ups among |Y|
 //! labels; for rankings by score one look at each score; for propensities a sort of Y.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `ranking` | predictions: labels best first, or scores to be ranked |
-//! | `scores` | [`Scores`]: sums over the rows of any number of batches |
-//! | `shallow` | hits of short rankings, many rows at once |
-//! | `propensity` | propensities from counts, and the weights they become |
 
 mod propensity;
 mod ranking;
@@ -39,4 +32,4 @@ mod tests;
 
 pub use propensity::{propensities, Weights};
 pub use ranking::Ranking;
-pub use scores::{Empty, Measures, Scores};
+pub use scores::{Measures, Scores};

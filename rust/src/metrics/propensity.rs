@@ -61,12 +61,12 @@ impl Weights {
     /// The weight of `label`, which `row` carries.
     #[inline]
     pub(super) fn of(&self, label: u32, row: usize) -> Result<f64> {
-        match self.known.get(label as usize).copied().or(self.unseen) {
-            Some(weight) => Ok(weight),
-            None => Err(Error::data(format!(
-                "row {row} of y_true: label {label} has no propensity, there are {}",
-                self.known.len()
-            ))),
-        }
+        let weight = self.known.get(label as usize).copied().or(self.unseen);
+        weight.ok_or_else(|| {
+            let n = self.known.len();
+            Error::data(format!(
+                "row {row} of y_true: label {label} has no propensity, there are {n}"
+            ))
+        })
     }
 }

@@ -16,34 +16,26 @@ const FEW: usize = 32;
 #[derive(Debug, Clone, Copy)]
 pub struct Ranking<'a> {
     form: Form<'a>,
-    n_rows: usize,
-    width: usize,
+    pub(super) n_rows: usize,
+    /// How far a ranking can go.
+    pub(super) width: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Form<'a> {
     Labels(Indices<'a>),
     Dense(Values<'a>),
-    Sparse {
-        starts: Indices<'a>,
-        columns: Indices<'a>,
-        scores: Values<'a>,
-    },
+    /// Row starts, columns and scores.
+    Sparse(Indices<'a>, Indices<'a>, Values<'a>),
 }
 
 /// The ranking of one row, and the room to make it in.
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
-    labels: Vec<i64>,
+    /// Labels, best first; negative ones are none.
+    pub labels: Vec<i64>,
     best: Vec<(f64, i64)>,
     sorted: Vec<i64>,
-}
-
-impl Ranked {
-    /// Labels, best first; negative ones are none.
-    pub fn labels(&self) -> &[i64] {
-        &self.labels
-    }
 }
 
 impl<'a> Ranking<'a> {
@@ -56,7 +48,7 @@ impl<'a> Ranking<'a> {
         width: usize,
         bound: Option<usize>,
     ) -> Result<Self> {
-        check_size(labels.len(), n_rows, width)?;
+        let ranking = Self::new(Form::Labels(labels), n_rows, width)?;
         if let Some(bound) = bound {
             let outside = match labels {
                 Indices::I32(slice) => first_outside(slice, bound),
@@ -71,21 +63,12 @@ impl<'a> Ranking<'a> {
                 )));
             }
         }
-        Ok(Self {
-            form: Form::Labels(labels),
-            n_rows,
-            width,
-        })
+        Ok(ranking)
     }
 
     /// The scores of all labels, row by row. Minus infinity: not predicted.
     pub fn dense(scores: Values<'a>, n_rows: usize, width: usize) -> Result<Self> {
-        check_size(scores.len(), n_rows, width)?;
-        Ok(Self {
-            form: Form::Dense(scores),
-            n_rows,
-            width,
-        })
+        Self::new(Form::Dense(scores), n_rows, width)
     }
 
     /// The scores of some labels in CSR form; the others are not predicted.
@@ -96,44 +79,39 @@ impl<'a> Ranking<'a> {
         width: usize,
     ) -> Result<Self> {
         if columns.len() != scores.len() {
+            let (n, m) = (columns.len(), scores.len());
             return Err(Error::data(format!(
-                "y_pred: indices and data differ in length: {} and {}",
-                columns.len(),
-                scores.len()
+                "y_pred: indices and data differ in length: {n} and {m}"
             )));
         }
         check_structure(starts, columns, width, "column index")?;
         Ok(Self {
-            form: Form::Sparse {
-                starts,
-                columns,
-                scores,
-            },
+            form: Form::Sparse(starts, columns, scores),
             n_rows: starts.len() - 1,
             width,
         })
     }
 
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.n_rows
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.n_rows == 0
-    }
-
-    /// Number of columns: how far a ranking can go.
-    pub fn width(&self) -> usize {
-        self.width
+    fn new(form: Form<'a>, n_rows: usize, width: usize) -> Result<Self> {
+        let ranking = Self {
+            form,
+            n_rows,
+            width,
+        };
+        let len = ranking.n_values();
+        if n_rows.checked_mul(width) != Some(len) {
+            return Err(Error::data(format!(
+                "y_pred of {n_rows} x {width} does not have {len} values"
+            )));
+        }
+        Ok(ranking)
     }
 
     /// Number of values held, a measure of the work that ranking is.
     pub fn n_values(&self) -> usize {
         match self.form {
             Form::Labels(labels) => labels.len(),
-            Form::Dense(scores) | Form::Sparse { scores, .. } => scores.len(),
+            Form::Dense(scores) | Form::Sparse(.., scores) => scores.len(),
         }
     }
 
@@ -147,15 +125,11 @@ impl<'a> Ranking<'a> {
         into: &mut Vec<Hits>,
     ) -> Result<()> {
         into.clear();
-        let Form::Labels(labels) = self.form else {
-            return Ok(());
-        };
-        if k > DEEPEST {
-            return Ok(());
-        }
-        let repeated = match labels {
-            Indices::I32(l) => shallow::hits(rows, truth, (l, self.width), k, into),
-            Indices::I64(l) => shallow::hits(rows, truth, (l, self.width), k, into),
+        let repeated = match self.form {
+            _ if k > DEEPEST => None,
+            Form::Labels(Indices::I32(l)) => shallow::hits(rows, truth, (l, self.width), k, into),
+            Form::Labels(Indices::I64(l)) => shallow::hits(rows, truth, (l, self.width), k, into),
+            Form::Dense(_) | Form::Sparse(..) => None,
         };
         // Whoever reads that row tells what is wrong with it.
         repeated.map_or(Ok(()), |row| self.read(row, k, &mut Ranked::default()))
@@ -164,9 +138,8 @@ impl<'a> Ranking<'a> {
     /// The label at `rank`, without reading the row, where these are labels.
     pub(super) fn label(&self, row: usize, rank: usize) -> Option<i64> {
         match self.form {
-            Form::Labels(Indices::I32(l)) => l.get(row * self.width + rank).map(|&l| l.into()),
-            Form::Labels(Indices::I64(l)) => l.get(row * self.width + rank).copied(),
-            Form::Dense(_) | Form::Sparse { .. } => None,
+            Form::Labels(labels) => Some(labels.raw(row * self.width + rank)),
+            Form::Dense(_) | Form::Sparse(..) => None,
         }
     }
 
@@ -190,11 +163,7 @@ impl<'a> Ranking<'a> {
                 let span = row * self.width..(row + 1) * self.width;
                 into.rank(scores, span, row, k, |at| at as i64)
             }
-            Form::Sparse {
-                starts,
-                columns,
-                scores,
-            } => {
+            Form::Sparse(starts, columns, scores) => {
                 let span = starts.get(row)..starts.get(row + 1);
                 let from = span.start;
                 into.rank(scores, span, row, k, |at| columns.get(from + at) as i64)
@@ -206,25 +175,23 @@ impl<'a> Ranking<'a> {
 impl Ranked {
     fn refuse_repetition(&mut self, row: usize) -> Result<()> {
         let repeated = if self.labels.len() <= FEW {
-            let mut labels = self.labels.iter().enumerate();
-            labels
-                .find(|&(at, l)| *l >= 0 && self.labels[..at].contains(l))
-                .map(|(_, &label)| label)
+            let labels = self.labels.iter().enumerate();
+            let mut known = labels.filter(|&(_, &l)| l >= 0);
+            let repeated = known.find(|&(at, l)| self.labels[..at].contains(l));
+            repeated.map(|(_, label)| label)
         } else {
             self.sorted.clone_from(&self.labels);
             self.sorted.sort_unstable();
             let mut pairs = self.sorted.windows(2);
-            pairs
-                .find(|pair| pair[0] == pair[1] && pair[0] >= 0)
-                .map(|pair| pair[0])
+            let repeated = pairs.find(|pair| pair[0] == pair[1] && pair[0] >= 0);
+            repeated.map(|pair| &pair[0])
         };
-        match repeated {
-            None => Ok(()),
-            Some(label) => Err(Error::data(format!(
+        repeated.map_or(Ok(()), |label| {
+            Err(Error::data(format!(
                 "row {row} of y_pred: label {label} stands there twice; a ranking names each \
                  label once (if these are scores, pass floats)"
-            ))),
-        }
+            )))
+        })
     }
 
     fn rank(
@@ -284,15 +251,6 @@ fn select<T: Copy + Into<f64>>(
         }
     }
     None
-}
-
-fn check_size(len: usize, n_rows: usize, width: usize) -> Result<()> {
-    if n_rows.checked_mul(width) == Some(len) {
-        return Ok(());
-    }
-    Err(Error::data(format!(
-        "y_pred of {n_rows} x {width} does not have {len} values"
-    )))
 }
 
 fn first_outside<I: Copy + Into<i64>>(labels: &[I], bound: usize) -> Option<(usize, i64)> {

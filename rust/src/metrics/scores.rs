@@ -13,16 +13,6 @@ const CHUNK: usize = 1024;
 /// Up to so many true labels are looked through, more are searched by halves.
 const FEW: usize = 16;
 
-/// What becomes of rows without true labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Empty {
-    /// They score 0, as in the Repository's program.
-    #[default]
-    Zero,
-    /// They are left out.
-    Skip,
-}
-
 /// Every measure at every cut, in the order of the cuts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measures {
@@ -44,7 +34,7 @@ pub struct Scores {
     /// The k of each measure, increasing.
     cuts: Vec<usize>,
     weights: Option<Weights>,
-    empty: Empty,
+    skip_empty: bool,
     n_rows: u64,
     n_empty: u64,
     /// One per cut.
@@ -67,8 +57,9 @@ struct Sums {
 
 impl Scores {
     /// For the measures at `cuts`, increasing numbers of at least 1; those that are
-    /// scored by propensity only with `weights`.
-    pub fn new(cuts: &[usize], weights: Option<Weights>, empty: Empty) -> Result<Self> {
+    /// scored by propensity only with `weights`. Rows without true labels score 0, as in
+    /// the Repository's program, or with `skip_empty` are left out.
+    pub fn new(cuts: &[usize], weights: Option<Weights>, skip_empty: bool) -> Result<Self> {
         let increasing = cuts.windows(2).all(|pair| pair[0] < pair[1]);
         if cuts.first().is_none_or(|&k| k == 0) || !increasing {
             let allowed = "increasing integers of at least 1";
@@ -77,7 +68,7 @@ impl Scores {
         Ok(Self {
             cuts: cuts.to_vec(),
             weights,
-            empty,
+            skip_empty,
             n_rows: 0,
             n_empty: 0,
             sums: vec![Sums::default(); cuts.len()],
@@ -92,18 +83,17 @@ impl Scores {
         ranking: &Ranking<'_>,
         control: &Control,
     ) -> Result<()> {
-        if truth.len() != ranking.len() {
+        let Ranking { n_rows, width, .. } = *ranking;
+        if truth.len() != n_rows {
+            let n_true = truth.len();
             return Err(Error::data(format!(
-                "y_true has {} rows, y_pred {}",
-                truth.len(),
-                ranking.len()
+                "y_true has {n_true} rows, y_pred {n_rows}"
             )));
         }
         let deepest = self.cuts[self.cuts.len() - 1];
-        if ranking.width() < deepest {
+        if width < deepest {
             return Err(Error::data(format!(
-                "y_pred has {} columns, k is {deepest}; k must be at most the number of columns",
-                ranking.width()
+                "y_pred has {width} columns, k is {deepest}; k must be at most the number of columns"
             )));
         }
         let (starts, labels) = truth.parts();
@@ -112,7 +102,7 @@ impl Scores {
             Indices::I64(labels) => self.sums_with(starts, labels, ranking, control)?,
         };
         self.sums = sums;
-        self.n_rows += truth.len() as u64;
+        self.n_rows += n_rows as u64;
         self.n_empty += n_empty;
         Ok(())
     }
@@ -128,13 +118,16 @@ impl Scores {
         let deepest = self.cuts[self.cuts.len() - 1];
         let discounts = Discounts::new(deepest);
         let mut sums = self.sums.clone();
-        let mut alike = Alike::default();
+        // Rows that score the same but for weights, having as many true labels and hits at the
+        // same ranks, are of a few dozen kinds. To count them by kind and to measure each
+        // kind once is most of the speed.
+        let mut kinds = vec![0; MANY << DEEPEST];
         let mut row = Row::default();
         let mut n_empty = 0;
         let mut at_once = Vec::with_capacity(CHUNK);
-        for first in (0..ranking.len()).step_by(CHUNK) {
+        for first in (0..ranking.n_rows).step_by(CHUNK) {
             control.check()?;
-            let rows = first..ranking.len().min(first + CHUNK);
+            let rows = first..ranking.n_rows.min(first + CHUNK);
             ranking.hits(rows.clone(), deepest, (starts, labels), &mut at_once)?;
             for number in rows {
                 let truth = &labels[starts.get(number)..starts.get(number + 1)];
@@ -150,7 +143,7 @@ impl Scores {
                         continue;
                     }
                     Some(bits) => {
-                        alike.count(truth.len(), bits);
+                        kinds[truth.len() << DEEPEST | usize::from(bits)] += 1;
                         if self.weights.is_some() {
                             row.take_hits(bits);
                         }
@@ -166,24 +159,22 @@ impl Scores {
                 }
             }
         }
-        for (n, bits, count) in alike.counts() {
-            row.take_hits(bits);
-            row.add_plain(&self.cuts, &discounts, n, count, &mut sums);
+        for (kind, count) in kinds.into_iter().enumerate().filter(|kind| kind.1 > 0) {
+            row.take_hits((kind % (1 << DEEPEST)) as Hits);
+            row.add_plain(&self.cuts, &discounts, kind >> DEEPEST, count, &mut sums);
         }
         Ok((sums, n_empty))
     }
 
     /// The measures over all rows so far.
     pub fn measures(&self) -> Result<Measures> {
-        let n = match self.empty {
-            Empty::Zero => self.n_rows,
-            Empty::Skip => self.n_rows - self.n_empty,
-        } as f64;
         if self.n_rows == 0 {
             return Err(Error::data(
                 "y_true has no rows: there is nothing to average",
             ));
         }
+        let skipped = if self.skip_empty { self.n_empty } else { 0 };
+        let n = (self.n_rows - skipped) as f64;
         if n == 0.0 {
             return Err(Error::data(
                 "y_true has no row with a label: with empty=\"skip\" nothing is left to average",
@@ -216,36 +207,12 @@ struct Discounts {
 impl Discounts {
     fn new(k: usize) -> Self {
         let at: Vec<f64> = (0..k).map(|r| 1.0 / (r as f64 + 2.0).log2()).collect();
-        let mut sum = 0.0;
-        let sums = at.iter().map(|d| {
-            sum += d;
-            sum
+        let sums = at.iter().scan(0.0, |sum, d| {
+            *sum += d;
+            Some(*sum)
         });
         let ideal = std::iter::once(0.0).chain(sums).collect();
         Self { at, ideal }
-    }
-}
-
-/// Rows that score the same but for weights: as many true labels, hits at the same
-/// ranks. Nearly all rows are of a few dozen kinds, so that to count them and to
-/// measure each kind once is most of the speed.
-struct Alike(Vec<u64>);
-
-impl Default for Alike {
-    fn default() -> Self {
-        Self(vec![0; MANY << DEEPEST])
-    }
-}
-
-impl Alike {
-    fn count(&mut self, n: usize, bits: Hits) {
-        self.0[n << DEEPEST | usize::from(bits)] += 1;
-    }
-
-    /// Number of true labels, hits, and number of rows of each kind.
-    fn counts(&self) -> impl Iterator<Item = (usize, Hits, u64)> + '_ {
-        let kinds = self.0.iter().enumerate().filter(|&(_, &count)| count > 0);
-        kinds.map(|(at, &count)| (at >> DEEPEST, (at % (1 << DEEPEST)) as Hits, count))
     }
 }
 
@@ -273,7 +240,7 @@ impl Row {
 
     fn find_hits<T: Copy + Into<i64>>(&mut self, truth: &[T]) {
         self.hits.clear();
-        for (rank, &label) in self.ranked.labels().iter().enumerate() {
+        for (rank, &label) in self.ranked.labels.iter().enumerate() {
             let hit = if truth.len() <= FEW {
                 truth.iter().any(|&one| one.into() == label)
             } else {
@@ -324,7 +291,7 @@ impl Row {
         for &rank in &self.hits {
             let label = ranking.label(number, rank);
             // A hit is a true label, so a u32.
-            let label = label.unwrap_or_else(|| self.ranked.labels()[rank]) as u32;
+            let label = label.unwrap_or_else(|| self.ranked.labels[rank]) as u32;
             self.won.push(weights.of(label, number)?);
         }
         Ok(())

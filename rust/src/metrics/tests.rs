@@ -39,10 +39,10 @@ fn measures(
     ranking: &Ranking<'_>,
     cuts: &[usize],
     propensities: Option<&[f64]>,
-    empty: Empty,
+    skip_empty: bool,
 ) -> Result<Measures> {
     let weights = propensities.map(|p| Weights::new(p, None)).transpose()?;
-    let mut scores = Scores::new(cuts, weights, empty)?;
+    let mut scores = Scores::new(cuts, weights, skip_empty)?;
     scores.add(&Sets::new(truth).view(), ranking, &Control::new(0))?;
     scores.measures()
 }
@@ -60,14 +60,14 @@ fn plain_measures_by_hand() {
     let truth = [vec![0, 1], vec![2], vec![]];
     let best = [0, 2, 1, 3, 2, -1, 0, 1, 2];
     let (two, three) = (1.0 / 3f64.log2(), 0.5);
-    let found = measures(&truth, &labels(&best, 3), &[1, 3], None, Empty::Zero).unwrap();
+    let found = measures(&truth, &labels(&best, 3), &[1, 3], None, false).unwrap();
     assert!(close(&found.precision, &[1.0 / 3.0, 1.0 / 3.0]));
     assert!(close(&found.recall, &[0.5 / 3.0, 2.0 / 3.0]));
     let ndcg = ((1.0 + three) / (1.0 + two) + two) / 3.0;
     assert!(close(&found.ndcg, &[1.0 / 3.0, ndcg]));
     assert_eq!((found.psp, found.psndcg), (None, None));
     // Without the row that has no labels all is half as much again.
-    let found = measures(&truth, &labels(&best, 3), &[3], None, Empty::Skip).unwrap();
+    let found = measures(&truth, &labels(&best, 3), &[3], None, true).unwrap();
     assert!(close(&found.precision, &[0.5]));
     assert!(close(&found.ndcg, &[ndcg * 1.5]));
     assert!(close(&found.recall, &[1.0]));
@@ -84,7 +84,7 @@ fn propensity_scored_measures_by_hand() {
         &labels(&best, 2),
         &[1, 2],
         Some(&propensities),
-        Empty::Zero,
+        false,
     )
     .unwrap();
     // Row 0 wins 2 of 4 + 2, row 1 wins 1 of 1.
@@ -109,7 +109,7 @@ fn scores_are_ranked_and_ties_go_to_the_smaller_label() {
     for ranking in [dense, sparse] {
         for (k, expected) in [(0, &[][..]), (2, &[4, 1]), (9, &[4, 1, 3, 0])] {
             ranking.read(0, k, &mut ranked).unwrap();
-            assert_eq!(ranked.labels(), expected);
+            assert_eq!(ranked.labels, expected);
         }
     }
 }
@@ -135,7 +135,7 @@ fn labels_beyond_the_known_have_the_weight_of_the_unseen() {
     let sets = Sets::new(&[vec![0, 5]]);
     let add = |unseen| {
         let weights = Weights::new(&[0.5], unseen).unwrap();
-        let mut scores = Scores::new(&[2], Some(weights), Empty::Zero).unwrap();
+        let mut scores = Scores::new(&[2], Some(weights), false).unwrap();
         scores.add(&sets.view(), &labels(&[0, 1], 2), &Control::new(0))?;
         scores.measures()
     };
@@ -150,7 +150,7 @@ fn labels_beyond_the_known_have_the_weight_of_the_unseen() {
 #[test]
 fn refuses_what_is_wrong_and_changes_nothing() {
     let sets = Sets::new(&[vec![0], vec![1]]);
-    let mut scores = Scores::new(&[1, 2], None, Empty::Zero).unwrap();
+    let mut scores = Scores::new(&[1, 2], None, false).unwrap();
     let control = Control::new(0);
     scores
         .add(&sets.view(), &labels(&[0, 1, 2, 3], 2), &control)
@@ -188,9 +188,7 @@ fn refuses_what_is_wrong_and_changes_nothing() {
         .to_string();
     assert!(message.contains("row 1, column 1 of y_pred: label 8 is outside 0..8"));
     for cuts in [&[][..], &[0], &[2, 1], &[1, 1]] {
-        let message = Scores::new(cuts, None, Empty::Zero)
-            .unwrap_err()
-            .to_string();
+        let message = Scores::new(cuts, None, false).unwrap_err().to_string();
         assert!(
             message.contains("k must be increasing integers"),
             "{message}"
@@ -214,22 +212,15 @@ fn refuses_what_is_wrong_and_changes_nothing() {
 
 #[test]
 fn nothing_to_average_is_an_error() {
-    let none = measures(&[], &labels(&[], 2), &[1], None, Empty::Zero);
+    let none = measures(&[], &labels(&[], 2), &[1], None, false);
     assert!(none.unwrap_err().to_string().contains("no rows"));
     let best = [0, 1];
-    let skipped = measures(&[vec![]], &labels(&best, 2), &[1], None, Empty::Skip);
+    let skipped = measures(&[vec![]], &labels(&best, 2), &[1], None, true);
     assert!(skipped
         .unwrap_err()
         .to_string()
         .contains("no row with a label"));
-    let zero = measures(
-        &[vec![]],
-        &labels(&best, 2),
-        &[1],
-        Some(&[0.5]),
-        Empty::Zero,
-    )
-    .unwrap();
+    let zero = measures(&[vec![]], &labels(&best, 2), &[1], Some(&[0.5]), false).unwrap();
     assert_eq!(zero.precision, [0.0]);
     assert_eq!(zero.psp.unwrap(), [0.0]);
 }
@@ -240,12 +231,12 @@ fn slow(
     best: &[Vec<i64>],
     k: usize,
     propensities: &[f64],
-    empty: Empty,
+    skip_empty: bool,
 ) -> [f64; 5] {
     let discount = |r: usize| 1.0 / ((r + 2) as f64).log2();
     let (mut n, mut sums) = (0.0, [0.0; 7]);
     for (set, best) in truth.iter().zip(best) {
-        if set.is_empty() && empty == Empty::Skip {
+        if set.is_empty() && skip_empty {
             continue;
         }
         n += 1.0;
@@ -297,8 +288,7 @@ proptest! {
         cut_at in 0usize..12,
     ) {
         let truth: Vec<_> = rows.iter().map(|row| row.0.clone()).collect();
-        let empty = if skip { Empty::Skip } else { Empty::Zero };
-        // The lowest score stands for "not predicted".
+                // The lowest score stands for "not predicted".
         let ranked: Vec<Vec<i64>> = rows.iter().map(|(_, scores)| {
             let mut labels: Vec<i64> = (0..K as i64).filter(|&l| scores[l as usize] > -3).collect();
             labels.sort_by_key(|&l| (-scores[l as usize], l));
@@ -330,13 +320,13 @@ proptest! {
         ];
         let cuts = [1, 3, K];
         if skip && truth.iter().all(Vec::is_empty) {
-            prop_assert!(measures(&truth, &forms[0], &cuts, None, empty).is_err());
+            prop_assert!(measures(&truth, &forms[0], &cuts, None, skip).is_err());
             return Ok(());
         }
         for form in &forms {
-            let found = measures(&truth, form, &cuts, Some(&propensities), empty).unwrap();
+            let found = measures(&truth, form, &cuts, Some(&propensities), skip).unwrap();
             for (at, &k) in cuts.iter().enumerate() {
-                let expected = slow(&truth, &ranked, k, &propensities, empty);
+                let expected = slow(&truth, &ranked, k, &propensities, skip);
                 let got = [
                     found.precision[at],
                     found.ndcg[at],
@@ -350,7 +340,7 @@ proptest! {
         // Batches add up.
         let cut = cut_at.min(rows.len());
         let weights = Weights::new(&propensities, None).unwrap();
-        let mut scores = Scores::new(&cuts, Some(weights), empty).unwrap();
+        let mut scores = Scores::new(&cuts, Some(weights), skip).unwrap();
         for (truth, best) in [
             (&truth[..cut], &best[..cut * K]),
             (&truth[cut..], &best[cut * K..]),
@@ -358,7 +348,7 @@ proptest! {
             let ranking = Ranking::labels(Indices::I64(best), truth.len(), K, None).unwrap();
             scores.add(&Sets::new(truth).view(), &ranking, &Control::new(0)).unwrap();
         }
-        let whole = measures(&truth, &forms[0], &cuts, Some(&propensities), empty).unwrap();
+        let whole = measures(&truth, &forms[0], &cuts, Some(&propensities), skip).unwrap();
         prop_assert!(close(&scores.measures().unwrap().psndcg.unwrap(), &whole.psndcg.unwrap()));
         prop_assert!(close(&scores.measures().unwrap().recall, &whole.recall));
     }

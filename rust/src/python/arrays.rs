@@ -1,36 +1,56 @@
 //! numpy and scipy memory as the core's borrowed views.
 
-use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::ndarray::{Dimension, Ix1, Ix2};
+use numpy::{Element, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::data::{Indices, LabelSets, Labels, Rows, Targets, Values};
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
-pub(super) enum Either<'py, A: Element, B: Element> {
-    A(PyReadonlyArray1<'py, A>),
-    B(PyReadonlyArray1<'py, B>),
+pub(super) enum Either<'py, A: Element, B: Element, D: Dimension> {
+    A(PyReadonlyArray<'py, A, D>),
+    B(PyReadonlyArray<'py, B, D>),
 }
 
-/// `indptr` or `indices` of a scipy matrix.
-type IndexArray<'py> = Either<'py, i32, i64>;
-/// `data` of a scipy matrix.
-type ValueArray<'py> = Either<'py, f32, f64>;
+/// Labels, or `indptr` or `indices` of a scipy matrix.
+pub(super) type IndexArray<'py, D = Ix1> = Either<'py, i32, i64, D>;
+/// Values of a matrix, or `data` of a scipy matrix.
+pub(super) type ValueArray<'py, D = Ix1> = Either<'py, f32, f64, D>;
 
-impl<'py, A: Element, B: Element> Either<'py, A, B> {
+impl<'py, A: Element, B: Element, D: Dimension> Either<'py, A, B, D> {
+    /// Borrows `array`; `None` if it is of another type or dimension.
+    pub fn of(array: &Bound<'py, PyAny>) -> Option<Self> {
+        let a = array.extract().map(Self::A);
+        a.or_else(|_| array.extract().map(Self::B)).ok()
+    }
+
     fn take(owner: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
         let array = owner.getattr(name)?;
-        if let Ok(a) = array.extract() {
-            return Ok(Self::A(a));
-        }
-        array.extract().map(Self::B).map_err(|_| {
+        Self::of(&array).ok_or_else(|| {
             PyTypeError::new_err(format!("{name}: unsupported dtype {}", dtype_of(&array)))
         })
     }
 }
 
-impl IndexArray<'_> {
-    fn view(&self) -> PyResult<Indices<'_>> {
+impl<A: Element, B: Element> Either<'_, A, B, Ix2> {
+    /// Number of rows and columns of an array whose values lie row by row.
+    pub fn shape(&self, name: &str) -> PyResult<(usize, usize)> {
+        let (is_in_rows, shape) = match self {
+            Self::A(a) => (a.is_c_contiguous(), a.shape()),
+            Self::B(b) => (b.is_c_contiguous(), b.shape()),
+        };
+        // A slice of a Fortran array can be had, too: of the values in another order.
+        if !is_in_rows {
+            let message = format!("{name} must be C-contiguous");
+            return Err(PyTypeError::new_err(message));
+        }
+        Ok((shape[0], shape[1]))
+    }
+}
+
+impl<D: Dimension> IndexArray<'_, D> {
+    pub fn view(&self) -> PyResult<Indices<'_>> {
         Ok(match self {
             Self::A(a) => Indices::I32(a.as_slice()?),
             Self::B(b) => Indices::I64(b.as_slice()?),
@@ -38,8 +58,8 @@ impl IndexArray<'_> {
     }
 }
 
-impl ValueArray<'_> {
-    fn view(&self) -> PyResult<Values<'_>> {
+impl<D: Dimension> ValueArray<'_, D> {
+    pub fn view(&self) -> PyResult<Values<'_>> {
         Ok(match self {
             Self::A(a) => Values::F32(a.as_slice()?),
             Self::B(b) => Values::F64(b.as_slice()?),
@@ -58,12 +78,10 @@ pub(super) struct SparseArg<'py> {
     starts: IndexArray<'py>,
     columns: IndexArray<'py>,
     values: ValueArray<'py>,
-    /// Number of columns.
     pub n_cols: usize,
 }
 
 impl<'py> SparseArg<'py> {
-    /// Borrows the arrays of `x`.
     pub fn take(x: &Bound<'py, PyAny>) -> PyResult<Self> {
         let (_, n_cols): (usize, usize) = x.getattr("shape")?.extract()?;
         Ok(Self {
@@ -76,11 +94,8 @@ impl<'py> SparseArg<'py> {
 
     /// Row starts, columns and values, not yet checked.
     pub fn views(&self) -> PyResult<(Indices<'_>, Indices<'_>, Values<'_>)> {
-        Ok((
-            self.starts.view()?,
-            self.columns.view()?,
-            self.values.view()?,
-        ))
+        let (starts, columns) = (self.starts.view()?, self.columns.view()?);
+        Ok((starts, columns, self.values.view()?))
     }
 }
 
@@ -89,58 +104,46 @@ impl<'py> SparseArg<'py> {
 /// everything else into one of these forms.
 pub(super) enum RowsArg<'py> {
     Csr(SparseArg<'py>),
-    DenseF32(PyReadonlyArray2<'py, f32>),
-    DenseF64(PyReadonlyArray2<'py, f64>),
+    Dense(ValueArray<'py, Ix2>),
 }
 
 impl<'py> RowsArg<'py> {
-    /// Borrows the arrays of `x`.
     pub fn take(x: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Ok(dense) = x.extract() {
-            return Ok(Self::DenseF32(dense));
+        if let Some(dense) = Either::of(x) {
+            return Ok(Self::Dense(dense));
         }
-        if let Ok(dense) = x.extract() {
-            return Ok(Self::DenseF64(dense));
+        if x.hasattr("indptr")? {
+            return SparseArg::take(x).map(Self::Csr);
         }
-        if !x.hasattr("indptr")? {
-            return Err(PyTypeError::new_err(format!(
-                "X must be a CSR matrix or a float array of two dimensions, got {} of {}",
-                x.get_type(),
-                dtype_of(x)
-            )));
-        }
-        SparseArg::take(x).map(Self::Csr)
+        Err(PyTypeError::new_err(format!(
+            "X must be a CSR matrix or a float array of two dimensions, got {} of {}",
+            x.get_type(),
+            dtype_of(x)
+        )))
     }
 
     /// The checked view; NaN is refused unless values may be missing. Do this once, before
     /// anything changes.
     pub fn rows(&self, may_miss_values: bool) -> PyResult<Rows<'_>> {
-        let csr = if may_miss_values {
-            Rows::csr_with_missing
-        } else {
-            Rows::csr
-        };
-        let dense = if may_miss_values {
-            Rows::dense_with_missing
-        } else {
-            Rows::dense
-        };
-        // A slice of a Fortran array can be had, too: of the values in another order.
-        let in_rows = match self {
-            Self::Csr(..) => true,
-            Self::DenseF32(x) => x.is_c_contiguous(),
-            Self::DenseF64(x) => x.is_c_contiguous(),
-        };
-        if !in_rows {
-            return Err(PyTypeError::new_err("X must be C-contiguous"));
-        }
         let rows = match self {
             Self::Csr(x) => {
+                let csr = if may_miss_values {
+                    Rows::csr_with_missing
+                } else {
+                    Rows::csr
+                };
                 let (starts, columns, values) = x.views()?;
                 csr(starts, columns, values, x.n_cols)
             }
-            Self::DenseF32(x) => dense(Values::F32(x.as_slice()?), x.shape()[0], x.shape()[1]),
-            Self::DenseF64(x) => dense(Values::F64(x.as_slice()?), x.shape()[0], x.shape()[1]),
+            Self::Dense(x) => {
+                let dense = if may_miss_values {
+                    Rows::dense_with_missing
+                } else {
+                    Rows::dense
+                };
+                let (n_rows, n_cols) = x.shape("X")?;
+                dense(x.view()?, n_rows, n_cols)
+            }
         };
         Ok(rows?)
     }
@@ -150,12 +153,9 @@ impl<'py> RowsArg<'py> {
 pub(super) struct LabelSetsArg<'py>(IndexArray<'py>, IndexArray<'py>);
 
 impl<'py> LabelSetsArg<'py> {
-    /// Borrows the arrays of `y`.
     pub fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(
-            Either::take(y, "indptr")?,
-            Either::take(y, "indices")?,
-        ))
+        let starts = Either::take(y, "indptr")?;
+        Ok(Self(starts, Either::take(y, "indices")?))
     }
 
     /// The checked view.
@@ -164,25 +164,19 @@ impl<'py> LabelSetsArg<'py> {
     }
 }
 
-/// One label per row, as class numbers.
-pub(super) type LabelsArg<'py> = PyReadonlyArray1<'py, u32>;
-
-/// Single labels or label sets.
+/// Single labels, as class numbers, or label sets.
 pub(super) enum TargetsArg<'py> {
-    One(LabelsArg<'py>),
+    One(PyReadonlyArray1<'py, u32>),
     Sets(LabelSetsArg<'py>),
 }
 
 impl<'py> TargetsArg<'py> {
-    /// Borrows the arrays of `y`: a CSR indicator where it holds sets.
     pub fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
         if y.hasattr("indptr")? {
             return LabelSetsArg::take(y).map(Self::Sets);
         }
-        let labels = y.extract();
-        labels
-            .map(Self::One)
-            .map_err(|_| PyTypeError::new_err("y must be a uint32 array of one dimension"))
+        let refused = |_| PyTypeError::new_err("y must be a uint32 array of one dimension");
+        y.extract().map(Self::One).map_err(refused)
     }
 
     /// The checked view.

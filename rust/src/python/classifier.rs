@@ -2,24 +2,28 @@
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
 use super::run::brief_or_watched;
 use crate::classifier::{self, FitOptions, LabelSelection, PredictOptions, Task};
-use crate::data::Batch;
-use crate::error::Error;
+use crate::control::Control;
+use crate::data::{Batch, Rows};
+use crate::error::{Error, Result};
 use crate::file::{Bundle, Report, Shape};
 use crate::learners;
 
-type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+/// The task of predicting the best class.
+const BEST: Task<'static> = Task::Predict {
+    k: 1,
+    options: &PredictOptions::NONE,
+};
+
+type Object<'py> = Bound<'py, PyAny>;
+type Progress<'a, 'py> = Option<&'a Object<'py>>;
+type Labels<'py> = Bound<'py, PyArray1<i32>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
-type Csr<'py> = (
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i32>>,
-    Bound<'py, PyArray1<f32>>,
-);
 
 /// The parameters of a learner, their defaults and ranges, as JSON.
 #[pyfunction]
@@ -44,12 +48,10 @@ impl Classifier {
 
     /// Learns from scratch, or with `warm_start` adds what is missing.
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false))]
-    #[allow(clippy::too_many_arguments)]
     fn fit(
         &mut self,
-        py: Python<'_>,
-        X: &Bound<'_, PyAny>,
-        y: &Bound<'_, PyAny>,
+        X: &Object<'_>,
+        y: &Object<'_>,
         sample_weight: Option<WeightsArg<'_>>,
         n_threads: usize,
         progress: Progress<'_, '_>,
@@ -62,94 +64,79 @@ impl Classifier {
             n_threads,
             warm_start,
         };
-        let model = &mut self.0;
-        brief_or_watched(py, effort, progress, |control| {
-            model.fit(&batch, options, control)
+        brief_or_watched(X.py(), effort, progress, |control| {
+            self.0.fit(&batch, options, control)
         })
     }
 
     /// Learns once, in the order given. With `answers` returns the class answered for each row
     /// just before it was learned, -1 for none.
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, answers=false))]
-    #[allow(clippy::too_many_arguments)]
     fn partial_fit<'py>(
         &mut self,
-        py: Python<'py>,
-        X: &Bound<'py, PyAny>,
-        y: &Bound<'py, PyAny>,
+        X: &Object<'py>,
+        y: &Object<'py>,
         sample_weight: Option<WeightsArg<'py>>,
         n_threads: usize,
         progress: Progress<'_, 'py>,
         answers: bool,
-    ) -> PyResult<Option<Bound<'py, PyArray1<i32>>>> {
+    ) -> PyResult<Option<Labels<'py>>> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
         let batch = self.batch(&x, &y, sample_weight.as_ref())?;
         let effort = self.0.effort(&batch.rows, Task::PartialFit);
         let mut predicted = answers.then(|| vec![-1; batch.rows.n_rows()]);
-        let (model, into) = (&mut self.0, predicted.as_deref_mut());
-        brief_or_watched(py, effort, progress, |control| {
-            model.partial_fit(&batch, n_threads, into, control)
+        let into = predicted.as_deref_mut();
+        brief_or_watched(X.py(), effort, progress, |control| {
+            self.0.partial_fit(&batch, n_threads, into, control)
         })?;
-        Ok(predicted.map(|labels| labels.into_pyarray(py)))
+        Ok(predicted.map(|labels| labels.into_pyarray(X.py())))
     }
 
     /// The best class of each row.
     #[pyo3(signature = (X, n_threads=1))]
-    fn predict<'py>(
-        &self,
-        py: Python<'py>,
-        X: &Bound<'py, PyAny>,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let x = RowsArg::take(X)?;
-        let rows = x.rows(self.0.accepts().missing_values)?;
-        let effort = self.effort(&rows, 1, &PredictOptions::NONE);
-        let labels = brief_or_watched(py, effort, None, |control| {
-            self.0.predict(&rows, n_threads, control)
+    fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Labels<'py>> {
+        let (_, labels) = self.on_rows(X, BEST, |model, rows, control| {
+            model.predict(rows, n_threads, control)
         })?;
-        Ok(labels.into_pyarray(py))
+        Ok(labels.into_pyarray(X.py()))
     }
 
     /// The k best classes of each row and their scores, best first.
     #[pyo3(signature = (X, k, options="{}", n_threads=1))]
     fn predict_topk<'py>(
         &self,
-        py: Python<'py>,
-        X: &Bound<'py, PyAny>,
+        X: &Object<'py>,
         k: usize,
         options: &str,
         n_threads: usize,
     ) -> PyResult<TopK<'py>> {
-        let x = RowsArg::take(X)?;
-        let rows = x.rows(self.0.accepts().missing_values)?;
-        let options = PredictOptions::from_json(options)?;
-        let effort = self.effort(&rows, k, &options);
-        let (labels, scores) = brief_or_watched(py, effort, None, |control| {
-            self.0.predict_topk(&rows, k, &options, n_threads, control)
+        let options = &PredictOptions::from_json(options)?;
+        let task = Task::Predict { k, options };
+        let (n_rows, (labels, scores)) = self.on_rows(X, task, |model, rows, control| {
+            model.predict_topk(rows, k, options, n_threads, control)
         })?;
-        let shape = [rows.n_rows(), k];
-        let labels = labels.into_pyarray(py).reshape(shape)?;
-        Ok((labels, scores.into_pyarray(py).reshape(shape)?))
+        let labels = labels.into_pyarray(X.py()).reshape([n_rows, k])?;
+        Ok((labels, scores.into_pyarray(X.py()).reshape([n_rows, k])?))
     }
 
     /// The scores of all classes for each row, one row after the other.
     #[pyo3(signature = (X, options="{}", n_threads=1))]
     fn predict_scores<'py>(
         &self,
-        py: Python<'py>,
-        X: &Bound<'py, PyAny>,
+        X: &Object<'py>,
         options: &str,
         n_threads: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         let x = RowsArg::take(X)?;
         let rows = x.rows(self.0.accepts().missing_values)?;
-        let options = PredictOptions::from_json(options)?;
-        let n_scores = rows.n_rows().saturating_mul(self.0.n_classes());
-        let effort = self.effort(&rows, 1, &options).saturating_add(n_scores);
-        let scores = brief_or_watched(py, effort, None, |control| {
-            self.0.predict_scores(&rows, &options, n_threads, control)
+        let (n_rows, n_classes) = (rows.n_rows(), self.0.n_classes());
+        let options = &PredictOptions::from_json(options)?;
+        let effort = self.0.effort(&rows, Task::Predict { k: 1, options });
+        let effort = effort.saturating_add(n_rows.saturating_mul(n_classes));
+        let scores = brief_or_watched(X.py(), effort, None, |control| {
+            self.0.predict_scores(&rows, options, n_threads, control)
         })?;
-        shaped(to_numpy(py, scores), rows.n_rows(), self.0.n_classes())
+        shaped(to_numpy(X.py(), scores), n_rows, n_classes)
     }
 
     /// Classes of each row and their scores, as the arrays of a CSR matrix: those of a score
@@ -157,47 +144,32 @@ impl Classifier {
     #[pyo3(signature = (X, threshold=None, n_labels=None, n_threads=1))]
     fn select_labels<'py>(
         &self,
-        py: Python<'py>,
-        X: &Bound<'_, PyAny>,
+        X: &Object<'py>,
         threshold: Option<f32>,
         n_labels: Option<usize>,
         n_threads: usize,
-    ) -> PyResult<Csr<'py>> {
-        let x = RowsArg::take(X)?;
-        let rows = x.rows(self.0.accepts().missing_values)?;
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let py = X.py();
         let selection = match (threshold, n_labels) {
             (Some(threshold), _) => LabelSelection::Above(threshold),
             (None, Some(n)) => LabelSelection::Best(n),
             (None, None) => LabelSelection::Likely,
         };
-        let effort = self.effort(&rows, 1, &PredictOptions::NONE);
-        let found = brief_or_watched(py, effort, None, |control| {
-            self.0.select_labels(&rows, selection, n_threads, control)
+        let (_, found) = self.on_rows(X, BEST, |model, rows, control| {
+            model.select_labels(rows, selection, n_threads, control)
         })?;
-        Ok((
-            found.starts.into_pyarray(py),
-            found.labels.into_pyarray(py),
-            found.scores.into_pyarray(py),
-        ))
+        let (starts, labels) = (found.starts.into_pyarray(py), found.labels.into_pyarray(py));
+        (starts, labels, found.scores.into_pyarray(py)).into_pyobject(py)
     }
 
     /// The best class of each row after the first tree, the first two and so on: rows x trees.
     #[pyo3(signature = (X, n_threads=1))]
-    fn staged_predict<'py>(
-        &self,
-        py: Python<'py>,
-        X: &Bound<'py, PyAny>,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let x = RowsArg::take(X)?;
-        let rows = x.rows(self.0.accepts().missing_values)?;
-        let n_rows = rows.n_rows();
-        let effort = self.effort(&rows, 1, &PredictOptions::NONE);
-        let labels = brief_or_watched(py, effort, None, |control| {
-            self.0.staged_predict(&rows, n_threads, control)
+    fn staged_predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Object<'py>> {
+        let (n_rows, labels) = self.on_rows(X, BEST, |model, rows, control| {
+            model.staged_predict(rows, n_threads, control)
         })?;
         let n_stages = labels.len() / n_rows.max(1);
-        shaped(labels.into_pyarray(py).into_any(), n_rows, n_stages)
+        shaped(labels.into_pyarray(X.py()).into_any(), n_rows, n_stages)
     }
 
     /// Replaces parameters that do not concern what was learned.
@@ -249,22 +221,18 @@ impl Classifier {
     #[staticmethod]
     #[pyo3(signature = (bytes, learner=None))]
     fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
-        let kind = learner
-            .map(|name| learners::find(name).map(|l| l.kind))
-            .transpose()?;
+        let learner = learner.map(learners::find).transpose()?;
         let model = py.detach(|| {
             let bundle = Bundle::from_bytes(bytes)?;
-            kind.map_or(Ok(()), |kind| bundle.expect_kind(kind))?;
+            learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
             learners::load(bundle)
         })?;
         Ok(Self(model))
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let from_bytes = slf.get_type().getattr("from_bytes")?;
-        Ok((from_bytes, (slf.borrow().to_bytes(slf.py())?,)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Object<'py>, (Bound<'py, PyBytes>,))> {
+        let bytes = slf.borrow().to_bytes(slf.py())?;
+        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
     }
 }
 
@@ -281,12 +249,22 @@ impl Classifier {
         Ok(Batch::new(rows, y.targets(self.0.n_classes())?, weights)?)
     }
 
-    fn effort(&self, rows: &crate::data::Rows<'_>, k: usize, options: &PredictOptions) -> usize {
-        self.0.effort(rows, Task::Predict { k, options })
+    /// Runs `work`, of the effort of `task`, on the checked rows of X; also how many they are.
+    fn on_rows<T: Send>(
+        &self,
+        X: &Object<'_>,
+        task: Task<'_>,
+        work: impl FnOnce(&dyn classifier::Classifier, &Rows<'_>, &Control) -> Result<T> + Send,
+    ) -> PyResult<(usize, T)> {
+        let (model, x) = (&*self.0, RowsArg::take(X)?);
+        let rows = x.rows(model.accepts().missing_values)?;
+        let effort = model.effort(&rows, task);
+        let found = brief_or_watched(X.py(), effort, None, |control| work(model, &rows, control))?;
+        Ok((rows.n_rows(), found))
     }
 }
 
-fn shaped(array: Bound<'_, PyAny>, n_rows: usize, width: usize) -> PyResult<Bound<'_, PyAny>> {
+fn shaped(array: Object<'_>, n_rows: usize, width: usize) -> PyResult<Object<'_>> {
     array.call_method1("reshape", ((n_rows, width),))
 }
 

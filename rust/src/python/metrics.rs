@@ -1,40 +1,30 @@
 //! Measures, seen from Python.
 
-use numpy::{
-    Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
-};
+use numpy::ndarray::Ix2;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{LabelSetsArg, SparseArg};
+use super::arrays::{Either, IndexArray, LabelSetsArg, SparseArg, ValueArray};
 use super::run::brief_or_watched;
-use crate::data::{Indices, Values};
-use crate::metrics::{self, Empty, Ranking, Weights};
+use crate::metrics::{self, Ranking, Weights};
 
 /// y_pred as it came: C-contiguous labels or scores of two dimensions, or scores as a
 /// CSR matrix. The Python side brings everything else into one of these forms.
 enum RankingArg<'py> {
-    I32(PyReadonlyArray2<'py, i32>),
-    I64(PyReadonlyArray2<'py, i64>),
-    F32(PyReadonlyArray2<'py, f32>),
-    F64(PyReadonlyArray2<'py, f64>),
+    Labels(IndexArray<'py, Ix2>),
+    Dense(ValueArray<'py, Ix2>),
     Sparse(SparseArg<'py>),
 }
 
 impl<'py> RankingArg<'py> {
     fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Ok(labels) = y.extract() {
-            return Ok(Self::I32(labels));
+        if let Some(labels) = Either::of(y) {
+            return Ok(Self::Labels(labels));
         }
-        if let Ok(labels) = y.extract() {
-            return Ok(Self::I64(labels));
-        }
-        if let Ok(scores) = y.extract() {
-            return Ok(Self::F32(scores));
-        }
-        if let Ok(scores) = y.extract() {
-            return Ok(Self::F64(scores));
+        if let Some(scores) = Either::of(y) {
+            return Ok(Self::Dense(scores));
         }
         if y.hasattr("indptr")? {
             return SparseArg::take(y).map(Self::Sparse);
@@ -47,29 +37,22 @@ impl<'py> RankingArg<'py> {
 
     /// The checked view; labels must be below `bound`, if there is one.
     fn ranking(&self, bound: Option<usize>) -> PyResult<Ranking<'_>> {
-        Ok(match self {
-            Self::I32(y) => {
-                Ranking::labels(Indices::I32(in_rows(y)?), y.shape()[0], y.shape()[1], bound)?
+        let ranking = match self {
+            Self::Labels(y) => {
+                let (n_rows, width) = y.shape("y_pred")?;
+                Ranking::labels(y.view()?, n_rows, width, bound)
             }
-            Self::I64(y) => {
-                Ranking::labels(Indices::I64(in_rows(y)?), y.shape()[0], y.shape()[1], bound)?
+            Self::Dense(y) => {
+                let (n_rows, width) = y.shape("y_pred")?;
+                Ranking::dense(y.view()?, n_rows, width)
             }
-            Self::F32(y) => Ranking::dense(Values::F32(in_rows(y)?), y.shape()[0], y.shape()[1])?,
-            Self::F64(y) => Ranking::dense(Values::F64(in_rows(y)?), y.shape()[0], y.shape()[1])?,
             Self::Sparse(y) => {
                 let (starts, columns, scores) = y.views()?;
-                Ranking::sparse(starts, columns, scores, y.n_cols)?
+                Ranking::sparse(starts, columns, scores, y.n_cols)
             }
-        })
+        };
+        Ok(ranking?)
     }
-}
-
-fn in_rows<'a, T: Element>(y: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
-    // A slice of a Fortran array can be had, too: of the values in another order.
-    if !y.is_c_contiguous() {
-        return Err(PyTypeError::new_err("y_pred must be C-contiguous"));
-    }
-    Ok(y.as_slice()?)
 }
 
 /// Takes in batches of rows and tells the measures over all of them.
@@ -87,8 +70,7 @@ impl Scores {
         skip_empty: bool,
     ) -> PyResult<Self> {
         let weights = propensities.map(|p| Weights::new(&p, unseen)).transpose()?;
-        let empty = if skip_empty { Empty::Skip } else { Empty::Zero };
-        Ok(Self(metrics::Scores::new(&cuts, weights, empty)?))
+        Ok(Self(metrics::Scores::new(&cuts, weights, skip_empty)?))
     }
 
     /// Takes in a batch; one that is refused changes nothing.

@@ -28,8 +28,8 @@ mod core {
     use super::model_io::{load_estimator, save_estimator};
     #[pymodule_export]
     use super::text::{
-        load_svmlight, load_xmc, save_xmc, scan_svmlight, xmc_is_multilabel, SvmlightStream,
-        XmcStream,
+        iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,
+        xmc_is_multilabel, Stream,
     };
 
     use pyo3::prelude::*;

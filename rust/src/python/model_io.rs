@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::{Element, IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -62,17 +62,18 @@ pub(super) fn load_estimator(
 }
 
 fn to_array(array: &Bound<'_, PyAny>) -> PyResult<Array> {
-    if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u8>>() {
-        return Ok(a.as_slice()?.into());
-    }
-    if let Ok(a) = array.extract::<PyReadonlyArray1<'_, i64>>() {
-        return Ok(a.as_slice()?.into());
-    }
-    if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u64>>() {
-        return Ok(a.as_slice()?.into());
-    }
-    let a = array.extract::<PyReadonlyArray1<'_, f64>>()?;
-    Ok(a.as_slice()?.into())
+    extract_as::<u8>(array)
+        .or_else(|_| extract_as::<i64>(array))
+        .or_else(|_| extract_as::<u64>(array))
+        .or_else(|_| extract_as::<f64>(array))
+}
+
+fn extract_as<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Array>
+where
+    for<'a> Array: From<&'a [T]>,
+{
+    let array: PyReadonlyArray1<'_, T> = array.extract()?;
+    Ok(array.as_slice()?.into())
 }
 
 pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {

@@ -1,9 +1,8 @@
 //! The one way long work runs: off the interpreter, on a thread of its own,
 //! while this thread watches for Ctrl-C and shows the progress.
 
-use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -32,24 +31,25 @@ pub(super) fn watched<T: Send>(
         }
         Ok(())
     };
-    let bell = Bell::default();
+    let (sender, mut receiver) = channel();
     std::thread::scope(|scope| {
-        let (control, bell) = (&control, &bell);
-        let worker = scope.spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| work(control)));
-            bell.ring();
-            result
-        });
+        let control = &control;
+        scope.spawn(move || sender.send(catch_unwind(AssertUnwindSafe(|| work(control)))));
         let mut interrupted = None;
-        while !py.detach(|| bell.rung_within(BEAT)) {
+        let result = loop {
+            let receiver = &mut receiver;
+            match py.detach(move || receiver.recv_timeout(BEAT)) {
+                Ok(result) => break result,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(gone @ RecvTimeoutError::Disconnected) => break Err(Box::new(gone)),
+            }
             if interrupted.is_none() {
                 if let Err(error) = show(py) {
                     control.stop();
                     interrupted = Some(error);
                 }
             }
-        }
-        let result = py.detach(|| worker.join().unwrap_or_else(Err));
+        };
         match interrupted {
             Some(error) => Err(error),
             None => settle(result).and_then(|value| show(py).map(|()| value)),
@@ -57,66 +57,34 @@ pub(super) fn watched<T: Send>(
     })
 }
 
-/// Runs short work off the interpreter on this very thread: no progress, no
-/// Ctrl-C until it is done. For work of milliseconds.
-fn brief<T: Send>(py: Python<'_>, work: impl FnOnce(&Control) -> Result<T> + Send) -> PyResult<T> {
-    let control = Control::new(0);
-    settle(py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&control)))))
-}
-
 /// Products of values with weights that are done before a person notices.
 const BRIEF: usize = 1 << 24;
 
-/// [`brief`] for work of about `effort` products if they are few: a thread of
-/// their own would only slow them down.
+/// [`watched`], but for work of about `effort` products, if they are few, on this very
+/// thread, where there is no progress and no Ctrl-C until it is done: a thread of its own
+/// would only slow it down.
 pub(super) fn brief_or_watched<T: Send>(
     py: Python<'_>,
     effort: usize,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Control) -> Result<T> + Send,
 ) -> PyResult<T> {
-    if effort <= BRIEF {
-        brief(py, work)
-    } else {
-        watched(py, progress, work)
+    if effort > BRIEF {
+        return watched(py, progress, work);
     }
+    let control = Control::new(0);
+    settle(py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&control)))))
 }
 
-/// Rung once, when the work is over.
-#[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Bell {
-    fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_all();
-    }
-
-    fn rung_within(&self, time: Duration) -> bool {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let (rung, _) = self
-            .changed
-            .wait_timeout_while(rung, time, |rung| !*rung)
-            .unwrap_or_else(PoisonError::into_inner);
-        *rung
-    }
-}
-
-fn settle<T>(outcome: std::result::Result<Result<T>, Box<dyn Any + Send>>) -> PyResult<T> {
-    match outcome {
-        Ok(result) => Ok(result?),
-        Err(panic) => {
-            let what = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("unknown");
-            Err(PyRuntimeError::new_err(format!(
-                "internal error in xmtree, please report it: {what}"
-            )))
-        }
-    }
+fn settle<T>(outcome: std::thread::Result<Result<T>>) -> PyResult<T> {
+    let panic = match outcome {
+        Ok(result) => return Ok(result?),
+        Err(panic) => panic,
+    };
+    let literal = || panic.downcast_ref::<&str>().copied();
+    let what = panic.downcast_ref().map(String::as_str).or_else(literal);
+    Err(PyRuntimeError::new_err(format!(
+        "internal error in xmtree, please report it: {}",
+        what.unwrap_or("unknown")
+    )))
 }

@@ -5,31 +5,19 @@
 
 use std::path::PathBuf;
 
-use numpy::{Element, IntoPyArray, PyArray1};
+use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::arrays::{LabelSetsArg, RowsArg};
 use super::run::watched;
-use crate::text::{self, Batch, Layout, Stream, SvmlightOptions};
-
-type Array<'py, T> = Bound<'py, PyArray1<T>>;
+use crate::text::{self, Layout, SvmlightOptions};
 
 /// `indptr`, `indices` and `data` of X, `indptr` and labels of y, the number
 /// of columns, the number of labels, whether y is label sets.
-type Arrays<'py, L> = (
-    Array<'py, i64>,
-    Array<'py, i32>,
-    Array<'py, f32>,
-    Array<'py, i64>,
-    Array<'py, L>,
-    usize,
-    usize,
-    bool,
-);
-
-fn arrays<L: Element>(py: Python<'_>, batch: Batch<L>) -> Arrays<'_, L> {
+fn arrays<L: Element>(py: Python<'_>, batch: text::Batch<L>) -> PyResult<Bound<'_, PyTuple>> {
     let table = batch.table;
-    (
+    let arrays = (
         table.starts.into_pyarray(py),
         table.columns.into_pyarray(py),
         table.values.into_pyarray(py),
@@ -38,25 +26,31 @@ fn arrays<L: Element>(py: Python<'_>, batch: Batch<L>) -> Arrays<'_, L> {
         batch.n_features,
         batch.n_labels,
         batch.multilabel,
-    )
+    );
+    arrays.into_pyobject(py)
 }
 
-/// A whole svmlight file; `None` for what is to be found out.
+/// zero_based, n_features and multilabel; `None` for what is to be found out.
+type Options = (Option<bool>, Option<usize>, Option<bool>);
+
+fn svmlight_options((zero_based, n_features, multilabel): Options) -> SvmlightOptions {
+    SvmlightOptions {
+        zero_based,
+        n_features,
+        multilabel,
+    }
+}
+
+/// A whole svmlight file.
 #[pyfunction]
 pub(super) fn load_svmlight(
     py: Python<'_>,
     path: PathBuf,
-    zero_based: Option<bool>,
-    n_features: Option<usize>,
-    multilabel: Option<bool>,
-) -> PyResult<Arrays<'_, f64>> {
-    let options = SvmlightOptions {
-        zero_based,
-        n_features,
-        multilabel,
-    };
+    options: Options,
+) -> PyResult<Bound<'_, PyTuple>> {
+    let options = svmlight_options(options);
     let batch = watched(py, None, |c| text::load_svmlight(&path, options, c))?;
-    Ok(arrays(py, batch))
+    arrays(py, batch)
 }
 
 /// Reads a svmlight file only to find out its `(zero_based, n_features, multilabel)`.
@@ -64,15 +58,9 @@ pub(super) fn load_svmlight(
 pub(super) fn scan_svmlight(
     py: Python<'_>,
     path: PathBuf,
-    zero_based: Option<bool>,
-    n_features: Option<usize>,
-    multilabel: Option<bool>,
+    options: Options,
 ) -> PyResult<(bool, usize, bool)> {
-    let options = SvmlightOptions {
-        zero_based,
-        n_features,
-        multilabel,
-    };
+    let options = svmlight_options(options);
     let layout = watched(py, None, |c| text::scan_svmlight(&path, options, c))?;
     Ok((layout.zero_based, layout.n_features, layout.multilabel))
 }
@@ -83,9 +71,9 @@ pub(super) fn load_xmc(
     py: Python<'_>,
     path: PathBuf,
     multilabel: Option<bool>,
-) -> PyResult<Arrays<'_, i32>> {
+) -> PyResult<Bound<'_, PyTuple>> {
     let batch = watched(py, None, |c| text::load_xmc(&path, multilabel, c))?;
-    Ok(arrays(py, batch))
+    arrays(py, batch)
 }
 
 /// Whether some row of an XMC file has other than one label.
@@ -108,49 +96,52 @@ pub(super) fn save_xmc(
     watched(py, None, |c| text::save_xmc(&path, &rows, &labels, c))
 }
 
-/// Batches of a svmlight file, parsed ahead in the background.
+type NextBatch<'py> = PyResult<Option<Bound<'py, PyTuple>>>;
+
+/// Batches of a file, parsed ahead in the background.
 #[pyclass(frozen, module = "xmtree._core")]
-pub(super) struct SvmlightStream(Stream<f64>);
+pub(super) struct Stream(Box<dyn Fn(Python<'_>) -> NextBatch<'_> + Send + Sync>);
 
-#[pymethods]
-impl SvmlightStream {
-    #[new]
-    fn new(
-        path: PathBuf,
-        batch_size: usize,
-        zero_based: bool,
-        n_features: usize,
-        multilabel: bool,
-    ) -> PyResult<Self> {
-        let layout = Layout {
-            zero_based,
-            n_features,
-            multilabel,
-        };
-        Ok(Self(Stream::svmlight(&path, batch_size, layout)?))
-    }
-
-    /// The next batch, `None` after the last.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Arrays<'py, f64>>> {
-        let batch = watched(py, None, |c| self.0.next(c))?;
-        Ok(batch.map(|batch| arrays(py, batch)))
+impl Stream {
+    fn new<L: Element + Copy + 'static>(stream: text::Stream<L>) -> Self {
+        Self(Box::new(move |py| {
+            let batch = watched(py, None, |c| stream.next(c))?;
+            batch.map(|batch| arrays(py, batch)).transpose()
+        }))
     }
 }
 
-/// Batches of an XMC file, parsed ahead in the background.
-#[pyclass(frozen, module = "xmtree._core")]
-pub(super) struct XmcStream(Stream<i32>);
-
 #[pymethods]
-impl XmcStream {
-    #[new]
-    fn new(path: PathBuf, batch_size: usize, multilabel: bool) -> PyResult<Self> {
-        Ok(Self(Stream::xmc(&path, batch_size, multilabel)?))
+impl Stream {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
     }
 
-    /// The next batch, `None` after the last.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Arrays<'py, i32>>> {
-        let batch = watched(py, None, |c| self.0.next(c))?;
-        Ok(batch.map(|batch| arrays(py, batch)))
+    fn __next__<'py>(&self, py: Python<'py>) -> NextBatch<'py> {
+        (self.0)(py)
     }
+}
+
+/// Streams a svmlight file of a known `(zero_based, n_features, multilabel)`.
+#[pyfunction]
+pub(super) fn iter_svmlight(
+    path: PathBuf,
+    batch_size: usize,
+    layout: (bool, usize, bool),
+) -> PyResult<Stream> {
+    let (zero_based, n_features, multilabel) = layout;
+    let layout = Layout {
+        zero_based,
+        n_features,
+        multilabel,
+    };
+    let stream = text::Stream::svmlight(&path, batch_size, layout)?;
+    Ok(Stream::new(stream))
+}
+
+/// Streams an XMC file.
+#[pyfunction]
+pub(super) fn iter_xmc(path: PathBuf, batch_size: usize, multilabel: bool) -> PyResult<Stream> {
+    let stream = text::Stream::xmc(&path, batch_size, multilabel)?;
+    Ok(Stream::new(stream))
 }

@@ -7,7 +7,8 @@
 /// A place in a block of text. Beyond the block's end there are line ends.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
-    at: usize,
+    /// Bytes passed so far.
+    pub at: usize,
 }
 
 /// How much of an offending token a message quotes.
@@ -24,15 +25,10 @@ const POW10: [u64; 19] = {
 };
 
 /// All exact: ten to the 22nd is the first power that f64 must round.
-const POW10_F64: [f64; 19] = {
-    let mut powers = [1.0; 19];
-    let mut k = 1;
-    while k < 19 {
-        powers[k] = POW10[k] as f64;
-        k += 1;
-    }
-    powers
-};
+const POW10_F64: [f64; 19] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18,
+];
 
 /// The value and length of the run of digits at the start of eight bytes
 /// (the first byte lowest).
@@ -60,20 +56,8 @@ fn leading_digits(bytes: u64) -> (u64, usize) {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the beginning of `bytes`.
     pub fn new(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
-    }
-
-    /// Bytes passed so far.
-    #[inline]
-    pub fn at(&self) -> usize {
-        self.at
-    }
-
-    /// Goes back to a place given by [`Self::at`].
-    pub fn rewind(&mut self, at: usize) {
-        self.at = at;
     }
 
     /// Whether the whole block is read.
@@ -273,7 +257,7 @@ mod tests {
         ] {
             let mut cursor = Cursor::new(text.as_bytes(), 0);
             assert_eq!(cursor.digits(), (value, length), "{text}");
-            assert_eq!(cursor.at(), length);
+            assert_eq!(cursor.at, length);
         }
     }
 

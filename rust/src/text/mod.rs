@@ -12,6 +12,7 @@
 //! here trusts the file: a header's counts are compared, never allocated, and
 //! whatever bytes come, the outcome is a table or an error that names the line.
 
+mod ahead;
 mod blocks;
 mod cursor;
 mod reader;
@@ -25,5 +26,5 @@ mod xmc;
 pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel};
 pub use stream::Stream;
 pub use svmlight::{Layout, SvmlightOptions};
-pub use table::{Arity, Batch, Table};
+pub use table::{Batch, Table};
 pub use write::save_xmc;

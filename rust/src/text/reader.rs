@@ -1,8 +1,9 @@
 //! Driving a format over the blocks of a file, and whole files in one piece.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
-use super::blocks::{Blocks, Failure, Step};
+use super::blocks::{read_blocks, Blocks};
 use super::cursor::Cursor;
 use super::source::Source;
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
@@ -11,54 +12,38 @@ use super::xmc::Xmc;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
+/// A line and what is wrong with it.
+pub(super) type Fault = (u64, String);
+
 /// One of the two formats: reads a line, and says at the end whether that was all.
 pub(super) trait Format: Send + 'static {
-    /// What a label is.
     type Label: Copy + Send + 'static;
 
-    /// Reads the line at `cursor`, which then stands behind it. Whether that
-    /// made a row; if it failed, what is wrong with the line.
+    /// Reads the line at `cursor`, which then stands behind it. If it failed,
+    /// what is wrong with the line.
     fn line(
         &mut self,
         cursor: &mut Cursor<'_>,
         table: &mut Table<Self::Label>,
         line: u64,
-    ) -> std::result::Result<bool, String>;
+    ) -> std::result::Result<(), String>;
 
-    /// Whether a file may end after `rows` rows; if not, why.
-    fn end(&self, rows: u64) -> std::result::Result<(), String>;
+    /// Whether a file may end here; if not, why.
+    fn end(&self) -> std::result::Result<(), String>;
 
-    /// Number of columns as far as it is known.
-    fn n_features(&self) -> usize;
-
-    /// Number of labels as far as it is known.
-    fn n_labels(&self) -> usize;
-}
-
-/// The file's name, to which a line number makes an error.
-#[derive(Debug, Clone)]
-pub(super) struct Place(String);
-
-impl Place {
-    pub fn fault(&self, line: u64, what: impl Into<String>) -> Error {
-        Error::Line {
-            file: self.0.clone(),
-            line,
-            what: what.into(),
-        }
-    }
+    /// The rows that were read, by what is known of the file now.
+    fn batch(&self, table: Table<Self::Label>) -> std::result::Result<Batch<Self::Label>, Fault>;
 }
 
 /// A file on its way through a format.
 pub(super) struct Reader<F> {
-    pub format: F,
-    pub place: Place,
+    format: F,
+    name: String,
     blocks: Blocks,
     block: Vec<u8>,
     at: usize,
     /// Lines read so far, comments and header included.
     lines: u64,
-    rows: u64,
 }
 
 impl<F: Format> Reader<F> {
@@ -67,15 +52,14 @@ impl<F: Format> Reader<F> {
         Ok(Self::start(Source::open(path)?, format))
     }
 
-    pub(super) fn start(source: Source, format: F) -> Self {
+    fn start(source: Source, format: F) -> Self {
         Self {
             format,
-            place: Place(source.name().into()),
-            blocks: Blocks::start(source),
+            name: source.name.clone(),
+            blocks: read_blocks(source),
             block: Vec::new(),
             at: 0,
             lines: 0,
-            rows: 0,
         }
     }
 
@@ -90,40 +74,48 @@ impl<F: Format> Reader<F> {
     ) -> Result<bool> {
         if self.at >= self.block.len() {
             match self.blocks.next(control)? {
-                Step::Block(block) => self.block = block,
-                Step::End => {
-                    return match self.format.end(self.rows) {
-                        Ok(()) => Ok(false),
-                        Err(what) => Err(self.place.fault(self.lines.max(1), what)),
-                    }
+                Ok(Some(block)) => self.block = block,
+                Ok(None) => {
+                    let ended = self.format.end().map(|()| false);
+                    return ended.map_err(|what| self.fault((self.lines.max(1), what)));
                 }
-                Step::Failed(Failure::System(source)) => {
-                    return Err(Error::io(&self.place.0, source))
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    return Err(self.fault((self.lines + 1, error.to_string())))
                 }
-                Step::Failed(Failure::Content(what)) => {
-                    return Err(self.place.fault(self.lines + 1, what))
-                }
+                Err(error) => return Err(Error::io(&self.name, error)),
             }
-            self.at = 0;
-            skip_byte_order_mark(self.lines, &self.block, &mut self.at);
+            // Some editors begin a file with U+FEFF.
+            let has_mark = self.lines == 0 && self.block.starts_with(b"\xef\xbb\xbf");
+            self.at = if has_mark { 3 } else { 0 };
         }
         table.reserve_for((self.block.len() - self.at).min(limit.saturating_mul(64)));
         let mut cursor = Cursor::new(&self.block, self.at);
-        while !cursor.is_done() && table.len() < limit {
+        while !cursor.is_done() && table.n_rows() < limit {
             self.lines += 1;
-            match self.format.line(&mut cursor, table, self.lines) {
-                Ok(made_row) => self.rows += u64::from(made_row),
-                Err(what) => return Err(self.place.fault(self.lines, what)),
+            if let Err(what) = self.format.line(&mut cursor, table, self.lines) {
+                return Err(self.fault((self.lines, what)));
             }
         }
-        self.at = cursor.at();
+        self.at = cursor.at;
         Ok(true)
     }
 
-    fn whole(&mut self, control: &Control) -> Result<Table<F::Label>> {
+    pub fn batch(&self, table: Table<F::Label>) -> Result<Batch<F::Label>> {
+        self.format.batch(table).map_err(|fault| self.fault(fault))
+    }
+
+    fn fault(&self, (line, what): Fault) -> Error {
+        Error::Line {
+            file: self.name.clone(),
+            line,
+            what,
+        }
+    }
+
+    fn whole(mut self, control: &Control) -> Result<Batch<F::Label>> {
         let mut table = Table::default();
         while self.advance(&mut table, usize::MAX, control)? {}
-        Ok(table)
+        self.batch(table)
     }
 
     /// Reads on without keeping anything, `step` rows at a time, until `seen`
@@ -137,49 +129,26 @@ impl<F: Format> Reader<F> {
     }
 }
 
-/// Some editors begin a file with U+FEFF.
-fn skip_byte_order_mark(lines: u64, block: &[u8], at: &mut usize) {
-    if lines == 0 && block.starts_with(b"\xef\xbb\xbf") {
-        *at = 3;
-    }
-}
-
 /// Reads a whole svmlight file (`-`: stdin).
 pub fn load_svmlight(
     path: &Path,
     options: SvmlightOptions,
     control: &Control,
 ) -> Result<Batch<f64>> {
-    svmlight_from(Reader::open(path, Svmlight::new(options)?)?, control)
-}
-
-fn svmlight_from(mut reader: Reader<Svmlight>, control: &Control) -> Result<Batch<f64>> {
-    let table = reader.whole(control)?;
-    let layout = reader.format.layout(&reader.place)?;
-    Ok(Svmlight::batch(table, layout))
+    Reader::open(path, Svmlight::new(options)?)?.whole(control)
 }
 
 /// Reads a whole svmlight file only to find out what its options are.
 pub fn scan_svmlight(path: &Path, options: SvmlightOptions, control: &Control) -> Result<Layout> {
     let mut reader = Reader::open(path, Svmlight::new(options)?)?;
     reader.scan(control, usize::MAX, |_| false)?;
-    reader.format.layout(&reader.place)
+    reader.format.layout().map_err(|fault| reader.fault(fault))
 }
 
 /// Reads a whole XMC file (`-`: stdin). `multilabel` is what was asked for;
 /// `None`: unless every row has exactly one label.
 pub fn load_xmc(path: &Path, multilabel: Option<bool>, control: &Control) -> Result<Batch<i32>> {
-    xmc_from(Reader::open(path, Xmc::new(multilabel))?, control)
-}
-
-fn xmc_from(mut reader: Reader<Xmc>, control: &Control) -> Result<Batch<i32>> {
-    let table = reader.whole(control)?;
-    Ok(Batch {
-        table,
-        n_features: reader.format.n_features(),
-        n_labels: reader.format.n_labels(),
-        multilabel: reader.format.multilabel(),
-    })
+    Reader::open(path, Xmc::new(multilabel))?.whole(control)
 }
 
 /// Reads an XMC file up to the first row with other than one label. Whether
@@ -187,8 +156,8 @@ fn xmc_from(mut reader: Reader<Xmc>, control: &Control) -> Result<Batch<i32>> {
 pub fn xmc_is_multilabel(path: &Path, control: &Control) -> Result<bool> {
     let mut reader = Reader::open(path, Xmc::new(None))?;
     // Row by row: a bad line behind the one that settles it is not our business.
-    reader.scan(control, 1, Xmc::has_sets)?;
-    Ok(reader.format.has_sets())
+    reader.scan(control, 1, |format| format.has_sets)?;
+    Ok(reader.format.has_sets)
 }
 
 #[cfg(test)]

@@ -16,17 +16,14 @@ const MAGIC: usize = 6;
 /// missing file is known at once and a slow pipe blocks nobody.
 pub(super) struct Source {
     raw: Box<dyn Read + Send>,
-    name: String,
-    is_stdin: bool,
+    /// The file's name as it was given, `<stdin>` for stdin.
+    pub name: String,
+    /// Whether text should be passed on as it trickles in.
+    pub is_stdin: bool,
 }
 
-/// The text of a source, whatever it was packed in.
-pub(super) struct Text {
-    /// The decompressed bytes.
-    pub bytes: Box<dyn Read>,
-    /// What it was packed in, for messages; `None` if it was plain.
-    pub packing: Option<&'static str>,
-}
+/// Decompressed bytes and what they were packed in, for messages; `None` if they were plain.
+type Text = (Box<dyn Read>, Option<&'static str>);
 
 impl Source {
     /// Opens `path`; `-` is stdin.
@@ -57,16 +54,6 @@ impl Source {
         }
     }
 
-    /// The file's name as it was given, `<stdin>` for stdin.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Whether text should be passed on as it trickles in.
-    pub fn is_stdin(&self) -> bool {
-        self.is_stdin
-    }
-
     /// Looks at the first bytes and unpacks accordingly. The file's suffix
     /// does not count: downloads are renamed, and stdin has none.
     pub fn text(self) -> io::Result<Text> {
@@ -74,28 +61,21 @@ impl Source {
         let mut magic = Vec::with_capacity(MAGIC);
         raw.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
         let start = magic.clone();
-        let whole = Cursor::new(magic).chain(raw);
-        let buffered = |whole| BufReader::with_capacity(BUFFER, whole);
+        let whole = BufReader::with_capacity(BUFFER, Cursor::new(magic).chain(raw));
         Ok(match start.as_slice() {
-            [0x1f, 0x8b, ..] => Text {
-                bytes: Box::new(flate2::bufread::MultiGzDecoder::new(buffered(whole))),
-                packing: Some("gzip"),
-            },
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => Text {
-                bytes: Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(buffered(
-                    whole,
-                ))),
-                packing: Some("xz"),
-            },
+            [0x1f, 0x8b, ..] => {
+                let text = flate2::bufread::MultiGzDecoder::new(whole);
+                (Box::new(text), Some("gzip"))
+            }
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => {
+                let text = liblzma::bufread::XzDecoder::new_multi_decoder(whole);
+                (Box::new(text), Some("xz"))
+            }
             // 0x184d2a5? are the skippable frames that some packers begin with.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Text {
-                bytes: Box::new(zstd_text(buffered(whole))?),
-                packing: Some("zstd"),
-            },
-            _ => Text {
-                bytes: Box::new(whole),
-                packing: None,
-            },
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+                (Box::new(zstd_text(whole)?), Some("zstd"))
+            }
+            _ => (Box::new(whole.into_inner()), None),
         })
     }
 }

@@ -1,10 +1,9 @@
 //! Batches of a file, read ahead in the background in constant memory.
 
 use std::path::Path;
-use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
+use super::ahead::ReadAhead;
 use super::reader::{Format, Reader};
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
 use super::table::{Batch, Table};
@@ -14,20 +13,14 @@ use crate::error::{Error, Result};
 
 /// Batches that may wait to be taken.
 const WAITING: usize = 2;
-/// How often a waiting taker looks at its stop flag.
-const BEAT: Duration = Duration::from_millis(50);
 
 /// The batches of a file in order. A thread parses ahead of whoever takes
 /// them, another decompresses ahead of it. Dropping the stream ends both.
 #[derive(Debug)]
 pub struct Stream<L> {
-    /// `None` once the last batch, or an error, was handed out.
-    batches: Mutex<Option<Receiver<Message<L>>>>,
+    batches: Mutex<ReadAhead<Batch<L>, Error>>,
     parser: Arc<Control>,
 }
-
-/// A batch, the end (`None`), or the error that ended it.
-type Message<L> = Result<Option<Batch<L>>>;
 
 impl Stream<f64> {
     /// Streams an svmlight file in batches of `size` rows. A stream cannot
@@ -38,43 +31,40 @@ impl Stream<f64> {
             n_features: Some(layout.n_features),
             multilabel: Some(layout.multilabel),
         })?;
-        let reader = Reader::open(path, format)?;
-        Self::start(reader, size, move |_, table| Svmlight::batch(table, layout))
+        Self::start(Reader::open(path, format)?, size)
     }
 }
 
 impl Stream<i32> {
     /// Streams an XMC file in batches of `size` rows.
     pub fn xmc(path: &Path, size: usize, multilabel: bool) -> Result<Self> {
-        let reader = Reader::open(path, Xmc::new(Some(multilabel)))?;
-        Self::start(reader, size, move |format, table| Batch {
-            table,
-            n_features: format.n_features(),
-            n_labels: format.n_labels(),
-            multilabel,
-        })
+        Self::start(Reader::open(path, Xmc::new(Some(multilabel)))?, size)
     }
 }
 
 impl<L: Copy + Send + 'static> Stream<L> {
-    fn start<F: Format<Label = L>>(
-        reader: Reader<F>,
-        size: usize,
-        finish: impl Fn(&F, Table<L>) -> Batch<L> + Send + 'static,
-    ) -> Result<Self> {
+    fn start<F: Format<Label = L>>(mut reader: Reader<F>, size: usize) -> Result<Self> {
         if size == 0 {
             return Err(Error::parameter("batch_size", size, "at least 1"));
         }
-        let (sender, receiver) = sync_channel(WAITING);
         let parser = Arc::new(Control::new(0));
         let control = Arc::clone(&parser);
-        std::thread::spawn(move || {
-            let last = parse(reader, size, finish, &control, &sender);
-            // Nobody listening any more is the ordinary way to be told to stop.
-            let _ = sender.send(last.map(|()| None));
+        let batches = ReadAhead::start(WAITING, move |to| {
+            let mut table = Table::default();
+            let mut more = true;
+            while more {
+                more = reader.advance(&mut table, size, &control)?;
+                if table.n_rows() == size || (!more && table.n_rows() > 0) {
+                    let batch = reader.batch(std::mem::take(&mut table))?;
+                    if to.send(Ok(Some(batch))).is_err() {
+                        break;
+                    }
+                }
+            }
+            Ok(())
         });
         Ok(Self {
-            batches: Mutex::new(Some(receiver)),
+            batches: Mutex::new(batches),
             parser,
         })
     }
@@ -83,24 +73,7 @@ impl<L: Copy + Send + 'static> Stream<L> {
     /// says so, and can then be asked again. After an error there is no more.
     pub fn next(&self, control: &Control) -> Result<Option<Batch<L>>> {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(receiver) = batches.as_ref() else {
-            return Ok(None);
-        };
-        let message = loop {
-            control.check()?;
-            match receiver.recv_timeout(BEAT) {
-                Ok(message) => break message,
-                Err(RecvTimeoutError::Timeout) => {}
-                // Only a panic closes the channel without a last word.
-                Err(RecvTimeoutError::Disconnected) => {
-                    break Err(Error::data("the thread that parses the file has died"))
-                }
-            }
-        };
-        if !matches!(message, Ok(Some(_))) {
-            *batches = None;
-        }
-        message
+        batches.next(control)?
     }
 }
 
@@ -108,27 +81,5 @@ impl<L> Drop for Stream<L> {
     fn drop(&mut self) {
         // The parser may be waiting for a pipe, where it hears of nothing else.
         self.parser.stop();
-    }
-}
-
-fn parse<F: Format>(
-    mut reader: Reader<F>,
-    size: usize,
-    finish: impl Fn(&F, Table<F::Label>) -> Batch<F::Label>,
-    control: &Control,
-    to: &SyncSender<Message<F::Label>>,
-) -> Result<()> {
-    let mut table = Table::default();
-    loop {
-        let more = reader.advance(&mut table, size, control)?;
-        if table.len() == size || (!more && !table.is_empty()) {
-            let batch = finish(&reader.format, std::mem::take(&mut table));
-            if to.send(Ok(Some(batch))).is_err() {
-                return Ok(());
-            }
-        }
-        if !more {
-            return Ok(());
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! The svmlight format: `label[,label...] [qid:n] index:value ... # comment`.
 
 use super::cursor::Cursor;
-use super::reader::{Format, Place};
-use super::table::{Arity, Batch, Table};
-use crate::error::{Error, Result};
+use super::reader::{Fault, Format};
+use super::table::{Batch, Table};
+use crate::error::Error;
 
 /// scipy's smaller index type bounds every column and every label.
 pub(super) const MAX_INDEX: u64 = i32::MAX as u64;
@@ -33,16 +33,16 @@ pub struct Layout {
 /// The parser of svmlight lines.
 pub(super) struct Svmlight {
     options: SvmlightOptions,
-    arity: Arity,
     columns: Columns,
+    /// Rows were seen at all.
+    has_rows: bool,
     /// Rows with other than one label were seen.
-    sets: bool,
+    has_sets: bool,
     /// First line with a label that is no whole number.
     fraction: Option<u64>,
     lowest: Option<i32>,
-    highest: Option<i32>,
-    /// Line of the highest index.
-    highest_line: u64,
+    /// The highest index and its line.
+    highest: Option<(i32, u64)>,
 }
 
 /// Which column indices are accepted and what becomes of them.
@@ -57,13 +57,10 @@ pub(super) struct Columns {
 }
 
 impl Svmlight {
-    pub fn new(options: SvmlightOptions) -> Result<Self> {
+    pub fn new(options: SvmlightOptions) -> crate::Result<Self> {
         if let Some(n) = options.n_features.filter(|&n| n as u64 > MAX_INDEX) {
-            return Err(Error::parameter(
-                "n_features",
-                n,
-                format!("at most {MAX_INDEX}"),
-            ));
+            let allowed = format!("at most {MAX_INDEX}");
+            return Err(Error::parameter("n_features", n, allowed));
         }
         let first = u64::from(options.zero_based == Some(false));
         // Until it is known whether the file starts at 0 or 1, both must pass.
@@ -71,43 +68,39 @@ impl Svmlight {
         let end = options.n_features.map_or(MAX_INDEX, |n| n as u64) + last;
         Ok(Self {
             options,
-            arity: Arity::from_option(options.multilabel),
             columns: Columns {
                 first,
                 end: end.min(MAX_INDEX + 1),
                 comments: true,
             },
-            sets: false,
+            has_rows: false,
+            has_sets: false,
             fraction: None,
             lowest: None,
             highest: None,
-            highest_line: 0,
         })
     }
 
-    fn labels(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        table: &mut Table<f64>,
-    ) -> std::result::Result<(), String> {
-        let from = cursor.at();
-        loop {
-            let at = cursor.at();
-            table.labels.push(cursor.double()?);
-            match cursor.peek() {
-                b',' => cursor.bump(),
-                // No label: the line begins with its first feature.
-                b':' if at == from && self.arity != Arity::Single => {
-                    table.labels.pop();
-                    cursor.rewind(from);
-                    return Ok(());
-                }
-                b':' if at == from => return self.arity.check(0),
-                b'#' => return Ok(()),
-                _ if cursor.at_blank() => return Ok(()),
-                _ => return Err(format!("{} is not a label", cursor.quote(at))),
-            }
+    /// What the file is, as far as it was read.
+    pub fn layout(&self) -> Result<Layout, Fault> {
+        let multilabel = self.options.multilabel.unwrap_or(self.has_sets);
+        if let Some(line) = self.fraction.filter(|_| multilabel) {
+            return Err((line, NOT_WHOLE.into()));
         }
+        let zero_based = self.options.zero_based.unwrap_or(self.lowest == Some(0));
+        let first = u64::from(!zero_based);
+        let (needed, line) = self
+            .highest
+            .map_or((first, 0), |(high, line)| (high as u64 + 1, line));
+        let end = self.options.n_features.map_or(needed, |n| n as u64 + first);
+        if needed > end {
+            return Err((line, out_of_range(needed - 1, first, end)));
+        }
+        Ok(Layout {
+            zero_based,
+            n_features: (end - first) as usize,
+            multilabel,
+        })
     }
 }
 
@@ -119,26 +112,19 @@ impl Format for Svmlight {
         cursor: &mut Cursor<'_>,
         table: &mut Table<f64>,
         line: u64,
-    ) -> std::result::Result<bool, String> {
+    ) -> Result<(), String> {
         cursor.skip_blanks();
         if matches!(cursor.peek(), b'\n' | b'#') {
             cursor.skip_line();
-            return Ok(false);
+            return Ok(());
         }
-        self.labels(cursor, table)?;
-        let labels = table.open_labels();
-        self.arity.check(labels.len())?;
-        self.sets |= labels.len() != 1;
-        if labels.len() > 1 {
-            labels.sort_unstable_by(f64::total_cmp);
-            // Sorted, so "not below the next" is "equal", of the two zeros too.
-            if let Some(at) = (1..labels.len()).find(|&at| labels[at - 1] >= labels[at]) {
-                return Err(format!("label {} stands twice", labels[at]));
-            }
-        }
-        if self.fraction.is_none() && labels.iter().any(|&label| !is_whole(label)) {
+        let from = table.labels.len();
+        read_labels(cursor, table)?;
+        self.has_sets |= table.check_labels(self.options.multilabel, f64::total_cmp)?;
+        let mut labels = table.labels[from..].iter();
+        if self.fraction.is_none() && !labels.all(|&label| is_whole(label)) {
             self.fraction = Some(line);
-            if self.arity == Arity::Multi {
+            if self.options.multilabel == Some(true) {
                 return Err(NOT_WHOLE.into());
             }
         }
@@ -151,28 +137,32 @@ impl Format for Svmlight {
         // The row is sorted by now.
         if let [first, .., last] | [first @ last] = table.columns[from..] {
             self.lowest = Some(self.lowest.map_or(first, |low| low.min(first)));
-            if self.highest.is_none_or(|high| high < last) {
-                self.highest = Some(last);
-                self.highest_line = line;
+            if self.highest.is_none_or(|(high, _)| high < last) {
+                self.highest = Some((last, line));
             }
         }
         table.end_row();
-        Ok(true)
-    }
-
-    fn end(&self, rows: u64) -> std::result::Result<(), String> {
-        if rows == 0 {
-            return Err("the file has no examples".into());
-        }
+        self.has_rows = true;
         Ok(())
     }
 
-    fn n_features(&self) -> usize {
-        self.options.n_features.unwrap_or(0)
+    fn end(&self) -> Result<(), String> {
+        let message = || "the file has no examples".into();
+        self.has_rows.then_some(()).ok_or_else(message)
     }
 
-    fn n_labels(&self) -> usize {
-        0
+    /// Turns indices as they stand in the text into columns from 0.
+    fn batch(&self, mut table: Table<f64>) -> Result<Batch<f64>, Fault> {
+        let layout = self.layout()?;
+        if !layout.zero_based {
+            table.columns.iter_mut().for_each(|column| *column -= 1);
+        }
+        Ok(Batch {
+            table,
+            n_features: layout.n_features,
+            n_labels: 0,
+            multilabel: layout.multilabel,
+        })
     }
 }
 
@@ -184,44 +174,22 @@ fn is_whole(label: f64) -> bool {
     label.fract() == 0.0 && label.abs() <= EXACT
 }
 
-impl Svmlight {
-    /// What the file is, now that it was read to its end.
-    pub fn layout(&self, place: &Place) -> Result<Layout> {
-        let multilabel = self.options.multilabel.unwrap_or(self.sets);
-        if let Some(line) = self.fraction.filter(|_| multilabel) {
-            return Err(place.fault(line, NOT_WHOLE));
-        }
-        let zero_based = self.options.zero_based.unwrap_or(self.lowest == Some(0));
-        let offset = usize::from(!zero_based);
-        let needed = self.highest.map_or(0, |high| high as usize + 1 - offset);
-        let n_features = self.options.n_features.unwrap_or(needed);
-        if needed > n_features {
-            return Err(place.fault(
-                self.highest_line,
-                out_of_range(
-                    (needed - 1 + offset) as u64,
-                    offset as u64,
-                    (n_features + offset) as u64,
-                ),
-            ));
-        }
-        Ok(Layout {
-            zero_based,
-            n_features,
-            multilabel,
-        })
-    }
-
-    /// Turns indices as they stand in the text into columns from 0.
-    pub fn batch(mut table: Table<f64>, layout: Layout) -> Batch<f64> {
-        if !layout.zero_based {
-            table.columns.iter_mut().for_each(|column| *column -= 1);
-        }
-        Batch {
-            table,
-            n_features: layout.n_features,
-            n_labels: 0,
-            multilabel: layout.multilabel,
+fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), String> {
+    let from = cursor.at;
+    loop {
+        let at = cursor.at;
+        table.labels.push(cursor.double()?);
+        match cursor.peek() {
+            b',' => cursor.bump(),
+            // No label: the line begins with its first feature.
+            b':' if at == from => {
+                table.labels.pop();
+                cursor.at = from;
+                return Ok(());
+            }
+            b'#' => return Ok(()),
+            _ if cursor.at_blank() => return Ok(()),
+            _ => return Err(format!("{} is not a label", cursor.quote(at))),
         }
     }
 }
@@ -234,7 +202,7 @@ pub(super) fn read_features<L>(
     cursor: &mut Cursor<'_>,
     columns: Columns,
     table: &mut Table<L>,
-) -> std::result::Result<(), String> {
+) -> Result<(), String> {
     let from = table.columns.len();
     let mut previous = -1;
     let mut sorted = true;
@@ -254,7 +222,7 @@ pub(super) fn read_features<L>(
             }
             _ => {}
         }
-        let at = cursor.at();
+        let at = cursor.at;
         let (index, length) = cursor.digits();
         if length == 0 || cursor.peek() != b':' {
             return Err(not_a_pair(cursor, at));
@@ -291,19 +259,15 @@ fn out_of_range(index: u64, first: u64, end: u64) -> String {
 }
 
 #[cold]
-fn sort_row(columns: &mut [i32], values: &mut [f32]) -> std::result::Result<(), String> {
-    let mut pairs: Vec<(i32, f32)> = columns
-        .iter()
-        .copied()
-        .zip(values.iter().copied())
-        .collect();
+fn sort_row(columns: &mut [i32], values: &mut [f32]) -> Result<(), String> {
+    let unsorted = columns.iter().copied().zip(values.iter().copied());
+    let mut pairs: Vec<(i32, f32)> = unsorted.collect();
     pairs.sort_unstable_by_key(|&(column, _)| column);
     if let Some(twice) = pairs.windows(2).find(|two| two[0].0 == two[1].0) {
         return Err(format!("feature index {} stands twice", twice[0].0));
     }
-    for (at, (column, value)) in pairs.into_iter().enumerate() {
-        columns[at] = column;
-        values[at] = value;
+    for (pair, (column, value)) in pairs.into_iter().zip(columns.iter_mut().zip(values)) {
+        (*column, *value) = pair;
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! Parsed examples, in the arrays of a CSR matrix.
 
+use std::cmp::Ordering;
+use std::fmt::Display;
+
 /// Rows of features and labels, both in CSR form. `L` is the label's type:
 /// f64 in svmlight files, where a target may be any number, i32 in XMC files,
 /// where it is the number of a column.
@@ -30,14 +33,8 @@ impl<L> Default for Table<L> {
 }
 
 impl<L> Table<L> {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
+    pub(super) fn n_rows(&self) -> usize {
         self.starts.len() - 1
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Drops all rows but keeps the memory.
@@ -55,10 +52,35 @@ impl<L> Table<L> {
         self.label_starts.push(self.labels.len() as i64);
     }
 
-    /// The labels pushed to the row that is not closed yet.
-    pub(super) fn open_labels(&mut self) -> &mut [L] {
+    /// Sorts the labels pushed to the row that is not closed yet and checks them; with
+    /// `multilabel` false there must be exactly one. Whether there is another number of them.
+    pub(super) fn check_labels(
+        &mut self,
+        multilabel: Option<bool>,
+        order: fn(&L, &L) -> Ordering,
+    ) -> Result<bool, String>
+    where
+        L: PartialOrd + Display,
+    {
         let from = self.label_starts[self.label_starts.len() - 1] as usize;
-        &mut self.labels[from..]
+        let labels = &mut self.labels[from..];
+        let n = labels.len();
+        if multilabel == Some(false) && n != 1 {
+            let n = if n == 0 {
+                "no label".into()
+            } else {
+                format!("{n} labels")
+            };
+            return Err(format!("{n}, but multilabel=False asks for exactly one"));
+        }
+        if !labels.is_sorted_by(|a, b| a < b) {
+            labels.sort_unstable_by(order);
+            // Sorted, so "not below the next" is "equal", of the two zeros of floats too.
+            if let Some(at) = (1..n).find(|&at| labels[at - 1] >= labels[at]) {
+                return Err(format!("label {} stands twice", labels[at]));
+            }
+        }
+        Ok(n != 1)
     }
 
     /// Room for `bytes` of text, so that rows are pushed without growing.
@@ -68,39 +90,6 @@ impl<L> Table<L> {
         if self.columns.capacity() - self.columns.len() < features {
             self.columns.reserve(features);
             self.values.reserve(features);
-        }
-    }
-}
-
-/// How many labels a row may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arity {
-    /// Exactly one; anything else is an error that names the line.
-    Single,
-    /// Any number, none included.
-    Multi,
-    /// Any number; the whole file is single-label if every row has exactly one.
-    Auto,
-}
-
-impl Arity {
-    /// From Python's `multilabel=True | False | "auto"`.
-    pub fn from_option(multilabel: Option<bool>) -> Self {
-        match multilabel {
-            Some(true) => Self::Multi,
-            Some(false) => Self::Single,
-            None => Self::Auto,
-        }
-    }
-
-    /// Checks one row, whose labels number `n`.
-    pub(super) fn check(self, n: usize) -> Result<(), String> {
-        match (self, n) {
-            (Self::Single, 0) => Err("no label, but multilabel=False asks for exactly one".into()),
-            (Self::Single, 2..) => Err(format!(
-                "{n} labels, but multilabel=False asks for exactly one"
-            )),
-            _ => Ok(()),
         }
     }
 }

@@ -2,12 +2,12 @@
 //! `N D K`, then per row `label,label,... index:value ...`, all from 0.
 
 use super::cursor::Cursor;
-use super::reader::Format;
+use super::reader::{Fault, Format};
 use super::svmlight::{read_features, Columns, MAX_INDEX};
-use super::table::{Arity, Table};
+use super::table::{Batch, Table};
 
 /// The three numbers of the first line.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Header {
     rows: u64,
     features: u64,
@@ -16,34 +16,22 @@ struct Header {
 
 /// The parser of XMC lines.
 pub(super) struct Xmc {
-    arity: Arity,
+    /// Whether y is label sets, as far as it was asked for.
+    multilabel: Option<bool>,
     header: Option<Header>,
     rows: u64,
-    sets: bool,
+    /// Whether a row with other than one label was seen.
+    pub has_sets: bool,
 }
 
 impl Xmc {
     pub fn new(multilabel: Option<bool>) -> Self {
         Self {
-            arity: Arity::from_option(multilabel),
+            multilabel,
             header: None,
             rows: 0,
-            sets: false,
+            has_sets: false,
         }
-    }
-
-    /// Whether y is label sets, by what was asked for or what was seen.
-    pub fn multilabel(&self) -> bool {
-        match self.arity {
-            Arity::Multi => true,
-            Arity::Single => false,
-            Arity::Auto => self.sets,
-        }
-    }
-
-    /// Whether a row with other than one label was seen.
-    pub fn has_sets(&self) -> bool {
-        self.sets
     }
 }
 
@@ -55,16 +43,16 @@ impl Format for Xmc {
         cursor: &mut Cursor<'_>,
         table: &mut Table<i32>,
         _line: u64,
-    ) -> Result<bool, String> {
+    ) -> Result<(), String> {
         let Some(header) = self.header else {
             self.header = Some(read_header(cursor)?);
-            return Ok(false);
+            return Ok(());
         };
         if self.rows == header.rows {
             cursor.skip_blanks();
             if cursor.peek() == b'\n' {
                 cursor.bump();
-                return Ok(false);
+                return Ok(());
             }
             return Err(format!(
                 "one row more than the {} that the header announces",
@@ -74,15 +62,7 @@ impl Format for Xmc {
         if !cursor.at_blank() {
             read_labels(cursor, header.labels, table)?;
         }
-        let labels = table.open_labels();
-        self.arity.check(labels.len())?;
-        self.sets |= labels.len() != 1;
-        if !labels.is_sorted_by(|a, b| a < b) {
-            labels.sort_unstable();
-            if let Some(at) = (1..labels.len()).find(|&at| labels[at - 1] == labels[at]) {
-                return Err(format!("label {} stands twice", labels[at]));
-            }
-        }
+        self.has_sets |= table.check_labels(self.multilabel, i32::cmp)?;
         let columns = Columns {
             first: 0,
             end: header.features,
@@ -91,31 +71,33 @@ impl Format for Xmc {
         read_features(cursor, columns, table)?;
         table.end_row();
         self.rows += 1;
-        Ok(true)
+        Ok(())
     }
 
-    fn end(&self, rows: u64) -> Result<(), String> {
+    fn end(&self) -> Result<(), String> {
         match self.header {
             None => Err("the file is empty; it begins with a header \"N D K\"".into()),
-            Some(header) if rows < header.rows => Err(format!(
-                "the file ends after {rows} of the {} rows that the header announces",
-                header.rows
+            Some(Header { rows, .. }) if self.rows < rows => Err(format!(
+                "the file ends after {} of the {rows} rows that the header announces",
+                self.rows
             )),
             Some(_) => Ok(()),
         }
     }
 
-    fn n_features(&self) -> usize {
-        self.header.map_or(0, |header| header.features as usize)
-    }
-
-    fn n_labels(&self) -> usize {
-        self.header.map_or(0, |header| header.labels as usize)
+    fn batch(&self, table: Table<i32>) -> Result<Batch<i32>, Fault> {
+        let header = self.header.unwrap_or_default();
+        Ok(Batch {
+            table,
+            n_features: header.features as usize,
+            n_labels: header.labels as usize,
+            multilabel: self.multilabel.unwrap_or(self.has_sets),
+        })
     }
 }
 
 fn read_header(cursor: &mut Cursor<'_>) -> Result<Header, String> {
-    let from = cursor.at();
+    let from = cursor.at;
     let mut numbers = [0; 3];
     let mut sound = true;
     for number in &mut numbers {
@@ -148,31 +130,29 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<Header, String> {
 }
 
 fn read_labels(cursor: &mut Cursor<'_>, end: u64, table: &mut Table<i32>) -> Result<(), String> {
-    let from = cursor.at();
+    let from = cursor.at;
     loop {
-        let at = cursor.at();
+        let at = cursor.at;
         let (label, length) = cursor.digits();
-        if length == 0 {
-            return Err(format!("{} is not a list of labels", cursor.quote(from)));
-        }
-        if cursor.peek() == b':' {
+        if length > 0 && cursor.peek() == b':' {
             return Err(format!(
                 "{} stands where labels should; a row without labels begins with a space",
                 cursor.quote(at)
             ));
         }
-        if label >= end {
+        if length > 0 && label >= end {
             return Err(format!(
                 "label {label} is outside 0..{end} (the end excluded)"
             ));
         }
-        table.labels.push(label as i32);
-        if cursor.peek() == b',' {
-            cursor.bump();
-        } else if cursor.at_blank() {
-            return Ok(());
-        } else {
+        let has_more = cursor.peek() == b',';
+        if length == 0 || !(has_more || cursor.at_blank()) {
             return Err(format!("{} is not a list of labels", cursor.quote(from)));
         }
+        table.labels.push(label as i32);
+        if !has_more {
+            return Ok(());
+        }
+        cursor.bump();
     }
 }

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 
 fn svmlight(text: &[u8], options: SvmlightOptions) -> Result<Batch<f64>> {
     let reader = Reader::start(Source::of_bytes(text), Svmlight::new(options)?);
-    svmlight_from(reader, &Control::new(0))
+    reader.whole(&Control::new(0))
 }
 
 fn xmc(text: &[u8], multilabel: Option<bool>) -> Result<Batch<i32>> {
     let reader = Reader::start(Source::of_bytes(text), Xmc::new(multilabel));
-    xmc_from(reader, &Control::new(0))
+    reader.whole(&Control::new(0))
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn packed_or_not_is_the_same() {
     let text = long_text();
     assert!(text.len() > 4 << 20);
     let plain = xmc(&text, None).unwrap();
-    assert_eq!(plain.table.len(), 4000);
+    assert_eq!(plain.table.n_rows(), 4000);
     for (packing, bytes) in packed(&text) {
         assert_eq!(xmc(&bytes, None).unwrap(), plain, "{packing}");
         // Files joined one after the other are one file.
@@ -256,7 +256,7 @@ fn stopping_stops() {
     let control = Control::new(0);
     control.stop();
     let reader = Reader::start(Source::of_bytes(b"1 1 1\n0 0:1\n"), Xmc::new(None));
-    assert!(matches!(xmc_from(reader, &control), Err(Error::Stopped)));
+    assert!(matches!(reader.whole(&control), Err(Error::Stopped)));
 }
 
 fn is_sound<L>(batch: &Batch<L>) {
