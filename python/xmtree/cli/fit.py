@@ -14,6 +14,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import time
@@ -109,7 +110,7 @@ def _check_output(path: str) -> None:
         raise WrongUsage("-o: a model cannot go to standard output; name a file")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise WrongUsage(f"-o {path}: there is no folder {folder}")
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
 
 
 def _report(learner: Learner, path: str, seconds: float, stopped: bool) -> None:
