@@ -2,8 +2,9 @@
 //! each row to, averaged over the trees. Per row and tree O(depth * non-zeros), and O(1) per
 //! label of the leaf.
 
-use super::FrozenTree;
-use crate::classifier::{Predictor, TopK};
+use super::frozen::FrozenTree;
+use super::learner::LomTree;
+use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::Result;
@@ -30,16 +31,14 @@ pub struct EnsemblePredictor<'a> {
 }
 
 impl<'a> EnsemblePredictor<'a> {
-    pub(super) fn new(
-        trees: &'a [FrozenTree],
-        preparations: Vec<&'a Preparation>,
-        n_classes: usize,
-    ) -> Self {
+    pub(super) fn new(members: &'a [Member<LomTree>], trees: &'a [FrozenTree]) -> Self {
+        let preparations = members.iter().map(|member| &member.preparation);
+        let preparations: Vec<&Preparation> = preparations.collect();
         Self {
             trees,
             all_alike: preparations.windows(2).all(|pair| pair[0] == pair[1]),
             preparations,
-            n_classes,
+            n_classes: members[0].learner.n_classes,
             block: Block::default(),
             groups: Groups::default(),
             leaves: vec![Vec::new(); trees.len()],
@@ -86,12 +85,11 @@ impl Predictor for EnsemblePredictor<'_> {
         for (number, (tree, leaves)) in self.trees.iter().zip(&mut self.leaves).enumerate() {
             control.check()?;
             if number == 0 || !self.all_alike {
-                let width = tree.routers().width();
-                self.block
-                    .fill(self.preparations[number], rows, which.clone(), width);
+                let (preparation, width) = (self.preparations[number], tree.routers.width());
+                self.block.fill(preparation, rows, which.clone(), width);
             }
             leaves.resize(which.len(), 0);
-            tree.routers().route(&self.block, &mut self.groups, leaves);
+            tree.routers.route(&self.block, &mut self.groups, leaves);
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! What there is to know of a tree and of the splits it made.
 
-use super::{Arena, LabelStat, Node};
+use super::arena::Arena;
+use super::node::{LabelStat, Node};
 use crate::file::Report;
-use crate::linear::Table;
 
 /// J, beta and alpha of a split.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,21 +55,13 @@ impl SplitQuality {
         }
         let mut labels: Vec<u32> = node.labels.iter().map(|(label, _)| label).collect();
         labels.sort_unstable();
-        let arrivals = |table: &Table<LabelStat>, label| {
-            let stat = table.get(label);
-            stat.map_or(0.0, LabelStat::arrivals)
-        };
         let (left, right) = (arena.node(node.left), arena.node(node.right));
-        let sides: Vec<(f64, f64)> = labels
-            .into_iter()
-            .map(|label| {
-                (
-                    arrivals(&left.labels, label),
-                    arrivals(&right.labels, label),
-                )
-            })
-            .collect();
-        Self::of(sides.iter().copied())
+        let arrivals =
+            |child: &Node, label| child.labels.get(label).map_or(0.0, LabelStat::arrivals);
+        let sides = labels
+            .iter()
+            .map(|&label| (arrivals(left, label), arrivals(right, label)));
+        Self::of(sides)
     }
 }
 
@@ -99,37 +91,28 @@ impl SplitQuality {
 /// | `recycle_bound` | log2 of the examples learned: with a swap resistance of 4 or more, no node is recycled more often (Lemma 3) |
 pub fn node_report(arena: &Arena, max_internal: u32, n_learned: u64) -> Report {
     let tree = arena.topology();
-    let nodes: Vec<&Node> = tree.nodes.iter().map(|&id| arena.node(id)).collect();
-    let arrivals: Vec<f64> = nodes.iter().map(|node| node.arrivals()).collect();
-    let entropies: Vec<f64> = nodes
-        .iter()
-        .zip(&arrivals)
-        .map(|(node, &arrivals)| entropy(node, arrivals))
-        .collect();
-    let splits: Vec<SplitQuality> = nodes
-        .iter()
-        .map(|node| SplitQuality::of_node(arena, node).unwrap_or(SplitQuality::NONE))
+    let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
+    let arrivals: Vec<f64> = nodes().map(Node::arrivals).collect();
+    let entropies = nodes().zip(&arrivals);
+    let entropies: Vec<f64> = entropies.map(|(node, &n)| entropy(node, n)).collect();
+    let splits = nodes().map(|node| SplitQuality::of_node(arena, node));
+    let splits: Vec<_> = splits
+        .map(|split| split.unwrap_or(SplitQuality::NONE))
         .collect();
     let (mut weighted, mut at_leaves) = (0.0, 0.0);
-    for (at, _) in nodes.iter().enumerate().filter(|(_, node)| node.is_leaf()) {
+    for (at, _) in nodes().enumerate().filter(|(_, node)| node.is_leaf()) {
         weighted += arrivals[at] * entropies[at];
         at_leaves += arrivals[at];
     }
-    let leaf_entropy = if at_leaves > 0.0 {
-        weighted / at_leaves
-    } else {
-        0.0
-    };
+    // 0 where no example has come.
+    let leaf_entropy = weighted / at_leaves.max(f64::MIN_POSITIVE);
     let mut report = tree.report();
     report.column("n_examples", arrivals);
-    report.column(
-        "n_labels",
-        nodes.iter().map(|node| node.labels.len() as u32),
-    );
-    report.column("label", nodes.iter().map(|node| most_frequent(node)));
+    report.column("n_labels", nodes().map(|node| node.labels.len() as u32));
+    report.column("label", nodes().map(most_frequent));
     report.column("label_entropy", entropies);
-    report.column("smallest_leaf", nodes.iter().map(|node| node.size));
-    report.column("n_recycled", nodes.iter().map(|node| node.recycled));
+    report.column("smallest_leaf", nodes().map(|node| node.size));
+    report.column("n_recycled", nodes().map(|node| node.recycled));
     report.column("objective", splits.iter().map(|split| split.objective));
     report.column("balance", splits.iter().map(|split| split.balance));
     report.column("purity", splits.iter().map(|split| split.purity));
@@ -146,11 +129,7 @@ fn most_frequent(node: &Node) -> u32 {
     if node.is_leaf() {
         return node.majority;
     }
-    let arrivals = node
-        .labels
-        .iter()
-        .map(|(label, stat)| (label, stat.arrivals()));
-    arrivals
+    node.label_arrivals()
         .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
         .map_or(node.majority, |(label, _)| label)
 }
@@ -159,18 +138,11 @@ fn entropy(node: &Node, arrivals: f64) -> f64 {
     if arrivals == 0.0 {
         return 0.0;
     }
-    let mut shares: Vec<f64> = node
-        .labels
-        .iter()
-        .map(|(_, stat)| stat.arrivals() / arrivals)
-        .collect();
+    let shares = node.label_arrivals().map(|(_, n)| n / arrivals);
+    let mut shares: Vec<f64> = shares.filter(|&share| share > 0.0).collect();
     // One order of summation, whatever order the table has.
     shares.sort_unstable_by(f64::total_cmp);
-    let sum: f64 = shares
-        .iter()
-        .filter(|&&share| share > 0.0)
-        .map(|share| -share * share.ln())
-        .sum();
+    let sum: f64 = shares.iter().map(|share| -share * share.ln()).sum();
     sum.max(0.0)
 }
 
