@@ -7,6 +7,7 @@ mod top_levels;
 mod topology;
 
 pub use best_first::BestFirst;
+pub(crate) use best_first::Branch;
 pub use frozen::{FrozenRouters, Groups, NodeView, Walk};
 pub use top_levels::TopLevels;
 pub use topology::Topology;

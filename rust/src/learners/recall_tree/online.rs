@@ -50,8 +50,6 @@ impl OnlineRecallTree {
             tree: RoutingTree::new(params, n_classes, label_bits, width),
             scorers: Scorers::new(params, n_classes, width, n_filled),
             missed: Mistakes::default(),
-            batch_size: params.batch_size as usize,
-            beam: BeamOptions::of(params),
         }
     }
 
@@ -121,7 +119,7 @@ impl OnlineLearner for OnlineRecallTree {
         if options.first_tree.or(options.last_tree).is_some() {
             return Err(Error::data("the Recall Tree predicts with its one tree"));
         }
-        BeamOptions::of(params).with(options).check()
+        BeamOptions::new(params, options).check()
     }
 
     fn block_rows(row_values: usize) -> usize {
@@ -129,10 +127,9 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
-        let paths = self.beam.with(options).size as usize;
-        paths
-            .saturating_mul(ROUTING + self.tree.arena.max_candidates())
-            .saturating_mul(row_values)
+        let paths = BeamOptions::new(&self.tree.params, options).size as usize;
+        let per_path = (ROUTING + self.tree.arena.max_candidates).saturating_mul(row_values);
+        paths.saturating_mul(per_path)
     }
 
     fn freeze_effort(&self) -> usize {
@@ -144,7 +141,7 @@ impl OnlineLearner for OnlineRecallTree {
     fn summary(&self, summary: &mut Report) {
         let recall = self.missed.loss().map_or(f64::NAN, |missed| 1.0 - missed);
         summary.scalar("progressive_recall", recall);
-        summary.scalar("max_candidates", self.tree.arena.max_candidates() as u32);
+        summary.scalar("max_candidates", self.tree.arena.max_candidates as u32);
         summary.scalar("max_depth", self.tree.max_depth);
     }
 

@@ -1,10 +1,10 @@
 //! Scorers whose weights carry sums of their own, for the optimisers "nag" and
 //! "adagrad": they learn one after the other, as in the authors' program.
 
-use super::workspace::{Score, ScorerInput, ScorerWorkspace};
+use super::{ScorerInput, ScorerWorkspace};
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures};
-use crate::linear::{Loss, Regressors, Span};
+use crate::linear::{Loss, Regressors};
 use crate::persist;
 use crate::tree::NodeId;
 
@@ -18,7 +18,7 @@ pub struct AdaptiveScorers {
     rate: f32,
     /// The column of node 0's indicator.
     first_node: u32,
-    regressors: Regressors,
+    pub regressors: Regressors,
 }
 
 persist!(AdaptiveScorers {
@@ -26,7 +26,6 @@ persist!(AdaptiveScorers {
 });
 
 impl AdaptiveScorers {
-    /// Weights of 0.
     pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
         let nodes = match params.path_features {
             PathFeatures::None => 0,
@@ -43,6 +42,14 @@ impl AdaptiveScorers {
             first_node: width as u32,
             regressors,
         }
+    }
+
+    pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
+        self.widen(input, workspace);
+        let (scores, widened) = (&mut workspace.scores, &workspace.widened);
+        let candidates = input.candidates.iter();
+        scores.clear();
+        scores.extend(candidates.map(|&label| self.regressors.score(label.0, widened)));
     }
 
     /// The label learns +1, then each other candidate -1.
@@ -67,50 +74,10 @@ impl AdaptiveScorers {
         }
     }
 
-    /// Number of classes.
-    pub fn n_classes(&self) -> usize {
-        self.regressors.len()
-    }
-
-    /// Clamps no narrower than `span`.
-    pub fn widen_span(&mut self, span: Span) {
-        self.regressors.widen(span);
-    }
-
-    /// What scores are clamped to while learning.
-    pub fn span(&self) -> Span {
-        self.regressors.span()
-    }
-
-    /// Makes the example with the indicators of its nodes: the deepest first,
-    /// without the root.
+    /// Makes the example with the indicators of its nodes, the deepest first.
     fn widen(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         let column = |node: &NodeId| self.first_node + node.0 % NODE_COLUMNS;
-        let (path, widened) = (input.path, &mut workspace.widened);
-        match self.features {
-            PathFeatures::None => widened.widened(input.example, None),
-            PathFeatures::All => {
-                widened.widened(input.example, path[1..].iter().rev().map(column));
-            }
-            PathFeatures::NodeOnly => {
-                widened.widened(input.example, path.last().map(column));
-            }
-        }
-    }
-}
-
-impl Score for AdaptiveScorers {
-    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
-        self.widen(input, workspace);
-        let ScorerWorkspace {
-            scores, widened, ..
-        } = workspace;
-        scores.clear();
-        scores.extend(
-            input
-                .candidates
-                .iter()
-                .map(|&label| self.regressors.score(label.0, widened)),
-        );
+        let nodes = self.features.nodes(input.path).iter().rev();
+        workspace.widened.widened(input.example, nodes.map(column));
     }
 }

@@ -47,13 +47,11 @@ pub struct HashedCandidates {
 }
 
 impl HashedCandidates {
-    /// Replaces the candidates.
     pub fn set(&mut self, candidates: &[LocalId]) {
         self.labels.clear();
         self.labels.extend_from_slice(candidates);
         self.hashes.clear();
-        self.hashes
-            .extend(candidates.iter().map(|&label| hash(label)));
+        self.hashes.extend(self.labels.iter().copied().map(hash));
     }
 }
 
@@ -125,14 +123,12 @@ impl Column {
 }
 
 impl ColumnWeights {
-    /// Weights of 0.
     pub fn new(n_columns: usize) -> Self {
         Self {
             columns: vec![Column::default(); n_columns],
         }
     }
 
-    /// Number of columns.
     pub fn n_columns(&self) -> usize {
         self.columns.len()
     }
@@ -145,7 +141,6 @@ impl ColumnWeights {
         })
     }
 
-    /// Has at least `n` columns.
     pub fn reserve_columns(&mut self, n: usize) {
         if self.columns.len() < n {
             self.columns.resize(n, Column::default());

@@ -3,8 +3,8 @@
 
 use super::column_weights::ColumnWeights;
 use super::path_weights::PathWeights;
-use super::steps::{decide_steps, StepParams};
-use super::workspace::{Score, ScorerInput, ScorerWorkspace};
+use super::steps::StepParams;
+use super::{ScorerInput, ScorerWorkspace};
 use crate::error::Result;
 use crate::file::{is_count, Bundle, Columns, Nest, Persist};
 use crate::learners::recall_tree::label_index::LocalId;
@@ -75,7 +75,6 @@ impl Persist for WeightLayout {
 }
 
 impl PlainScorers {
-    /// Weights of 0.
     pub fn new(params: &Params, n_classes: usize, width: usize, n_filled: usize) -> Self {
         let width = padded(width);
         Self {
@@ -91,7 +90,10 @@ impl PlainScorers {
             } else {
                 WeightLayout::ByColumn(ColumnWeights::new(width))
             },
-            path_weights: PathWeights::new(params.path_features),
+            path_weights: PathWeights {
+                features: params.path_features,
+                columns: ColumnWeights::new(0),
+            },
         }
     }
 
@@ -105,11 +107,33 @@ impl PlainScorers {
                 weights.n_columns() == self.width && weights.fits(n_classes)
             }
         };
-        let is_sound = |n: &f32| is_count(&f64::from(*n));
         fits && self.path_weights.columns.fits(n_classes)
             && is_count(&self.passes)
             && self.trained.len() == n_classes
-            && self.trained.iter().all(is_sound)
+            && self.trained.iter().all(is_count)
+    }
+
+    pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
+        let ScorerInput {
+            example,
+            candidates,
+            ..
+        } = *input;
+        let scores = &mut workspace.scores;
+        scores.clear();
+        match &self.weights {
+            WeightLayout::ByClass(weights) => {
+                let weights = candidates.iter().map(|&label| &weights[label.at()]);
+                scores.extend(weights.map(|weights| example.dot(weights)));
+            }
+            WeightLayout::ByColumn(weights) => {
+                scores.resize(candidates.len(), 0.0);
+                workspace.candidates.set(candidates);
+                let row = example.row();
+                weights.score(&row.columns, &row.values, &workspace.candidates, scores);
+            }
+        }
+        self.path_weights.score(input, workspace);
     }
 
     /// Decides how far each candidate goes: from `workspace.scores` to
@@ -121,14 +145,8 @@ impl PlainScorers {
         weight: f32,
         workspace: &mut ScorerWorkspace,
     ) {
-        let ScorerWorkspace {
-            scores,
-            steps,
-            softmax,
-            ..
-        } = workspace;
-        steps.clear();
-        steps.resize(input.candidates.len(), 0.0);
+        workspace.steps.clear();
+        workspace.steps.resize(input.candidates.len(), 0.0);
         if let Some(correct) = input.candidates.iter().position(|&other| other == label) {
             let params = StepParams {
                 loss: self.loss,
@@ -145,7 +163,7 @@ impl PlainScorers {
                 let n = self.trained[input.candidates[place].at()];
                 highest_rate / (1.0 + per_example * n).sqrt()
             };
-            decide_steps(&params, scores, rate, steps, softmax);
+            params.decide(rate, workspace);
         }
     }
 
@@ -177,31 +195,5 @@ impl PlainScorers {
             }
         }
         self.path_weights.add(input, workspace);
-    }
-}
-
-impl Score for PlainScorers {
-    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
-        let ScorerInput {
-            example,
-            candidates,
-            ..
-        } = *input;
-        let scores = &mut workspace.scores;
-        scores.clear();
-        match &self.weights {
-            WeightLayout::ByClass(weights) => scores.extend(
-                candidates
-                    .iter()
-                    .map(|&label| example.dot(&weights[label.at()])),
-            ),
-            WeightLayout::ByColumn(weights) => {
-                scores.resize(candidates.len(), 0.0);
-                workspace.candidates.set(candidates);
-                let row = example.row();
-                weights.score(&row.columns, &row.values, &workspace.candidates, scores);
-            }
-        }
-        self.path_weights.score(input, workspace);
     }
 }
