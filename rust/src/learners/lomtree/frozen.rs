@@ -4,6 +4,7 @@
 use super::learner::LomTree;
 use super::node::Node;
 use crate::control::Control;
+use crate::data::Ragged;
 use crate::error::Result;
 use crate::tree::FrozenRouters;
 
@@ -15,23 +16,20 @@ const MOST_LABELS: usize = 64;
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
     pub(super) routers: FrozenRouters,
-    /// Where each leaf's labels start, and the end of the last.
-    starts: Vec<usize>,
-    labels: Vec<u32>,
+    /// The labels of each leaf, best first.
+    labels: Ragged<u32>,
+    /// Their shares, likewise end to end.
     shares: Vec<f32>,
 }
 
 impl FrozenTree {
     /// The frozen form of a tree. Costs as much as the tree is large.
     pub fn new(learner: &LomTree, control: &Control) -> Result<Self> {
-        let LomTree {
-            arena, regressors, ..
-        } = learner;
+        let (arena, regressors) = (&learner.arena, &learner.regressors);
         let tree = arena.topology();
         let mut frozen = Self {
             routers: FrozenRouters::new(regressors),
-            starts: vec![0],
-            labels: Vec::new(),
+            labels: Ragged::default(),
             shares: Vec::new(),
         };
         // By place in the tree; none of leaves.
@@ -44,10 +42,9 @@ impl FrozenTree {
             let parent = usize::try_from(tree.parent[at]).map_or(&[][..], |above| &shares[above]);
             let own = smoothed(node, parent, learner.params.leaf_smoothing);
             if node.is_leaf() {
-                frozen.routers.push_terminal(frozen.starts.len() as u32 - 1);
-                frozen.labels.extend(own.iter().map(|&(label, _)| label));
+                frozen.routers.push_terminal(frozen.labels.len() as u32);
+                frozen.labels.push(own.iter().map(|&(label, _)| label));
                 frozen.shares.extend(own.iter().map(|&(_, share)| share));
-                frozen.starts.push(frozen.labels.len());
             } else {
                 frozen.routers.push_router(regressors.plain(node.regressor));
                 shares[at] = own;
@@ -59,8 +56,9 @@ impl FrozenTree {
     /// Labels and shares at a leaf, best first.
     #[inline]
     pub fn shares(&self, leaf: u32) -> (&[u32], &[f32]) {
-        let span = self.starts[leaf as usize]..self.starts[leaf as usize + 1];
-        (&self.labels[span.clone()], &self.shares[span])
+        let leaf = leaf as usize;
+        let shares = &self.shares[self.labels.range(leaf)];
+        (self.labels.get(leaf), shares)
     }
 }
 
@@ -85,10 +83,9 @@ fn smoothed(node: &Node, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> 
             }
         }
     }
-    let mut shares: Vec<(u32, f32)> = counts
-        .into_iter()
-        .map(|(label, count)| (label, (count / all) as f32))
-        .collect();
+    let shares = counts.into_iter();
+    let shares = shares.map(|(label, count)| (label, (count / all) as f32));
+    let mut shares: Vec<(u32, f32)> = shares.collect();
     let first = shares.iter().find(|&&(label, _)| label == node.majority);
     if let Some(&(majority, highest)) = first {
         for (label, share) in &mut shares {

@@ -210,18 +210,13 @@ impl Arena {
         let mut internal: Vec<usize> = (0..n).filter(|&at| self.nodes[at].has_children()).collect();
         internal.sort_unstable_by_key(|&at| self.nodes[at].first_child);
         self.parents = vec![NodeId::NONE];
-        for at in internal {
+        let is_tree = internal.into_iter().all(|at| {
             let (node, next) = (&self.nodes[at], self.parents.len());
-            if node.first_child as usize != next
-                || at >= next
-                || next + arity > n
-                || node.first_router as usize + arity - 1 > n_routers
-            {
-                return Err(Error::data("the nodes are no tree"));
-            }
-            self.parents.resize(next + arity, NodeId(at as u32));
-        }
-        if self.parents.len() != n {
+            let has_own_place = node.first_child as usize == next && at < next && next + arity <= n;
+            self.parents.resize(n.min(next + arity), NodeId(at as u32));
+            has_own_place && node.first_router as usize + arity - 1 <= n_routers
+        });
+        if !is_tree || self.parents.len() != n {
             return Err(Error::data("the nodes are no tree"));
         }
         for (at, node) in self.nodes.iter_mut().enumerate() {

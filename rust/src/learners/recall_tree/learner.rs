@@ -34,7 +34,7 @@ use super::bound::entropy_cost;
 use super::label_index::{LabelIndex, LocalId};
 use super::params::RouterImportance;
 use super::routing_tree::{is_right, ChildRange, Path, RoutingTree};
-use super::scorers::{ScorerInput, ScorerWorkspace, Scorers};
+use super::scorers::{ScorerInput, ScorerUpdate, ScorerWorkspace, Scorers};
 use crate::classifier::Mistakes;
 use crate::linear::PathExample;
 use crate::tree::NodeId;
@@ -82,41 +82,32 @@ pub struct RouteResult {
 impl RoutingTree {
     /// Figure 2a without its last line. `routers.prepare` must have been called.
     pub(super) fn learn(&mut self, example: &Example, route: &mut RouteResult) {
-        self.route_and_update(example, route);
-        let RouteResult {
-            before,
-            counted,
-            candidates,
-            updated_candidates,
-            changed,
-        } = route;
+        let (y, weight) = (example.y, f64::from(example.weight));
+        self.route_and_update(example, &mut route.before, &mut route.counted);
+        let (before, counted) = (&route.before, &mut route.counted);
         if self.params.honest {
             counted.copy_from(before);
         }
-        let (arena, y, weight) = (&mut self.arena, example.y, f64::from(example.weight));
-        arena.candidates_at_end(&before.nodes, &mut self.seen, candidates);
+        let (arena, seen) = (&mut self.arena, &mut self.seen);
+        arena.candidates_at_end(&before.nodes, seen, &mut route.candidates);
         arena.update_candidates(counted.counting_nodes(), y, weight);
-        *changed = if counted.end() == before.end() {
-            updated_candidates.clone_from(candidates);
-            self.add_new_candidate(counted.end(), y, updated_candidates)
+        let updated = &mut route.updated_candidates;
+        route.changed = if counted.end() == before.end() {
+            updated.clone_from(&route.candidates);
+            self.add_new_candidate(counted.end(), y, updated)
         } else {
-            arena.candidates_at_end(&counted.nodes, &mut self.seen, updated_candidates);
+            arena.candidates_at_end(&counted.nodes, seen, updated);
             true
         };
     }
 
-    /// The loop of Figure 2a: every router on the path learns, then decides. Notes
-    /// that path and the one before the routers learned.
-    fn route_and_update(&mut self, example: &Example, route: &mut RouteResult) {
+    /// The loop of Figure 2a: every router on the path learns, then decides. Notes the
+    /// path `before` the routers learned and that `after`.
+    fn route_and_update(&mut self, example: &Example, before: &mut Path, after: &mut Path) {
         let mut random = self.params.randomized_routing.then(|| {
             let number = example.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             Pcg64Mcg::seed_from_u64(self.params.seed ^ number)
         });
-        let RouteResult {
-            before,
-            counted: after,
-            ..
-        } = route;
         after.restart();
         let mut diverged = false;
         let mut n = Arena::ROOT;
@@ -259,30 +250,29 @@ impl RoutedExample {
     pub fn decide_update(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) {
         if let Some(update) = self.update() {
             if self.route.changed {
-                scorers.score(&update, workspace);
+                scorers.score(&update.input, workspace);
             }
-            let Example { y, weight, .. } = self.example;
-            scorers.decide(&update, y, weight, workspace);
+            scorers.decide(&update, workspace);
         }
     }
 
     /// See [`Self::decide_update`].
     pub fn update_predictors(&self, scorers: &mut Scorers, workspace: &mut ScorerWorkspace) {
         if let Some(update) = self.update() {
-            let Example { y, weight, .. } = self.example;
-            scorers.apply(&update, y, weight, workspace);
+            scorers.apply(&update, workspace);
         }
     }
 
     /// What the scorers learn; none if the label is no candidate.
-    fn update(&self) -> Option<ScorerInput<'_>> {
-        let RouteResult {
-            updated_candidates: candidates,
-            counted,
-            ..
-        } = &self.route;
-        let is_candidate = candidates.contains(&self.example.y);
-        is_candidate.then(|| self.input(candidates, counted))
+    fn update(&self) -> Option<ScorerUpdate<'_>> {
+        let (example, route) = (&self.example, &self.route);
+        let is_candidate = route.updated_candidates.contains(&example.y);
+        is_candidate.then(|| ScorerUpdate {
+            input: self.input(&route.updated_candidates, &route.counted),
+            label: example.y,
+            weight: example.weight,
+            clock: example.clock,
+        })
     }
 
     fn input<'a>(&'a self, candidates: &'a [LocalId], path: &'a Path) -> ScorerInput<'a> {
@@ -290,7 +280,6 @@ impl RoutedExample {
             example: &self.example.x,
             candidates,
             path: &path.nodes,
-            clock: self.example.clock,
         }
     }
 }

@@ -69,7 +69,6 @@ impl<'a> BlockPredictor<'a> {
             example: &self.example,
             candidates,
             path: &self.path,
-            clock: 0,
         };
         self.model.scorers.score(&input, &mut self.workspace);
         candidates

@@ -1,7 +1,7 @@
 //! Scorers whose weights carry sums of their own, for the optimisers "nag" and
 //! "adagrad": they learn one after the other, as in the authors' program.
 
-use super::{ScorerInput, ScorerWorkspace};
+use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures};
 use crate::linear::{Loss, Regressors};
@@ -53,14 +53,9 @@ impl AdaptiveScorers {
     }
 
     /// The label learns +1, then each other candidate -1.
-    pub fn learn(
-        &mut self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
-        self.widen(input, workspace);
+    pub fn learn(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
+        let ScorerUpdate { label, weight, .. } = *update;
+        self.widen(&update.input, workspace);
         let example = &mut workspace.widened;
         self.regressors.prepare(example, weight);
         let a = weight * self.rate;
@@ -69,7 +64,12 @@ impl AdaptiveScorers {
                 .learn(label.0, example, y, a, weight, |_| None)
         };
         learn(label, 1.0);
-        for &other in input.candidates.iter().filter(|&&other| other != label) {
+        for &other in update
+            .input
+            .candidates
+            .iter()
+            .filter(|&&other| other != label)
+        {
             learn(other, -1.0);
         }
     }

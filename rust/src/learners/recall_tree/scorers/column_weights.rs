@@ -12,7 +12,7 @@ use crate::{persist, record};
 /// Weights per column and label.
 #[derive(Debug, Clone)]
 pub struct ColumnWeights {
-    columns: Vec<Column>,
+    pub columns: Vec<Column>,
 }
 
 /// One column's weights.
@@ -129,10 +129,6 @@ impl ColumnWeights {
         }
     }
 
-    pub fn n_columns(&self) -> usize {
-        self.columns.len()
-    }
-
     /// Whether weights that were restored are sound, and of labels below `n_classes`.
     pub fn fits(&self, n_classes: usize) -> bool {
         self.columns.iter().all(|Column { head, tail }| {
@@ -155,20 +151,16 @@ impl ColumnWeights {
         candidates: &HashedCandidates,
         scores: &mut [f32],
     ) {
-        for &column in columns {
-            self.columns
-                .get(column as usize)
-                .into_iter()
-                .for_each(prefetch);
+        let columns = columns
+            .iter()
+            .map(|&column| self.columns.get(column as usize));
+        columns.clone().flatten().for_each(prefetch);
+        for column in columns.clone().flatten() {
+            column.head.first().into_iter().for_each(prefetch);
+            column.tail.prefetch();
         }
-        for &column in columns {
-            if let Some(column) = self.columns.get(column as usize) {
-                column.head.first().into_iter().for_each(prefetch);
-                column.tail.prefetch();
-            }
-        }
-        for (&column, &x) in columns.iter().zip(values) {
-            if let Some(column) = self.columns.get(column as usize) {
+        for (column, &x) in columns.zip(values) {
+            if let Some(column) = column {
                 column.score(x, candidates, scores);
             }
         }

@@ -34,7 +34,15 @@ pub struct ScorerInput<'a> {
     pub candidates: &'a [LocalId],
     /// From the root to the final node.
     pub path: &'a [NodeId],
-    /// Number of the example, by which random numbers are drawn in learning.
+}
+
+/// What scorers learn: that `label`, one of the candidates, is right.
+#[derive(Debug, Clone, Copy)]
+pub struct ScorerUpdate<'a> {
+    pub input: ScorerInput<'a>,
+    pub label: LocalId,
+    pub weight: f32,
+    /// Number of the example, by which random numbers are drawn.
     pub clock: u64,
 }
 
@@ -84,31 +92,19 @@ impl Scorers {
         }
     }
 
-    /// Decides on the steps by which the scorers learn that `label`, one of the candidates,
-    /// is right. `workspace` has their scores. Adaptive scorers take a step as they decide.
-    pub fn decide(
-        &self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
+    /// Decides on the steps, from the scores in `workspace`. Adaptive scorers decide on
+    /// each as they take it.
+    pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
         if let Self::Plain(scorers) = self {
-            scorers.decide(input, label, weight, workspace);
+            scorers.decide(update, workspace);
         }
     }
 
     /// Takes the steps that were decided on.
-    pub fn apply(
-        &mut self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
+    pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
         match self {
-            Self::Plain(scorers) => scorers.apply(input, label, weight, workspace),
-            Self::Adaptive(scorers) => scorers.learn(input, label, weight, workspace),
+            Self::Plain(scorers) => scorers.apply(update, workspace),
+            Self::Adaptive(scorers) => scorers.learn(update, workspace),
         }
     }
 

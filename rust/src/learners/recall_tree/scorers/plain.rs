@@ -4,10 +4,9 @@
 use super::column_weights::ColumnWeights;
 use super::path_weights::PathWeights;
 use super::steps::StepParams;
-use super::{ScorerInput, ScorerWorkspace};
+use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::error::Result;
 use crate::file::{is_count, Bundle, Columns, Nest, Persist};
-use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
 use crate::persist;
@@ -104,7 +103,7 @@ impl PlainScorers {
                 weights.len() == n_classes && weights.iter().all(|w| w.fits(self.width))
             }
             WeightLayout::ByColumn(weights) => {
-                weights.n_columns() == self.width && weights.fits(n_classes)
+                weights.columns.len() == self.width && weights.fits(n_classes)
             }
         };
         fits && self.path_weights.columns.fits(n_classes)
@@ -114,11 +113,7 @@ impl PlainScorers {
     }
 
     pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
-        let ScorerInput {
-            example,
-            candidates,
-            ..
-        } = *input;
+        let (example, candidates) = (input.example, input.candidates);
         let scores = &mut workspace.scores;
         scores.clear();
         match &self.weights {
@@ -138,23 +133,22 @@ impl PlainScorers {
 
     /// Decides how far each candidate goes: from `workspace.scores` to
     /// `workspace.steps`.
-    pub fn decide(
-        &self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
+    pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
+        let input = &update.input;
         workspace.steps.clear();
         workspace.steps.resize(input.candidates.len(), 0.0);
-        if let Some(correct) = input.candidates.iter().position(|&other| other == label) {
+        if let Some(correct) = input
+            .candidates
+            .iter()
+            .position(|&other| other == update.label)
+        {
             let params = StepParams {
                 loss: self.loss,
                 margin: self.margin,
                 correct,
-                weight,
+                weight: update.weight,
                 ppu: input.example.ppu() * (1.0 + self.path_weights.share(input.path)),
-                clock: input.clock,
+                clock: update.clock,
             };
             let per_example =
                 self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * input.example.dimension());
@@ -168,19 +162,9 @@ impl PlainScorers {
     }
 
     /// Takes the steps that were decided on.
-    pub fn apply(
-        &mut self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
-        let ScorerInput {
-            example,
-            candidates,
-            ..
-        } = *input;
-        self.trained[label.at()] += weight;
+    pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
+        let (example, candidates) = (update.input.example, update.input.candidates);
+        self.trained[update.label.at()] += update.weight;
         match &mut self.weights {
             WeightLayout::ByClass(weights) => {
                 for (&label, &step) in candidates.iter().zip(&workspace.steps) {
@@ -194,6 +178,6 @@ impl PlainScorers {
                 weights.add(columns, example.direction(), candidates, &workspace.steps);
             }
         }
-        self.path_weights.add(input, workspace);
+        self.path_weights.add(&update.input, workspace);
     }
 }

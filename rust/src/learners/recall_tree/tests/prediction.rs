@@ -21,7 +21,7 @@ proptest! {
             };
             learner.tree.arena.path_to(end, &mut path);
             learner.tree.arena.candidates_at_end(&path, &mut seen, &mut candidates);
-            let input = ScorerInput { example, candidates: &candidates, path: &path, clock: 0 };
+            let input = ScorerInput { example, candidates: &candidates, path: &path };
             learner.scorers.score(&input, &mut workspace);
             let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
             let expected: BTreeMap<i32, f32> = expected.zip(workspace.scores.iter().copied()).collect();
