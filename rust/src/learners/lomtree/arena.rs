@@ -45,12 +45,10 @@ impl Arena {
 
     /// Gives leaf `j` two new children and the regressor `regressor`.
     pub fn split(&mut self, j: NodeId, regressor: u32) {
-        let left = NodeId(self.nodes.len() as u32);
-        let right = NodeId(left.0 + 1);
-        self.nodes.push(Node::new());
-        self.nodes.push(Node::new());
+        let n = self.nodes.len() as u32;
+        self.nodes.extend([Node::new(), Node::new()]);
         self.n_internal += 1;
-        self.adopt(j, [left, right], regressor);
+        self.adopt(j, [NodeId(n), NodeId(n + 1)], regressor);
     }
 
     /// The paper's Swap (Section 3.1, Figure 2): takes the smallest leaf s and its parent out of
@@ -62,14 +60,13 @@ impl Arena {
     pub fn swap(&mut self, j: NodeId) {
         let s = self.smallest_leaf();
         let parent = self.node(s).parent;
-        let Node {
-            left,
-            right,
-            regressor,
-            parent: grandparent,
-            ..
-        } = *self.node(parent);
-        let sibling = if left == s { right } else { left };
+        let above = self.node(parent);
+        let (grandparent, regressor) = (above.parent, above.regressor);
+        let sibling = if above.left == s {
+            above.right
+        } else {
+            above.left
+        };
         self.node_mut(sibling).parent = grandparent;
         if grandparent.is_some() {
             let above = self.node_mut(grandparent);

@@ -4,6 +4,7 @@ use super::bound::{entropy_after, recall_bound};
 use super::label_counts::LabelCounts;
 use super::label_index::{LabelSet, LocalId};
 use super::params::Params;
+use super::routing_tree::ChildRange;
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::record;
@@ -154,13 +155,21 @@ impl Arena {
         recall_of_parent.is_nan() || recall_of_parent >= child.bound
     }
 
+    /// The router that an example meets after `half` of the children of `id` was
+    /// chosen, so that its weights can be prefetched; the statistics it will be
+    /// updated by are prefetched here.
     #[inline]
-    pub fn prefetch_children(&self, id: NodeId) {
-        let first = self.node(id).first_child as usize;
-        // A line each is enough to decide between them.
-        for child in &self.nodes[first..first + 2] {
-            prefetch(child);
+    pub(super) fn next_router(&self, id: NodeId, half: ChildRange) -> Option<u32> {
+        if half.to - half.from > 1 {
+            return Some(half.router);
         }
+        let child = self.node(self.node(id).child(half.from));
+        child.has_children().then(|| {
+            let first = child.first_child as usize;
+            // A line each is enough to decide between them.
+            self.nodes[first..first + 2].iter().for_each(prefetch);
+            child.first_router
+        })
     }
 
     /// Replaces `path` by the nodes from the root to `id`.

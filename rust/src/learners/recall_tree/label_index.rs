@@ -14,7 +14,7 @@ pub struct LocalId(pub u32);
 
 impl LocalId {
     /// Of a class without an example.
-    const NONE: Self = Self(u32::MAX);
+    pub const NONE: Self = Self(u32::MAX);
 
     /// As an index into arrays of one element per label.
     #[inline]

@@ -266,10 +266,11 @@ impl RoutedExample {
     /// What the scorers learn; none if the label is no candidate.
     fn update(&self) -> Option<ScorerUpdate<'_>> {
         let (example, route) = (&self.example, &self.route);
-        let is_candidate = route.updated_candidates.contains(&example.y);
-        is_candidate.then(|| ScorerUpdate {
-            input: self.input(&route.updated_candidates, &route.counted),
-            label: example.y,
+        let candidates = &route.updated_candidates;
+        let correct = candidates.iter().position(|&other| other == example.y)?;
+        Some(ScorerUpdate {
+            input: self.input(candidates, &route.counted),
+            correct,
             weight: example.weight,
             clock: example.clock,
         })

@@ -136,23 +136,6 @@ impl RoutingTree {
     }
 }
 
-impl Arena {
-    /// The router that an example meets after `half` of the children of `id` was
-    /// chosen, so that its weights can be prefetched; the statistics it will be
-    /// updated by are prefetched here.
-    #[inline]
-    pub(super) fn next_router(&self, id: NodeId, half: ChildRange) -> Option<u32> {
-        if half.to - half.from > 1 {
-            return Some(half.router);
-        }
-        let child = self.node(id).child(half.from);
-        self.node(child).has_children().then(|| {
-            self.prefetch_children(child);
-            self.node(child).first_router
-        })
-    }
-}
-
 /// Children `from..to` of a node, of which `router` decides on a half.
 ///
 /// With more than two children, a node's routers are a balanced tree of their own,

@@ -54,23 +54,20 @@ impl AdaptiveScorers {
 
     /// The label learns +1, then each other candidate -1.
     pub fn learn(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
-        let ScorerUpdate { label, weight, .. } = *update;
         self.widen(&update.input, workspace);
         let example = &mut workspace.widened;
+        let (candidates, weight) = (update.input.candidates, update.weight);
         self.regressors.prepare(example, weight);
         let a = weight * self.rate;
         let mut learn = |label: LocalId, y| {
             self.regressors
                 .learn(label.0, example, y, a, weight, |_| None)
         };
-        learn(label, 1.0);
-        for &other in update
-            .input
-            .candidates
-            .iter()
-            .filter(|&&other| other != label)
-        {
-            learn(other, -1.0);
+        learn(candidates[update.correct], 1.0);
+        for (place, &other) in candidates.iter().enumerate() {
+            if place != update.correct {
+                learn(other, -1.0);
+            }
         }
     }
 

@@ -26,11 +26,8 @@ pub struct FilteredMap {
     bits: u32,
 }
 
-/// A slot without a label.
+/// A slot without a label: it has [`LocalId::NONE`] in its place.
 const FREE: u64 = u64::MAX;
-
-/// What a free slot has in place of a label.
-const FREE_LABEL: LocalId = LocalId(u32::MAX);
 
 /// Bits of the filter per slot, as a power of two.
 const FILTER: u32 = 2;
@@ -119,11 +116,7 @@ impl FilteredMap {
 
     #[cold]
     fn grow(&mut self) {
-        let bits = if self.words.is_empty() {
-            FEWEST
-        } else {
-            self.bits + 1
-        };
+        let bits = FEWEST.max(self.bits + 1);
         let old = std::mem::replace(self, Self::with_bits(bits));
         for (label, w) in old.iter() {
             self.insert(label, hash(label), w);
@@ -131,15 +124,11 @@ impl FilteredMap {
     }
 
     fn with_bits(bits: u32) -> Self {
-        let mut map = Self {
-            words: Vec::new(),
-            len: 0,
-            bits,
-        };
-        let filter = map.filter_len();
-        map.words = vec![0; filter + (1 << bits)];
-        map.words[filter..].fill(FREE);
-        map
+        let filter_len = 1 << (bits + FILTER - 6);
+        let mut words = vec![FREE; filter_len + (1 << bits)];
+        words[..filter_len].fill(0);
+        let len = 0;
+        Self { words, len, bits }
     }
 
     /// Labels and weights, in the order of the slots.
@@ -201,12 +190,8 @@ impl Record for FilteredMap {
         let n_entries = lengths.iter().sum();
         let name_of_labels = format!("{name}.label");
         let labels = LocalId::take(Some(n_entries), &name_of_labels, bundle)?;
-        check_column(
-            &labels,
-            |&label| label != FREE_LABEL,
-            &name_of_labels,
-            bundle,
-        )?;
+        let is_label = |&label: &LocalId| label != LocalId::NONE;
+        check_column(&labels, is_label, &name_of_labels, bundle)?;
         let weights = f32::take(Some(n_entries), name, bundle)?;
         let mut entries = labels.into_iter().zip(weights);
         Ok(lengths

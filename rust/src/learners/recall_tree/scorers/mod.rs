@@ -36,11 +36,12 @@ pub struct ScorerInput<'a> {
     pub path: &'a [NodeId],
 }
 
-/// What scorers learn: that `label`, one of the candidates, is right.
+/// What scorers learn: which of the candidates is right.
 #[derive(Debug, Clone, Copy)]
 pub struct ScorerUpdate<'a> {
     pub input: ScorerInput<'a>,
-    pub label: LocalId,
+    /// The position of the example's label.
+    pub correct: usize,
     pub weight: f32,
     /// Number of the example, by which random numbers are drawn.
     pub clock: u64,

@@ -6,7 +6,7 @@ use super::path_weights::PathWeights;
 use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::error::Result;
-use crate::file::{is_count, Bundle, Columns, Nest, Persist};
+use crate::file::{is_count, Bundle, Columns, Nest, Persist, Record};
 use crate::learners::recall_tree::params::{Params, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
 use crate::persist;
@@ -60,15 +60,13 @@ impl Persist for WeightLayout {
     }
 
     fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
-        if bundle.take_meta("is_by_column")? {
+        *self = if bundle.take_meta("is_by_column")? {
             let mut weights = ColumnWeights::new(0);
             Nest::fill(&mut weights, "by_column", bundle)?;
-            *self = Self::ByColumn(weights);
+            Self::ByColumn(weights)
         } else {
-            let mut weights = Vec::new();
-            Columns::fill(&mut weights, "by_class", bundle)?;
-            *self = Self::ByClass(weights);
-        }
+            Self::ByClass(Weights::take(None, "by_class", bundle)?)
+        };
         Ok(())
     }
 }
@@ -134,37 +132,33 @@ impl PlainScorers {
     /// Decides how far each candidate goes: from `workspace.scores` to
     /// `workspace.steps`.
     pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
-        let input = &update.input;
+        let ScorerInput {
+            example,
+            candidates,
+            path,
+        } = update.input;
         workspace.steps.clear();
-        workspace.steps.resize(input.candidates.len(), 0.0);
-        if let Some(correct) = input
-            .candidates
-            .iter()
-            .position(|&other| other == update.label)
-        {
-            let params = StepParams {
-                loss: self.loss,
-                margin: self.margin,
-                correct,
-                weight: update.weight,
-                ppu: input.example.ppu() * (1.0 + self.path_weights.share(input.path)),
-                clock: update.clock,
-            };
-            let per_example =
-                self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * input.example.dimension());
-            let highest_rate = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
-            let rate = |place: usize| {
-                let n = self.trained[input.candidates[place].at()];
-                highest_rate / (1.0 + per_example * n).sqrt()
-            };
-            params.decide(rate, workspace);
-        }
+        workspace.steps.resize(candidates.len(), 0.0);
+        let params = StepParams {
+            loss: self.loss,
+            margin: self.margin,
+            ppu: example.ppu() * (1.0 + self.path_weights.share(path)),
+            update,
+        };
+        let per_example =
+            self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * example.dimension());
+        let highest_rate = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
+        let rate = |place: usize| {
+            let n = self.trained[candidates[place].at()];
+            highest_rate / (1.0 + per_example * n).sqrt()
+        };
+        params.decide(rate, workspace);
     }
 
     /// Takes the steps that were decided on.
     pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
         let (example, candidates) = (update.input.example, update.input.candidates);
-        self.trained[update.label.at()] += update.weight;
+        self.trained[candidates[update.correct].at()] += update.weight;
         match &mut self.weights {
             WeightLayout::ByClass(weights) => {
                 for (&label, &step) in candidates.iter().zip(&workspace.steps) {

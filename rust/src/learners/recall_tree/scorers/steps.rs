@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::ScorerWorkspace;
+use super::{ScorerUpdate, ScorerWorkspace};
 use crate::learners::recall_tree::params::ScorerLoss;
 use crate::linear::softmax::softmax;
 use crate::linear::Loss;
@@ -19,22 +19,16 @@ const SMALLEST_GRADIENT: f32 = 0.05;
 const MAX_PARTS: f32 = 32.0;
 
 /// What the steps of an example's candidates depend on, beside scores and rates.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StepParams {
+pub(super) struct StepParams<'a> {
     pub loss: ScorerLoss,
     /// By how much the correct candidate must be ahead, with the losses that have it.
     pub margin: f32,
-    /// The correct candidate's position.
-    pub correct: usize,
-    /// Weight of the example.
-    pub weight: f32,
     /// By how much a score moves per unit of step.
     pub ppu: f32,
-    /// Number of the example, by which random numbers are drawn.
-    pub clock: u64,
+    pub update: &'a ScorerUpdate<'a>,
 }
 
-impl StepParams {
+impl StepParams<'_> {
     /// One step per candidate, from `workspace.scores`; `rate` is each one's learning
     /// rate. The steps are 0 beforehand.
     pub fn decide(&self, rate: impl Fn(usize) -> f32, workspace: &mut ScorerWorkspace) {
@@ -45,17 +39,21 @@ impl StepParams {
                 let loss = single.single().unwrap_or(Loss::Hinge);
                 let steps = workspace.steps.iter_mut().zip(&workspace.scores);
                 for (place, (step, &score)) in steps.enumerate() {
-                    let y = if place == self.correct { 1.0 } else { -1.0 };
-                    *step = loss.step(y, score, self.weight * rate(place), self.ppu);
+                    let y = if place == self.update.correct {
+                        1.0
+                    } else {
+                        -1.0
+                    };
+                    *step = loss.step(y, score, self.update.weight * rate(place), self.ppu);
                 }
             }
         }
     }
 
     fn cross_entropy(&self, rate: impl Fn(usize) -> f32, workspace: &mut ScorerWorkspace) {
-        let parts = self.weight.ceil().clamp(1.0, MAX_PARTS);
-        let part = (self.weight / parts).min(1.0);
-        let mut random = Pcg64Mcg::seed_from_u64(self.clock);
+        let parts = self.update.weight.ceil().clamp(1.0, MAX_PARTS);
+        let part = (self.update.weight / parts).min(1.0);
+        let mut random = Pcg64Mcg::seed_from_u64(self.update.clock);
         let ScorerWorkspace {
             scores,
             steps,
@@ -67,10 +65,10 @@ impl StepParams {
         // The padding has probability 0.
         moving.resize(scores.len().next_multiple_of(LANES), f32::NEG_INFINITY);
         gradients.resize(moving.len(), 0.0);
-        moving[self.correct] -= self.margin;
+        moving[self.update.correct] -= self.margin;
         for _ in 0..parts as usize {
             softmax(moving, gradients);
-            gradients[self.correct] -= 1.0;
+            gradients[self.update.correct] -= 1.0;
             for (place, step) in steps.iter_mut().enumerate() {
                 let gradient = rounded(gradients[place], &mut random);
                 if gradient != 0.0 {
@@ -83,7 +81,7 @@ impl StepParams {
     }
 
     fn margin(&self, rate: impl Fn(usize) -> f32, workspace: &mut ScorerWorkspace) {
-        let (correct, scores) = (self.correct, &workspace.scores);
+        let (correct, scores) = (self.update.correct, &workspace.scores);
         let rivals = scores
             .iter()
             .enumerate()
@@ -92,7 +90,7 @@ impl StepParams {
         if let Some((rival, best)) = best {
             // The hinge loss wants a gap of 1; both move, so it closes twice as fast.
             let ahead = scores[correct] - best + 1.0 - self.margin;
-            let a = self.weight * rate(correct);
+            let a = self.update.weight * rate(correct);
             let step = Loss::Hinge.step(1.0, ahead, a, 2.0 * self.ppu);
             workspace.steps[correct] = step;
             workspace.steps[rival] = -step;
