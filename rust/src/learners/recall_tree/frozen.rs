@@ -35,9 +35,14 @@ enum Entry {
 impl RoutingTree {
     /// Makes the tree that prediction walks, in time and memory of the tree's size.
     pub fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        let mut routers = FrozenRouters::new(&self.routers).unclamped();
-        let (mut final_nodes, mut all_candidates) = (Vec::new(), Ragged::default());
-        let mut terminal_of = vec![u32::MAX; self.arena.nodes.len()];
+        let arena = &self.arena;
+        let mut frozen = FrozenTree {
+            routers: FrozenRouters::new(&self.routers).unclamped(),
+            final_nodes: Vec::new(),
+            candidates: Ragged::default(),
+            depth: self.max_depth as usize * arena.arity.ilog2() as usize,
+        };
+        let mut terminal_of = vec![u32::MAX; arena.nodes.len()];
         let mut queue = VecDeque::from([self.entry(Arena::ROOT)]);
         let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
         let mut seen = self.seen.clone();
@@ -50,17 +55,17 @@ impl RoutingTree {
                 Entry::Terminal(id) => {
                     let terminal = &mut terminal_of[id.at()];
                     if *terminal == u32::MAX {
-                        self.arena.path_to(id, &mut path);
-                        self.arena
-                            .candidates_at_end(&path, &mut seen, &mut candidates);
-                        *terminal = final_nodes.len() as u32;
-                        final_nodes.push(id);
-                        all_candidates.push(candidates.iter().copied());
+                        arena.path_to(id, &mut path);
+                        arena.candidates_at_end(&path, &mut seen, &mut candidates);
+                        *terminal = frozen.final_nodes.len() as u32;
+                        frozen.final_nodes.push(id);
+                        frozen.candidates.push(candidates.iter().copied());
                     }
-                    routers.push_terminal(*terminal);
+                    frozen.routers.push_terminal(*terminal);
                 }
                 Entry::Router(id, children) => {
-                    routers.push_router(self.routers.plain(children.router));
+                    let weights = self.routers.plain(children.router);
+                    frozen.routers.push_router(weights);
                     if let Some((left, right)) = children.halves() {
                         queue.push_back(self.entry_below(id, left));
                         queue.push_back(self.entry_below(id, right));
@@ -68,12 +73,7 @@ impl RoutingTree {
                 }
             }
         }
-        Ok(FrozenTree {
-            routers,
-            final_nodes,
-            candidates: all_candidates,
-            depth: self.max_depth as usize * self.arena.arity.ilog2() as usize,
-        })
+        Ok(frozen)
     }
 
     fn entry(&self, id: NodeId) -> Entry {

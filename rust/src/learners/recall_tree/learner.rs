@@ -172,15 +172,11 @@ impl RoutingTree {
                 RouterImportance::Entropy => (cost_left - cost_right).abs() as f32,
             };
             let (arena, decided) = (&self.arena, children);
-            let next_router = |score| arena.next_router(n, decided.half(is_right(score)));
-            let scores = self.routers.learn(
-                children.router,
-                x,
-                target,
-                importance * rate,
-                importance,
-                next_router,
-            );
+            let ahead = |score| arena.next_router(n, decided.half(is_right(score)));
+            let step = importance * rate;
+            let scores = self
+                .routers
+                .learn(children.router, x, target, step, importance, ahead);
             let goes_right = match random.as_deref_mut() {
                 // P(right) = 1/2 + score, clamped to [0, 1].
                 Some(random) => random.random_range(-0.5..0.5) < scores.after,

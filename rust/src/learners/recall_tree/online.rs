@@ -162,10 +162,10 @@ impl OnlineLearner for OnlineRecallTree {
     ) -> Result<Self> {
         // Nothing as large as K is allocated unless the file is.
         let of_each_class = ["scorers/trained", "scorers/regressors/weights.is_row"];
-        let mut arrays = of_each_class
+        let array = of_each_class
             .iter()
-            .filter_map(|&name| bundle.arrays().get(name));
-        if arrays.next().map(Array::len) != Some(n_classes) {
+            .find_map(|&name| bundle.arrays().get(name));
+        if array.map(Array::len) != Some(n_classes) {
             return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
         }
         let label_bits: f64 = bundle.take_meta("label_bits")?;

@@ -133,9 +133,7 @@ impl OnlineRecallTree {
             share: learning.clock,
             workspaces: Vec::new(),
         };
-        if let Some(which) = groups.next() {
-            router.route(which, &mut current);
-        }
+        router.route(groups.next().unwrap_or_default(), &mut current);
         let mut unreported = 0;
         while !current.is_empty() {
             let which = groups.next().unwrap_or_default();

@@ -67,12 +67,8 @@ impl RoutingTree {
     /// gone through.
     fn seen_children(&self, id: NodeId) -> impl Iterator<Item = Option<NodeId>> + use<'_> {
         let node = self.arena.node(id);
-        let arity = if node.has_children() {
-            self.arena.arity
-        } else {
-            0
-        };
-        (0..arity).map(|side| {
+        let n_children = self.arena.arity * u32::from(node.has_children());
+        (0..n_children).map(|side| {
             let child = node.child(side);
             let seen = self.arena.node(child);
             (seen.counts.n_labels() > 0 || seen.has_children()).then_some(child)
