@@ -50,9 +50,6 @@ use crate::tree::{FrozenRouters, NodeId};
 /// Nodes on a path, about.
 const DEPTH: usize = 32;
 
-/// Products that freezing a node is worth.
-const FREEZE_NODE: usize = 256;
-
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
 pub struct LomTree {
@@ -277,7 +274,10 @@ impl OnlineLearner for LomTree {
     }
 
     fn freeze_effort(&self) -> usize {
-        self.arena.nodes.len().saturating_mul(FREEZE_NODE)
+        self.arena
+            .nodes
+            .len()
+            .saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     fn report(&self, progress: &Mistakes) -> Option<Report> {

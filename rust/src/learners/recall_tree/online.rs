@@ -21,9 +21,6 @@ use crate::file::{Array, Bundle, Persist, Report};
 use crate::persist;
 use crate::tree::FrozenRouters;
 
-/// The cost of freezing a node, in products.
-const FREEZE_NODE: usize = 256;
-
 /// The cost of routing along a path, in products per value.
 const ROUTING: usize = 32;
 
@@ -133,7 +130,11 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn freeze_effort(&self) -> usize {
-        self.tree.arena.nodes.len().saturating_mul(FREEZE_NODE)
+        self.tree
+            .arena
+            .nodes
+            .len()
+            .saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     /// F and D as they came out, and the share of the examples whose label was among the

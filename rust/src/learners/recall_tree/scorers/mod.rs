@@ -5,14 +5,12 @@
 //! | `plain` | optimisers "pn" and "sgd": the step direction is the example's |
 //! | `column_weights` | such weights by column, for sparse rows |
 //! | `filtered_map` | a column's weights of its rarer labels |
-//! | `path_weights` | path features |
 //! | `steps` | how far each candidate goes, by loss |
 //! | `adaptive` | optimisers "nag" and "adagrad": weights with sums of their own |
 
 mod adaptive;
 mod column_weights;
 mod filtered_map;
-mod path_weights;
 mod plain;
 mod steps;
 

@@ -2,20 +2,23 @@
 //! direction, and only how far differs between the candidates.
 
 use super::column_weights::ColumnWeights;
-use super::path_weights::PathWeights;
 use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::error::Result;
 use crate::file::{is_count, Bundle, Columns, Nest, Persist, Record};
-use crate::learners::recall_tree::params::{Params, ScorerLoss};
+use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
 use crate::persist;
+use crate::tree::NodeId;
 
 /// The step of a label's scorer has fallen to 1/sqrt(2) after so many examples of the
 /// label, and so many more per effective dimension of the example; as for the routers.
 const HALVING_EXAMPLES: f32 = 4.0;
 /// See [`HALVING_EXAMPLES`].
 const HALVING_PER_DIMENSION: f32 = 0.003;
+
+/// How far a node's indicator goes for each unit that the example goes.
+const INDICATOR_SHARE: f32 = 0.1;
 
 /// All classes' weights.
 #[derive(Debug, Clone)]
@@ -31,7 +34,10 @@ pub struct PlainScorers {
     /// Weight of the examples that each label was learned from.
     trained: Vec<f32>,
     weights: WeightLayout,
-    path_weights: PathWeights,
+    path_features: PathFeatures,
+    /// Section 3.2 of the paper: with an indicator per node of the path, a linear scorer
+    /// can be as good as the tree itself. A column per node; none without path features.
+    path_weights: ColumnWeights,
 }
 
 /// How the weights lie in memory.
@@ -47,7 +53,7 @@ persist!(PlainScorers {
     Meta passes;
     Columns trained;
     Nest weights;
-    Nest path_weights = path_weights.columns;
+    Nest path_weights;
 });
 
 impl Persist for WeightLayout {
@@ -87,10 +93,8 @@ impl PlainScorers {
             } else {
                 WeightLayout::ByColumn(ColumnWeights::new(width))
             },
-            path_weights: PathWeights {
-                features: params.path_features,
-                columns: ColumnWeights::new(0),
-            },
+            path_features: params.path_features,
+            path_weights: ColumnWeights::new(0),
         }
     }
 
@@ -104,7 +108,7 @@ impl PlainScorers {
                 weights.columns.len() == self.width && weights.fits(n_classes)
             }
         };
-        fits && self.path_weights.columns.fits(n_classes)
+        fits && self.path_weights.fits(n_classes)
             && is_count(&self.passes)
             && self.trained.len() == n_classes
             && self.trained.iter().all(is_count)
@@ -126,7 +130,18 @@ impl PlainScorers {
                 weights.score(&row.columns, &row.values, &workspace.candidates, scores);
             }
         }
-        self.path_weights.score(input, workspace);
+        if self.set_indicators(input.path, 1.0, workspace) {
+            let ScorerWorkspace {
+                scores,
+                candidates,
+                indicator_columns,
+                indicator_values,
+                ..
+            } = workspace;
+            candidates.set(input.candidates);
+            self.path_weights
+                .score(indicator_columns, indicator_values, candidates, scores);
+        }
     }
 
     /// Decides how far each candidate goes: from `workspace.scores` to
@@ -139,10 +154,11 @@ impl PlainScorers {
         } = update.input;
         workspace.steps.clear();
         workspace.steps.resize(candidates.len(), 0.0);
+        let n_indicators = self.path_features.nodes(path).len() as f32;
         let params = StepParams {
             loss: self.loss,
             margin: self.margin,
-            ppu: example.ppu() * (1.0 + self.path_weights.share(path)),
+            ppu: example.ppu() * (1.0 + INDICATOR_SHARE * n_indicators),
             update,
         };
         let per_example =
@@ -172,6 +188,26 @@ impl PlainScorers {
                 weights.add(columns, example.direction(), candidates, &workspace.steps);
             }
         }
-        self.path_weights.add(&update.input, workspace);
+        let indicator = INDICATOR_SHARE * example.ppu();
+        if self.set_indicators(update.input.path, indicator, workspace) {
+            let nodes = &workspace.indicator_columns;
+            let highest = nodes.iter().copied().max().unwrap_or_default();
+            self.path_weights.reserve_columns(highest as usize + 1);
+            let values = &workspace.indicator_values;
+            self.path_weights
+                .add(nodes, values, candidates, &workspace.steps);
+        }
+    }
+
+    /// Writes the indicators of a path's nodes, the deepest first, all with the same value.
+    /// Returns whether there are any.
+    fn set_indicators(&self, path: &[NodeId], value: f32, workspace: &mut ScorerWorkspace) -> bool {
+        let nodes = self.path_features.nodes(path);
+        let columns = &mut workspace.indicator_columns;
+        columns.clear();
+        columns.extend(nodes.iter().rev().map(|node| node.0));
+        workspace.indicator_values.clear();
+        workspace.indicator_values.resize(nodes.len(), value);
+        !nodes.is_empty()
     }
 }
