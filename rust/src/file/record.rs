@@ -38,19 +38,24 @@ where
 }
 
 /// Stores a type as another one that is an element of arrays.
+#[macro_export]
 macro_rules! stored_as {
     ($($type:ty as $element:ty: $put:expr, $take:expr;)*) => {$(
-        impl Record for $type {
+        impl $crate::file::Record for $type {
             fn put<'a>(
                 records: impl Iterator<Item = &'a Self> + Clone,
                 name: &str,
-                bundle: &mut Bundle,
+                bundle: &mut $crate::file::Bundle,
             ) {
                 bundle.put(name, records.copied().map($put).collect::<Vec<$element>>());
             }
 
-            fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-                let elements = <$element>::take(n, name, bundle)?;
+            fn take(
+                n: Option<usize>,
+                name: &str,
+                bundle: &mut $crate::file::Bundle,
+            ) -> $crate::Result<Vec<Self>> {
+                let elements = <$element as $crate::file::Record>::take(n, name, bundle)?;
                 Ok(elements.into_iter().map($take).collect())
             }
         }
@@ -118,8 +123,9 @@ pub fn take_lengths(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result
 }
 
 /// Whether a count or a sum of weights is one: finite and not negative.
-pub fn is_count(count: &f64) -> bool {
-    count.is_finite() && *count >= 0.0
+pub fn is_count<N: Copy + Into<f64>>(count: &N) -> bool {
+    let count: f64 = (*count).into();
+    count.is_finite() && count >= 0.0
 }
 
 /// An error where a value of the column `name` breaks its rule.

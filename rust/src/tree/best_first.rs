@@ -24,9 +24,9 @@ const PATIENCE: usize = 8;
 
 /// A node yet to be opened; its cost is minus the logarithm of its probability.
 #[derive(Debug, Clone, Copy)]
-struct Branch {
-    cost: f32,
-    node: u32,
+pub(crate) struct Branch {
+    pub cost: f32,
+    pub node: u32,
 }
 
 impl Ord for Branch {
@@ -65,9 +65,8 @@ impl BestFirst {
     pub fn best(&mut self, walk: &Walk<'_>, k: usize, n: usize) -> &[(f32, u32)] {
         self.branches.clear();
         self.found.clear();
-        let root = Branch { cost: 0.0, node: 0 };
-        let (mut own_cost, answer) = descend(walk, root, |_| {});
-        self.branches.push(root);
+        let (mut own_cost, answer) = descend(walk, Branch::ROOT, |_| {});
+        self.branches.push(Branch::ROOT);
         let others = k.max(2) - 1;
         let depth = n.next_power_of_two().ilog2() as usize;
         let mut openings = PATIENCE * (others + 1) * (depth + 1);
@@ -104,9 +103,7 @@ impl BestFirst {
         match walk.look(branch.node) {
             NodeView::Terminal(label) => Some((branch.cost, label)),
             NodeView::Router { score, left } => {
-                let [to_left, to_right] = costs(score);
-                self.branches.push(branch.step(left, to_left));
-                self.branches.push(branch.step(left + 1, to_right));
+                self.branches.extend(branch.children(score, left));
                 None
             }
         }
@@ -114,6 +111,15 @@ impl BestFirst {
 }
 
 impl Branch {
+    /// The beginning of every search.
+    pub const ROOT: Self = Self { cost: 0.0, node: 0 };
+
+    /// Left and right below a router of this score.
+    pub fn children(self, score: f32, left: u32) -> [Self; 2] {
+        let [to_left, to_right] = costs(score);
+        [self.step(left, to_left), self.step(left + 1, to_right)]
+    }
+
     fn step(self, node: u32, cost: f32) -> Self {
         // Infinite costs would mean that there is no such label.
         let cost = (self.cost + cost).min(f32::MAX);
@@ -128,8 +134,7 @@ fn descend(walk: &Walk<'_>, mut at: Branch, mut aside: impl FnMut(Branch)) -> (f
         match walk.look(at.node) {
             NodeView::Terminal(label) => return (at.cost, label),
             NodeView::Router { score, left } => {
-                let [to_left, to_right] = costs(score);
-                let (left, right) = (at.step(left, to_left), at.step(left + 1, to_right));
+                let [left, right] = at.children(score, left);
                 let (next, other) = if score < 0.0 {
                     (left, right)
                 } else {

@@ -18,9 +18,6 @@ use crate::{persist, record};
 /// Bytes that a class takes before anything is learned, and once more frozen, about.
 const CLASS: usize = 256;
 
-/// Products that freezing a node is worth.
-const FREEZE_NODE: usize = 256;
-
 /// A filter tree or a random tree.
 #[derive(Debug, Clone)]
 pub struct LabelTree {
@@ -202,7 +199,9 @@ impl OnlineLearner for LabelTree {
     }
 
     fn freeze_effort(&self) -> usize {
-        self.examples.len().saturating_mul(FREEZE_NODE)
+        self.examples
+            .len()
+            .saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     fn report(&self, _progress: &Mistakes) -> Option<Report> {

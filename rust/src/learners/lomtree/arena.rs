@@ -5,20 +5,15 @@
 //! parent; there is one leaf more than internal nodes; C of an internal node is the smaller of
 //! its children's, so that C of the root is the size of the smallest leaf and a descent finds it.
 
-use super::Node;
-use crate::simd::prefetch;
+use super::node::Node;
 use crate::tree::{NodeId, Topology};
 
 /// All nodes of a tree.
 #[derive(Debug, Clone)]
 pub struct Arena {
-    /// By number.
     pub nodes: Vec<Node>,
-    /// The root.
     pub root: NodeId,
-    /// Internal nodes.
     pub n_internal: u32,
-    /// Swaps so far.
     pub n_swaps: u64,
 }
 
@@ -33,37 +28,27 @@ impl Arena {
         }
     }
 
-    /// A node by number.
     #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.at()]
     }
 
-    /// A node by number, to be changed.
     #[inline]
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.at()]
     }
 
-    /// Asks for a node ahead of its use.
-    #[inline]
-    pub fn prefetch(&self, id: NodeId) {
-        prefetch(self.node(id));
-    }
-
-    /// C of the root: the size of the smallest leaf.
-    pub fn smallest_size(&self) -> f64 {
-        self.node(self.root).size
+    /// C of an internal node: the smaller of its children's.
+    fn smaller_size(&self, node: &Node) -> f64 {
+        self.node(node.left).size.min(self.node(node.right).size)
     }
 
     /// Gives leaf `j` two new children and the regressor `regressor`.
     pub fn split(&mut self, j: NodeId, regressor: u32) {
-        let left = NodeId(self.nodes.len() as u32);
-        let right = NodeId(left.0 + 1);
-        self.nodes.push(Node::new());
-        self.nodes.push(Node::new());
+        let n = self.nodes.len() as u32;
+        self.nodes.extend([Node::new(), Node::new()]);
         self.n_internal += 1;
-        self.adopt(j, [left, right], regressor);
+        self.adopt(j, [NodeId(n), NodeId(n + 1)], regressor);
     }
 
     /// The paper's Swap (Section 3.1, Figure 2): takes the smallest leaf s and its parent out of
@@ -75,14 +60,13 @@ impl Arena {
     pub fn swap(&mut self, j: NodeId) {
         let s = self.smallest_leaf();
         let parent = self.node(s).parent;
-        let Node {
-            left,
-            right,
-            regressor,
-            parent: grandparent,
-            ..
-        } = *self.node(parent);
-        let sibling = if left == s { right } else { left };
+        let above = self.node(parent);
+        let (grandparent, regressor) = (above.parent, above.regressor);
+        let sibling = if above.left == s {
+            above.right
+        } else {
+            above.left
+        };
         self.node_mut(sibling).parent = grandparent;
         if grandparent.is_some() {
             let above = self.node_mut(grandparent);
@@ -97,10 +81,8 @@ impl Arena {
         }
         for id in [s, parent] {
             let recycled = self.node(id).recycled + 1;
-            *self.node_mut(id) = Node {
-                recycled,
-                ..Node::new()
-            };
+            *self.node_mut(id) = Node::new();
+            self.node_mut(id).recycled = recycled;
         }
         self.n_swaps += 1;
         self.adopt(j, [s, parent], regressor);
@@ -127,19 +109,15 @@ impl Arena {
         let mut at = self.root;
         while !self.node(at).is_leaf() {
             let Node { left, right, .. } = *self.node(at);
-            at = if self.node(left).size < self.node(right).size {
-                left
-            } else {
-                right
-            };
+            let is_left = self.node(left).size < self.node(right).size;
+            at = if is_left { left } else { right };
         }
         at
     }
 
     /// The paper's `UpdateC`: carries a changed C upward until a parent already has its child's
     /// value.
-    pub fn update_c(&mut self, from: NodeId) {
-        let mut at = from;
+    pub fn update_c(&mut self, mut at: NodeId) {
         while at != self.root {
             let size = self.node(at).size;
             at = self.node(at).parent;
@@ -147,9 +125,7 @@ impl Arena {
             if self.node(at).size.to_bits() == size.to_bits() {
                 break;
             }
-            let Node { left, right, .. } = *self.node(at);
-            let smaller = self.node(left).size.min(self.node(right).size);
-            self.node_mut(at).size = smaller;
+            self.node_mut(at).size = self.smaller_size(self.node(at));
         }
     }
 
@@ -179,12 +155,8 @@ impl Arena {
                 }
                 next.push(child);
             }
-            let smaller = self.node(node.left).size.min(self.node(node.right).size);
-            if node.size.to_bits() != smaller.to_bits() {
-                return Err(format!(
-                    "node {} does not know the size of its smallest leaf",
-                    id.0
-                ));
+            if node.size.to_bits() != self.smaller_size(node).to_bits() {
+                return Err(format!("node {} does not know its smallest leaf", id.0));
             }
             match taken.get_mut(node.regressor as usize) {
                 Some(taken) if !*taken => *taken = true,
@@ -197,18 +169,11 @@ impl Arena {
         Ok(())
     }
 
-    /// The nodes breadth first.
     pub fn topology(&self) -> Topology<NodeId> {
         Topology::new(self.root, 2, |&id| {
             let node = self.node(id);
             let children = (!node.is_leaf()).then_some([node.left, node.right]);
             children.into_iter().flatten()
         })
-    }
-}
-
-impl Default for Arena {
-    fn default() -> Self {
-        Self::new()
     }
 }

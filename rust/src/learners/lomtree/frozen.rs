@@ -1,10 +1,11 @@
 //! The tree as prediction uses it: no label tables, no optimiser state, all of it in a few
 //! contiguous arrays. [`FrozenRouters`] lead to the leaves.
 
-use super::{Arena, Node};
+use super::learner::LomTree;
+use super::node::Node;
 use crate::control::Control;
+use crate::data::Ragged;
 use crate::error::Result;
-use crate::linear::Regressors;
 use crate::tree::FrozenRouters;
 
 /// At most so many labels are kept per leaf: a leaf that the budget kept from splitting may have
@@ -14,27 +15,21 @@ const MOST_LABELS: usize = 64;
 /// A tree that no longer learns: routers whose terminals are numbers of leaves.
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
-    routers: FrozenRouters,
-    /// Where each leaf's labels start, and the end of the last.
-    starts: Vec<usize>,
-    labels: Vec<u32>,
+    pub(super) routers: FrozenRouters,
+    /// The labels of each leaf, best first.
+    labels: Ragged<u32>,
+    /// Their shares, likewise end to end.
     shares: Vec<f32>,
 }
 
 impl FrozenTree {
-    /// The frozen form of a tree, whose parents' label distributions count for `smoothing`
-    /// examples in those of their children. Costs as much as the tree is large.
-    pub fn new(
-        arena: &Arena,
-        regressors: &Regressors,
-        smoothing: f64,
-        control: &Control,
-    ) -> Result<Self> {
+    /// The frozen form of a tree. Costs as much as the tree is large.
+    pub fn new(learner: &LomTree, control: &Control) -> Result<Self> {
+        let (arena, regressors) = (&learner.arena, &learner.regressors);
         let tree = arena.topology();
         let mut frozen = Self {
             routers: FrozenRouters::new(regressors),
-            starts: vec![0],
-            labels: Vec::new(),
+            labels: Ragged::default(),
             shares: Vec::new(),
         };
         // By place in the tree; none of leaves.
@@ -44,13 +39,12 @@ impl FrozenTree {
                 control.check()?;
             }
             let node = arena.node(id);
-            let parent: &[(u32, f32)] = match at {
-                0 => &[],
-                _ => &shares[tree.parent[at] as usize],
-            };
-            let own = smoothed(node, parent, smoothing);
+            let parent = usize::try_from(tree.parent[at]).map_or(&[][..], |above| &shares[above]);
+            let own = smoothed(node, parent, learner.params.leaf_smoothing);
             if node.is_leaf() {
-                frozen.push_leaf(own);
+                frozen.routers.push_terminal(frozen.labels.len() as u32);
+                frozen.labels.push(own.iter().map(|&(label, _)| label));
+                frozen.shares.extend(own.iter().map(|&(_, share)| share));
             } else {
                 frozen.routers.push_router(regressors.plain(node.regressor));
                 shares[at] = own;
@@ -59,25 +53,12 @@ impl FrozenTree {
         Ok(frozen)
     }
 
-    fn push_leaf(&mut self, shares: Vec<(u32, f32)>) {
-        self.routers.push_terminal(self.starts.len() as u32 - 1);
-        for (label, share) in shares {
-            self.labels.push(label);
-            self.shares.push(share);
-        }
-        self.starts.push(self.labels.len());
-    }
-
-    /// The routers that lead to the leaves.
-    pub fn routers(&self) -> &FrozenRouters {
-        &self.routers
-    }
-
     /// Labels and shares at a leaf, best first.
     #[inline]
     pub fn shares(&self, leaf: u32) -> (&[u32], &[f32]) {
-        let span = self.starts[leaf as usize]..self.starts[leaf as usize + 1];
-        (&self.labels[span.clone()], &self.shares[span])
+        let leaf = leaf as usize;
+        let shares = &self.shares[self.labels.range(leaf)];
+        (self.labels.get(leaf), shares)
     }
 }
 
@@ -90,11 +71,7 @@ fn smoothed(node: &Node, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> 
         return vec![(node.majority, 1.0)];
     }
     let all = arrivals + if parent.is_empty() { 0.0 } else { weight };
-    let mut counts: Vec<(u32, f64)> = node
-        .labels
-        .iter()
-        .map(|(label, stat)| (label, stat.arrivals()))
-        .collect();
+    let mut counts: Vec<(u32, f64)> = node.label_arrivals().collect();
     counts.sort_unstable_by_key(|&(label, _)| label);
     if weight > 0.0 {
         let known = counts.len();
@@ -106,10 +83,9 @@ fn smoothed(node: &Node, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> 
             }
         }
     }
-    let mut shares: Vec<(u32, f32)> = counts
-        .into_iter()
-        .map(|(label, count)| (label, (count / all) as f32))
-        .collect();
+    let shares = counts.into_iter();
+    let shares = shares.map(|(label, count)| (label, (count / all) as f32));
+    let mut shares: Vec<(u32, f32)> = shares.collect();
     let first = shares.iter().find(|&&(label, _)| label == node.majority);
     if let Some(&(majority, highest)) = first {
         for (label, share) in &mut shares {

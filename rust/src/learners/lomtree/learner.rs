@@ -30,8 +30,11 @@
 //! As in the authors' program, `UpdateC` follows line 21, too. An example of importance w counts
 //! as w examples.
 
+use super::arena::Arena;
+use super::frozen::FrozenTree;
+use super::params::Params;
+use super::predict::EnsemblePredictor;
 use super::report::node_report;
-use super::{Arena, EnsemblePredictor, FrozenTree, Params};
 use crate::classifier::{
     block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Schedule, Start,
 };
@@ -41,19 +44,17 @@ use crate::error::Result;
 use crate::file::{Bundle, Persist, Report};
 use crate::linear::{PathExample, Rate, Regressors, Scores, Span};
 use crate::persist;
+use crate::simd::prefetch;
 use crate::tree::{FrozenRouters, NodeId};
 
 /// Nodes on a path, about.
 const DEPTH: usize = 32;
 
-/// Products that freezing a node is worth.
-const FREEZE_NODE: usize = 256;
-
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
 pub struct LomTree {
-    params: Params,
-    n_classes: usize,
+    pub(super) params: Params,
+    pub(super) n_classes: usize,
     /// T: internal nodes it may have.
     budget: u32,
     rate: Rate,
@@ -72,15 +73,15 @@ persist!(LomTree {
 } check check_stored);
 
 impl LomTree {
-    /// A tree that has seen nothing (line 1); examples have `width` columns.
-    fn empty(params: &Params, n_classes: usize, width: usize) -> Self {
+    /// A tree that has seen nothing (line 1).
+    fn empty(params: &Params, n_classes: usize, preparation: &Preparation) -> Self {
         Self {
             n_classes,
             budget: params.budget(n_classes),
             rate: Rate::new(params.learning_rate, params.decay),
             soft_levels: params.soft_levels(n_classes),
             arena: Arena::new(),
-            regressors: Regressors::new(params.optimizer, params.loss, width),
+            regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             params: params.clone(),
         }
     }
@@ -110,7 +111,8 @@ impl LomTree {
                     break;
                 }
                 self.split(j);
-                self.arena.node_mut(j).uncount(label, weight);
+                // The arrival that made the node split is counted as a training instead.
+                self.arena.node_mut(j).labels.entry(label).before -= weight as f32;
             }
             let scores = self.train(j, example, label, importance, weight);
             let node = self.arena.node(j);
@@ -136,9 +138,9 @@ impl LomTree {
         if impurity < self.params.split_threshold * (0.5 * excess).exp2() {
             return false;
         }
+        let smallest = self.arena.node(self.arena.root).size; // C_r
         self.arena.n_internal < self.budget
-            || node.size - node.majority_arrivals
-                > self.params.swap_resistance * (self.arena.smallest_size() + 1.0)
+            || node.size - node.majority_arrivals > self.params.swap_resistance * (smallest + 1.0)
     }
 
     /// Lines 11 to 14: gives leaf `j` children. As the swap resistance is at least 1, Eq. 2
@@ -170,8 +172,8 @@ impl LomTree {
         let step = self.rate.step(importance, node.count, example);
         let (regressor, left, right) = (node.regressor, node.left, node.right);
         let arena = &self.arena;
-        arena.prefetch(left);
-        arena.prefetch(right);
+        prefetch(arena.node(left));
+        prefetch(arena.node(right));
         let ahead = |after: f32| {
             let child = arena.node(if after < 0.0 { left } else { right });
             child.labels.prefetch(label);
@@ -198,12 +200,11 @@ impl LomTree {
 
     /// What does not fit together in a tree that was restored.
     fn check_stored(&self) -> std::result::Result<(), String> {
-        let is_label = |label: u32| (label as usize) < self.n_classes;
-        let mut nodes = self.arena.nodes.iter();
-        let labels_fit = nodes.all(|node| {
-            is_label(node.majority) && node.labels.iter().all(|(label, _)| is_label(label))
+        let labels = self.arena.nodes.iter().flat_map(|node| {
+            let known = node.labels.iter().map(|(label, _)| label);
+            known.chain([node.majority])
         });
-        if !labels_fit {
+        if labels.max() >= Some(self.n_classes as u32) {
             return Err("a label is out of range".into());
         }
         self.arena.check(self.regressors.len())
@@ -233,8 +234,7 @@ impl OnlineLearner for LomTree {
     }
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
-        let width = start.preparation.width();
-        Ok(Self::empty(params, start.n_classes, width))
+        Ok(Self::empty(params, start.n_classes, start.preparation))
     }
 
     /// Where importances do not count in the tree, rows of importance 0 do.
@@ -254,8 +254,7 @@ impl OnlineLearner for LomTree {
     }
 
     fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        let smoothing = self.params.leaf_smoothing;
-        FrozenTree::new(&self.arena, &self.regressors, smoothing, control)
+        FrozenTree::new(self, control)
     }
 
     fn predictor<'a>(
@@ -263,9 +262,7 @@ impl OnlineLearner for LomTree {
         frozen: &'a [FrozenTree],
         _options: &PredictOptions,
     ) -> EnsemblePredictor<'a> {
-        let preparations = members.iter().map(|member| &member.preparation);
-        let n_classes = members[0].learner.n_classes;
-        EnsemblePredictor::new(frozen, preparations.collect(), n_classes)
+        EnsemblePredictor::new(members, frozen)
     }
 
     fn block_rows(row_values: usize) -> usize {
@@ -277,7 +274,10 @@ impl OnlineLearner for LomTree {
     }
 
     fn freeze_effort(&self) -> usize {
-        self.arena.nodes.len().saturating_mul(FREEZE_NODE)
+        self.arena
+            .nodes
+            .len()
+            .saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     fn report(&self, progress: &Mistakes) -> Option<Report> {
@@ -294,7 +294,7 @@ impl OnlineLearner for LomTree {
         preparation: &Preparation,
         bundle: &mut Bundle,
     ) -> Result<Self> {
-        let mut tree = Self::empty(params, n_classes, preparation.width());
+        let mut tree = Self::empty(params, n_classes, preparation);
         tree.fill(bundle)?;
         Ok(tree)
     }

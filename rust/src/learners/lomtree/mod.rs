@@ -29,9 +29,5 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use arena::Arena;
-pub use frozen::FrozenTree;
 pub use learner::LomTree;
-pub use node::{LabelStat, Node};
 pub use params::Params;
-pub use predict::EnsemblePredictor;

@@ -1,70 +1,43 @@
 //! What a node knows: per label how many examples came and what scores they got (l, n, m and e
 //! of the paper), and their sums over all labels.
 
-use crate::error::Result;
-use crate::file::{check_column, is_count, Bundle, Record};
+use crate::file::is_count;
 use crate::linear::Table;
 use crate::record;
-use crate::tree::NodeId;
+use crate::tree::{NodeId, PackedF64};
 
 /// What a node knows of one label. A leaf counts arrivals, an internal node trainings, in the
 /// same place: the table of all labels at all nodes is the largest part of the tree that every
 /// example has to touch.
-///
-/// Packed to multiples of 4 bytes, so that key and value take 24 and not 32.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[repr(C, packed(4))]
+#[repr(C)]
 pub struct LabelStat {
     /// Arrivals from the time as a leaf; 0 at a leaf.
     pub before: f32,
     /// l of a leaf: arrivals; n of an internal node: trainings.
-    pub count: f64,
+    pub count: PackedF64,
     /// m: sum of scores.
-    pub score: f64,
+    pub score: PackedF64,
 }
 
 impl LabelStat {
     /// e: mean score.
     #[inline]
     pub fn mean(&self) -> f32 {
-        mean(self.score, self.count)
+        mean(self.score.0, self.count.0)
     }
 
     /// l: arrivals, at leaves and internal nodes.
     pub fn arrivals(&self) -> f64 {
-        f64::from(self.before) + self.count
+        f64::from(self.before) + self.count.0
     }
 }
 
-/// By hand, as there are no references to the fields of a packed struct.
-impl Record for LabelStat {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
-        let before: Vec<f32> = records.clone().map(|stat| stat.before).collect();
-        let count: Vec<f64> = records.clone().map(|stat| stat.count).collect();
-        let score: Vec<f64> = records.map(|stat| stat.score).collect();
-        bundle.put(&format!("{name}.before"), before);
-        bundle.put(&format!("{name}.count"), count);
-        bundle.put(&format!("{name}.score"), score);
-    }
-
-    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        let before = f32::take(n, &format!("{name}.before"), bundle)?;
-        let n = Some(before.len());
-        let count = f64::take(n, &format!("{name}.count"), bundle)?;
-        let score = f64::take(n, &format!("{name}.score"), bundle)?;
-        check_column(&before, |&n| is_count(&f64::from(n)), name, bundle)?;
-        check_column(&count, is_count, name, bundle)?;
-        let sums = count.into_iter().zip(score);
-        let stats = before.into_iter().zip(sums);
-        Ok(stats
-            .map(|(before, (count, score))| Self {
-                before,
-                count,
-                score,
-            })
-            .collect())
-    }
-}
+record!(LabelStat {
+    before: is_count,
+    count: is_count,
+    score
+});
 
 /// Single precision, as in the authors' program: whether one mean exceeds another can hang on
 /// the last bit.
@@ -141,7 +114,6 @@ impl Node {
         }
     }
 
-    /// Whether it has no children.
     #[inline]
     pub fn is_leaf(&self) -> bool {
         self.left == NodeId::NONE
@@ -153,9 +125,15 @@ impl Node {
         mean(self.score, self.count)
     }
 
+    /// Labels and their arrivals, in an arbitrary order.
+    pub fn label_arrivals(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let labels = self.labels.iter();
+        labels.map(|(label, stat)| (label, stat.arrivals()))
+    }
+
     /// Arrivals of all labels since the node came to its place.
     pub fn arrivals(&self) -> f64 {
-        let mut arrivals: Vec<f64> = self.labels.iter().map(|(_, s)| s.arrivals()).collect();
+        let mut arrivals: Vec<f64> = self.label_arrivals().map(|(_, n)| n).collect();
         // One order of summation, whatever order the table has.
         arrivals.sort_unstable_by(f64::total_cmp);
         arrivals.iter().sum()
@@ -164,11 +142,11 @@ impl Node {
     /// Counts an arrival of `label` at a leaf.
     pub fn count(&mut self, label: u32, importance: f64) {
         let stat = self.labels.entry(label);
-        stat.count += importance;
+        stat.count.0 += importance;
         self.count += importance;
-        if stat.count > self.majority_arrivals {
+        if stat.count.0 > self.majority_arrivals {
             self.majority = label;
-            self.majority_arrivals = stat.count;
+            self.majority_arrivals = stat.count.0;
         }
     }
 
@@ -178,15 +156,10 @@ impl Node {
         self.right = right;
         self.regressor = regressor;
         for stat in self.labels.values_mut() {
-            stat.before = stat.count as f32;
-            stat.count = 0.0;
+            stat.before = stat.count.0 as f32;
+            stat.count.0 = 0.0;
         }
         self.count = 0.0;
-    }
-
-    /// Takes back the arrival that made the node split: it will be counted as a training.
-    pub fn uncount(&mut self, label: u32, importance: f64) {
-        self.labels.entry(label).before -= importance as f32;
     }
 
     /// Adds a training and its score to the means of a label, given by its place in the table,
@@ -194,8 +167,8 @@ impl Node {
     #[inline]
     pub fn add_score(&mut self, place: usize, score: f64, importance: f64) {
         let stat = self.labels.at_mut(place);
-        stat.score += importance * score;
-        stat.count += importance;
+        stat.score.0 += importance * score;
+        stat.count.0 += importance;
         self.score += importance * score;
         self.count += importance;
     }
@@ -208,11 +181,5 @@ impl Node {
         } else {
             self.right
         }
-    }
-}
-
-impl Default for Node {
-    fn default() -> Self {
-        Self::new()
     }
 }

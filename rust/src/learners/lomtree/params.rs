@@ -49,10 +49,8 @@ impl Params {
     /// The score as it enters the label means.
     pub(super) fn clamped(&self, score: f32) -> f64 {
         let score = f64::from(score);
-        match self.score_clamp {
-            Some(clamp) => score.clamp(-clamp, clamp),
-            None => score,
-        }
+        self.score_clamp
+            .map_or(score, |clamp| score.clamp(-clamp, clamp))
     }
 
     /// `soft_depth` in levels.

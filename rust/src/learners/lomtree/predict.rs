@@ -2,10 +2,11 @@
 //! each row to, averaged over the trees. Per row and tree O(depth * non-zeros), and O(1) per
 //! label of the leaf.
 
-use super::FrozenTree;
-use crate::classifier::{Predictor, TopK};
+use super::frozen::FrozenTree;
+use super::learner::LomTree;
+use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::Rows;
 use crate::error::Result;
 use crate::linear::{Block, Table};
 use crate::tree::Groups;
@@ -13,12 +14,10 @@ use crate::tree::Groups;
 /// What one thread predicts with.
 #[derive(Debug)]
 pub struct EnsemblePredictor<'a> {
+    members: &'a [Member<LomTree>],
     trees: &'a [FrozenTree],
-    /// How each tree reads rows.
-    preparations: Vec<&'a Preparation>,
     /// Trees of a `fit` all scale alike; those of a stream each in its own way.
     all_alike: bool,
-    n_classes: usize,
     block: Block,
     groups: Groups,
     /// Per tree, the leaf of each row that was read.
@@ -30,16 +29,12 @@ pub struct EnsemblePredictor<'a> {
 }
 
 impl<'a> EnsemblePredictor<'a> {
-    pub(super) fn new(
-        trees: &'a [FrozenTree],
-        preparations: Vec<&'a Preparation>,
-        n_classes: usize,
-    ) -> Self {
+    pub(super) fn new(members: &'a [Member<LomTree>], trees: &'a [FrozenTree]) -> Self {
+        let mut pairs = members.windows(2);
         Self {
+            members,
             trees,
-            all_alike: preparations.windows(2).all(|pair| pair[0] == pair[1]),
-            preparations,
-            n_classes,
+            all_alike: pairs.all(|pair| pair[0].preparation == pair[1].preparation),
             block: Block::default(),
             groups: Groups::default(),
             leaves: vec![Vec::new(); trees.len()],
@@ -86,12 +81,12 @@ impl Predictor for EnsemblePredictor<'_> {
         for (number, (tree, leaves)) in self.trees.iter().zip(&mut self.leaves).enumerate() {
             control.check()?;
             if number == 0 || !self.all_alike {
-                let width = tree.routers().width();
-                self.block
-                    .fill(self.preparations[number], rows, which.clone(), width);
+                let preparation = &self.members[number].preparation;
+                let width = tree.routers.width();
+                self.block.fill(preparation, rows, which.clone(), width);
             }
             leaves.resize(which.len(), 0);
-            tree.routers().route(&self.block, &mut self.groups, leaves);
+            tree.routers.route(&self.block, &mut self.groups, leaves);
         }
         Ok(())
     }
@@ -117,7 +112,7 @@ impl Predictor for EnsemblePredictor<'_> {
             }
             return Ok(());
         }
-        let mut top = TopK::new(k.min(self.n_classes));
+        let mut top = TopK::new(k.min(self.members[0].learner.n_classes));
         for (row, (labels, scores)) in rows.enumerate() {
             top.clear();
             self.distribution(row, |label, share| top.push(label, share));
@@ -129,7 +124,8 @@ impl Predictor for EnsemblePredictor<'_> {
     /// The distribution over all classes. A leaf keeps its most common labels only, so that a
     /// row may add up to a little less than 1 beforehand; it is brought to 1.
     fn all_scores(&mut self, scores: &mut [f32], _control: &Control) -> Result<bool> {
-        for (row, shares) in scores.chunks_mut(self.n_classes).enumerate() {
+        let n_classes = self.members[0].learner.n_classes;
+        for (row, shares) in scores.chunks_mut(n_classes).enumerate() {
             let mut sum = 0.0;
             self.distribution(row, |label, share| {
                 shares[label as usize] = share;

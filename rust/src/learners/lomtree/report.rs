@@ -1,76 +1,46 @@
 //! What there is to know of a tree and of the splits it made.
 
-use super::{Arena, LabelStat, Node};
+use super::arena::Arena;
+use super::node::{LabelStat, Node};
 use crate::file::Report;
-use crate::linear::Table;
 
-/// J, beta and alpha of a split.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct SplitQuality {
-    /// J of Eq. 1: twice the mean over labels of |P(right) - P(right | label)|.
-    objective: f64,
-    /// beta: P(right).
-    balance: f64,
-    /// alpha: mean over labels of min(P(right | label), P(left | label)).
-    purity: f64,
+/// J, beta and alpha of a split, from how often each label went left and right; none where
+/// nothing did:
+/// - J of Eq. 1: twice the mean over labels of |P(right) - P(right | label)|;
+/// - beta: P(right);
+/// - alpha: mean over labels of min(P(right | label), P(left | label)).
+fn split_quality(sides: impl Iterator<Item = (f64, f64)> + Clone) -> Option<[f64; 3]> {
+    let sums = |(l, r), (left, right)| (l + left, r + right);
+    let (left, right): (f64, f64) = sides.clone().fold((0.0, 0.0), sums);
+    let all = left + right;
+    if all == 0.0 {
+        return None;
+    }
+    let balance = right / all;
+    let (mut objective, mut purity) = (0.0f64, 0.0);
+    for (left, right) in sides.filter(|(left, right)| left + right > 0.0) {
+        let n = left + right;
+        let share = n / all;
+        objective += 2.0 * share * (balance - right / n).abs();
+        purity += share * (left.min(right) / n);
+    }
+    // Many roundings could lead beyond 1.
+    Some([objective.min(1.0), balance, purity])
 }
 
-impl SplitQuality {
-    /// Of a leaf, or of children that nothing came to.
-    const NONE: Self = Self {
-        objective: f64::NAN,
-        balance: f64::NAN,
-        purity: f64::NAN,
+/// The split of an internal node as its children's arrivals show it.
+fn split_of_node(arena: &Arena, node: &Node) -> Option<[f64; 3]> {
+    if node.is_leaf() {
+        return None;
+    }
+    let mut labels: Vec<u32> = node.labels.iter().map(|(label, _)| label).collect();
+    labels.sort_unstable();
+    let arrivals = |child, label| {
+        let stat = arena.node(child).labels.get(label);
+        stat.map_or(0.0, LabelStat::arrivals)
     };
-
-    /// From how often each label went left and right.
-    fn of(sides: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Self> {
-        let (left, right) = sides
-            .clone()
-            .fold((0.0, 0.0), |(l, r), (left, right)| (l + left, r + right));
-        let all: f64 = left + right;
-        if all == 0.0 {
-            return None;
-        }
-        let balance = right / all;
-        let (mut objective, mut purity) = (0.0, 0.0);
-        for (left, right) in sides.filter(|(left, right)| left + right > 0.0) {
-            let n = left + right;
-            let share = n / all;
-            objective += 2.0 * share * (balance - right / n).abs();
-            purity += share * (left.min(right) / n);
-        }
-        Some(Self {
-            // Many roundings could lead beyond.
-            objective: objective.min(1.0),
-            balance,
-            purity,
-        })
-    }
-
-    /// The split of an internal node as its children's arrivals show it.
-    fn of_node(arena: &Arena, node: &Node) -> Option<Self> {
-        if node.is_leaf() {
-            return None;
-        }
-        let mut labels: Vec<u32> = node.labels.iter().map(|(label, _)| label).collect();
-        labels.sort_unstable();
-        let arrivals = |table: &Table<LabelStat>, label| {
-            let stat = table.get(label);
-            stat.map_or(0.0, LabelStat::arrivals)
-        };
-        let (left, right) = (arena.node(node.left), arena.node(node.right));
-        let sides: Vec<(f64, f64)> = labels
-            .into_iter()
-            .map(|label| {
-                (
-                    arrivals(&left.labels, label),
-                    arrivals(&right.labels, label),
-                )
-            })
-            .collect();
-        Self::of(sides.iter().copied())
-    }
+    let sides = labels.iter();
+    split_quality(sides.map(|&label| (arrivals(node.left, label), arrivals(node.right, label))))
 }
 
 /// The nodes, breadth first; costs as much as the label tables are long. Columns beside those of
@@ -99,40 +69,29 @@ impl SplitQuality {
 /// | `recycle_bound` | log2 of the examples learned: with a swap resistance of 4 or more, no node is recycled more often (Lemma 3) |
 pub fn node_report(arena: &Arena, max_internal: u32, n_learned: u64) -> Report {
     let tree = arena.topology();
-    let nodes: Vec<&Node> = tree.nodes.iter().map(|&id| arena.node(id)).collect();
-    let arrivals: Vec<f64> = nodes.iter().map(|node| node.arrivals()).collect();
-    let entropies: Vec<f64> = nodes
-        .iter()
-        .zip(&arrivals)
-        .map(|(node, &arrivals)| entropy(node, arrivals))
-        .collect();
-    let splits: Vec<SplitQuality> = nodes
-        .iter()
-        .map(|node| SplitQuality::of_node(arena, node).unwrap_or(SplitQuality::NONE))
-        .collect();
+    let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
+    let arrivals: Vec<f64> = nodes().map(Node::arrivals).collect();
+    let entropies = nodes().zip(&arrivals);
+    let entropies: Vec<f64> = entropies.map(|(node, &n)| entropy(node, n)).collect();
+    let splits = nodes().map(|node| split_of_node(arena, node));
+    let splits: Vec<[f64; 3]> = splits.map(|s| s.unwrap_or([f64::NAN; 3])).collect();
     let (mut weighted, mut at_leaves) = (0.0, 0.0);
-    for (at, _) in nodes.iter().enumerate().filter(|(_, node)| node.is_leaf()) {
+    for (at, _) in nodes().enumerate().filter(|(_, node)| node.is_leaf()) {
         weighted += arrivals[at] * entropies[at];
         at_leaves += arrivals[at];
     }
-    let leaf_entropy = if at_leaves > 0.0 {
-        weighted / at_leaves
-    } else {
-        0.0
-    };
+    // 0 where no example has come.
+    let leaf_entropy = weighted / at_leaves.max(f64::MIN_POSITIVE);
     let mut report = tree.report();
     report.column("n_examples", arrivals);
-    report.column(
-        "n_labels",
-        nodes.iter().map(|node| node.labels.len() as u32),
-    );
-    report.column("label", nodes.iter().map(|node| most_frequent(node)));
+    report.column("n_labels", nodes().map(|node| node.labels.len() as u32));
+    report.column("label", nodes().map(most_frequent));
     report.column("label_entropy", entropies);
-    report.column("smallest_leaf", nodes.iter().map(|node| node.size));
-    report.column("n_recycled", nodes.iter().map(|node| node.recycled));
-    report.column("objective", splits.iter().map(|split| split.objective));
-    report.column("balance", splits.iter().map(|split| split.balance));
-    report.column("purity", splits.iter().map(|split| split.purity));
+    report.column("smallest_leaf", nodes().map(|node| node.size));
+    report.column("n_recycled", nodes().map(|node| node.recycled));
+    report.column("objective", splits.iter().map(|split| split[0]));
+    report.column("balance", splits.iter().map(|split| split[1]));
+    report.column("purity", splits.iter().map(|split| split[2]));
     report.scalar("n_swaps", arena.n_swaps);
     report.scalar("n_internal", arena.n_internal);
     report.scalar("max_internal", max_internal);
@@ -146,11 +105,7 @@ fn most_frequent(node: &Node) -> u32 {
     if node.is_leaf() {
         return node.majority;
     }
-    let arrivals = node
-        .labels
-        .iter()
-        .map(|(label, stat)| (label, stat.arrivals()));
-    arrivals
+    node.label_arrivals()
         .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
         .map_or(node.majority, |(label, _)| label)
 }
@@ -159,18 +114,11 @@ fn entropy(node: &Node, arrivals: f64) -> f64 {
     if arrivals == 0.0 {
         return 0.0;
     }
-    let mut shares: Vec<f64> = node
-        .labels
-        .iter()
-        .map(|(_, stat)| stat.arrivals() / arrivals)
-        .collect();
+    let shares = node.label_arrivals().map(|(_, n)| n / arrivals);
+    let mut shares: Vec<f64> = shares.filter(|&share| share > 0.0).collect();
     // One order of summation, whatever order the table has.
     shares.sort_unstable_by(f64::total_cmp);
-    let sum: f64 = shares
-        .iter()
-        .filter(|&&share| share > 0.0)
-        .map(|share| -share * share.ln())
-        .sum();
+    let sum: f64 = shares.iter().map(|share| -share * share.ln()).sum();
     sum.max(0.0)
 }
 
@@ -184,7 +132,7 @@ mod tests {
         #[test]
         fn lemmas_hold(sides in prop::collection::vec((0u8..50, 0u8..50), 1..20)) {
             let sides = sides.iter().map(|&(l, r)| (f64::from(l), f64::from(r)));
-            if let Some(SplitQuality { objective, balance, purity }) = SplitQuality::of(sides) {
+            if let Some([objective, balance, purity]) = split_quality(sides) {
                 prop_assert!((0.0..=1.0).contains(&objective));
                 // The lemma takes beta as the smaller side.
                 let beta = balance.min(1.0 - balance);
@@ -199,14 +147,7 @@ mod tests {
     #[test]
     fn a_pure_and_balanced_split_has_objective_one() {
         let sides = [(5.0, 0.0), (0.0, 3.0), (0.0, 2.0)];
-        let split = SplitQuality::of(sides.into_iter()).unwrap();
-        assert_eq!(
-            split,
-            SplitQuality {
-                objective: 1.0,
-                balance: 0.5,
-                purity: 0.0
-            }
-        );
+        let split = split_quality(sides.into_iter());
+        assert_eq!(split, Some([1.0, 0.5, 0.0]));
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::arena::Arena;
 use super::*;
 use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
 use crate::control::Control;

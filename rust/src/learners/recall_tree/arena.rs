@@ -2,7 +2,9 @@
 
 use super::bound::{entropy_after, recall_bound};
 use super::label_counts::LabelCounts;
-use super::label_index::LocalId;
+use super::label_index::{LabelSet, LocalId};
+use super::params::Params;
+use super::routing_tree::ChildRange;
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::record;
@@ -60,40 +62,41 @@ pub struct Arena {
     pub(super) nodes: Vec<Node>,
     /// The node above each; none at the root.
     parents: Vec<NodeId>,
-    /// Children of a node.
-    arity: u32,
-    /// Most candidates of a node.
-    max_candidates: usize,
+    /// Children of a node that has any.
+    pub(super) arity: u32,
+    /// F: most candidates of a node.
+    pub(super) max_candidates: usize,
     /// Multiplier of the recall bound.
     bern_hyper: f64,
     /// Whether a child is compared with the recall of its parent's candidates on the
     /// examples that came to the child, not on all of the parent's.
     honest: bool,
+    /// Whether nodes of few labels take candidates of those above.
+    backs_off: bool,
 }
 
 impl Arena {
     /// A root that has seen no example.
-    pub fn new(arity: u32, max_candidates: usize, bern_hyper: f64, honest: bool) -> Self {
+    pub fn new(params: &Params, max_candidates: usize) -> Self {
         Self {
             nodes: vec![Node::default()],
             parents: vec![NodeId::NONE],
-            arity,
+            arity: params.arity,
             max_candidates,
-            bern_hyper,
-            honest,
+            bern_hyper: params.bern_hyper,
+            honest: params.honest,
+            backs_off: params.back_off,
         }
     }
 
     /// Every path begins here.
     pub const ROOT: NodeId = NodeId(0);
 
-    /// A node.
     #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.at()]
     }
 
-    /// A node, to be changed.
     #[inline]
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.at()]
@@ -112,21 +115,26 @@ impl Arena {
 
     /// Adds `weight` of `label` to the histograms of `nodes`, each the parent of the
     /// next, and updates their candidates, entropies and recall bounds.
-    pub fn update_candidates(&mut self, nodes: &[NodeId], label: LocalId, weight: f64) {
-        for &id in nodes {
+    pub fn update_candidates(
+        &mut self,
+        nodes: impl Iterator<Item = NodeId> + Clone,
+        label: LocalId,
+        weight: f64,
+    ) {
+        for id in nodes.clone() {
             self.node(id).counts.prefetch_order();
         }
         let (capacity, hyper) = (self.max_candidates, self.bern_hyper);
         let mut known_above = false;
-        for &id in nodes {
+        for id in nodes {
             let node = self.node_mut(id);
             let counts = &mut node.counts;
-            node.entropy = entropy_after(node.entropy, counts.total(), counts.get(label), weight);
+            node.entropy = entropy_after(node.entropy, counts.total, counts.get(label), weight);
             if known_above {
                 node.parent_recalled += weight;
             }
             known_above = counts.add(label, weight, capacity);
-            node.bound = recall_bound(counts.mass(), counts.total(), hyper);
+            node.bound = recall_bound(counts.mass, counts.total, hyper);
         }
     }
 
@@ -139,7 +147,7 @@ impl Arena {
         }
         let child = self.node(child);
         let recall_of_parent = if self.honest {
-            (child.parent_recalled / child.counts.total()) as f32
+            (child.parent_recalled / child.counts.total) as f32
         } else {
             self.node(parent).bound
         };
@@ -147,14 +155,21 @@ impl Arena {
         recall_of_parent.is_nan() || recall_of_parent >= child.bound
     }
 
-    /// Prefetches the children of a node.
+    /// The router that an example meets after `half` of the children of `id` was
+    /// chosen, so that its weights can be prefetched; the statistics it will be
+    /// updated by are prefetched here.
     #[inline]
-    pub fn prefetch_children(&self, id: NodeId) {
-        let first = self.node(id).first_child as usize;
-        // A line each is enough to decide between them.
-        for child in &self.nodes[first..first + 2] {
-            prefetch(child);
+    pub(super) fn next_router(&self, id: NodeId, half: ChildRange) -> Option<u32> {
+        if half.to - half.from > 1 {
+            return Some(half.router);
         }
+        let child = self.node(self.node(id).child(half.from));
+        child.has_children().then(|| {
+            let first = child.first_child as usize;
+            // A line each is enough to decide between them.
+            self.nodes[first..first + 2].iter().for_each(prefetch);
+            child.first_router
+        })
     }
 
     /// Replaces `path` by the nodes from the root to `id`.
@@ -167,6 +182,35 @@ impl Arena {
         path.reverse();
     }
 
+    /// The candidates at the end of a path: the most frequent labels there and, while
+    /// fewer than F, those of the nodes above. `seen` is scratch space.
+    pub fn candidates_at_end(
+        &self,
+        path: &[NodeId],
+        seen: &mut LabelSet,
+        candidates: &mut Vec<LocalId>,
+    ) {
+        candidates.clear();
+        let Some((&end, above)) = path.split_last() else {
+            return;
+        };
+        candidates.extend_from_slice(self.node(end).counts.candidates());
+        if !self.backs_off || candidates.len() == self.max_candidates {
+            return;
+        }
+        seen.reset(candidates);
+        for &node in above.iter().rev() {
+            for &label in self.node(node).counts.candidates() {
+                if candidates.len() == self.max_candidates {
+                    return;
+                }
+                if seen.insert(label) {
+                    candidates.push(label);
+                }
+            }
+        }
+    }
+
     /// Restores what is not stored of the nodes, which share `n_routers` routers. An
     /// error where they are no tree.
     pub(super) fn restore(&mut self, n_routers: usize) -> Result<()> {
@@ -175,40 +219,25 @@ impl Arena {
         let mut internal: Vec<usize> = (0..n).filter(|&at| self.nodes[at].has_children()).collect();
         internal.sort_unstable_by_key(|&at| self.nodes[at].first_child);
         self.parents = vec![NodeId::NONE];
-        for at in internal {
+        let is_tree = internal.into_iter().all(|at| {
             let (node, next) = (&self.nodes[at], self.parents.len());
-            if node.first_child as usize != next
-                || at >= next
-                || next + arity > n
-                || node.first_router as usize + arity - 1 > n_routers
-            {
-                return Err(Error::data("the nodes are no tree"));
-            }
-            self.parents.resize(next + arity, NodeId(at as u32));
-        }
-        if self.parents.len() != n {
+            let has_own_place = node.first_child as usize == next && at < next && next + arity <= n;
+            self.parents.resize(n.min(next + arity), NodeId(at as u32));
+            has_own_place && node.first_router as usize + arity - 1 <= n_routers
+        });
+        if !is_tree || self.parents.len() != n {
             return Err(Error::data("the nodes are no tree"));
         }
         for (at, node) in self.nodes.iter_mut().enumerate() {
             let is_sound = node.entropy.is_finite()
-                && is_count(&f64::from(node.trained))
+                && is_count(&node.trained)
                 && node.counts.candidates().len() <= self.max_candidates
                 && node.counts.restore();
             if !is_sound {
                 return Err(Error::data(format!("the labels of node {at}")));
             }
-            node.bound = recall_bound(node.counts.mass(), node.counts.total(), self.bern_hyper);
+            node.bound = recall_bound(node.counts.mass, node.counts.total, self.bern_hyper);
         }
         Ok(())
-    }
-
-    /// Children of a node that has any.
-    pub fn arity(&self) -> u32 {
-        self.arity
-    }
-
-    /// Most candidates of a node.
-    pub fn max_candidates(&self) -> usize {
-        self.max_candidates
     }
 }

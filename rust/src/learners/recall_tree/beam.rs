@@ -1,6 +1,5 @@
 //! Best-first search for the most probable paths of a row.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::frozen::FrozenTree;
@@ -9,7 +8,7 @@ use crate::classifier::PredictOptions;
 use crate::error::Result;
 use crate::linear::Block;
 use crate::params::{check_range, Range};
-use crate::tree::NodeView;
+use crate::tree::{Branch, NodeView};
 
 /// Expanded nodes per path and level, at most: where all paths are equally
 /// probable, the search would look at most of the tree.
@@ -32,21 +31,11 @@ pub struct BeamOptions {
 }
 
 impl BeamOptions {
-    /// Those of the model.
-    pub fn of(params: &Params) -> Self {
+    /// Those of one prediction, or of the model where it sets none.
+    pub fn new(params: &Params, options: &PredictOptions) -> Self {
         Self {
-            size: params.beam_size,
-            path_weight: params.path_weight as f32,
-        }
-    }
-
-    /// Those of one prediction.
-    pub fn with(self, options: &PredictOptions) -> Self {
-        Self {
-            size: options.beam_size.unwrap_or(self.size),
-            path_weight: options
-                .path_weight
-                .map_or(self.path_weight, |weight| weight as f32),
+            size: options.beam_size.unwrap_or(params.beam_size),
+            path_weight: options.path_weight.unwrap_or(params.path_weight) as f32,
         }
     }
 
@@ -61,27 +50,9 @@ impl BeamOptions {
 /// The scratch space and the result of [`FrozenTree::beam`].
 #[derive(Debug, Clone, Default)]
 pub struct Beam {
-    open: BinaryHeap<OpenPath>,
+    open: BinaryHeap<Branch>,
     /// Log-probability and terminal, the most probable first.
     pub paths: Vec<(f32, u32)>,
-}
-
-/// A path that has not ended: its log-probability and the node it has come to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct OpenPath(f32, u32);
-
-impl Eq for OpenPath {}
-
-impl Ord for OpenPath {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
-    }
-}
-
-impl PartialOrd for OpenPath {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl FrozenTree {
@@ -97,15 +68,15 @@ impl FrozenTree {
         open.clear();
         paths.clear();
         let mut expansions = EXPANSIONS * n * (self.depth + 1);
-        open.push(OpenPath(0.0, 0));
-        while let Some(OpenPath(log_p, node)) = open.pop() {
-            if paths
-                .first()
-                .is_some_and(|&(best, _)| log_p < best + LEAST_LOG_PROBABILITY)
-            {
+        open.push(Branch::ROOT);
+        while let Some(branch) = open.pop() {
+            // Not -0.
+            let log_p = 0.0 - branch.cost;
+            let best = paths.first().map_or(f32::NEG_INFINITY, |&(best, _)| best);
+            if log_p < best + LEAST_LOG_PROBABILITY {
                 return;
             }
-            match walk.look(node) {
+            match walk.look(branch.node) {
                 NodeView::Terminal(terminal) => {
                     if !paths.iter().any(|&(_, known)| known == terminal) {
                         paths.push((log_p, terminal));
@@ -115,11 +86,7 @@ impl FrozenTree {
                     }
                 }
                 NodeView::Router { score, left } => {
-                    let (to_left, to_right) = log_probabilities(score);
-                    let children = [
-                        OpenPath(log_p + to_left, left),
-                        OpenPath(log_p + to_right, left + 1),
-                    ];
+                    let children = branch.children(STEEPNESS * score, left);
                     if expansions == 0 {
                         // Greedily down from here.
                         open.clear();
@@ -132,11 +99,4 @@ impl FrozenTree {
             }
         }
     }
-}
-
-/// Of going left and right: the logistic of the score.
-fn log_probabilities(score: f32) -> (f32, f32) {
-    let log_sigmoid = |x: f32| -((-x.abs()).exp().ln_1p() + (-x).max(0.0));
-    let x = STEEPNESS * score;
-    (log_sigmoid(-x), log_sigmoid(x))
 }

@@ -39,13 +39,8 @@ pub fn recall_bound(mass: f64, n: f64, hyper: f64) -> f32 {
     let deviation = (f * (1.0 - f) / n).sqrt();
     // The constant of the empirical Bernstein bound.
     let worst = 15.0 / (18f32.sqrt() * n);
-    let bound = f - hyper.sqrt() * deviation - hyper * worst;
     // NaN, of a node that has seen nothing, becomes 0.
-    if bound > 0.0 {
-        bound
-    } else {
-        0.0
-    }
+    (f - hyper.sqrt() * deviation - hyper * worst).max(0.0)
 }
 
 #[cfg(test)]

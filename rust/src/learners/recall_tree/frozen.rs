@@ -6,52 +6,21 @@ use super::arena::Arena;
 use super::label_index::LocalId;
 use super::routing_tree::{ChildRange, RoutingTree};
 use crate::control::Control;
+use crate::data::Ragged;
 use crate::error::Result;
 use crate::tree::{FrozenRouters, NodeId};
 
-/// Routers whose terminals are positions in [`FinalNodes`].
+/// Routers whose terminals are positions among the final nodes.
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
     pub(super) routers: FrozenRouters,
-    pub(super) final_nodes: FinalNodes,
+    /// The nodes that paths end at. The path to a child whose bound is no better ends at
+    /// the parent, so that several terminals may share a node.
+    pub(super) final_nodes: Vec<NodeId>,
+    /// The candidates of each, most frequent first.
+    pub(super) candidates: Ragged<LocalId>,
     /// Routers on the longest path, about.
     pub(super) depth: usize,
-}
-
-/// The nodes that paths end at, with their candidates. The path to a child whose
-/// bound is no better ends at the parent, so that several terminals may share a node.
-#[derive(Debug, Clone, Default)]
-pub struct FinalNodes {
-    nodes: Vec<NodeId>,
-    /// Where each node's candidates start, and the end of the last.
-    starts: Vec<usize>,
-    labels: Vec<LocalId>,
-}
-
-impl FinalNodes {
-    /// The candidates at a terminal, most frequent first.
-    #[inline]
-    pub fn candidates(&self, terminal: u32) -> &[LocalId] {
-        let at = terminal as usize;
-        &self.labels[self.starts[at]..self.starts[at + 1]]
-    }
-
-    /// The node of a terminal.
-    pub fn node(&self, terminal: u32) -> NodeId {
-        self.nodes[terminal as usize]
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    fn push(&mut self, id: NodeId, candidates: &[LocalId]) -> u32 {
-        self.nodes.push(id);
-        self.labels.extend_from_slice(candidates);
-        self.starts.push(self.labels.len());
-        self.len() as u32 - 1
-    }
 }
 
 /// One node of the frozen tree, to be pushed.
@@ -66,12 +35,14 @@ enum Entry {
 impl RoutingTree {
     /// Makes the tree that prediction walks, in time and memory of the tree's size.
     pub fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        let mut routers = FrozenRouters::new(&self.routers).unclamped();
-        let mut final_nodes = FinalNodes {
-            starts: vec![0],
-            ..FinalNodes::default()
+        let arena = &self.arena;
+        let mut frozen = FrozenTree {
+            routers: FrozenRouters::new(&self.routers).unclamped(),
+            final_nodes: Vec::new(),
+            candidates: Ragged::default(),
+            depth: self.max_depth as usize * arena.arity.ilog2() as usize,
         };
-        let mut terminal_of = vec![u32::MAX; self.arena.nodes.len()];
+        let mut terminal_of = vec![u32::MAX; arena.nodes.len()];
         let mut queue = VecDeque::from([self.entry(Arena::ROOT)]);
         let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
         let mut seen = self.seen.clone();
@@ -84,14 +55,17 @@ impl RoutingTree {
                 Entry::Terminal(id) => {
                     let terminal = &mut terminal_of[id.at()];
                     if *terminal == u32::MAX {
-                        self.arena.path_to(id, &mut path);
-                        self.candidates_at_end(&path, &mut seen, &mut candidates);
-                        *terminal = final_nodes.push(id, &candidates);
+                        arena.path_to(id, &mut path);
+                        arena.candidates_at_end(&path, &mut seen, &mut candidates);
+                        *terminal = frozen.final_nodes.len() as u32;
+                        frozen.final_nodes.push(id);
+                        frozen.candidates.push(candidates.iter().copied());
                     }
-                    routers.push_terminal(*terminal);
+                    frozen.routers.push_terminal(*terminal);
                 }
                 Entry::Router(id, children) => {
-                    routers.push_router(self.routers.plain(children.router));
+                    let weights = self.routers.plain(children.router);
+                    frozen.routers.push_router(weights);
                     if let Some((left, right)) = children.halves() {
                         queue.push_back(self.entry_below(id, left));
                         queue.push_back(self.entry_below(id, right));
@@ -99,14 +73,9 @@ impl RoutingTree {
                 }
             }
         }
-        Ok(FrozenTree {
-            routers,
-            final_nodes,
-            depth: self.max_depth as usize * self.arena.arity().ilog2() as usize,
-        })
+        Ok(frozen)
     }
 
-    /// The entry of a node.
     fn entry(&self, id: NodeId) -> Entry {
         if self.is_internal(id) {
             self.entry_below(id, self.children(id))

@@ -1,17 +1,11 @@
 //! The labels seen at a node, of which the most frequent are its candidates.
 
 use super::label_index::LocalId;
-use crate::error::Result;
-use crate::file::{check_column, is_count, Bundle, Record};
+use crate::file::is_count;
 use crate::linear::Table;
 use crate::record;
 use crate::simd::prefetch;
-
-/// How much of a label was seen. Packed, so that with its key it takes 12 bytes
-/// and not 16: every example reads two or more of these per level.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[repr(C, packed(4))]
-struct Seen(f64);
+use crate::tree::PackedF64;
 
 /// A histogram of labels whose F most frequent are known at any time.
 ///
@@ -22,19 +16,19 @@ struct Seen(f64);
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
 pub struct LabelCounts {
-    seen: Table<Seen>,
+    /// How much of each label was seen.
+    seen: Table<PackedF64>,
     /// Sum of all counts.
-    total: f64,
+    pub total: f64,
     /// Sum of the candidates' counts.
-    mass: f64,
+    pub mass: f64,
     /// The most frequent labels, best first.
     top: Vec<LocalId>,
     /// Their counts.
-    top_counts: Vec<f64>,
+    pub top_counts: Vec<f64>,
 }
 
 impl LabelCounts {
-    /// How much of `label` was seen.
     #[inline]
     pub fn get(&self, label: LocalId) -> f64 {
         self.seen.get(label.0).map_or(0.0, |seen| seen.0)
@@ -92,36 +86,16 @@ impl LabelCounts {
         &self.top
     }
 
-    /// How much of each candidate was seen.
-    pub fn candidate_counts(&self) -> &[f64] {
-        &self.top_counts
-    }
-
-    /// How much of all candidates was seen.
-    #[inline]
-    pub fn mass(&self) -> f64 {
-        self.mass
-    }
-
-    /// How much of all labels was seen.
-    #[inline]
-    pub fn total(&self) -> f64 {
-        self.total
-    }
-
-    /// Number of different labels seen.
     pub fn n_labels(&self) -> usize {
         self.seen.len()
     }
 
     /// Labels and how much of each was seen, in a fixed but arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (LocalId, f64)> + '_ {
-        self.seen
-            .iter()
-            .map(|(label, seen)| (LocalId(label), seen.0))
+        let seen = self.seen.iter();
+        seen.map(|(label, seen)| (LocalId(label), seen.0))
     }
 
-    /// Prefetches the count of `label`.
     #[inline]
     pub fn prefetch(&self, label: LocalId) {
         self.seen.prefetch(label.0);
@@ -146,28 +120,18 @@ impl LabelCounts {
         let mut labels = self.top.clone();
         labels.sort_unstable();
         labels.dedup();
-        self.top_counts.is_sorted_by(|a, b| a >= b) && labels.len() == self.top.len()
+        self.top_counts.is_sorted_by(|a, b| a >= b)
+            && labels.len() == self.top.len()
+            && self.seen.iter().all(|(_, count)| is_count(count))
     }
 }
 
 record!(LabelCounts { total: is_count, mass: is_count, top, seen } .. { top_counts: Vec::new() });
 
-impl Record for Seen {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
-        let counts: Vec<f64> = records.map(|seen| seen.0).collect();
-        bundle.put(name, counts);
-    }
-
-    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        let counts = f64::take(n, name, bundle)?;
-        check_column(&counts, is_count, name, bundle)?;
-        Ok(counts.into_iter().map(Self).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::{Bundle, Record};
     use proptest::prelude::*;
 
     /// What the authors' program does: all labels in one list, in order.
@@ -201,15 +165,15 @@ mod tests {
                 let labels: Vec<LocalId> = top.iter().map(|&(label, _)| label).collect();
                 let expected: Vec<f64> = top.iter().map(|&(_, count)| count).collect();
                 prop_assert_eq!(counts.candidates(), &labels[..]);
-                prop_assert_eq!(counts.candidate_counts(), &expected[..]);
-                prop_assert!((counts.mass() - expected.iter().sum::<f64>()).abs() < 1e-9);
+                prop_assert_eq!(&counts.top_counts, &expected);
+                prop_assert!((counts.mass - expected.iter().sum::<f64>()).abs() < 1e-9);
                 prop_assert_eq!(counts.get(label), list.iter().find(|l| l.0 == label).unwrap().1);
             }
             let mut bundle = Bundle::new("test");
             LabelCounts::put([&counts].into_iter(), "counts", &mut bundle);
             let mut again = LabelCounts::take(Some(1), "counts", &mut bundle).unwrap().remove(0);
             prop_assert!(again.restore());
-            prop_assert_eq!(again.candidate_counts(), counts.candidate_counts());
+            prop_assert_eq!(again.top_counts, counts.top_counts);
         }
     }
 }

@@ -4,7 +4,8 @@
 //! know them, and what is kept of them lies side by side.
 
 use crate::error::Result;
-use crate::file::{Bundle, Persist, Record};
+use crate::file::{Bundle, Persist};
+use crate::stored_as;
 
 /// A label's id inside the tree, not its class number: [`LabelIndex`] converts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,7 +14,7 @@ pub struct LocalId(pub u32);
 
 impl LocalId {
     /// Of a class without an example.
-    const NONE: Self = Self(u32::MAX);
+    pub const NONE: Self = Self(u32::MAX);
 
     /// As an index into arrays of one element per label.
     #[inline]
@@ -48,7 +49,6 @@ impl LabelIndex {
         *id
     }
 
-    /// The class label of an id.
     #[inline]
     pub fn label(&self, id: LocalId) -> u32 {
         self.label_of[id.at()]
@@ -65,15 +65,8 @@ impl LabelIndex {
     }
 }
 
-impl Record for LocalId {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
-        let ids: Vec<u32> = records.map(|id| id.0).collect();
-        bundle.put(name, ids);
-    }
-
-    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        Ok(u32::take(n, name, bundle)?.into_iter().map(Self).collect())
-    }
+stored_as! {
+    LocalId as u32: |id| id.0, LocalId;
 }
 
 impl Persist for LabelIndex {
@@ -102,7 +95,6 @@ pub struct LabelSet {
 }
 
 impl LabelSet {
-    /// An empty set of labels whose ids are below `n_labels`.
     pub fn new(n_labels: usize) -> Self {
         Self {
             round_of: vec![0; n_labels],
@@ -110,7 +102,6 @@ impl LabelSet {
         }
     }
 
-    /// Replaces the members by `labels`.
     pub fn reset(&mut self, labels: &[LocalId]) {
         self.round = self.round.wrapping_add(1);
         if self.round == 0 {

@@ -30,12 +30,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::arena::Arena;
-use super::beam::BeamOptions;
 use super::bound::entropy_cost;
 use super::label_index::{LabelIndex, LocalId};
 use super::params::RouterImportance;
 use super::routing_tree::{is_right, ChildRange, Path, RoutingTree};
-use super::scorers::{Score, ScorerInput, ScorerWorkspace, Scorers};
+use super::scorers::{ScorerInput, ScorerUpdate, ScorerWorkspace, Scorers};
 use crate::classifier::Mistakes;
 use crate::linear::PathExample;
 use crate::tree::NodeId;
@@ -52,10 +51,6 @@ pub struct OnlineRecallTree {
     pub(super) scorers: Scorers,
     /// Labels that were not among the candidates before learning.
     pub(super) missed: Mistakes,
-    /// Examples that the scorers learn from at once.
-    pub(super) batch_size: usize,
-    /// The beam of predictions that set no other.
-    pub(super) beam: BeamOptions,
 }
 
 /// An example (x, y) to learn.
@@ -73,66 +68,46 @@ pub(super) struct Example {
 pub struct RouteResult {
     /// The path by the routers before they learned from the example.
     before: Path,
-    /// The path by the routers after.
-    after: Path,
+    /// The path whose nodes count the example: by the routers after they learned from
+    /// it, or that before (`honest`).
+    counted: Path,
     /// The candidates before any node counted the example; best first.
     pub(super) candidates: Vec<LocalId>,
-    /// The candidates that learn from it.
+    /// The candidates that learn from it, at the end of the path that counts it.
     updated_candidates: Vec<LocalId>,
-    /// How the two compare.
-    change: CandidateChange,
-    /// The nodes that count the example.
-    counted: Vec<NodeId>,
-}
-
-/// How the candidates that learn compare with those that were predicted from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum CandidateChange {
-    /// They are the same, in the same order.
-    #[default]
-    None,
-    /// The last is new: the example's own label.
-    LabelAdded,
-    /// They are those of another node.
-    OtherNode,
+    /// Whether they are others than were predicted from.
+    changed: bool,
 }
 
 impl RoutingTree {
     /// Figure 2a without its last line. `routers.prepare` must have been called.
-    pub(super) fn learn(&mut self, example: &Example, result: &mut RouteResult) {
-        self.route_and_update(example, result);
-        let mut seen = std::mem::take(&mut self.seen);
-        self.candidates_at_end(&result.before.nodes, &mut seen, &mut result.candidates);
-        let path = if self.honest {
-            &result.before
+    pub(super) fn learn(&mut self, example: &Example, route: &mut RouteResult) {
+        let (y, weight) = (example.y, f64::from(example.weight));
+        self.route_and_update(example, &mut route.before, &mut route.counted);
+        let (before, counted) = (&route.before, &mut route.counted);
+        if self.params.honest {
+            counted.copy_from(before);
+        }
+        let (arena, seen) = (&mut self.arena, &mut self.seen);
+        arena.candidates_at_end(&before.nodes, seen, &mut route.candidates);
+        arena.update_candidates(counted.counting_nodes(), y, weight);
+        let updated = &mut route.updated_candidates;
+        route.changed = if counted.end() == before.end() {
+            updated.clone_from(&route.candidates);
+            self.add_new_candidate(counted.end(), y, updated)
         } else {
-            &result.after
+            arena.candidates_at_end(&counted.nodes, seen, updated);
+            true
         };
-        // The child that the stop rule kept the example from counts it, too: this is
-        // how children earn the statistics that open them.
-        result.counted.clear();
-        result.counted.extend_from_slice(&path.nodes);
-        result.counted.extend(path.blocked_child);
-        let weight = f64::from(example.weight);
-        self.arena
-            .update_candidates(&result.counted, example.y, weight);
-        result.change = if path.end() == result.before.end() {
-            result.updated_candidates.clone_from(&result.candidates);
-            self.add_new_candidate(path.end(), example.y, &mut result.updated_candidates)
-        } else {
-            self.candidates_at_end(&path.nodes, &mut seen, &mut result.updated_candidates);
-            CandidateChange::OtherNode
-        };
-        self.seen = seen;
     }
 
-    /// The loop of Figure 2a: every router on the path learns, then decides. Notes
-    /// that path and the one before the routers learned.
-    fn route_and_update(&mut self, example: &Example, result: &mut RouteResult) {
-        let mut random = self.randomized.then(|| {
-            Pcg64Mcg::seed_from_u64(self.seed ^ example.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    /// The loop of Figure 2a: every router on the path learns, then decides. Notes the
+    /// path `before` the routers learned and that `after`.
+    fn route_and_update(&mut self, example: &Example, before: &mut Path, after: &mut Path) {
+        let mut random = self.params.randomized_routing.then(|| {
+            let number = example.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            Pcg64Mcg::seed_from_u64(self.params.seed ^ number)
         });
-        let RouteResult { before, after, .. } = result;
         after.restart();
         let mut diverged = false;
         let mut n = Arena::ROOT;
@@ -177,7 +152,7 @@ impl RoutingTree {
         let Example { x, y, weight, .. } = example;
         if !self.is_internal(n) {
             let first_router = self.routers.len() as u32;
-            for _ in 1..self.arena.arity() {
+            for _ in 1..self.arena.arity {
                 self.routers.push();
             }
             self.arena.grow(n, first_router);
@@ -186,26 +161,22 @@ impl RoutingTree {
         let node = self.arena.node_mut(n);
         let rate = self.rate.step(1.0, f64::from(node.trained), x);
         node.trained += weight;
-        let mut children = ChildRange::all(node.first_router, self.arena.arity());
+        let mut children = ChildRange::all(node.first_router, self.arena.arity);
         let mut before = None;
         while let Some((left, right)) = children.halves() {
             let (cost_left, cost_right) = (self.least_cost(left), self.least_cost(right));
             // Ties go right.
             let target = if cost_left < cost_right { -1.0 } else { 1.0 };
-            let importance = match self.importance {
+            let importance = match self.params.router_importance {
                 RouterImportance::None => *weight,
                 RouterImportance::Entropy => (cost_left - cost_right).abs() as f32,
             };
             let (arena, decided) = (&self.arena, children);
-            let next_router = |score| arena.next_router(n, decided.half(is_right(score)));
-            let scores = self.routers.learn(
-                children.router,
-                x,
-                target,
-                importance * rate,
-                importance,
-                next_router,
-            );
+            let ahead = |score| arena.next_router(n, decided.half(is_right(score)));
+            let step = importance * rate;
+            let scores = self
+                .routers
+                .learn(children.router, x, target, step, importance, ahead);
             let goes_right = match random.as_deref_mut() {
                 // P(right) = 1/2 + score, clamped to [0, 1].
                 Some(random) => random.random_range(-0.5..0.5) < scores.after,
@@ -224,13 +195,13 @@ impl RoutingTree {
     /// By how much label `y` would raise the entropy of each child of node `n`.
     fn set_entropy_costs(&mut self, n: NodeId, y: LocalId, weight: f64) {
         let node = self.arena.node(n);
-        for side in 0..self.arena.arity() {
+        for side in 0..self.arena.arity {
             self.arena.node(node.child(side)).counts.prefetch(y);
         }
         for (side, cost) in (0..).zip(&mut self.entropy_costs) {
             let child = self.arena.node(node.child(side));
             let counts = &child.counts;
-            *cost = entropy_cost(child.entropy, counts.total(), counts.get(y), weight);
+            *cost = entropy_cost(child.entropy, counts.total, counts.get(y), weight);
         }
     }
 
@@ -240,20 +211,14 @@ impl RoutingTree {
     }
 
     /// Adds the label to the candidates where it has just become one of the node's.
-    fn add_new_candidate(
-        &self,
-        end: NodeId,
-        y: LocalId,
-        candidates: &mut Vec<LocalId>,
-    ) -> CandidateChange {
+    /// Returns whether it did.
+    fn add_new_candidate(&self, end: NodeId, y: LocalId, candidates: &mut Vec<LocalId>) -> bool {
         if candidates.contains(&y) || !self.arena.node(end).counts.candidates().contains(&y) {
-            return CandidateChange::None;
+            return false;
         }
-        if candidates.len() == self.arena.max_candidates() {
-            candidates.pop();
-        }
+        candidates.truncate(self.arena.max_candidates - 1);
         candidates.push(y);
-        CandidateChange::LabelAdded
+        true
     }
 }
 
@@ -266,74 +231,52 @@ pub(super) struct RoutedExample {
 
 impl RoutedExample {
     /// The last line of Figure 1: the candidate that its scorer rates highest, the
-    /// first of equals.
-    pub fn predict(
-        &self,
-        scorers: &impl Score,
-        workspace: &mut ScorerWorkspace,
-    ) -> Option<LocalId> {
-        scorers.score(&self.query(), workspace);
-        let mut best: Option<(LocalId, f32)> = None;
-        for (&label, &score) in self.route.candidates.iter().zip(&workspace.scores) {
-            if best.is_none_or(|(_, highest)| score > highest) {
-                best = Some((label, score));
-            }
-        }
-        best.map(|(label, _)| label)
-    }
-
-    /// Whether the label is not among the candidates predicted from.
-    pub fn is_missed(&self) -> bool {
-        !self.route.candidates.contains(&self.example.y)
-    }
-
-    /// What the scorers predict from before they learn.
-    fn query(&self) -> ScorerInput<'_> {
-        self.scorer_input(&self.route.candidates, &self.route.before)
-    }
-
-    /// What they learn; none if the label is no candidate.
-    pub fn update(&self) -> Option<ScorerInput<'_>> {
+    /// first of equals, becomes `workspace.predicted`.
+    pub fn predict(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) {
         let route = &self.route;
-        let path = match route.change {
-            CandidateChange::OtherNode => &route.after,
-            CandidateChange::None | CandidateChange::LabelAdded => &route.before,
-        };
-        let candidates = &route.updated_candidates;
-        candidates
-            .contains(&self.example.y)
-            .then(|| self.scorer_input(candidates, path))
+        scorers.score(&self.input(&route.candidates, &route.before), workspace);
+        let scored = route.candidates.iter().zip(&workspace.scores);
+        let best = scored.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        workspace.predicted = best.map(|(&label, _)| label);
     }
 
-    fn scorer_input<'a>(&'a self, candidates: &'a [LocalId], path: &'a Path) -> ScorerInput<'a> {
+    /// The last line of Figure 2a, after [`Self::predict`] with the same workspace: the
+    /// scorer of the label learns +1, those of the other candidates -1. This decides how
+    /// far each goes; [`Self::update_predictors`] goes there.
+    pub fn decide_update(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) {
+        if let Some(update) = self.update() {
+            if self.route.changed {
+                scorers.score(&update.input, workspace);
+            }
+            scorers.decide(&update, workspace);
+        }
+    }
+
+    /// See [`Self::decide_update`].
+    pub fn update_predictors(&self, scorers: &mut Scorers, workspace: &mut ScorerWorkspace) {
+        if let Some(update) = self.update() {
+            scorers.apply(&update, workspace);
+        }
+    }
+
+    /// What the scorers learn; none if the label is no candidate.
+    fn update(&self) -> Option<ScorerUpdate<'_>> {
+        let (example, route) = (&self.example, &self.route);
+        let candidates = &route.updated_candidates;
+        let correct = candidates.iter().position(|&other| other == example.y)?;
+        Some(ScorerUpdate {
+            input: self.input(candidates, &route.counted),
+            correct,
+            weight: example.weight,
+            clock: example.clock,
+        })
+    }
+
+    fn input<'a>(&'a self, candidates: &'a [LocalId], path: &'a Path) -> ScorerInput<'a> {
         ScorerInput {
             example: &self.example.x,
             candidates,
             path: &path.nodes,
-            clock: self.example.clock,
-        }
-    }
-
-    /// What the scorers learn, with the scores of its candidates in `workspace`,
-    /// which has those of [`Self::predict`].
-    pub fn scored_update(
-        &self,
-        scorers: &impl Score,
-        workspace: &mut ScorerWorkspace,
-    ) -> Option<ScorerInput<'_>> {
-        let update = self.update()?;
-        if self.route.change != CandidateChange::None {
-            scorers.score(&update, workspace);
-        }
-        Some(update)
-    }
-
-    /// The last line of Figure 2a, after [`Self::predict`]: the scorer of the label
-    /// learns +1, those of the other candidates -1.
-    pub fn update_predictors(&self, scorers: &mut Scorers, workspace: &mut ScorerWorkspace) {
-        if let Some(update) = self.scored_update(scorers, workspace) {
-            let Example { y, weight, .. } = self.example;
-            scorers.learn(&update, y, weight, workspace);
         }
     }
 }

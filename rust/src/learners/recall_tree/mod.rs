@@ -42,10 +42,5 @@ mod scorers;
 #[cfg(test)]
 mod tests;
 
-pub use frozen::FrozenTree;
 pub use learner::OnlineRecallTree;
 pub use params::{ClassCount, Params, PathFeatures, RouterImportance, ScorerLoss};
-pub use predict::BlockPredictor;
-
-/// The classifier.
-pub type RecallTree = crate::classifier::OnlineModel<OnlineRecallTree>;

@@ -21,9 +21,6 @@ use crate::file::{Array, Bundle, Persist, Report};
 use crate::persist;
 use crate::tree::FrozenRouters;
 
-/// The cost of freezing a node, in products.
-const FREEZE_NODE: usize = 256;
-
 /// The cost of routing along a path, in products per value.
 const ROUTING: usize = 32;
 
@@ -50,8 +47,6 @@ impl OnlineRecallTree {
             tree: RoutingTree::new(params, n_classes, label_bits, width),
             scorers: Scorers::new(params, n_classes, width, n_filled),
             missed: Mistakes::default(),
-            batch_size: params.batch_size as usize,
-            beam: BeamOptions::of(params),
         }
     }
 
@@ -121,7 +116,7 @@ impl OnlineLearner for OnlineRecallTree {
         if options.first_tree.or(options.last_tree).is_some() {
             return Err(Error::data("the Recall Tree predicts with its one tree"));
         }
-        BeamOptions::of(params).with(options).check()
+        BeamOptions::new(params, options).check()
     }
 
     fn block_rows(row_values: usize) -> usize {
@@ -129,14 +124,17 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
-        let paths = self.beam.with(options).size as usize;
-        paths
-            .saturating_mul(ROUTING + self.tree.arena.max_candidates())
-            .saturating_mul(row_values)
+        let paths = BeamOptions::new(&self.tree.params, options).size as usize;
+        let per_path = (ROUTING + self.tree.arena.max_candidates).saturating_mul(row_values);
+        paths.saturating_mul(per_path)
     }
 
     fn freeze_effort(&self) -> usize {
-        self.tree.arena.nodes.len().saturating_mul(FREEZE_NODE)
+        self.tree
+            .arena
+            .nodes
+            .len()
+            .saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     /// F and D as they came out, and the share of the examples whose label was among the
@@ -144,7 +142,7 @@ impl OnlineLearner for OnlineRecallTree {
     fn summary(&self, summary: &mut Report) {
         let recall = self.missed.loss().map_or(f64::NAN, |missed| 1.0 - missed);
         summary.scalar("progressive_recall", recall);
-        summary.scalar("max_candidates", self.tree.arena.max_candidates() as u32);
+        summary.scalar("max_candidates", self.tree.arena.max_candidates as u32);
         summary.scalar("max_depth", self.tree.max_depth);
     }
 
@@ -165,10 +163,10 @@ impl OnlineLearner for OnlineRecallTree {
     ) -> Result<Self> {
         // Nothing as large as K is allocated unless the file is.
         let of_each_class = ["scorers/trained", "scorers/regressors/weights.is_row"];
-        let mut arrays = of_each_class
+        let array = of_each_class
             .iter()
-            .filter_map(|&name| bundle.arrays().get(name));
-        if arrays.next().map(Array::len) != Some(n_classes) {
+            .find_map(|&name| bundle.arrays().get(name));
+        if array.map(Array::len) != Some(n_classes) {
             return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
         }
         let label_bits: f64 = bundle.take_meta("label_bits")?;

@@ -4,6 +4,7 @@ use crate::data::{Batch, Scaling};
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
 use crate::params::Range;
+use crate::tree::NodeId;
 use crate::{choices, params};
 
 choices! {
@@ -49,6 +50,17 @@ choices! {
         All = "all",
         /// An indicator of the final node alone.
         NodeOnly = "node_only",
+    }
+}
+
+impl PathFeatures {
+    /// The nodes of a path that have an indicator. For `All`, the root has none.
+    pub(super) fn nodes(self, path: &[NodeId]) -> &[NodeId] {
+        match self {
+            Self::None => &[],
+            Self::All => &path[1..],
+            Self::NodeOnly => &path[path.len().saturating_sub(1)..],
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::label_index::LabelIndex;
 use super::learner::{Example, OnlineRecallTree, RoutedExample};
 use super::routing_tree::RoutingTree;
-use super::scorers::{PlainScorers, ScorerWorkspace, Scorers};
+use super::scorers::{ScorerWorkspace, Scorers};
 use crate::classifier::{Learning, Mistakes};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer};
@@ -60,70 +60,35 @@ struct ScorerTrainer<'a> {
     /// Share of a pass that an example is.
     share: f64,
     /// One for each example of a mini-batch.
-    workspaces: Vec<Workspace>,
-}
-
-/// Where one example is scored.
-#[derive(Debug, Default)]
-struct Workspace {
-    scoring: ScorerWorkspace,
-    is_wrong: bool,
+    workspaces: Vec<ScorerWorkspace>,
 }
 
 impl ScorerTrainer<'_> {
+    /// All examples of a mini-batch are scored and their steps decided before the first
+    /// step is taken; then the steps are taken in order.
     fn learn(&mut self, group: &[RoutedExample], batch_size: usize, parallel: bool) {
+        let n_workspaces = batch_size.min(group.len());
+        self.workspaces.resize_with(n_workspaces, Default::default);
         for batch in group.chunks(batch_size) {
-            let n = self.workspaces.len().max(batch.len());
-            self.workspaces.resize_with(n, Workspace::default);
-            match &mut *self.scorers {
-                Scorers::Plain(scorers) if batch_size > 1 => {
-                    learn_mini_batch(scorers, batch, &mut self.workspaces, parallel);
-                }
-                scorers => learn_in_order(scorers, batch, &mut self.workspaces),
+            let scorers = &*self.scorers;
+            let decide = |(routed, workspace): (&RoutedExample, &mut ScorerWorkspace)| {
+                routed.predict(scorers, workspace);
+                routed.decide_update(scorers, workspace);
+            };
+            if parallel && batch_size > 1 {
+                let workspaces = self.workspaces.par_iter_mut().take(batch.len());
+                batch.par_iter().zip(workspaces).for_each(decide);
+            } else {
+                batch.iter().zip(&mut self.workspaces).for_each(decide);
             }
-            for (routed, workspace) in batch.iter().zip(&self.workspaces) {
-                let weight = routed.example.weight;
-                self.progress.count(workspace.is_wrong, weight);
-                self.missed.count(routed.is_missed(), weight);
+            for (routed, workspace) in batch.iter().zip(&mut self.workspaces) {
+                routed.update_predictors(self.scorers, workspace);
+                let Example { y, weight, .. } = routed.example;
+                self.progress.count(workspace.predicted != Some(y), weight);
+                let is_missed = !routed.route.candidates.contains(&y);
+                self.missed.count(is_missed, weight);
                 self.scorers.pass(self.share);
             }
-        }
-    }
-}
-
-fn learn_in_order(scorers: &mut Scorers, batch: &[RoutedExample], workspaces: &mut [Workspace]) {
-    for (routed, Workspace { scoring, is_wrong }) in batch.iter().zip(workspaces) {
-        *is_wrong = routed.predict(scorers, scoring) != Some(routed.example.y);
-        routed.update_predictors(scorers, scoring);
-    }
-}
-
-/// All examples are scored and their steps decided before the first step is taken;
-/// then the steps are taken in order.
-fn learn_mini_batch(
-    scorers: &mut PlainScorers,
-    batch: &[RoutedExample],
-    workspaces: &mut [Workspace],
-    parallel: bool,
-) {
-    let decide = |(routed, workspace): (&RoutedExample, &mut Workspace)| {
-        let Workspace { scoring, is_wrong } = workspace;
-        let Example { y, weight, .. } = routed.example;
-        *is_wrong = routed.predict(scorers, scoring) != Some(y);
-        if let Some(update) = routed.scored_update(scorers, scoring) {
-            scorers.decide(&update, y, weight, scoring);
-        }
-    };
-    if parallel {
-        let workspaces = workspaces.par_iter_mut().take(batch.len());
-        batch.par_iter().zip(workspaces).for_each(decide);
-    } else {
-        batch.iter().zip(&mut *workspaces).for_each(decide);
-    }
-    for (routed, workspace) in batch.iter().zip(workspaces) {
-        if let Some(update) = routed.update() {
-            let Example { y, weight, .. } = routed.example;
-            scorers.apply(&update, y, weight, &mut workspace.scoring);
         }
     }
 }
@@ -142,7 +107,7 @@ impl OnlineRecallTree {
     /// Routes each group while the one before is scored.
     fn learn_groups(&mut self, learning: &mut Learning<'_>, parallel: bool) -> Result<()> {
         let (batch, control) = (learning.batch, learning.control);
-        let batch_size = self.batch_size;
+        let batch_size = self.tree.params.batch_size as usize;
         // One example at a time stays in the nearest cache; several threads need
         // more at a time.
         let group_size = match (batch_size, parallel) {
@@ -168,9 +133,7 @@ impl OnlineRecallTree {
             share: learning.clock,
             workspaces: Vec::new(),
         };
-        if let Some(which) = groups.next() {
-            router.route(which, &mut current);
-        }
+        router.route(groups.next().unwrap_or_default(), &mut current);
         let mut unreported = 0;
         while !current.is_empty() {
             let which = groups.next().unwrap_or_default();
@@ -183,8 +146,8 @@ impl OnlineRecallTree {
                 trainer.learn(&current, batch_size, false);
                 if let Scorers::Adaptive(scorers) = &mut *trainer.scorers {
                     // The authors' program clamps all its regressors alike.
-                    scorers.widen_span(router.tree.routers.span());
-                    router.tree.routers.widen(scorers.span());
+                    scorers.regressors.widen(router.tree.routers.span());
+                    router.tree.routers.widen(scorers.regressors.span());
                 }
                 router.route(which, &mut next);
             }

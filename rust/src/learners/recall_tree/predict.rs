@@ -5,7 +5,7 @@ use super::beam::{Beam, BeamOptions};
 use super::frozen::FrozenTree;
 use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
-use super::scorers::{Score, ScorerInput, ScorerWorkspace};
+use super::scorers::{ScorerInput, ScorerWorkspace};
 use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
@@ -44,7 +44,7 @@ impl<'a> BlockPredictor<'a> {
             preparation: &member.preparation,
             model: &member.learner,
             frozen,
-            beam_options: member.learner.beam.with(options),
+            beam_options: BeamOptions::new(&member.learner.tree.params, options),
             block: Block::default(),
             groups: Groups::default(),
             beam: Beam::default(),
@@ -57,62 +57,58 @@ impl<'a> BlockPredictor<'a> {
         }
     }
 
+    /// Scores the example at a terminal: the candidates there, the scores in the workspace.
+    fn score_at(&mut self, terminal: u32) -> &'a [LocalId] {
+        let (frozen, terminal) = (self.frozen, terminal as usize);
+        let end = frozen.final_nodes[terminal];
+        if self.path.last() != Some(&end) {
+            self.model.tree.arena.path_to(end, &mut self.path);
+        }
+        let candidates = frozen.candidates.get(terminal);
+        let input = ScorerInput {
+            example: &self.example,
+            candidates,
+            path: &self.path,
+        };
+        self.model.scorers.score(&input, &mut self.workspace);
+        candidates
+    }
+
     /// Routes all rows, then calls `emit(row, candidates, scores)` for each, in any
     /// order.
     fn score_greedy(&mut self, mut emit: impl FnMut(usize, &[LocalId], &[f32])) {
-        self.terminals.resize(self.block.len(), 0);
+        let terminals = &mut self.terminals;
+        terminals.resize(self.block.len(), 0);
         self.frozen
             .routers
-            .route(&self.block, &mut self.groups, &mut self.terminals);
+            .route(&self.block, &mut self.groups, terminals);
         self.order.clear();
         self.order.extend(0..self.block.len() as u32);
-        let terminals = &self.terminals;
         self.order
             .sort_unstable_by_key(|&row| (terminals[row as usize], row));
-        let (arena, final_nodes) = (&self.model.tree.arena, &self.frozen.final_nodes);
-        let mut last = u32::MAX;
-        for &row in &self.order {
-            let row = row as usize;
-            let terminal = self.terminals[row];
-            if terminal != last {
-                arena.path_to(final_nodes.node(terminal), &mut self.path);
-                last = terminal;
-            }
+        for at in 0..self.order.len() {
+            let row = self.order[at] as usize;
             self.example.take(&self.block, row);
-            let input = ScorerInput {
-                example: &self.example,
-                candidates: final_nodes.candidates(terminal),
-                path: &self.path,
-                clock: 0,
-            };
-            self.model.scorers.score(&input, &mut self.workspace);
-            emit(row, input.candidates, &self.workspace.scores);
+            let candidates = self.score_at(self.terminals[row]);
+            emit(row, candidates, &self.workspace.scores);
         }
     }
 
     /// As [`Self::score_greedy`], with the candidates of the most probable paths,
     /// whose weighted log-probabilities are added to the scores.
     fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
-        let (arena, final_nodes) = (&self.model.tree.arena, &self.frozen.final_nodes);
-        let weight = self.beam_options.path_weight;
+        let BeamOptions { size, path_weight } = self.beam_options;
         for row in 0..self.block.len() {
-            let n = self.beam_options.size as usize;
-            self.frozen.beam(&self.block, row, n, &mut self.beam);
+            self.frozen
+                .beam(&self.block, row, size as usize, &mut self.beam);
             self.example.take(&self.block, row);
             self.merged.clear();
-            for &(log_p, terminal) in &self.beam.paths {
-                arena.path_to(final_nodes.node(terminal), &mut self.path);
-                let input = ScorerInput {
-                    example: &self.example,
-                    candidates: final_nodes.candidates(terminal),
-                    path: &self.path,
-                    clock: 0,
-                };
-                self.model.scorers.score(&input, &mut self.workspace);
-                let scores = &self.workspace.scores;
-                let scores = scores.iter().map(|score| score + weight * log_p);
-                self.merged
-                    .extend(input.candidates.iter().copied().zip(scores));
+            for at in 0..self.beam.paths.len() {
+                let (log_p, terminal) = self.beam.paths[at];
+                let candidates = self.score_at(terminal).iter().copied();
+                let scores = self.workspace.scores.iter();
+                let scores = scores.map(|score| score + path_weight * log_p);
+                self.merged.extend(candidates.zip(scores));
             }
             self.merged
                 .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));

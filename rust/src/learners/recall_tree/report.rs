@@ -26,13 +26,13 @@ impl RoutingTree {
     /// | `candidate_counts` | weight of the examples of each |
     pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
         let arena = &self.arena;
-        let tree = Topology::with_gaps(Arena::ROOT, arena.arity() as usize, |&id| {
+        let tree = Topology::with_gaps(Arena::ROOT, arena.arity as usize, |&id| {
             self.seen_children(id)
         });
         let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
         let counts = || nodes().map(|node| &node.counts);
         let mut report = tree.report();
-        report.column("n_examples", counts().map(LabelCounts::total));
+        report.column("n_examples", counts().map(|counts| counts.total));
         report.column("n_labels", counts().map(|counts| counts.n_labels() as u32));
         // A node without candidates has only been passed; it shows the first label, if any.
         let top = counts().map(|counts| counts.candidates().first().copied());
@@ -40,10 +40,8 @@ impl RoutingTree {
         let label = top.map(|id| labels.get(id.unwrap_or_default().at()).map_or(0, |&l| l));
         report.column("label", label);
         report.column("label_entropy", nodes().map(|node| node.entropy.max(0.0)));
-        let recall = counts().map(|counts| match counts.total() {
-            total if total > 0.0 => counts.mass() / total,
-            _ => 0.0,
-        });
+        // 0 where no example has come.
+        let recall = counts().map(|counts| counts.mass / counts.total.max(f64::MIN_POSITIVE));
         report.column("recall", recall);
         report.column("recall_bound", nodes().map(|node| node.bound));
         let held = tree.parent.iter().zip(&tree.nodes).map(|(&parent, &id)| {
@@ -60,7 +58,7 @@ impl RoutingTree {
         report.column("candidate_starts", std::iter::once(0).chain(ends));
         let candidates = counts().flat_map(LabelCounts::candidates);
         report.column("candidates", candidates.map(|&id| label_index.label(id)));
-        let candidate_counts = counts().flat_map(LabelCounts::candidate_counts);
+        let candidate_counts = counts().flat_map(|counts| &counts.top_counts);
         report.column("candidate_counts", candidate_counts.copied());
         report
     }
@@ -69,12 +67,8 @@ impl RoutingTree {
     /// gone through.
     fn seen_children(&self, id: NodeId) -> impl Iterator<Item = Option<NodeId>> + use<'_> {
         let node = self.arena.node(id);
-        let sides = if node.has_children() {
-            0..self.arena.arity()
-        } else {
-            0..0
-        };
-        sides.map(|side| {
+        let n_children = self.arena.arity * u32::from(node.has_children());
+        (0..n_children).map(|side| {
             let child = node.child(side);
             let seen = self.arena.node(child);
             (seen.counts.n_labels() > 0 || seen.has_children()).then_some(child)

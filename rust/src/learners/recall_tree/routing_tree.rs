@@ -3,8 +3,8 @@
 //! Nothing here looks at the scorers, and nothing here learns.
 
 use super::arena::Arena;
-use super::label_index::{LabelSet, LocalId};
-use super::params::{Params, RouterImportance};
+use super::label_index::LabelSet;
+use super::params::Params;
 use crate::error::Result;
 use crate::linear::{PathExample, Rate, Regressors};
 use crate::persist;
@@ -13,6 +13,7 @@ use crate::tree::NodeId;
 /// Nodes and routers.
 #[derive(Debug, Clone)]
 pub struct RoutingTree {
+    pub(super) params: Params,
     /// The nodes with their statistics.
     pub(super) arena: Arena,
     /// Those of a node lie side by side, from its `first_router` on.
@@ -20,13 +21,6 @@ pub struct RoutingTree {
     pub(super) rate: Rate,
     /// D: levels below the root at most.
     pub(super) max_depth: u32,
-    pub(super) importance: RouterImportance,
-    pub(super) randomized: bool,
-    pub(super) seed: u64,
-    /// Whether nodes count the examples of the paths before the routers learned.
-    pub(super) honest: bool,
-    /// Whether nodes of few labels take candidates of those above.
-    backs_off: bool,
     /// What sending the present example to each child of the present node costs.
     pub(super) entropy_costs: Vec<f64>,
     /// Which labels are candidates already.
@@ -48,7 +42,6 @@ pub struct Path {
 }
 
 impl Path {
-    /// The final node.
     pub fn end(&self) -> NodeId {
         self.nodes.last().copied().unwrap_or(Arena::ROOT)
     }
@@ -58,6 +51,12 @@ impl Path {
         self.nodes.clear();
         self.nodes.push(Arena::ROOT);
         self.blocked_child = None;
+    }
+
+    /// The nodes that count an example of this path. The child that the stop rule kept
+    /// it from does, too: this is how children earn the statistics that open them.
+    pub fn counting_nodes(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
+        self.nodes.iter().copied().chain(self.blocked_child)
     }
 
     /// Replaces this path by `other`, without allocating.
@@ -70,24 +69,14 @@ impl Path {
 impl RoutingTree {
     /// A tree that has seen no example.
     pub fn new(params: &Params, n_classes: usize, label_bits: f64, width: usize) -> Self {
-        let arity = params.arity;
         Self {
-            arena: Arena::new(
-                arity,
-                params.candidates(n_classes, label_bits),
-                params.bern_hyper,
-                params.honest,
-            ),
+            arena: Arena::new(params, params.candidates(n_classes, label_bits)),
             routers: Regressors::new(params.optimizer, params.router_loss(), width),
             rate: Rate::new(params.router_rate(), params.decay()),
             max_depth: params.depth(label_bits),
-            importance: params.router_importance,
-            randomized: params.randomized_routing,
-            seed: params.seed,
-            honest: params.honest,
-            backs_off: params.back_off,
-            entropy_costs: vec![0.0; arity as usize],
+            entropy_costs: vec![0.0; params.arity as usize],
             seen: LabelSet::new(n_classes),
+            params: params.clone(),
         }
     }
 
@@ -143,53 +132,7 @@ impl RoutingTree {
 
     /// All children of a node that has any.
     pub(super) fn children(&self, id: NodeId) -> ChildRange {
-        ChildRange::all(self.arena.node(id).first_router, self.arena.arity())
-    }
-
-    /// The candidates at the end of a path: the most frequent labels there and,
-    /// while fewer than F, those of the nodes above.
-    pub(super) fn candidates_at_end(
-        &self,
-        path: &[NodeId],
-        seen: &mut LabelSet,
-        candidates: &mut Vec<LocalId>,
-    ) {
-        candidates.clear();
-        let Some((&end, above)) = path.split_last() else {
-            return;
-        };
-        candidates.extend_from_slice(self.arena.node(end).counts.candidates());
-        if !self.backs_off || candidates.len() == self.arena.max_candidates() {
-            return;
-        }
-        seen.reset(candidates);
-        for &node in above.iter().rev() {
-            for &label in self.arena.node(node).counts.candidates() {
-                if candidates.len() == self.arena.max_candidates() {
-                    return;
-                }
-                if seen.insert(label) {
-                    candidates.push(label);
-                }
-            }
-        }
-    }
-}
-
-impl Arena {
-    /// The router that an example meets after `half` of the children of `id` was
-    /// chosen, so that its weights can be prefetched; the statistics it will be
-    /// updated by are prefetched here.
-    #[inline]
-    pub(super) fn next_router(&self, id: NodeId, half: ChildRange) -> Option<u32> {
-        if half.to - half.from > 1 {
-            return Some(half.router);
-        }
-        let child = self.node(id).child(half.from);
-        self.node(child).has_children().then(|| {
-            self.prefetch_children(child);
-            self.node(child).first_router
-        })
+        ChildRange::all(self.arena.node(id).first_router, self.arena.arity)
     }
 }
 
@@ -205,7 +148,6 @@ pub(super) struct ChildRange {
 }
 
 impl ChildRange {
-    /// All children of a node.
     pub fn all(first_router: u32, arity: u32) -> Self {
         Self {
             from: 0,
@@ -222,19 +164,12 @@ impl ChildRange {
     /// The half on one side of `router`.
     pub fn half(&self, right: bool) -> Self {
         let middle = self.from.midpoint(self.to);
-        if right {
-            Self {
-                from: middle,
-                to: self.to,
-                router: self.router + middle - self.from,
-            }
+        let (from, to, router) = if right {
+            (middle, self.to, self.router + middle - self.from)
         } else {
-            Self {
-                from: self.from,
-                to: middle,
-                router: self.router + 1,
-            }
-        }
+            (self.from, middle, self.router + 1)
+        };
+        Self { from, to, router }
     }
 }
 

@@ -14,11 +14,11 @@ use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
 use super::params::uniform_bits;
 use super::routing_tree::RoutingTree;
-use super::scorers::{Score, ScorerInput, ScorerWorkspace};
+use super::scorers::{ScorerInput, ScorerWorkspace};
 use super::*;
 use crate::classifier::{
-    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, PredictOptions, Start,
-    TopKArrays,
+    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
+    PredictOptions, Start, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Indices, Labels, Preparation, Rows, Scaling, Targets, Values};
@@ -26,6 +26,8 @@ use crate::error::Error;
 use crate::file::{Array, Bundle};
 use crate::linear::{Block, Loss, Optimizer, PathExample};
 use crate::tree::NodeId;
+
+type RecallTree = OnlineModel<OnlineRecallTree>;
 
 const N_CLASSES: usize = 12;
 /// So many that sparse rows have their weights by column.

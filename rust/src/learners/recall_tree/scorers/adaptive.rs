@@ -1,10 +1,10 @@
 //! Scorers whose weights carry sums of their own, for the optimisers "nag" and
 //! "adagrad": they learn one after the other, as in the authors' program.
 
-use super::workspace::{Score, ScorerInput, ScorerWorkspace};
+use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures};
-use crate::linear::{Loss, Regressors, Span};
+use crate::linear::{Loss, Regressors};
 use crate::persist;
 use crate::tree::NodeId;
 
@@ -18,7 +18,7 @@ pub struct AdaptiveScorers {
     rate: f32,
     /// The column of node 0's indicator.
     first_node: u32,
-    regressors: Regressors,
+    pub regressors: Regressors,
 }
 
 persist!(AdaptiveScorers {
@@ -26,7 +26,6 @@ persist!(AdaptiveScorers {
 });
 
 impl AdaptiveScorers {
-    /// Weights of 0.
     pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
         let nodes = match params.path_features {
             PathFeatures::None => 0,
@@ -45,72 +44,37 @@ impl AdaptiveScorers {
         }
     }
 
-    /// The label learns +1, then each other candidate -1.
-    pub fn learn(
-        &mut self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
+    pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         self.widen(input, workspace);
+        let (scores, widened) = (&mut workspace.scores, &workspace.widened);
+        let candidates = input.candidates.iter();
+        scores.clear();
+        scores.extend(candidates.map(|&label| self.regressors.score(label.0, widened)));
+    }
+
+    /// The label learns +1, then each other candidate -1.
+    pub fn learn(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
+        self.widen(&update.input, workspace);
         let example = &mut workspace.widened;
+        let (candidates, weight) = (update.input.candidates, update.weight);
         self.regressors.prepare(example, weight);
         let a = weight * self.rate;
         let mut learn = |label: LocalId, y| {
             self.regressors
                 .learn(label.0, example, y, a, weight, |_| None)
         };
-        learn(label, 1.0);
-        for &other in input.candidates.iter().filter(|&&other| other != label) {
-            learn(other, -1.0);
+        learn(candidates[update.correct], 1.0);
+        for (place, &other) in candidates.iter().enumerate() {
+            if place != update.correct {
+                learn(other, -1.0);
+            }
         }
     }
 
-    /// Number of classes.
-    pub fn n_classes(&self) -> usize {
-        self.regressors.len()
-    }
-
-    /// Clamps no narrower than `span`.
-    pub fn widen_span(&mut self, span: Span) {
-        self.regressors.widen(span);
-    }
-
-    /// What scores are clamped to while learning.
-    pub fn span(&self) -> Span {
-        self.regressors.span()
-    }
-
-    /// Makes the example with the indicators of its nodes: the deepest first,
-    /// without the root.
+    /// Makes the example with the indicators of its nodes, the deepest first.
     fn widen(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         let column = |node: &NodeId| self.first_node + node.0 % NODE_COLUMNS;
-        let (path, widened) = (input.path, &mut workspace.widened);
-        match self.features {
-            PathFeatures::None => widened.widened(input.example, None),
-            PathFeatures::All => {
-                widened.widened(input.example, path[1..].iter().rev().map(column));
-            }
-            PathFeatures::NodeOnly => {
-                widened.widened(input.example, path.last().map(column));
-            }
-        }
-    }
-}
-
-impl Score for AdaptiveScorers {
-    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
-        self.widen(input, workspace);
-        let ScorerWorkspace {
-            scores, widened, ..
-        } = workspace;
-        scores.clear();
-        scores.extend(
-            input
-                .candidates
-                .iter()
-                .map(|&label| self.regressors.score(label.0, widened)),
-        );
+        let nodes = self.features.nodes(input.path).iter().rev();
+        workspace.widened.widened(input.example, nodes.map(column));
     }
 }

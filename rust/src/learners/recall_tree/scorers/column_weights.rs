@@ -12,7 +12,7 @@ use crate::{persist, record};
 /// Weights per column and label.
 #[derive(Debug, Clone)]
 pub struct ColumnWeights {
-    columns: Vec<Column>,
+    pub columns: Vec<Column>,
 }
 
 /// One column's weights.
@@ -47,13 +47,11 @@ pub struct HashedCandidates {
 }
 
 impl HashedCandidates {
-    /// Replaces the candidates.
     pub fn set(&mut self, candidates: &[LocalId]) {
         self.labels.clear();
         self.labels.extend_from_slice(candidates);
         self.hashes.clear();
-        self.hashes
-            .extend(candidates.iter().map(|&label| hash(label)));
+        self.hashes.extend(self.labels.iter().copied().map(hash));
     }
 }
 
@@ -125,16 +123,10 @@ impl Column {
 }
 
 impl ColumnWeights {
-    /// Weights of 0.
     pub fn new(n_columns: usize) -> Self {
         Self {
             columns: vec![Column::default(); n_columns],
         }
-    }
-
-    /// Number of columns.
-    pub fn n_columns(&self) -> usize {
-        self.columns.len()
     }
 
     /// Whether weights that were restored are sound, and of labels below `n_classes`.
@@ -145,7 +137,6 @@ impl ColumnWeights {
         })
     }
 
-    /// Has at least `n` columns.
     pub fn reserve_columns(&mut self, n: usize) {
         if self.columns.len() < n {
             self.columns.resize(n, Column::default());
@@ -160,20 +151,16 @@ impl ColumnWeights {
         candidates: &HashedCandidates,
         scores: &mut [f32],
     ) {
-        for &column in columns {
-            self.columns
-                .get(column as usize)
-                .into_iter()
-                .for_each(prefetch);
+        let columns = columns
+            .iter()
+            .map(|&column| self.columns.get(column as usize));
+        columns.clone().flatten().for_each(prefetch);
+        for column in columns.clone().flatten() {
+            column.head.first().into_iter().for_each(prefetch);
+            column.tail.prefetch();
         }
-        for &column in columns {
-            if let Some(column) = self.columns.get(column as usize) {
-                column.head.first().into_iter().for_each(prefetch);
-                column.tail.prefetch();
-            }
-        }
-        for (&column, &x) in columns.iter().zip(values) {
-            if let Some(column) = self.columns.get(column as usize) {
+        for (column, &x) in columns.zip(values) {
+            if let Some(column) = column {
                 column.score(x, candidates, scores);
             }
         }

@@ -26,11 +26,8 @@ pub struct FilteredMap {
     bits: u32,
 }
 
-/// A slot without a label.
+/// A slot without a label: it has [`LocalId::NONE`] in its place.
 const FREE: u64 = u64::MAX;
-
-/// What a free slot has in place of a label.
-const FREE_LABEL: LocalId = LocalId(u32::MAX);
 
 /// Bits of the filter per slot, as a power of two.
 const FILTER: u32 = 2;
@@ -39,12 +36,10 @@ const FILTER: u32 = 2;
 const FEWEST: u32 = 4;
 
 impl FilteredMap {
-    /// Number of labels.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -69,29 +64,37 @@ impl FilteredMap {
         self.words[bit as usize >> 6] >> (bit & 63) & 1 != 0
     }
 
-    /// The weight of `label`, if it is there. The map must not be empty.
+    /// Where among the words `label` is, or else the free slot where it would be. The map
+    /// must not be empty.
     #[inline]
-    pub(super) fn get(&self, label: LocalId, hash: u32) -> Option<f32> {
-        let slots = &self.words[self.filter_len()..];
+    fn place_of(&self, label: LocalId, hash: u32) -> usize {
+        let from = self.filter_len();
+        let slots = &self.words[from..];
         let mask = slots.len() - 1;
         let mut at = (hash >> (32 - self.bits)) as usize;
         loop {
             let slot = slots[at & mask];
-            if slot >> 32 == u64::from(label.0) {
-                return Some(f32::from_bits(slot as u32));
-            }
-            if slot == FREE {
-                return None;
+            if slot >> 32 == u64::from(label.0) || slot == FREE {
+                return from + (at & mask);
             }
             at += 1;
         }
+    }
+
+    /// The weight of `label`, if it is there. The map must not be empty.
+    #[inline]
+    pub(super) fn get(&self, label: LocalId, hash: u32) -> Option<f32> {
+        let slot = self.words[self.place_of(label, hash)];
+        (slot != FREE).then_some(f32::from_bits(slot as u32))
     }
 
     /// Adds to the weight of `label`, which is 0 if it is new.
     pub(super) fn add(&mut self, label: LocalId, more: f32) {
         let hash = hash(label);
         if !self.words.is_empty() {
-            if let Some(slot) = self.slot(label, hash) {
+            let at = self.place_of(label, hash);
+            let slot = &mut self.words[at];
+            if *slot != FREE {
                 *slot = pack(label, f32::from_bits(*slot as u32) + more);
                 return;
             }
@@ -102,44 +105,18 @@ impl FilteredMap {
         self.insert(label, hash, more);
     }
 
-    /// The slot that has `label`.
-    #[inline]
-    fn slot(&mut self, label: LocalId, hash: u32) -> Option<&mut u64> {
-        let from = self.filter_len();
-        let slots = &mut self.words[from..];
-        let mask = slots.len() - 1;
-        let mut at = (hash >> (32 - self.bits)) as usize;
-        while slots[at & mask] != FREE {
-            if slots[at & mask] >> 32 == u64::from(label.0) {
-                return Some(&mut slots[at & mask]);
-            }
-            at += 1;
-        }
-        None
-    }
-
     /// Inserts a label that is not there; there must be a free slot.
     fn insert(&mut self, label: LocalId, hash: u32, w: f32) {
         let bit = hash >> (32 - FILTER - self.bits);
         self.words[bit as usize >> 6] |= 1 << (bit & 63);
-        let from = self.filter_len();
-        let slots = &mut self.words[from..];
-        let mask = slots.len() - 1;
-        let mut at = (hash >> (32 - self.bits)) as usize;
-        while slots[at & mask] != FREE {
-            at += 1;
-        }
-        slots[at & mask] = pack(label, w);
+        let at = self.place_of(label, hash);
+        self.words[at] = pack(label, w);
         self.len += 1;
     }
 
     #[cold]
     fn grow(&mut self) {
-        let bits = if self.words.is_empty() {
-            FEWEST
-        } else {
-            self.bits + 1
-        };
+        let bits = FEWEST.max(self.bits + 1);
         let old = std::mem::replace(self, Self::with_bits(bits));
         for (label, w) in old.iter() {
             self.insert(label, hash(label), w);
@@ -147,15 +124,11 @@ impl FilteredMap {
     }
 
     fn with_bits(bits: u32) -> Self {
-        let mut map = Self {
-            words: Vec::new(),
-            len: 0,
-            bits,
-        };
-        let filter = map.filter_len();
-        map.words = vec![0; filter + (1 << bits)];
-        map.words[filter..].fill(FREE);
-        map
+        let filter_len = 1 << (bits + FILTER - 6);
+        let mut words = vec![FREE; filter_len + (1 << bits)];
+        words[..filter_len].fill(0);
+        let len = 0;
+        Self { words, len, bits }
     }
 
     /// Labels and weights, in the order of the slots.
@@ -217,12 +190,8 @@ impl Record for FilteredMap {
         let n_entries = lengths.iter().sum();
         let name_of_labels = format!("{name}.label");
         let labels = LocalId::take(Some(n_entries), &name_of_labels, bundle)?;
-        check_column(
-            &labels,
-            |&label| label != FREE_LABEL,
-            &name_of_labels,
-            bundle,
-        )?;
+        let is_label = |&label: &LocalId| label != LocalId::NONE;
+        check_column(&labels, is_label, &name_of_labels, bundle)?;
         let weights = f32::take(Some(n_entries), name, bundle)?;
         let mut entries = labels.into_iter().zip(weights);
         Ok(lengths

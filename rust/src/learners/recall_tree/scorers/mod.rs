@@ -2,37 +2,73 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `workspace` | what scorers are given, and their scratch space |
 //! | `plain` | optimisers "pn" and "sgd": the step direction is the example's |
 //! | `column_weights` | such weights by column, for sparse rows |
 //! | `filtered_map` | a column's weights of its rarer labels |
-//! | `path_weights` | path features |
 //! | `steps` | how far each candidate goes, by loss |
 //! | `adaptive` | optimisers "nag" and "adagrad": weights with sums of their own |
 
 mod adaptive;
 mod column_weights;
 mod filtered_map;
-mod path_weights;
 mod plain;
 mod steps;
-mod workspace;
 
-pub use adaptive::AdaptiveScorers;
-pub use plain::PlainScorers;
-pub use workspace::{Score, ScorerInput, ScorerWorkspace};
-
+use self::adaptive::AdaptiveScorers;
+use self::column_weights::HashedCandidates;
+use self::plain::PlainScorers;
 use super::label_index::LocalId;
 use super::params::Params;
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Persist};
+use crate::linear::PathExample;
+use crate::tree::NodeId;
+
+/// An example at its final node.
+#[derive(Debug, Clone, Copy)]
+pub struct ScorerInput<'a> {
+    pub example: &'a PathExample,
+    /// The labels to score, the most frequent first.
+    pub candidates: &'a [LocalId],
+    /// From the root to the final node.
+    pub path: &'a [NodeId],
+}
+
+/// What scorers learn: which of the candidates is right.
+#[derive(Debug, Clone, Copy)]
+pub struct ScorerUpdate<'a> {
+    pub input: ScorerInput<'a>,
+    /// The position of the example's label.
+    pub correct: usize,
+    pub weight: f32,
+    /// Number of the example, by which random numbers are drawn.
+    pub clock: u64,
+}
+
+/// Scratch space of one thread; the scores are its result.
+#[derive(Debug, Clone, Default)]
+pub struct ScorerWorkspace {
+    /// One per candidate.
+    pub scores: Vec<f32>,
+    /// The candidate of the highest score; set by the learner.
+    pub predicted: Option<LocalId>,
+    /// How far to go along the example's direction, one per candidate.
+    steps: Vec<f32>,
+    /// What the softmax reads and writes, padded to whole registers.
+    softmax_scores: Vec<f32>,
+    gradients: Vec<f32>,
+    candidates: HashedCandidates,
+    /// The path's nodes that have an indicator, as columns, with its values.
+    indicator_columns: Vec<u32>,
+    indicator_values: Vec<f32>,
+    /// The example with the indicators as further columns.
+    widened: PathExample,
+}
 
 /// All classes' regressors.
 #[derive(Debug, Clone)]
 pub enum Scorers {
-    /// Optimisers "pn" and "sgd".
     Plain(PlainScorers),
-    /// Optimisers "nag" and "adagrad".
     Adaptive(AdaptiveScorers),
 }
 
@@ -47,21 +83,27 @@ impl Scorers {
         }
     }
 
-    /// Learns that `label`, one of the candidates, is right. `workspace` has their
-    /// scores.
-    pub fn learn(
-        &mut self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
+    /// Writes the scores of the candidates to `workspace.scores`.
+    pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         match self {
-            Self::Plain(scorers) => {
-                scorers.decide(input, label, weight, workspace);
-                scorers.apply(input, label, weight, workspace);
-            }
-            Self::Adaptive(scorers) => scorers.learn(input, label, weight, workspace),
+            Self::Plain(scorers) => scorers.score(input, workspace),
+            Self::Adaptive(scorers) => scorers.score(input, workspace),
+        }
+    }
+
+    /// Decides on the steps, from the scores in `workspace`. Adaptive scorers decide on
+    /// each as they take it.
+    pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
+        if let Self::Plain(scorers) = self {
+            scorers.decide(update, workspace);
+        }
+    }
+
+    /// Takes the steps that were decided on.
+    pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
+        match self {
+            Self::Plain(scorers) => scorers.apply(update, workspace),
+            Self::Adaptive(scorers) => scorers.learn(update, workspace),
         }
     }
 
@@ -69,29 +111,16 @@ impl Scorers {
     pub fn check_stored(&self, n_classes: usize) -> Result<()> {
         let fits = match self {
             Self::Plain(scorers) => scorers.fits(n_classes),
-            Self::Adaptive(scorers) => scorers.n_classes() == n_classes,
+            Self::Adaptive(scorers) => scorers.regressors.len() == n_classes,
         };
-        if fits {
-            return Ok(());
-        }
-        Err(Error::data(
-            "the scorers do not fit the classes and columns",
-        ))
+        let error = || Error::data("the scorers do not fit the classes and columns");
+        fits.then_some(()).ok_or_else(error)
     }
 
     /// Another share of a pass is done.
     pub fn pass(&mut self, share: f64) {
         if let Self::Plain(scorers) = self {
             scorers.passes += share;
-        }
-    }
-}
-
-impl Score for Scorers {
-    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
-        match self {
-            Self::Plain(scorers) => scorers.score(input, workspace),
-            Self::Adaptive(scorers) => scorers.score(input, workspace),
         }
     }
 }

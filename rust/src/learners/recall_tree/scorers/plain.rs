@@ -2,21 +2,23 @@
 //! direction, and only how far differs between the candidates.
 
 use super::column_weights::ColumnWeights;
-use super::path_weights::PathWeights;
-use super::steps::{decide_steps, StepParams};
-use super::workspace::{Score, ScorerInput, ScorerWorkspace};
+use super::steps::StepParams;
+use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::error::Result;
-use crate::file::{is_count, Bundle, Columns, Nest, Persist};
-use crate::learners::recall_tree::label_index::LocalId;
-use crate::learners::recall_tree::params::{Params, ScorerLoss};
+use crate::file::{is_count, Bundle, Columns, Nest, Persist, Record};
+use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
 use crate::persist;
+use crate::tree::NodeId;
 
 /// The step of a label's scorer has fallen to 1/sqrt(2) after so many examples of the
 /// label, and so many more per effective dimension of the example; as for the routers.
 const HALVING_EXAMPLES: f32 = 4.0;
 /// See [`HALVING_EXAMPLES`].
 const HALVING_PER_DIMENSION: f32 = 0.003;
+
+/// How far a node's indicator goes for each unit that the example goes.
+const INDICATOR_SHARE: f32 = 0.1;
 
 /// All classes' weights.
 #[derive(Debug, Clone)]
@@ -32,7 +34,10 @@ pub struct PlainScorers {
     /// Weight of the examples that each label was learned from.
     trained: Vec<f32>,
     weights: WeightLayout,
-    path_weights: PathWeights,
+    path_features: PathFeatures,
+    /// Section 3.2 of the paper: with an indicator per node of the path, a linear scorer
+    /// can be as good as the tree itself. A column per node; none without path features.
+    path_weights: ColumnWeights,
 }
 
 /// How the weights lie in memory.
@@ -48,7 +53,7 @@ persist!(PlainScorers {
     Meta passes;
     Columns trained;
     Nest weights;
-    Nest path_weights = path_weights.columns;
+    Nest path_weights;
 });
 
 impl Persist for WeightLayout {
@@ -61,21 +66,18 @@ impl Persist for WeightLayout {
     }
 
     fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
-        if bundle.take_meta("is_by_column")? {
+        *self = if bundle.take_meta("is_by_column")? {
             let mut weights = ColumnWeights::new(0);
             Nest::fill(&mut weights, "by_column", bundle)?;
-            *self = Self::ByColumn(weights);
+            Self::ByColumn(weights)
         } else {
-            let mut weights = Vec::new();
-            Columns::fill(&mut weights, "by_class", bundle)?;
-            *self = Self::ByClass(weights);
-        }
+            Self::ByClass(Weights::take(None, "by_class", bundle)?)
+        };
         Ok(())
     }
 }
 
 impl PlainScorers {
-    /// Weights of 0.
     pub fn new(params: &Params, n_classes: usize, width: usize, n_filled: usize) -> Self {
         let width = padded(width);
         Self {
@@ -91,7 +93,8 @@ impl PlainScorers {
             } else {
                 WeightLayout::ByColumn(ColumnWeights::new(width))
             },
-            path_weights: PathWeights::new(params.path_features),
+            path_features: params.path_features,
+            path_weights: ColumnWeights::new(0),
         }
     }
 
@@ -102,67 +105,76 @@ impl PlainScorers {
                 weights.len() == n_classes && weights.iter().all(|w| w.fits(self.width))
             }
             WeightLayout::ByColumn(weights) => {
-                weights.n_columns() == self.width && weights.fits(n_classes)
+                weights.columns.len() == self.width && weights.fits(n_classes)
             }
         };
-        let is_sound = |n: &f32| is_count(&f64::from(*n));
-        fits && self.path_weights.columns.fits(n_classes)
+        fits && self.path_weights.fits(n_classes)
             && is_count(&self.passes)
             && self.trained.len() == n_classes
-            && self.trained.iter().all(is_sound)
+            && self.trained.iter().all(is_count)
+    }
+
+    pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
+        let (example, candidates) = (input.example, input.candidates);
+        let scores = &mut workspace.scores;
+        scores.clear();
+        match &self.weights {
+            WeightLayout::ByClass(weights) => {
+                let weights = candidates.iter().map(|&label| &weights[label.at()]);
+                scores.extend(weights.map(|weights| example.dot(weights)));
+            }
+            WeightLayout::ByColumn(weights) => {
+                scores.resize(candidates.len(), 0.0);
+                workspace.candidates.set(candidates);
+                let row = example.row();
+                weights.score(&row.columns, &row.values, &workspace.candidates, scores);
+            }
+        }
+        if self.set_indicators(input.path, 1.0, workspace) {
+            let ScorerWorkspace {
+                scores,
+                candidates,
+                indicator_columns,
+                indicator_values,
+                ..
+            } = workspace;
+            candidates.set(input.candidates);
+            self.path_weights
+                .score(indicator_columns, indicator_values, candidates, scores);
+        }
     }
 
     /// Decides how far each candidate goes: from `workspace.scores` to
     /// `workspace.steps`.
-    pub fn decide(
-        &self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
-        let ScorerWorkspace {
-            scores,
-            steps,
-            softmax,
-            ..
-        } = workspace;
-        steps.clear();
-        steps.resize(input.candidates.len(), 0.0);
-        if let Some(correct) = input.candidates.iter().position(|&other| other == label) {
-            let params = StepParams {
-                loss: self.loss,
-                margin: self.margin,
-                correct,
-                weight,
-                ppu: input.example.ppu() * (1.0 + self.path_weights.share(input.path)),
-                clock: input.clock,
-            };
-            let per_example =
-                self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * input.example.dimension());
-            let highest_rate = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
-            let rate = |place: usize| {
-                let n = self.trained[input.candidates[place].at()];
-                highest_rate / (1.0 + per_example * n).sqrt()
-            };
-            decide_steps(&params, scores, rate, steps, softmax);
-        }
-    }
-
-    /// Takes the steps that were decided on.
-    pub fn apply(
-        &mut self,
-        input: &ScorerInput<'_>,
-        label: LocalId,
-        weight: f32,
-        workspace: &mut ScorerWorkspace,
-    ) {
+    pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
         let ScorerInput {
             example,
             candidates,
-            ..
-        } = *input;
-        self.trained[label.at()] += weight;
+            path,
+        } = update.input;
+        workspace.steps.clear();
+        workspace.steps.resize(candidates.len(), 0.0);
+        let n_indicators = self.path_features.nodes(path).len() as f32;
+        let params = StepParams {
+            loss: self.loss,
+            margin: self.margin,
+            ppu: example.ppu() * (1.0 + INDICATOR_SHARE * n_indicators),
+            update,
+        };
+        let per_example =
+            self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * example.dimension());
+        let highest_rate = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
+        let rate = |place: usize| {
+            let n = self.trained[candidates[place].at()];
+            highest_rate / (1.0 + per_example * n).sqrt()
+        };
+        params.decide(rate, workspace);
+    }
+
+    /// Takes the steps that were decided on.
+    pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
+        let (example, candidates) = (update.input.example, update.input.candidates);
+        self.trained[candidates[update.correct].at()] += update.weight;
         match &mut self.weights {
             WeightLayout::ByClass(weights) => {
                 for (&label, &step) in candidates.iter().zip(&workspace.steps) {
@@ -176,32 +188,26 @@ impl PlainScorers {
                 weights.add(columns, example.direction(), candidates, &workspace.steps);
             }
         }
-        self.path_weights.add(input, workspace);
-    }
-}
-
-impl Score for PlainScorers {
-    fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
-        let ScorerInput {
-            example,
-            candidates,
-            ..
-        } = *input;
-        let scores = &mut workspace.scores;
-        scores.clear();
-        match &self.weights {
-            WeightLayout::ByClass(weights) => scores.extend(
-                candidates
-                    .iter()
-                    .map(|&label| example.dot(&weights[label.at()])),
-            ),
-            WeightLayout::ByColumn(weights) => {
-                scores.resize(candidates.len(), 0.0);
-                workspace.candidates.set(candidates);
-                let row = example.row();
-                weights.score(&row.columns, &row.values, &workspace.candidates, scores);
-            }
+        let indicator = INDICATOR_SHARE * example.ppu();
+        if self.set_indicators(update.input.path, indicator, workspace) {
+            let nodes = &workspace.indicator_columns;
+            let highest = nodes.iter().copied().max().unwrap_or_default();
+            self.path_weights.reserve_columns(highest as usize + 1);
+            let values = &workspace.indicator_values;
+            self.path_weights
+                .add(nodes, values, candidates, &workspace.steps);
         }
-        self.path_weights.score(input, workspace);
+    }
+
+    /// Writes the indicators of a path's nodes, the deepest first, all with the same value.
+    /// Returns whether there are any.
+    fn set_indicators(&self, path: &[NodeId], value: f32, workspace: &mut ScorerWorkspace) -> bool {
+        let nodes = self.path_features.nodes(path);
+        let columns = &mut workspace.indicator_columns;
+        columns.clear();
+        columns.extend(nodes.iter().rev().map(|node| node.0));
+        workspace.indicator_values.clear();
+        workspace.indicator_values.resize(nodes.len(), value);
+        !nodes.is_empty()
     }
 }

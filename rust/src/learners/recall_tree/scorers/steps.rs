@@ -3,6 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::{ScorerUpdate, ScorerWorkspace};
 use crate::learners::recall_tree::params::ScorerLoss;
 use crate::linear::softmax::softmax;
 use crate::linear::Loss;
@@ -17,80 +18,82 @@ const SMALLEST_GRADIENT: f32 = 0.05;
 /// overshoot; more parts than this change nothing.
 const MAX_PARTS: f32 = 32.0;
 
-/// Scratch space of the softmax, padded to whole registers.
-#[derive(Debug, Clone, Default)]
-pub(super) struct SoftmaxScratch {
-    scores: Vec<f32>,
-    gradients: Vec<f32>,
-}
-
 /// What the steps of an example's candidates depend on, beside scores and rates.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StepParams {
+pub(super) struct StepParams<'a> {
     pub loss: ScorerLoss,
     /// By how much the correct candidate must be ahead, with the losses that have it.
     pub margin: f32,
-    /// The correct candidate's position.
-    pub correct: usize,
-    /// Weight of the example.
-    pub weight: f32,
     /// By how much a score moves per unit of step.
     pub ppu: f32,
-    /// Number of the example, by which random numbers are drawn.
-    pub clock: u64,
+    pub update: &'a ScorerUpdate<'a>,
 }
 
-/// One step per candidate, from their scores; `rate` is each one's learning rate.
-pub(super) fn decide_steps(
-    params: &StepParams,
-    scores: &[f32],
-    rate: impl Fn(usize) -> f32,
-    steps: &mut [f32],
-    scratch: &mut SoftmaxScratch,
-) {
-    match params.loss {
-        ScorerLoss::Softmax => cross_entropy(params, scores, rate, steps, scratch),
-        ScorerLoss::Margin => margin(params, scores, rate, steps),
-        single => {
-            let loss = single.single().unwrap_or(Loss::Hinge);
-            for (place, (step, &score)) in steps.iter_mut().zip(scores).enumerate() {
-                let y = if place == params.correct { 1.0 } else { -1.0 };
-                *step = loss.step(y, score, params.weight * rate(place), params.ppu);
+impl StepParams<'_> {
+    /// One step per candidate, from `workspace.scores`; `rate` is each one's learning
+    /// rate. The steps are 0 beforehand.
+    pub fn decide(&self, rate: impl Fn(usize) -> f32, workspace: &mut ScorerWorkspace) {
+        match self.loss {
+            ScorerLoss::Softmax => self.cross_entropy(rate, workspace),
+            ScorerLoss::Margin => self.margin(rate, workspace),
+            single => {
+                let loss = single.single().unwrap_or(Loss::Hinge);
+                let steps = workspace.steps.iter_mut().zip(&workspace.scores);
+                for (place, (step, &score)) in steps.enumerate() {
+                    let y = if place == self.update.correct {
+                        1.0
+                    } else {
+                        -1.0
+                    };
+                    *step = loss.step(y, score, self.update.weight * rate(place), self.ppu);
+                }
             }
         }
     }
-}
 
-fn cross_entropy(
-    params: &StepParams,
-    scores: &[f32],
-    rate: impl Fn(usize) -> f32,
-    steps: &mut [f32],
-    scratch: &mut SoftmaxScratch,
-) {
-    let parts = params.weight.ceil().clamp(1.0, MAX_PARTS);
-    let part = (params.weight / parts).min(1.0);
-    let mut random = Pcg64Mcg::seed_from_u64(params.clock);
-    let SoftmaxScratch {
-        scores: moving,
-        gradients,
-    } = scratch;
-    moving.clear();
-    moving.extend_from_slice(scores);
-    // The padding has probability 0.
-    moving.resize(scores.len().next_multiple_of(LANES), f32::NEG_INFINITY);
-    gradients.resize(moving.len(), 0.0);
-    moving[params.correct] -= params.margin;
-    for _ in 0..parts as usize {
-        softmax(moving, gradients);
-        gradients[params.correct] -= 1.0;
-        for (place, step) in steps.iter_mut().enumerate() {
-            let gradient = rounded(gradients[place], &mut random);
-            if gradient != 0.0 {
-                let far = -gradient * part * rate(place);
-                *step += far;
-                moving[place] += far * params.ppu;
+    fn cross_entropy(&self, rate: impl Fn(usize) -> f32, workspace: &mut ScorerWorkspace) {
+        let parts = self.update.weight.ceil().clamp(1.0, MAX_PARTS);
+        let part = (self.update.weight / parts).min(1.0);
+        let mut random = Pcg64Mcg::seed_from_u64(self.update.clock);
+        let ScorerWorkspace {
+            scores,
+            steps,
+            softmax_scores: moving,
+            gradients,
+            ..
+        } = workspace;
+        moving.clone_from(scores);
+        // The padding has probability 0.
+        moving.resize(scores.len().next_multiple_of(LANES), f32::NEG_INFINITY);
+        gradients.resize(moving.len(), 0.0);
+        moving[self.update.correct] -= self.margin;
+        for _ in 0..parts as usize {
+            softmax(moving, gradients);
+            gradients[self.update.correct] -= 1.0;
+            for (place, step) in steps.iter_mut().enumerate() {
+                let gradient = rounded(gradients[place], &mut random);
+                if gradient != 0.0 {
+                    let far = -gradient * part * rate(place);
+                    *step += far;
+                    moving[place] += far * self.ppu;
+                }
             }
+        }
+    }
+
+    fn margin(&self, rate: impl Fn(usize) -> f32, workspace: &mut ScorerWorkspace) {
+        let (correct, scores) = (self.update.correct, &workspace.scores);
+        let rivals = scores
+            .iter()
+            .enumerate()
+            .filter(|&(place, _)| place != correct);
+        let best = rivals.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        if let Some((rival, best)) = best {
+            // The hinge loss wants a gap of 1; both move, so it closes twice as fast.
+            let ahead = scores[correct] - best + 1.0 - self.margin;
+            let a = self.update.weight * rate(correct);
+            let step = Loss::Hinge.step(1.0, ahead, a, 2.0 * self.ppu);
+            workspace.steps[correct] = step;
+            workspace.steps[rival] = -step;
         }
     }
 }
@@ -104,23 +107,5 @@ fn rounded(gradient: f32, random: &mut Pcg64Mcg) -> f32 {
         SMALLEST_GRADIENT.copysign(gradient)
     } else {
         0.0
-    }
-}
-
-fn margin(params: &StepParams, scores: &[f32], rate: impl Fn(usize) -> f32, steps: &mut [f32]) {
-    let correct = params.correct;
-    let mut rival = None;
-    for (place, &score) in scores.iter().enumerate() {
-        if place != correct && rival.is_none_or(|(_, best)| score > best) {
-            rival = Some((place, score));
-        }
-    }
-    if let Some((rival, best)) = rival {
-        // The hinge loss wants a gap of 1; both move, so it closes twice as fast.
-        let ahead = scores[correct] - best + 1.0 - params.margin;
-        let a = params.weight * rate(correct);
-        let step = Loss::Hinge.step(1.0, ahead, a, 2.0 * params.ppu);
-        steps[correct] = step;
-        steps[rival] = -step;
     }
 }

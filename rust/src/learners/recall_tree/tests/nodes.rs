@@ -54,7 +54,7 @@ impl Watch {
         let mut path = Vec::new();
         let mut met = Vec::new();
         for at in 0..self.nodes.len() {
-            let grown = arena.nodes[at].counts.total() != self.nodes[at].total();
+            let grown = arena.nodes[at].counts.total != self.nodes[at].total();
             if grown {
                 arena.path_to(NodeId(at as u32), &mut path);
                 met.push(path.clone());
@@ -87,9 +87,9 @@ impl Watch {
         for (at, (node, recount)) in arena.nodes.iter().zip(&self.nodes).enumerate() {
             let (id, counts) = (NodeId(at as u32), &node.counts);
             let total = recount.total();
-            prop_assert_eq!(counts.total(), total);
+            prop_assert_eq!(counts.total, total);
             let all: f64 = counts.iter().map(|(_, count)| count).sum();
-            prop_assert_eq!(counts.total(), all);
+            prop_assert_eq!(counts.total, all);
             prop_assert_eq!(counts.n_labels(), recount.list.len());
             for &(label, count) in &recount.list {
                 prop_assert_eq!(counts.get(label), count);
@@ -97,8 +97,8 @@ impl Watch {
             let (labels, kept): (Vec<LocalId>, Vec<f64>) =
                 recount.top(most).iter().copied().unzip();
             prop_assert_eq!(counts.candidates(), labels);
-            prop_assert_eq!(counts.candidate_counts(), &kept[..]);
-            prop_assert_eq!(counts.mass(), kept.iter().sum::<f64>());
+            prop_assert_eq!(&counts.top_counts, &kept);
+            prop_assert_eq!(counts.mass, kept.iter().sum::<f64>());
             let plain = |&(_, c): &(LocalId, f64)| -c / total * (c / total).ln();
             let entropy: f64 = recount.list.iter().map(plain).sum();
             prop_assert!(
@@ -106,7 +106,7 @@ impl Watch {
                 "{} {entropy}",
                 node.entropy
             );
-            let f = counts.mass() / total;
+            let f = counts.mass / total;
             let h = params.bern_hyper;
             let bound = f - (h * f * (1.0 - f) / total).sqrt() - 15.0 * h / (18f64.sqrt() * total);
             let bound = if bound > 0.0 { bound } else { 0.0 };
@@ -132,7 +132,7 @@ impl Watch {
                 prop_assert!(depth < params.depth(uniform_bits(N_CLASSES)) as usize);
                 children += params.arity as usize;
                 let below = (0..params.arity).map(|side| arena.node(node.child(side)));
-                let below: f64 = below.map(|child| child.counts.total()).sum();
+                let below: f64 = below.map(|child| child.counts.total).sum();
                 prop_assert!(total >= below);
                 prop_assert!(node.trained > 0.0);
                 for router in node.first_router..node.first_router + params.arity - 1 {
@@ -174,10 +174,10 @@ proptest! {
         learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
         let learner = learner.1;
         let root = learner.tree.arena.node(Arena::ROOT);
-        prop_assert_eq!(f64::from(root.trained), root.counts.total());
+        prop_assert_eq!(f64::from(root.trained), root.counts.total);
         // What stops at a node is counted below it, but trains nothing there.
         for node in &learner.tree.arena.nodes {
-            prop_assert!(f64::from(node.trained) <= node.counts.total());
+            prop_assert!(f64::from(node.trained) <= node.counts.total);
         }
     }
 
@@ -197,10 +197,10 @@ proptest! {
             let Some(end) = walk(&learner, example) else {
                 continue;
             };
-            prop_assert_eq!(frozen.final_nodes.node(terminals[i]), end);
+            prop_assert_eq!(frozen.final_nodes[terminals[i] as usize], end);
             learner.tree.arena.path_to(end, &mut path);
-            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
-            let found = frozen.final_nodes.candidates(terminals[i]);
+            learner.tree.arena.candidates_at_end(&path, &mut seen, &mut candidates);
+            let found = frozen.candidates.get(terminals[i] as usize);
             prop_assert_eq!(found, &candidates[..]);
             let known = learner.tree.arena.node(end).counts.candidates();
             prop_assert!(found.starts_with(known));
@@ -209,7 +209,7 @@ proptest! {
             prop_assert!(found.len() <= params.candidates(N_CLASSES, uniform_bits(N_CLASSES)));
             prop_assert!(params.back_off || found.len() == known.len());
         }
-        let nodes: BTreeSet<NodeId> = (0..frozen.final_nodes.len() as u32).map(|e| frozen.final_nodes.node(e)).collect();
+        let nodes: BTreeSet<NodeId> = frozen.final_nodes.iter().copied().collect();
         prop_assert_eq!(nodes.len(), frozen.final_nodes.len());
     }
 }

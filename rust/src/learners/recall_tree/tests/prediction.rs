@@ -20,8 +20,8 @@ proptest! {
                 continue;
             };
             learner.tree.arena.path_to(end, &mut path);
-            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
-            let input = ScorerInput { example, candidates: &candidates, path: &path, clock: 0 };
+            learner.tree.arena.candidates_at_end(&path, &mut seen, &mut candidates);
+            let input = ScorerInput { example, candidates: &candidates, path: &path };
             learner.scorers.score(&input, &mut workspace);
             let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
             let expected: BTreeMap<i32, f32> = expected.zip(workspace.scores.iter().copied()).collect();
@@ -43,10 +43,8 @@ proptest! {
         let model = model(&params, &stream);
         let learner = learned(&model);
         let frozen = learner.tree.freeze(&control()).unwrap();
-        let terminals = 0..frozen.final_nodes.len() as u32;
-        let all: BTreeSet<i32> = terminals
-            .flat_map(|terminal| frozen.final_nodes.candidates(terminal).to_vec())
-            .map(|id| learner.label_index.label(id) as i32)
+        let all: BTreeSet<i32> = frozen.candidates.entries().iter()
+            .map(|&id| learner.label_index.label(id) as i32)
             .collect();
         let beam = beam(1024, f64::from(path_weight));
         let (labels, scores) = topk(&model, &stream.rows(), N_CLASSES, &beam);
