@@ -34,8 +34,8 @@ impl Oaa {
     pub(super) fn put_arrays(&self, bundle: &mut Bundle) {
         let (preparer, n_classes) = (&self.preparer, self.n_classes);
         preparer.put(bundle);
-        let columns = preparer.slots.columns();
-        bundle.put("columns", columns);
+        let columns = &preparer.slots.columns;
+        bundle.put("columns", columns.as_slice());
         if let Some(preconditioner) = &preparer.preconditioner {
             let (_, total, squares) = preconditioner.parts();
             bundle.put_meta("importance", &total);
@@ -127,7 +127,7 @@ impl Oaa {
 
     /// Restores weights and sums: rows of all classes become rows of the tiles.
     fn take_planes(&mut self, bundle: &mut Bundle) -> Result<()> {
-        let (n_slots, n_classes) = (self.preparer.slots.len(), self.n_classes);
+        let (n_slots, n_classes) = (self.preparer.slots.columns.len(), self.n_classes);
         for tile in &mut self.tiles {
             tile.grow(n_slots);
         }

@@ -30,7 +30,7 @@ pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, out: &mut Vec<BestClass>)
         scores[chunk.n_classes..].fill(f32::NEG_INFINITY);
         let share = (example.labels.len() as f32).recip();
         let ppu = example.params.ppu.max(f32::MIN_POSITIVE);
-        let length = example.params.rate() * ppu;
+        let length = example.params.eta * example.params.importance * ppu;
         let n = (length / MAX_SUBSTEP).ceil().clamp(1.0, MAX_SUBSTEPS);
         let substep = (length / n).min(MAX_SUBSTEP);
         steps.fill(0.0);
