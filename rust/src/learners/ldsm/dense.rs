@@ -1,7 +1,7 @@
 //! The M regressors of a node on dense rows: features standardised by the node's
 //! own examples, plain stochastic gradient descent. O(M) per feature and example.
 
-use super::node_data::NodeData;
+use super::examples::Examples;
 
 /// Rows of a node, standardised, and its regressors.
 #[derive(Debug)]
@@ -20,12 +20,11 @@ pub struct DenseRegressors<const M: usize> {
 }
 
 impl<const M: usize> DenseRegressors<M> {
-    /// Regressors of these weights for the rows of `data`.
-    pub fn new(data: &NodeData, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
-        let width = data.columns.len();
+    pub fn new(data: &Examples, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
+        let width = data.width;
         let mut rows = vec![0.0; width * data.len()];
         let (mut sums, mut total) = (vec![0.0f64; width], 0.0);
-        for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+        for (i, row) in (0..).zip(rows.chunks_exact_mut(width)) {
             let (features, values) = data.row(i);
             let weight = f64::from(data.weight(i));
             total += weight;
@@ -37,7 +36,7 @@ impl<const M: usize> DenseRegressors<M> {
         }
         let means: Vec<f64> = sums.iter().map(|sum| sum / total).collect();
         let mut squares = vec![0.0f64; width];
-        for (i, row) in rows.chunks_exact(width).enumerate() {
+        for (i, row) in (0..).zip(rows.chunks_exact(width)) {
             let weight = f64::from(data.weight(i));
             for ((square, &x), mean) in squares.iter_mut().zip(row).zip(&means) {
                 *square += weight * (f64::from(x) - mean).powi(2);
@@ -74,11 +73,11 @@ impl<const M: usize> DenseRegressors<M> {
         }
     }
 
-    /// The margins of example `i`.
     #[inline]
-    pub fn margins(&self, i: usize) -> [f32; M] {
+    pub fn margins(&self, i: u32) -> [f32; M] {
         let mut margins = self.bias;
-        for (&x, weights) in self.row(i).iter().zip(&self.weights) {
+        let row = &self.rows[i as usize * self.width..][..self.width];
+        for (&x, weights) in row.iter().zip(&self.weights) {
             for j in 0..M {
                 margins[j] += weights[j] * x;
             }
@@ -89,9 +88,9 @@ impl<const M: usize> DenseRegressors<M> {
     /// Takes the step of example `i`. `gradients` are those of the loss by the
     /// margins; the margins are updated.
     #[inline]
-    pub fn step(&mut self, i: usize, gradients: &[f32; M], margins: &mut [f32; M]) {
+    pub fn step(&mut self, i: u32, gradients: &[f32; M], margins: &mut [f32; M]) {
         let steps = gradients.map(|gradient| self.rate * gradient);
-        let row = &self.rows[i * self.width..][..self.width];
+        let row = &self.rows[i as usize * self.width..][..self.width];
         let mut length = 1.0f32;
         for (&x, weights) in row.iter().zip(&mut self.weights) {
             length += x * x;
@@ -103,10 +102,6 @@ impl<const M: usize> DenseRegressors<M> {
             self.bias[j] -= steps[j];
             margins[j] -= steps[j] * length;
         }
-    }
-
-    fn row(&self, i: usize) -> &[f32] {
-        &self.rows[i * self.width..][..self.width]
     }
 
     /// Weights for the features before standardisation; that of the constant, feature

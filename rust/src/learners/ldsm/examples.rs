@@ -1,15 +1,16 @@
-//! The training data, held once for all trees and threads.
+//! Examples as training reads them: all of them, held once for all trees and threads,
+//! or those of a node (see [`NodeData`](super::node_data::NodeData)).
 
 use crate::control::Control;
-use crate::data::{Batch, LabelSets, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
+use crate::data::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
 use crate::error::{Error, Result};
 
 /// Prepared examples that have labels, with the constant 1 as their last feature.
 #[derive(Debug, Default)]
 pub struct Examples {
-    rows: RaggedRows,
-    labels: Ragged<u32>,
-    weights: Vec<f32>,
+    pub rows: RaggedRows,
+    pub labels: Ragged<u32>,
+    pub weights: Vec<f32>,
     /// Number of columns, the constant among them.
     pub width: usize,
     /// Number of labels that may occur.
@@ -34,14 +35,14 @@ impl Examples {
         for chunk in Self::labelled_rows(batch).chunks(Control::CHUNK) {
             control.check()?;
             for &i in chunk {
-                read_labels(&batch.targets, i as usize, &mut labels);
+                batch.targets.read(i as usize, &mut labels);
                 preparation.read(&batch.rows, i as usize, &mut row);
                 examples.rows.push(row.columns.iter().copied(), &row.values);
                 examples.labels.push(labels.iter().copied());
                 examples.weights.push(batch.weight(i as usize));
             }
         }
-        if examples.is_empty() {
+        if examples.len() == 0 {
             return Err(Error::data(
                 "there is no example that has a label and a weight above 0",
             ));
@@ -59,25 +60,14 @@ impl Examples {
         rows
     }
 
-    /// Number of examples.
     pub fn len(&self) -> usize {
         self.weights.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Number of values that are not zero, constants among them.
-    pub fn n_values(&self) -> usize {
-        self.rows.n_values()
     }
 
     /// Share of the features' values that are not zero.
     pub fn filled(&self) -> f64 {
         let cells = self.len() as f64 * (self.width - 1) as f64;
-        (self.n_values() - self.len()) as f64 / cells.max(1.0)
+        (self.rows.n_values() - self.len()) as f64 / cells.max(1.0)
     }
 
     /// Columns and values of example `i`.
@@ -86,7 +76,7 @@ impl Examples {
         self.rows.row(i as usize)
     }
 
-    /// Labels of example `i`, increasing.
+    /// Labels of example `i`, increasing but for those of a node.
     #[inline]
     pub fn labels(&self, i: u32) -> &[u32] {
         self.labels.get(i as usize)
@@ -96,15 +86,5 @@ impl Examples {
     #[inline]
     pub fn weight(&self, i: u32) -> f32 {
         self.weights[i as usize]
-    }
-}
-
-fn read_labels(targets: &Targets<'_>, row: usize, labels: &mut Vec<u32>) {
-    match targets {
-        Targets::One(one) => {
-            labels.clear();
-            labels.push(one.as_slice()[row]);
-        }
-        Targets::Sets(sets) => LabelSets::read(sets, row, labels),
     }
 }

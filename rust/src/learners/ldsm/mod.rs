@@ -33,11 +33,10 @@
 //! | `traversal` | a block of rows down a tree |
 //! | `label_scores`, `centroids`, `scorers` | scores by the trees, re-ranked, joined with one-against-all |
 //! | `predictor` | a block of rows, predicted |
-//! | `model`, `classifier` | the ensemble and its training; what the outside sees |
+//! | `model` | the ensemble: its training, predictions and files |
 //! | `report` | the trees' nodes as columns |
 
 mod centroids;
-mod classifier;
 mod dense;
 mod examples;
 mod growth;
@@ -57,14 +56,9 @@ mod scorers;
 mod scratch_pool;
 mod traversal;
 mod tree;
-mod tree_builder;
 
 #[cfg(test)]
 mod tests;
 
-pub use examples::Examples;
 pub use model::Ldsm;
-pub use node_stats::NodeStats;
-pub use objective::ObjectiveTerms;
 pub use params::{NodeLoss, NodeOptimizer, Params, ScorerLoss, Scorers};
-pub use tree::Tree;

@@ -14,9 +14,7 @@ pub struct NodeData {
     pub columns: Vec<u32>,
     /// Label of each local label number.
     pub labels: Vec<u32>,
-    rows: RaggedRows,
-    labels_of: Ragged<u32>,
-    weights: Vec<f32>,
+    pub examples: Examples,
 }
 
 /// The local numbers of columns and labels while a [`NodeData`] is made. Kept
@@ -31,7 +29,6 @@ pub struct LocalIds {
 const NONE: u32 = u32::MAX;
 
 impl LocalIds {
-    /// For examples of so many columns and labels.
     pub fn new(width: usize, n_labels: usize) -> Self {
         Self {
             columns: vec![NONE; width],
@@ -63,36 +60,18 @@ impl NodeData {
         for &label in &labels {
             local_ids.labels[label as usize] = NONE;
         }
+        let examples = Examples {
+            rows,
+            labels: labels_of,
+            weights: ids.iter().map(|&id| examples.weight(id)).collect(),
+            width: columns.len(),
+            n_labels: labels.len(),
+        };
         Self {
             columns,
             labels,
-            rows,
-            labels_of,
-            weights: ids.iter().map(|&id| examples.weight(id)).collect(),
+            examples,
         }
-    }
-
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        self.weights.len()
-    }
-
-    /// Features and values of example `i`.
-    #[inline]
-    pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
-        self.rows.row(i)
-    }
-
-    /// Labels of example `i`.
-    #[inline]
-    pub fn labels_of(&self, i: usize) -> &[u32] {
-        self.labels_of.get(i)
-    }
-
-    /// Importance of example `i`.
-    #[inline]
-    pub fn weight(&self, i: usize) -> f32 {
-        self.weights[i]
     }
 }
 

@@ -21,13 +21,10 @@ use crate::simd::dispatched;
 /// What the training of all nodes has in common.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingContext<'a> {
-    /// All examples.
     pub examples: &'a Examples,
-    /// Options.
     pub params: &'a Params,
     /// Whether to standardise and take plain steps.
     pub is_dense: bool,
-    /// Reports progress and stops.
     pub control: &'a Control,
 }
 
@@ -44,12 +41,20 @@ pub struct TrainedNode {
     pub curve: Vec<f32>,
 }
 
+impl TrainedNode {
+    /// A node that was not trained.
+    pub const NONE: Self = Self {
+        columns: Vec::new(),
+        weights: Vec::new(),
+        stats: NodeStats::NONE,
+        curve: Vec::new(),
+    };
+}
+
 /// A trained node and the examples that it sends to each child.
 #[derive(Debug)]
 pub struct Split {
-    /// The node.
     pub node: TrainedNode,
-    /// The examples of its children.
     pub children: Vec<NodeExamples>,
 }
 
@@ -95,7 +100,7 @@ impl TrainingContext<'_> {
         let first_weights = first_weights.into_iter();
         let rate = params.learning_rate as f32;
         let mut regressors = if self.is_dense {
-            Regressors::Dense(DenseRegressors::new(&data, first_weights, rate))
+            Regressors::Dense(DenseRegressors::new(&data.examples, first_weights, rate))
         } else {
             Regressors::Sparse(NagRegressors::new(first_weights, rate))
         };
@@ -105,14 +110,14 @@ impl TrainingContext<'_> {
         };
         let mut sums = ObjectiveSums::<M, P>::new(lambdas, data.labels.len());
         let mut curve: Vec<f32> = Vec::new();
-        let mut order: Vec<u32> = (0..data.len() as u32).collect();
+        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
         for _ in 0..params.n_epochs {
             if params.reshuffle {
                 order.shuffle(&mut random);
             }
             let (regressors, sums) = (&mut regressors, &mut sums);
             epoch::<M, P>(
-                &data,
+                &data.examples,
                 &order,
                 params.loss,
                 regressors,
@@ -160,7 +165,7 @@ enum Regressors<const M: usize> {
 dispatched! {
 /// Trains the regressors on all examples once.
 fn epoch[M, P](
-    data: &NodeData,
+    data: &Examples,
     order: &[u32],
     loss: NodeLoss,
     regressors: &mut Regressors<M>,
@@ -172,8 +177,7 @@ fn epoch[M, P](
         if at % Control::CHUNK == 0 {
             control.check()?;
         }
-        let i = i as usize;
-        let labels = data.labels_of(i);
+        let labels = data.labels(i);
         let weight = data.weight(i);
         let directions = sums.best_directions(labels, f64::from(weight), || random.random());
         let gradients = |margins: &[f32; M]| {

@@ -35,17 +35,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The root.
     pub const ROOT: NodeId = NodeId(0);
 
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.parents.len()
-    }
-
-    /// Whether there is no node, which is true of no grown tree.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The first child of `id`, if it has been split.
