@@ -90,7 +90,6 @@ persist!(Centroids {
 });
 
 /// Re-ranks one row after the other.
-#[derive(Debug)]
 pub struct Reranker<'a> {
     centroids: &'a Centroids,
     beta: f32,
@@ -100,7 +99,6 @@ pub struct Reranker<'a> {
 }
 
 impl<'a> Reranker<'a> {
-    /// For rows of `width` columns.
     pub fn new(centroids: &'a Centroids, params: &Params, width: usize) -> Self {
         Self {
             centroids,

@@ -4,11 +4,9 @@
 use super::examples::Examples;
 
 /// Rows of a node, standardised, and its regressors.
-#[derive(Debug)]
 pub struct DenseRegressors<const M: usize> {
     /// One row after the other, every feature filled.
     rows: Vec<f32>,
-    width: usize,
     means: Vec<f32>,
     /// 1 / deviation; 0 for a feature that does not vary, and then, as its
     /// standardised values are all 0, neither does its weight.
@@ -64,7 +62,6 @@ impl<const M: usize> DenseRegressors<M> {
         }
         Self {
             rows,
-            width,
             means,
             inverse,
             weights: weights.collect(),
@@ -76,7 +73,8 @@ impl<const M: usize> DenseRegressors<M> {
     #[inline]
     pub fn margins(&self, i: u32) -> [f32; M] {
         let mut margins = self.bias;
-        let row = &self.rows[i as usize * self.width..][..self.width];
+        let width = self.weights.len();
+        let row = &self.rows[i as usize * width..][..width];
         for (&x, weights) in row.iter().zip(&self.weights) {
             for j in 0..M {
                 margins[j] += weights[j] * x;
@@ -90,7 +88,8 @@ impl<const M: usize> DenseRegressors<M> {
     #[inline]
     pub fn step(&mut self, i: u32, gradients: &[f32; M], margins: &mut [f32; M]) {
         let steps = gradients.map(|gradient| self.rate * gradient);
-        let row = &self.rows[i as usize * self.width..][..self.width];
+        let width = self.weights.len();
+        let row = &self.rows[i as usize * width..][..width];
         let mut length = 1.0f32;
         for (&x, weights) in row.iter().zip(&mut self.weights) {
             length += x * x;
@@ -109,12 +108,9 @@ impl<const M: usize> DenseRegressors<M> {
     /// `small` become 0.
     pub fn weights(&self, constant: usize, small: f32) -> Vec<[f32; M]> {
         let kept = |w: f32| if w.abs() < small { 0.0 } else { w };
-        let mut weights: Vec<[f32; M]> = self
-            .weights
-            .iter()
-            .zip(&self.inverse)
-            .map(|(weights, inverse)| weights.map(|w| kept(w) * inverse))
-            .collect();
+        let weights = self.weights.iter().zip(&self.inverse);
+        let weights = weights.map(|(weights, inverse)| weights.map(|w| kept(w) * inverse));
+        let mut weights: Vec<[f32; M]> = weights.collect();
         let mut bias = self.bias;
         for (weights, mean) in weights.iter().zip(&self.means) {
             for j in 0..M {

@@ -7,15 +7,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
-use super::node_data::LocalIds;
+use super::examples::LocalIds;
 use super::node_training::{Split, TrainedNode, TrainingContext};
 use super::partition::NodeExamples;
-use super::scratch_pool::ScratchPool;
 use super::tree::{inverse_mass, Tree};
 use crate::error::Result;
 use crate::tree::NodeId;
@@ -64,7 +64,6 @@ pub fn grow<F: Fn() -> LocalIds + Sync>(
 }
 
 /// A leaf that may be split.
-#[derive(Debug)]
 struct QueuedLeaf {
     id: NodeId,
     examples: Vec<u32>,
@@ -73,7 +72,7 @@ struct QueuedLeaf {
 }
 
 /// The nodes so far, and the leaves among them that may be split.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct GrowingTree {
     /// Still without what training found.
     tree: Tree,
@@ -148,4 +147,31 @@ impl GrowingTree {
 /// A seed for a node, far from those of its tree and of other trees' nodes.
 fn node_seed(seed: u64, id: NodeId) -> u64 {
     crate::random::mix(seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03))
+}
+
+/// Working memory that is made once per thread and not once per task: pieces of it, lent
+/// to one task after the other. It makes as many as there are tasks at the same time.
+pub struct ScratchPool<T, F> {
+    free: Mutex<Vec<T>>,
+    make: F,
+}
+
+impl<T, F: Fn() -> T> ScratchPool<T, F> {
+    /// Empty; `make` makes a piece where none is free.
+    pub fn new(make: F) -> Self {
+        Self {
+            free: Mutex::new(Vec::new()),
+            make,
+        }
+    }
+
+    /// Runs `work` with a piece that no other task has at the moment.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let scratch = free().pop();
+        let mut scratch = scratch.unwrap_or_else(&self.make);
+        let result = work(&mut scratch);
+        free().push(scratch);
+        result
+    }
 }

@@ -23,12 +23,12 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `params` | the parameters |
-//! | `examples`, `node_data` | the training data; the examples of one node |
+//! | `examples` | the training data; the examples of one node |
 //! | `objective`, `node_stats` | J and its search; J, balancedness, purity of a trained node |
 //! | `nag`, `dense` | the regressors of a node, for sparse and for dense rows |
 //! | `routing` | from margins to children |
 //! | `node_training`, `partition` | one node; where its examples go |
-//! | `growth`, `scratch_pool` | one tree; working memory of its threads |
+//! | `growth` | one tree; working memory of its threads |
 //! | `tree_builder`, `tree` | a tree while it grows; as flat arrays |
 //! | `traversal` | a block of rows down a tree |
 //! | `label_scores`, `centroids`, `scorers` | scores by the trees, re-ranked, joined with one-against-all |
@@ -43,7 +43,6 @@ mod growth;
 mod label_scores;
 mod model;
 mod nag;
-mod node_data;
 mod node_stats;
 mod node_training;
 mod objective;
@@ -53,7 +52,6 @@ mod predictor;
 mod report;
 mod routing;
 mod scorers;
-mod scratch_pool;
 mod traversal;
 mod tree;
 

@@ -4,14 +4,12 @@
 use rayon::prelude::*;
 
 use super::centroids::Centroids;
-use super::examples::Examples;
-use super::growth::grow;
-use super::node_data::LocalIds;
+use super::examples::{Examples, LocalIds};
+use super::growth::{grow, ScratchPool};
 use super::node_training::TrainingContext;
 use super::params::Params;
 use super::predictor::Predictor;
 use super::scorers::{self, LabelScorers};
-use super::scratch_pool::ScratchPool;
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, in_blocks, row_values, seed_of, topk, Accepts, Classifier, FitOptions,
@@ -72,17 +70,19 @@ impl Classifier for Ldsm {
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
         checks::no_missing_values(&batch.rows, "LdSM")?;
-        let FitOptions {
-            n_threads,
-            warm_start,
-        } = options;
-        let before = if warm_start { self.trees.len() } else { 0 };
+        let n_threads = options.n_threads;
+        let before = usize::from(options.warm_start) * self.trees.len();
         let preparation = match &self.preparation {
             Some(preparation) if before > 0 => {
                 preparation.check_columns(&batch.rows)?;
                 preparation.clone()
             }
-            _ => self.prepare(batch, control)?,
+            _ => {
+                let (scaling, n_bits) = (self.params.scaling, self.params.n_bits);
+                let mut preparation = Preparation::new(scaling, n_bits, &batch.rows)?;
+                preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
+                preparation
+            }
         };
         let examples = Examples::read(batch, &preparation, self.n_classes, control)?;
         let context = TrainingContext {
@@ -100,21 +100,17 @@ impl Classifier for Ldsm {
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
         control.set_total(control.progress().done + nodes);
         let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
+        // Trees enough for all threads need no leaves trained ahead.
+        let has_enough = missing >= 2 * n_threads;
+        let ahead = if has_enough { 1 } else { n_threads };
         let seed = |number| seed_of(self.params.seed, number);
-        let grow_tree = |number, ahead| grow(&context, seed(number), ahead, &pool);
+        let grow_tree = |number| grow(&context, seed(number), ahead, &pool);
         let numbers = before..before + missing;
         let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
             if parallel {
-                // Trees enough for all threads need no leaves trained ahead.
-                let ahead = if missing < 2 * n_threads {
-                    n_threads
-                } else {
-                    1
-                };
-                let numbers = numbers.into_par_iter();
-                numbers.map(|t| grow_tree(t, ahead)).collect()
+                numbers.into_par_iter().map(grow_tree).collect()
             } else {
-                numbers.map(|t| grow_tree(t, 1)).collect()
+                numbers.map(grow_tree).collect()
             }
         })?;
         let trees = trees?;
@@ -162,9 +158,8 @@ impl Classifier for Ldsm {
         n_threads: usize,
         control: &Control,
     ) -> Result<SelectedLabels> {
-        let mut blocks = Vec::new();
         let n_blocks = rows.n_rows().div_ceil(self.block_rows(rows));
-        blocks.resize_with(n_blocks, SelectedLabels::default);
+        let mut blocks = vec![SelectedLabels::default(); n_blocks];
         let work = |predictor: &mut Predictor<'_>, found: &mut SelectedLabels| {
             let mut of_row = Vec::new();
             predictor.wants_probabilities = selection == LabelSelection::Likely;
@@ -212,8 +207,17 @@ impl Classifier for Ldsm {
         trees.saturating_add(scorers.map_or(0, |scorers| scorers.effort(rows, task)))
     }
 
+    /// `n_trees`, `has_scorers`, and `collapsed` with 1 for each tree that has collapsed.
+    /// Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
+    /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
     fn summary(&self) -> Report {
-        self.model_report()
+        let mut report = Report::new();
+        report.scalar("n_trees", self.trees.len() as u64);
+        report.scalar("has_scorers", u8::from(self.scorers.is_some()));
+        let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
+        let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed());
+        report.column("collapsed", self.trees.iter().map(collapsed));
+        report
     }
 
     fn reports(&self) -> Vec<Report> {
@@ -293,13 +297,6 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
-    fn prepare(&self, batch: &Batch<'_>, control: &Control) -> Result<Preparation> {
-        let mut preparation =
-            Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)?;
-        preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
-        Ok(preparation)
-    }
-
     fn block_rows(&self, rows: &Rows<'_>) -> usize {
         block_rows(row_values(self.preparation.as_ref(), rows), BLOCK)
     }

@@ -7,7 +7,6 @@ use crate::record;
 /// The objective of a trained node, its balancedness and its purity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeStats {
-    /// J and its terms.
     pub terms: ObjectiveTerms,
     /// beta = max_j |P_j - mean_l P_l|; 0: all children are reached equally often.
     pub balancedness: f64,
@@ -22,9 +21,10 @@ record!(NodeStats {
     purity
 });
 
+type Number = fn(&NodeStats) -> f64;
+
 impl NodeStats {
-    /// Each of the numbers, by name.
-    pub const NAMED: [(&'static str, fn(&Self) -> f64); 6] = [
+    pub const NAMED: [(&'static str, Number); 6] = [
         ("j", |stats| stats.terms.j),
         ("balance", |stats| stats.terms.balance),
         ("class_integrity", |stats| stats.terms.integrity),
@@ -47,7 +47,6 @@ impl NodeStats {
 }
 
 /// Sums over the examples of a trained node, each of which is seen once.
-#[derive(Debug)]
 pub struct NodeStatsSums<const M: usize, const P: usize> {
     objective: ObjectiveSums<M, P>,
     /// S_j^i: clamped margins of the examples of each label.
@@ -73,7 +72,6 @@ impl<const M: usize, const P: usize> NodeStatsSums<M, P> {
         }
     }
 
-    /// The statistics of all examples taken in.
     pub fn stats(&self) -> NodeStats {
         let shares = self.objective.shares();
         let mean = shares.iter().sum::<f64>() / M as f64;

@@ -7,9 +7,8 @@ use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::dense::DenseRegressors;
-use super::examples::Examples;
+use super::examples::{Examples, LocalIds, NodeData};
 use super::nag::NagRegressors;
-use super::node_data::{LocalIds, NodeData};
 use super::node_stats::NodeStats;
 use super::objective::{Lambdas, ObjectiveSums};
 use super::params::{NodeLoss, Params};
@@ -29,7 +28,6 @@ pub struct TrainingContext<'a> {
 }
 
 /// The regressors of a trained node and the record of its training.
-#[derive(Debug)]
 pub struct TrainedNode {
     /// Columns with a weight that is not 0, increasing.
     pub columns: Vec<u32>,
@@ -52,7 +50,6 @@ impl TrainedNode {
 }
 
 /// A trained node and the examples that it sends to each child.
-#[derive(Debug)]
 pub struct Split {
     pub node: TrainedNode,
     pub children: Vec<NodeExamples>,
@@ -86,18 +83,12 @@ impl TrainingContext<'_> {
         seed: u64,
         local_ids: &mut LocalIds,
     ) -> Result<Split> {
-        let Self {
-            examples, params, ..
-        } = *self;
+        let (examples, params) = (self.examples, self.params);
         let data = NodeData::new(examples, ids, local_ids);
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let small = 1.0 / examples.width as f32;
-        let first_weights: Vec<[f32; M]> = data
-            .columns
-            .iter()
-            .map(|_| [0.0; M].map(|_: f32| random.random_range(-0.5..0.5) * small))
-            .collect();
-        let first_weights = first_weights.into_iter();
+        let mut first_weights = || [0.0; M].map(|_: f32| random.random_range(-0.5..0.5) * small);
+        let first_weights = data.columns.iter().map(|_| first_weights());
         let rate = params.learning_rate as f32;
         let mut regressors = if self.is_dense {
             Regressors::Dense(DenseRegressors::new(&data.examples, first_weights, rate))
@@ -115,13 +106,12 @@ impl TrainingContext<'_> {
             if params.reshuffle {
                 order.shuffle(&mut random);
             }
-            let (regressors, sums) = (&mut regressors, &mut sums);
             epoch::<M, P>(
                 &data.examples,
                 &order,
                 params.loss,
-                regressors,
-                sums,
+                &mut regressors,
+                &mut sums,
                 &mut random,
                 self.control,
             )?;

@@ -20,16 +20,13 @@ use crate::record;
 /// The weights of the terms.
 #[derive(Debug, Clone, Copy)]
 pub struct Lambdas {
-    /// Weight of class integrity.
     pub integrity: f64,
-    /// Weight of the multi-way penalty.
     pub penalty: f64,
 }
 
 /// The objective and its terms; `j = balance - lambda1 integrity + lambda2 penalty`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObjectiveTerms {
-    /// J.
     pub j: f64,
     /// B: how unevenly the children are reached.
     pub balance: f64,

@@ -1,7 +1,6 @@
 //! Where a trained node sends its examples, and its statistics over them.
 
-use super::examples::Examples;
-use super::node_data::NodeData;
+use super::examples::{Examples, NodeData};
 use super::node_stats::{NodeStats, NodeStatsSums};
 use super::objective::Lambdas;
 use super::routing::{directions, margins};

@@ -178,7 +178,6 @@ impl<'a> Predictor<'a> {
             .join(&self.ldsm.params, self.row, label, tree_score)
     }
 
-    /// The best labels of the current row.
     pub fn best(&self, top: &mut TopK) {
         top.clear();
         // Scorers never raise a score by more than `FLOOR`. Nearly all labels are too

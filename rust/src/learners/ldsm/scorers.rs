@@ -79,7 +79,6 @@ pub fn take(bundle: Bundle, n_classes: usize, n_features: usize) -> Result<Label
 #[derive(Debug, Default)]
 pub struct ScorerMargins {
     margins: Vec<f32>,
-    /// These rows.
     rows: Range<usize>,
     n_labels: usize,
 }

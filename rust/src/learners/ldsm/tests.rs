@@ -12,8 +12,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::examples::Examples;
-use super::node_data::{LocalIds, NodeData};
+use super::examples::{Examples, LocalIds, NodeData};
 use super::objective::Lambdas;
 use super::tree::Tree;
 use super::*;

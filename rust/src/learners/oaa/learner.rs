@@ -82,20 +82,16 @@ impl Oaa {
             self.tiles.iter_mut().zip(&mut *bests).for_each(work);
         }
         if loss.is_none() {
-            softmax::learn(&mut self.tiles, chunk, &mut bests[0]);
+            softmax::learn(&mut self.tiles, chunk, bests);
         }
     }
 }
 
 /// The best class of example `i` over all tiles, the lowest of equals.
 fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
-    let mut top: Option<BestClass> = None;
-    for best in bests.iter().filter_map(|best| best.get(i)) {
-        if best.score > top.map_or(f32::NEG_INFINITY, |top| top.score) {
-            top = Some(*best);
-        }
-    }
-    top.map(|top| top.class)
+    let bests = bests.iter().map(|best| best[i]);
+    let top = bests.reduce(|top, best| if best.score > top.score { best } else { top })?;
+    (top.score > f32::NEG_INFINITY).then_some(top.class)
 }
 
 impl OnlineLearner for Oaa {

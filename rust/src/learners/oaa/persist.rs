@@ -78,14 +78,13 @@ impl Oaa {
         oaa.take_planes(bundle)?;
         let n_totals: usize = oaa.tiles.iter().map(|tile| tile.totals.len()).sum();
         let totals = NagTotals::take(Some(n_totals.min(n_classes)), "totals", bundle)?;
-        for tile in &mut oaa.tiles {
-            for (mask, &seen) in tile.unseen_mask.iter_mut().zip(&seen[tile.first..]) {
-                *mask = if seen { 0.0 } else { f32::NEG_INFINITY };
-            }
-            let stored = totals.get(tile.first..).unwrap_or_default();
-            for (totals, &stored) in tile.totals.iter_mut().zip(stored) {
-                *totals = stored;
-            }
+        let masks = oaa.tiles.iter_mut().flat_map(|tile| &mut tile.unseen_mask);
+        for (mask, seen) in masks.zip(seen) {
+            *mask = if seen { 0.0 } else { f32::NEG_INFINITY };
+        }
+        let of_tiles = oaa.tiles.iter_mut().flat_map(|tile| &mut tile.totals);
+        for (of_tile, stored) in of_tiles.zip(totals) {
+            *of_tile = stored;
         }
         Ok(oaa)
     }

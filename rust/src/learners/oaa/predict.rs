@@ -13,7 +13,6 @@ use crate::error::Result;
 use crate::simd::LANES;
 
 /// What one thread predicts with: a block's entries, and its scores by one tile.
-#[derive(Debug)]
 pub struct TilePredictor<'a> {
     preparation: &'a Preparation,
     oaa: &'a Oaa,

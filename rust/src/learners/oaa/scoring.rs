@@ -96,16 +96,18 @@ pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClas
 }
 
 dispatched! {
-    /// Scores of one example, for a learner that has to see all of them
-    /// before it steps; `out` is as long as the tile is wide.
-    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) {
-        for_groups!(tile.groups, write_scores(&tile.weights, example, out));
+    /// Scores of one example and the best class, for a learner that has to see all of
+    /// them before it steps; `out` is as long as the tile is wide.
+    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+        for_groups!(tile.groups, write_scores(tile, example, out))
     }
 }
 
 #[inline(always)]
-fn write_scores<const G: usize>(weights: &[f32], example: &Example<'_>, out: &mut [f32]) {
-    out.copy_from_slice(scores::<G>(weights, example).as_flattened());
+fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+    let scores = scores::<G>(&tile.weights, example);
+    out.copy_from_slice(scores.as_flattened());
+    best::<G>(tile, &scores)
 }
 
 dispatched! {

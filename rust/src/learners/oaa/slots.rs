@@ -14,7 +14,6 @@ pub(super) struct FeatureSlots {
 }
 
 impl FeatureSlots {
-    /// For columns below `width`, none of which has a slot.
     pub fn new(width: usize) -> Self {
         Self {
             slots: vec![0; width],

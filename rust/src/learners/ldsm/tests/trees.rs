@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::growth::grow;
+use super::super::growth::{grow, ScratchPool};
 use super::super::node_training::TrainingContext;
 use super::super::routing::directions;
-use super::super::scratch_pool::ScratchPool;
 use super::super::traversal::Traversal;
 use super::*;
 use crate::data::RaggedRows;
