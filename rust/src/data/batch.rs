@@ -20,6 +20,17 @@ impl Targets<'_> {
             Self::Sets(sets) => sets.n_classes(),
         }
     }
+
+    /// Replaces `into` by the labels of `row`, in increasing order.
+    pub fn read(&self, row: usize, into: &mut Vec<u32>) {
+        match self {
+            Self::One(labels) => {
+                into.clear();
+                into.push(labels.as_slice()[row]);
+            }
+            Self::Sets(sets) => sets.read(row, into),
+        }
+    }
 }
 
 /// Examples with their targets and importances, checked against one another.
@@ -62,14 +73,9 @@ impl<'a> Batch<'a> {
         let (mut all, mut wrong) = (0.0, 0.0);
         for (&row, &answer) in rows.iter().zip(answers) {
             let row = row as usize;
-            let is_right = match (self.targets, u32::try_from(answer)) {
-                (_, Err(_)) => false,
-                (Targets::One(labels), Ok(answer)) => labels.as_slice()[row] == answer,
-                (Targets::Sets(sets), Ok(answer)) => {
-                    sets.read(row, &mut set);
-                    set.binary_search(&answer).is_ok()
-                }
-            };
+            self.targets.read(row, &mut set);
+            let is_right =
+                u32::try_from(answer).is_ok_and(|answer| set.binary_search(&answer).is_ok());
             let weight = f64::from(self.weight(row));
             all += weight;
             if !is_right {

@@ -3,6 +3,7 @@
 
 use super::examples::Examples;
 use super::label_scores::LabelScores;
+use super::params::Params;
 use super::tree::is_increasing;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -56,7 +57,6 @@ impl Centroids {
         Self::from_means(means)
     }
 
-    /// From a file, for rows of `width` columns.
     pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
         let mut means = Self::default();
         means.fill(bundle)?;
@@ -90,7 +90,6 @@ persist!(Centroids {
 });
 
 /// Re-ranks one row after the other.
-#[derive(Debug)]
 pub struct Reranker<'a> {
     centroids: &'a Centroids,
     beta: f32,
@@ -100,12 +99,11 @@ pub struct Reranker<'a> {
 }
 
 impl<'a> Reranker<'a> {
-    /// For rows of `width` columns.
-    pub fn new(centroids: &'a Centroids, beta: f32, gamma: f32, width: usize) -> Self {
+    pub fn new(centroids: &'a Centroids, params: &Params, width: usize) -> Self {
         Self {
             centroids,
-            beta,
-            gamma,
+            beta: params.beta as f32,
+            gamma: params.gamma as f32,
             spread: vec![0.0; width],
         }
     }

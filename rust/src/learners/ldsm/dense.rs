@@ -1,14 +1,12 @@
 //! The M regressors of a node on dense rows: features standardised by the node's
 //! own examples, plain stochastic gradient descent. O(M) per feature and example.
 
-use super::node_data::NodeData;
+use super::examples::Examples;
 
 /// Rows of a node, standardised, and its regressors.
-#[derive(Debug)]
 pub struct DenseRegressors<const M: usize> {
     /// One row after the other, every feature filled.
     rows: Vec<f32>,
-    width: usize,
     means: Vec<f32>,
     /// 1 / deviation; 0 for a feature that does not vary, and then, as its
     /// standardised values are all 0, neither does its weight.
@@ -20,12 +18,11 @@ pub struct DenseRegressors<const M: usize> {
 }
 
 impl<const M: usize> DenseRegressors<M> {
-    /// Regressors of these weights for the rows of `data`.
-    pub fn new(data: &NodeData, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
-        let width = data.columns.len();
+    pub fn new(data: &Examples, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
+        let width = data.width;
         let mut rows = vec![0.0; width * data.len()];
         let (mut sums, mut total) = (vec![0.0f64; width], 0.0);
-        for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+        for (i, row) in (0..).zip(rows.chunks_exact_mut(width)) {
             let (features, values) = data.row(i);
             let weight = f64::from(data.weight(i));
             total += weight;
@@ -37,7 +34,7 @@ impl<const M: usize> DenseRegressors<M> {
         }
         let means: Vec<f64> = sums.iter().map(|sum| sum / total).collect();
         let mut squares = vec![0.0f64; width];
-        for (i, row) in rows.chunks_exact(width).enumerate() {
+        for (i, row) in (0..).zip(rows.chunks_exact(width)) {
             let weight = f64::from(data.weight(i));
             for ((square, &x), mean) in squares.iter_mut().zip(row).zip(&means) {
                 *square += weight * (f64::from(x) - mean).powi(2);
@@ -65,7 +62,6 @@ impl<const M: usize> DenseRegressors<M> {
         }
         Self {
             rows,
-            width,
             means,
             inverse,
             weights: weights.collect(),
@@ -74,11 +70,12 @@ impl<const M: usize> DenseRegressors<M> {
         }
     }
 
-    /// The margins of example `i`.
     #[inline]
-    pub fn margins(&self, i: usize) -> [f32; M] {
+    pub fn margins(&self, i: u32) -> [f32; M] {
         let mut margins = self.bias;
-        for (&x, weights) in self.row(i).iter().zip(&self.weights) {
+        let width = self.weights.len();
+        let row = &self.rows[i as usize * width..][..width];
+        for (&x, weights) in row.iter().zip(&self.weights) {
             for j in 0..M {
                 margins[j] += weights[j] * x;
             }
@@ -89,9 +86,10 @@ impl<const M: usize> DenseRegressors<M> {
     /// Takes the step of example `i`. `gradients` are those of the loss by the
     /// margins; the margins are updated.
     #[inline]
-    pub fn step(&mut self, i: usize, gradients: &[f32; M], margins: &mut [f32; M]) {
+    pub fn step(&mut self, i: u32, gradients: &[f32; M], margins: &mut [f32; M]) {
         let steps = gradients.map(|gradient| self.rate * gradient);
-        let row = &self.rows[i * self.width..][..self.width];
+        let width = self.weights.len();
+        let row = &self.rows[i as usize * width..][..width];
         let mut length = 1.0f32;
         for (&x, weights) in row.iter().zip(&mut self.weights) {
             length += x * x;
@@ -105,21 +103,14 @@ impl<const M: usize> DenseRegressors<M> {
         }
     }
 
-    fn row(&self, i: usize) -> &[f32] {
-        &self.rows[i * self.width..][..self.width]
-    }
-
     /// Weights for the features before standardisation; that of the constant, feature
     /// number `constant`, absorbs the means. Weights of standardised features below
     /// `small` become 0.
     pub fn weights(&self, constant: usize, small: f32) -> Vec<[f32; M]> {
         let kept = |w: f32| if w.abs() < small { 0.0 } else { w };
-        let mut weights: Vec<[f32; M]> = self
-            .weights
-            .iter()
-            .zip(&self.inverse)
-            .map(|(weights, inverse)| weights.map(|w| kept(w) * inverse))
-            .collect();
+        let weights = self.weights.iter().zip(&self.inverse);
+        let weights = weights.map(|(weights, inverse)| weights.map(|w| kept(w) * inverse));
+        let mut weights: Vec<[f32; M]> = weights.collect();
         let mut bias = self.bias;
         for (weights, mean) in weights.iter().zip(&self.means) {
             for j in 0..M {

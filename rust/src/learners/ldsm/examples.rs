@@ -1,15 +1,15 @@
-//! The training data, held once for all trees and threads.
+//! The training data, held once for all trees and threads, and the examples of a node.
 
 use crate::control::Control;
-use crate::data::{Batch, LabelSets, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
+use crate::data::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
 use crate::error::{Error, Result};
 
 /// Prepared examples that have labels, with the constant 1 as their last feature.
 #[derive(Debug, Default)]
 pub struct Examples {
-    rows: RaggedRows,
-    labels: Ragged<u32>,
-    weights: Vec<f32>,
+    pub rows: RaggedRows,
+    pub labels: Ragged<u32>,
+    pub weights: Vec<f32>,
     /// Number of columns, the constant among them.
     pub width: usize,
     /// Number of labels that may occur.
@@ -34,14 +34,14 @@ impl Examples {
         for chunk in Self::labelled_rows(batch).chunks(Control::CHUNK) {
             control.check()?;
             for &i in chunk {
-                read_labels(&batch.targets, i as usize, &mut labels);
+                batch.targets.read(i as usize, &mut labels);
                 preparation.read(&batch.rows, i as usize, &mut row);
                 examples.rows.push(row.columns.iter().copied(), &row.values);
                 examples.labels.push(labels.iter().copied());
                 examples.weights.push(batch.weight(i as usize));
             }
         }
-        if examples.is_empty() {
+        if examples.len() == 0 {
             return Err(Error::data(
                 "there is no example that has a label and a weight above 0",
             ));
@@ -59,25 +59,14 @@ impl Examples {
         rows
     }
 
-    /// Number of examples.
     pub fn len(&self) -> usize {
         self.weights.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Number of values that are not zero, constants among them.
-    pub fn n_values(&self) -> usize {
-        self.rows.n_values()
     }
 
     /// Share of the features' values that are not zero.
     pub fn filled(&self) -> f64 {
         let cells = self.len() as f64 * (self.width - 1) as f64;
-        (self.n_values() - self.len()) as f64 / cells.max(1.0)
+        (self.rows.n_values() - self.len()) as f64 / cells.max(1.0)
     }
 
     /// Columns and values of example `i`.
@@ -86,7 +75,7 @@ impl Examples {
         self.rows.row(i as usize)
     }
 
-    /// Labels of example `i`, increasing.
+    /// Labels of example `i`, increasing but for those of a node.
     #[inline]
     pub fn labels(&self, i: u32) -> &[u32] {
         self.labels.get(i as usize)
@@ -99,12 +88,84 @@ impl Examples {
     }
 }
 
-fn read_labels(targets: &Targets<'_>, row: usize, labels: &mut Vec<u32>) {
-    match targets {
-        Targets::One(one) => {
-            labels.clear();
-            labels.push(one.as_slice()[row]);
+/// A copy of a node's examples, which its training reads over and over.
+///
+/// A node sees few of the features and labels. Renumbered in the order in which
+/// they first occur, they make its weights and statistics small arrays that stay
+/// in the nearest cache, and one epoch reads two flat arrays from end to end.
+#[derive(Debug)]
+pub struct NodeData {
+    /// Column of each local feature.
+    pub columns: Vec<u32>,
+    /// Label of each local label number.
+    pub labels: Vec<u32>,
+    pub examples: Examples,
+}
+
+/// The local numbers of columns and labels while a [`NodeData`] is made. Kept
+/// between nodes, since it has an entry for every column and label there is.
+pub struct LocalIds {
+    columns: Vec<u32>,
+    labels: Vec<u32>,
+}
+
+/// Has no local number yet.
+const NONE: u32 = u32::MAX;
+
+impl LocalIds {
+    pub fn new(width: usize, n_labels: usize) -> Self {
+        Self {
+            columns: vec![NONE; width],
+            labels: vec![NONE; n_labels],
         }
-        Targets::Sets(sets) => LabelSets::read(sets, row, labels),
     }
+}
+
+impl NodeData {
+    /// Copies the examples `ids`.
+    pub fn new(examples: &Examples, ids: &[u32], local_ids: &mut LocalIds) -> Self {
+        let n_values = ids.iter().map(|&id| examples.row(id).0.len()).sum();
+        let n_labels = ids.iter().map(|&id| examples.labels(id).len()).sum();
+        let (mut columns, mut labels) = (Vec::new(), Vec::new());
+        let mut rows = RaggedRows::with_capacity(ids.len(), n_values);
+        let mut labels_of = Ragged::with_capacity(ids.len(), n_labels);
+        for &id in ids {
+            let (own, values) = examples.row(id);
+            let features = own
+                .iter()
+                .map(|&column| local_id(column, &mut local_ids.columns, &mut columns));
+            rows.push(features, values);
+            let own = examples.labels(id).iter();
+            labels_of.push(own.map(|&label| local_id(label, &mut local_ids.labels, &mut labels)));
+        }
+        for &column in &columns {
+            local_ids.columns[column as usize] = NONE;
+        }
+        for &label in &labels {
+            local_ids.labels[label as usize] = NONE;
+        }
+        let examples = Examples {
+            rows,
+            labels: labels_of,
+            weights: ids.iter().map(|&id| examples.weight(id)).collect(),
+            width: columns.len(),
+            n_labels: labels.len(),
+        };
+        Self {
+            columns,
+            labels,
+            examples,
+        }
+    }
+}
+
+/// The local number of `id`; the next one, if it has none.
+#[inline]
+fn local_id(id: u32, local_ids: &mut [u32], known: &mut Vec<u32>) -> u32 {
+    let local = &mut local_ids[id as usize];
+    if *local == NONE {
+        *local = known.len() as u32;
+        known.push(id);
+    }
+    *local
 }

@@ -5,31 +5,20 @@
 //! alone, not on when it happens. So with several threads the leaves next in line
 //! are trained ahead of their turn, and split in turn: the tree is the same.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
-use super::node_data::LocalIds;
-use super::node_training::{Split, TrainingContext};
+use super::examples::LocalIds;
+use super::node_training::{Split, TrainedNode, TrainingContext};
 use super::partition::NodeExamples;
-use super::scratch_pool::ScratchPool;
-use super::tree::Tree;
-use super::tree_builder::{build_tree, NodeBuilder};
+use super::tree::{inverse_mass, Tree};
 use crate::error::Result;
 use crate::tree::NodeId;
-
-/// A leaf that may be split.
-#[derive(Debug)]
-struct QueuedLeaf {
-    priority: f64,
-    id: NodeId,
-    examples: Vec<u32>,
-    /// Once trained.
-    split: Option<Split>,
-}
 
 /// Grows a tree, at most `ahead` leaves of which are trained at a time.
 pub fn grow<F: Fn() -> LocalIds + Sync>(
@@ -44,11 +33,12 @@ pub fn grow<F: Fn() -> LocalIds + Sync>(
     let mut all: Vec<u32> = (0..context.examples.len() as u32).collect();
     all.shuffle(&mut random);
     let mut growing = GrowingTree::default();
+    growing.tree.arity = context.params.arity;
     growing.add_leaf(NodeId::NONE, NodeExamples::new(context.examples, all));
     loop {
-        let families = max_nodes.saturating_sub(growing.nodes.len()) / arity;
+        let families = max_nodes.saturating_sub(growing.tree.len()) / arity;
         if families == 0 || growing.queue.is_empty() {
-            return Ok(build_tree(context.params.arity, growing.nodes));
+            return Ok(growing.finish());
         }
         growing.train_next(ahead.min(families), |leaf| {
             let seed = node_seed(seed, leaf.id);
@@ -60,11 +50,11 @@ pub fn grow<F: Fn() -> LocalIds + Sync>(
             if !split.is_useful(leaf.examples.len()) {
                 continue;
             }
-            if growing.nodes.len() + arity > max_nodes {
+            if growing.tree.len() + arity > max_nodes {
                 break;
             }
-            let first_child = NodeId(growing.nodes.len() as u32);
-            growing.nodes[leaf.id.at()].split = Some((split.node, first_child));
+            growing.tree.first_child[leaf.id.at()] = NodeId(growing.tree.len() as u32);
+            growing.trained[leaf.id.at()] = split.node;
             for child in split.children {
                 growing.add_leaf(leaf.id, child);
             }
@@ -73,33 +63,50 @@ pub fn grow<F: Fn() -> LocalIds + Sync>(
     }
 }
 
+/// A leaf that may be split.
+struct QueuedLeaf {
+    id: NodeId,
+    examples: Vec<u32>,
+    /// Once trained.
+    split: Option<Split>,
+}
+
 /// The nodes so far, and the leaves among them that may be split.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct GrowingTree {
-    nodes: Vec<NodeBuilder>,
-    queue: BinaryHeap<QueuedLeaf>,
+    /// Still without what training found.
+    tree: Tree,
+    trained: Vec<TrainedNode>,
+    /// The last is the next to be split. Priorities are above 0, where floats are ordered
+    /// as their bits are; of equal ones the older node comes first.
+    queue: BTreeMap<(u64, Reverse<NodeId>), QueuedLeaf>,
 }
 
 impl GrowingTree {
     fn add_leaf(&mut self, parent: NodeId, examples: NodeExamples) {
-        let id = NodeId(self.nodes.len() as u32);
-        let node = NodeBuilder {
-            parent,
-            weight: examples.weight,
-            n_examples: examples.ids.len() as u32,
-            labels: examples.labels,
-            split: None,
-        };
-        let priority = node.impurity();
-        self.nodes.push(node);
+        // The weight of all labels but the most frequent one: what a split could separate.
+        let counts = examples.labels.iter().map(|&(_, count)| count);
+        let priority = counts.clone().sum::<f64>() - counts.fold(0.0, f64::max);
+        let tree = &mut self.tree;
+        let id = NodeId(tree.len() as u32);
+        tree.parents.push(parent);
+        tree.first_child.push(Tree::ROOT);
+        tree.weight.push(examples.weight);
+        tree.n_examples.push(examples.ids.len() as u32);
+        let labels = examples.labels.into_iter();
+        tree.labels
+            .push(labels.map(|(label, count)| (label, count as f32)));
+        tree.inverse_mass
+            .push(inverse_mass(tree.labels.get(id.at())));
+        self.trained.push(TrainedNode::NONE);
         // One example cannot be parted, and one label need not be.
         if examples.ids.len() > 1 && priority > 0.0 {
-            self.queue.push(QueuedLeaf {
-                priority,
+            let leaf = QueuedLeaf {
                 id,
                 examples: examples.ids,
                 split: None,
-            });
+            };
+            self.queue.insert((priority.to_bits(), Reverse(id)), leaf);
         }
     }
 
@@ -109,30 +116,31 @@ impl GrowingTree {
         n: usize,
         train: impl Fn(&mut QueuedLeaf) -> Result<()> + Sync + Send,
     ) -> Result<()> {
-        let (mut trained, mut next) = (Vec::new(), Vec::new());
-        while next.len() < n {
-            match self.queue.pop() {
-                Some(leaf) if leaf.split.is_some() => trained.push(leaf),
-                Some(leaf) => next.push(leaf),
-                None => break,
-            }
-        }
+        let untrained = self.queue.values_mut().rev();
+        let untrained = untrained.filter(|leaf| leaf.split.is_none());
+        let next: Vec<&mut QueuedLeaf> = untrained.take(n).collect();
         if next.len() > 1 {
-            next.par_iter_mut().try_for_each(train)?;
+            next.into_par_iter().try_for_each(train)
         } else {
-            next.iter_mut().try_for_each(train)?;
+            next.into_iter().try_for_each(train)
         }
-        self.queue.extend(trained);
-        self.queue.extend(next);
-        Ok(())
     }
 
     /// The first leaf of the queue and its split, if it is trained.
     fn pop_trained(&mut self) -> Option<(QueuedLeaf, Split)> {
-        self.queue.peek()?.split.as_ref()?;
-        let mut leaf = self.queue.pop()?;
-        let split = leaf.split.take()?;
-        Some((leaf, split))
+        let mut first = self.queue.last_entry()?;
+        let split = first.get_mut().split.take()?;
+        Some((first.remove(), split))
+    }
+
+    fn finish(mut self) -> Tree {
+        for trained in self.trained {
+            self.tree.columns.push(trained.columns);
+            self.tree.weights.extend(trained.weights);
+            self.tree.stats.push(trained.stats);
+            self.tree.curves.push(trained.curve);
+        }
+        self.tree
     }
 }
 
@@ -141,24 +149,29 @@ fn node_seed(seed: u64, id: NodeId) -> u64 {
     crate::random::mix(seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03))
 }
 
-impl Ord for QueuedLeaf {
-    /// Of equal priorities the older node comes first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_age = || other.id.0.cmp(&self.id.0);
-        self.priority.total_cmp(&other.priority).then_with(by_age)
-    }
+/// Working memory that is made once per thread and not once per task: pieces of it, lent
+/// to one task after the other. It makes as many as there are tasks at the same time.
+pub struct ScratchPool<T, F> {
+    free: Mutex<Vec<T>>,
+    make: F,
 }
 
-impl PartialOrd for QueuedLeaf {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl<T, F: Fn() -> T> ScratchPool<T, F> {
+    /// Empty; `make` makes a piece where none is free.
+    pub fn new(make: F) -> Self {
+        Self {
+            free: Mutex::new(Vec::new()),
+            make,
+        }
+    }
+
+    /// Runs `work` with a piece that no other task has at the moment.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let scratch = free().pop();
+        let mut scratch = scratch.unwrap_or_else(&self.make);
+        let result = work(&mut scratch);
+        free().push(scratch);
+        result
     }
 }
-
-impl PartialEq for QueuedLeaf {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for QueuedLeaf {}

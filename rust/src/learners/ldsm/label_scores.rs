@@ -1,7 +1,6 @@
 //! The scores of a row's labels, added up from the histograms of its leaves.
 
 /// The labels of one row that have a score above 0, and their scores.
-#[derive(Debug)]
 pub struct LabelScores {
     scores: Vec<f32>,
     /// The labels that have a score; not kept where there are so few labels that
@@ -14,7 +13,6 @@ pub struct LabelScores {
 const FEW: usize = 4096;
 
 impl LabelScores {
-    /// No scores yet, of `n_labels` labels.
     pub fn new(n_labels: usize) -> Self {
         Self {
             scores: vec![0.0; n_labels],
@@ -47,7 +45,6 @@ impl LabelScores {
         }
     }
 
-    /// Replaces every score.
     pub fn change(&mut self, change: impl Fn(u32, f32) -> f32) {
         match &self.touched {
             None => {

@@ -23,28 +23,26 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `params` | the parameters |
-//! | `examples`, `node_data` | the training data; the examples of one node |
+//! | `examples` | the training data; the examples of one node |
 //! | `objective`, `node_stats` | J and its search; J, balancedness, purity of a trained node |
 //! | `nag`, `dense` | the regressors of a node, for sparse and for dense rows |
 //! | `routing` | from margins to children |
 //! | `node_training`, `partition` | one node; where its examples go |
-//! | `growth`, `scratch_pool` | one tree; working memory of its threads |
+//! | `growth` | one tree; working memory of its threads |
 //! | `tree_builder`, `tree` | a tree while it grows; as flat arrays |
 //! | `traversal` | a block of rows down a tree |
 //! | `label_scores`, `centroids`, `scorers` | scores by the trees, re-ranked, joined with one-against-all |
 //! | `predictor` | a block of rows, predicted |
-//! | `model`, `classifier` | the ensemble and its training; what the outside sees |
+//! | `model` | the ensemble: its training, predictions and files |
 //! | `report` | the trees' nodes as columns |
 
 mod centroids;
-mod classifier;
 mod dense;
 mod examples;
 mod growth;
 mod label_scores;
 mod model;
 mod nag;
-mod node_data;
 mod node_stats;
 mod node_training;
 mod objective;
@@ -54,17 +52,11 @@ mod predictor;
 mod report;
 mod routing;
 mod scorers;
-mod scratch_pool;
 mod traversal;
 mod tree;
-mod tree_builder;
 
 #[cfg(test)]
 mod tests;
 
-pub use examples::Examples;
 pub use model::Ldsm;
-pub use node_stats::NodeStats;
-pub use objective::ObjectiveTerms;
 pub use params::{NodeLoss, NodeOptimizer, Params, ScorerLoss, Scorers};
-pub use tree::Tree;

@@ -1,21 +1,30 @@
-//! The model: an ensemble of trees, and its training.
+//! The model: an ensemble of trees, its training, its predictions block by block, and its
+//! files.
 
 use rayon::prelude::*;
 
 use super::centroids::Centroids;
-use super::examples::Examples;
-use super::growth::grow;
-use super::node_data::LocalIds;
+use super::examples::{Examples, LocalIds};
+use super::growth::{grow, ScratchPool};
 use super::node_training::TrainingContext;
 use super::params::Params;
-use super::scorers::LabelScorers;
-use super::scratch_pool::ScratchPool;
+use super::predictor::Predictor;
+use super::scorers::{self, LabelScorers};
 use super::tree::Tree;
-use crate::classifier::{checks, seed_of, FitOptions};
+use crate::classifier::{
+    block_rows, checks, in_blocks, row_values, seed_of, topk, Accepts, Classifier, FitOptions,
+    LabelSelection, Learner, PredictOptions, SelectedLabels, Task, TopK, TopKArrays,
+};
 use crate::control::Control;
-use crate::data::{Batch, Preparation};
-use crate::error::Result;
+use crate::data::{Batch, Preparation, Rows};
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Nest, Report};
+use crate::params::{to_json, Params as _};
 use crate::threads::with_threads;
+
+/// Rows that traverse the trees together: many, so that few of a node's weights are
+/// read for one row alone.
+const BLOCK: usize = 4096;
 
 /// LdSM.
 #[derive(Debug, Clone)]
@@ -31,28 +40,49 @@ pub struct Ldsm {
     pub(super) scorers: Option<LabelScorers>,
 }
 
-impl Ldsm {
+impl Classifier for Ldsm {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn params_json(&self) -> Result<String> {
+        to_json(&self.params)
+    }
+
+    fn n_classes(&self) -> usize {
+        self.n_classes
+    }
+
+    fn n_features(&self) -> usize {
+        self.preparation.as_ref().map_or(0, Preparation::n_features)
+    }
+
+    /// Label sets; one label is a set of one.
+    fn accepts(&self) -> Accepts {
+        Accepts {
+            label_sets: true,
+            missing_values: false,
+        }
+    }
+
     /// Grows trees until there are `n_estimators`: all of them, or with a warm start
     /// those that are missing. On an error, or stopped half way, it stays as it was.
-    pub(super) fn train(
-        &mut self,
-        batch: &Batch<'_>,
-        options: FitOptions,
-        control: &Control,
-    ) -> Result<()> {
+    fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
         checks::no_missing_values(&batch.rows, "LdSM")?;
-        let FitOptions {
-            n_threads,
-            warm_start,
-        } = options;
-        let before = if warm_start { self.trees.len() } else { 0 };
+        let n_threads = options.n_threads;
+        let before = usize::from(options.warm_start) * self.trees.len();
         let preparation = match &self.preparation {
             Some(preparation) if before > 0 => {
                 preparation.check_columns(&batch.rows)?;
                 preparation.clone()
             }
-            _ => self.prepare(batch, control)?,
+            _ => {
+                let (scaling, n_bits) = (self.params.scaling, self.params.n_bits);
+                let mut preparation = Preparation::new(scaling, n_bits, &batch.rows)?;
+                preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
+                preparation
+            }
         };
         let examples = Examples::read(batch, &preparation, self.n_classes, control)?;
         let context = TrainingContext {
@@ -63,28 +93,24 @@ impl Ldsm {
         };
         // The scorers first: they count their rows, the trees their nodes.
         let scorers = match before {
-            0 => LabelScorers::train(&self.params, batch, &examples, n_threads, control)?,
+            0 => scorers::train(&self.params, batch, &examples, n_threads, control)?,
             _ => None,
         };
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
         control.set_total(control.progress().done + nodes);
         let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
+        // Trees enough for all threads need no leaves trained ahead.
+        let has_enough = missing >= 2 * n_threads;
+        let ahead = if has_enough { 1 } else { n_threads };
         let seed = |number| seed_of(self.params.seed, number);
-        let grow_tree = |number, ahead| grow(&context, seed(number), ahead, &pool);
+        let grow_tree = |number| grow(&context, seed(number), ahead, &pool);
         let numbers = before..before + missing;
         let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
             if parallel {
-                // Trees enough for all threads need no leaves trained ahead.
-                let ahead = if missing < 2 * n_threads {
-                    n_threads
-                } else {
-                    1
-                };
-                let numbers = numbers.into_par_iter();
-                numbers.map(|t| grow_tree(t, ahead)).collect()
+                numbers.into_par_iter().map(grow_tree).collect()
             } else {
-                numbers.map(|t| grow_tree(t, 1)).collect()
+                numbers.map(grow_tree).collect()
             }
         })?;
         let trees = trees?;
@@ -98,15 +124,222 @@ impl Ldsm {
         Ok(())
     }
 
-    fn prepare(&self, batch: &Batch<'_>, control: &Control) -> Result<Preparation> {
-        let mut preparation =
-            Preparation::new(self.params.scaling, self.params.n_bits, &batch.rows)?;
-        preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
-        Ok(preparation)
+    fn predict_topk(
+        &self,
+        rows: &Rows<'_>,
+        k: usize,
+        options: &PredictOptions,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<TopKArrays> {
+        options.refuse("LdSM")?;
+        let (mut labels, mut scores) = topk::arrays(rows.n_rows(), k)?;
+        let step = self.block_rows(rows) * k;
+        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
+        let work = |predictor: &mut Predictor<'_>, (labels, scores): (&mut [i32], &mut [f32])| {
+            let mut top = TopK::new(k.min(self.n_classes));
+            let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
+            for (i, (labels, scores)) in rows.enumerate() {
+                predictor.score_row(i, control)?;
+                predictor.best(&mut top);
+                top.write(labels, scores);
+            }
+            Ok(())
+        };
+        self.predict_blocks(rows, parts, n_threads, control, work)?;
+        Ok((labels, scores))
     }
 
-    /// The trees.
-    pub fn trees(&self) -> &[Tree] {
-        &self.trees
+    /// Of the labels that a tree knows.
+    fn select_labels(
+        &self,
+        rows: &Rows<'_>,
+        selection: LabelSelection,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<SelectedLabels> {
+        let n_blocks = rows.n_rows().div_ceil(self.block_rows(rows));
+        let mut blocks = vec![SelectedLabels::default(); n_blocks];
+        let work = |predictor: &mut Predictor<'_>, found: &mut SelectedLabels| {
+            let mut of_row = Vec::new();
+            predictor.wants_probabilities = selection == LabelSelection::Likely;
+            for i in 0..predictor.block.len() {
+                predictor.score_row(i, control)?;
+                predictor.select(selection, &mut of_row);
+                let labels = of_row.iter().map(|&(label, _)| label as i32);
+                found.starts.push(found.labels.len() as i64);
+                found.labels.extend(labels);
+                found.scores.extend(of_row.iter().map(|&(_, score)| score));
+            }
+            Ok(())
+        };
+        self.predict_blocks(rows, blocks.iter_mut(), n_threads, control, work)?;
+        Ok(concat(blocks))
     }
+
+    /// The parameters of further trees and of predictions; those that the trees there are
+    /// depend on must stay as they are.
+    fn set_params(&mut self, json: &str) -> Result<()> {
+        let params = Params::from_json(json)?;
+        let kept = |params: &Params| (params.arity, params.scaling, params.n_bits);
+        if kept(&params) != kept(&self.params) {
+            return Err(Error::data(
+                "arity, scaling and n_bits must stay as they are where trees are added",
+            ));
+        }
+        self.params = params;
+        Ok(())
+    }
+
+    fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
+        /// Nodes that a row visits in a tree.
+        const NODES: usize = 32;
+        let arity = self.params.arity as usize;
+        if matches!(task, Task::Fit | Task::PartialFit) {
+            let visits = self.params.n_estimators as usize * self.params.n_epochs as usize;
+            let values = rows.n_values().saturating_mul(visits);
+            return values.saturating_mul(arity);
+        }
+        let trees = row_values(self.preparation.as_ref(), rows)
+            .saturating_mul(rows.n_rows())
+            .saturating_mul(self.trees.len().saturating_mul(NODES * arity));
+        let scorers = self.scorers.as_ref();
+        trees.saturating_add(scorers.map_or(0, |scorers| scorers.effort(rows, task)))
+    }
+
+    /// `n_trees`, `has_scorers`, and `collapsed` with 1 for each tree that has collapsed.
+    /// Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
+    /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
+    fn summary(&self) -> Report {
+        let mut report = Report::new();
+        report.scalar("n_trees", self.trees.len() as u64);
+        report.scalar("has_scorers", u8::from(self.scorers.is_some()));
+        let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
+        let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed());
+        report.column("collapsed", self.trees.iter().map(collapsed));
+        report
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        self.trees.iter().map(Tree::report).collect()
+    }
+
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(Self::KIND);
+        bundle.put_meta("params", &self.params);
+        bundle.put_meta("n_classes", &self.n_classes);
+        bundle.put_meta("n_trees", &self.trees.len());
+        bundle.put_meta("has_centroids", &self.centroids.is_some());
+        bundle.put_meta("has_scorers", &self.scorers.is_some());
+        if let Some(preparation) = &self.preparation {
+            let mut inner = Bundle::new("preparation");
+            preparation.put(&mut inner);
+            bundle.nest("preparation", inner);
+        }
+        for (t, tree) in self.trees.iter().enumerate() {
+            Nest::put(tree, &format!("tree{t}"), &mut bundle);
+        }
+        if let Some(centroids) = &self.centroids {
+            Nest::put(centroids, "centroids", &mut bundle);
+        }
+        if let Some(scorers) = &self.scorers {
+            bundle.nest("scorers", scorers.to_bundle());
+        }
+        bundle
+    }
+}
+
+impl Learner for Ldsm {
+    const KIND: &'static str = "ldsm";
+
+    type Params = Params;
+
+    /// It takes single labels and label sets alike.
+    fn create(params: Params, n_classes: usize, _label_sets: bool) -> Result<Self> {
+        checks::n_classes(n_classes)?;
+        Ok(Self {
+            params: params.check()?,
+            n_classes,
+            preparation: None,
+            trees: Vec::new(),
+            centroids: None,
+            scorers: None,
+        })
+    }
+
+    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
+        let (params, n_classes) = (bundle.take_meta("params")?, bundle.take_meta("n_classes")?);
+        let created = Self::create(params, n_classes, true);
+        let mut ldsm = created.map_err(|error| bundle.damaged(error))?;
+        let n_trees: usize = bundle.take_meta("n_trees")?;
+        if n_trees == 0 {
+            return Ok(ldsm);
+        }
+        let preparation = Preparation::take(&mut bundle.unnest("preparation")?)?;
+        let width = preparation.width();
+        for t in 0..n_trees {
+            let mut inner = bundle.unnest(&format!("tree{t}"))?;
+            let tree = Tree::take(&mut inner, ldsm.params.arity, width, n_classes)?;
+            ldsm.trees.push(tree);
+        }
+        if bundle.take_meta("has_centroids")? {
+            let mut inner = bundle.unnest("centroids")?;
+            ldsm.centroids = Some(Centroids::take(&mut inner, n_classes, width)?);
+        }
+        if bundle.take_meta("has_scorers")? {
+            let inner = bundle.unnest("scorers")?;
+            let n_features = preparation.n_features();
+            ldsm.scorers = Some(scorers::take(inner, n_classes, n_features)?);
+        }
+        ldsm.preparation = Some(preparation);
+        Ok(ldsm)
+    }
+}
+
+impl Ldsm {
+    fn block_rows(&self, rows: &Rows<'_>) -> usize {
+        block_rows(row_values(self.preparation.as_ref(), rows), BLOCK)
+    }
+
+    /// Calls `work` with every block of rows, sent down the trees, and its part of the
+    /// output.
+    fn predict_blocks<B: Send>(
+        &self,
+        rows: &Rows<'_>,
+        parts: impl Iterator<Item = B>,
+        n_threads: usize,
+        control: &Control,
+        work: impl Fn(&mut Predictor<'_>, B) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        let preparation = self.preparation.as_ref();
+        let preparation = preparation.ok_or_else(checks::nothing_learned)?;
+        checks::no_missing_values(rows, "LdSM")?;
+        preparation.check_columns(rows)?;
+        in_blocks(
+            rows.n_rows(),
+            self.block_rows(rows),
+            parts,
+            n_threads,
+            control,
+            || Predictor::new(self, rows, preparation),
+            |predictor, which, part| {
+                predictor.read_block(which, control)?;
+                work(predictor, part)
+            },
+        )
+    }
+}
+
+/// The rows of all blocks.
+fn concat(blocks: Vec<SelectedLabels>) -> SelectedLabels {
+    let mut all = SelectedLabels::default();
+    for block in blocks {
+        let before = all.labels.len() as i64;
+        all.starts
+            .extend(block.starts.iter().map(|start| before + start));
+        all.labels.extend(block.labels);
+        all.scores.extend(block.scores);
+    }
+    all.starts.push(all.labels.len() as i64);
+    all
 }

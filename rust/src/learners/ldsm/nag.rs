@@ -24,7 +24,6 @@
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Feature<const M: usize> {
-    /// A weight for each regressor.
     weights: [f32; M],
     /// G: sums of squared gradients.
     squares: [f32; M],
@@ -34,7 +33,6 @@ struct Feature<const M: usize> {
 }
 
 /// M linear regressors that learn from the same sparse examples.
-#[derive(Debug)]
 pub struct NagRegressors<const M: usize> {
     features: Vec<Feature<M>>,
     rate: f32,

@@ -7,7 +7,6 @@ use crate::record;
 /// The objective of a trained node, its balancedness and its purity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeStats {
-    /// J and its terms.
     pub terms: ObjectiveTerms,
     /// beta = max_j |P_j - mean_l P_l|; 0: all children are reached equally often.
     pub balancedness: f64,
@@ -22,11 +21,9 @@ record!(NodeStats {
     purity
 });
 
-/// Reads one of the numbers.
 type Number = fn(&NodeStats) -> f64;
 
 impl NodeStats {
-    /// Each of the numbers, by name.
     pub const NAMED: [(&'static str, Number); 6] = [
         ("j", |stats| stats.terms.j),
         ("balance", |stats| stats.terms.balance),
@@ -38,36 +35,35 @@ impl NodeStats {
 
     /// Those of a node that was not trained.
     pub const NONE: Self = Self {
-        terms: ObjectiveTerms::NONE,
+        terms: ObjectiveTerms {
+            j: f64::NAN,
+            balance: f64::NAN,
+            integrity: f64::NAN,
+            penalty: f64::NAN,
+        },
         balancedness: f64::NAN,
         purity: f64::NAN,
     };
 }
 
 /// Sums over the examples of a trained node, each of which is seen once.
-#[derive(Debug)]
 pub struct NodeStatsSums<const M: usize, const P: usize> {
     objective: ObjectiveSums<M, P>,
     /// S_j^i: clamped margins of the examples of each label.
     label_margins: Vec<[f64; M]>,
-    labels_seen: f64,
 }
 
 impl<const M: usize, const P: usize> NodeStatsSums<M, P> {
-    /// Of `n_labels` labels.
     pub fn new(lambdas: Lambdas, n_labels: usize) -> Self {
         Self {
             objective: ObjectiveSums::new(lambdas, n_labels),
             label_margins: vec![[0.0; M]; n_labels],
-            labels_seen: 0.0,
         }
     }
 
-    /// Takes in an example.
     pub fn add(&mut self, labels: &[u32], weight: f64, margins: &[f32; M]) {
         let clamped = margins.map(|margin| margin.clamp(0.0, 1.0));
         self.objective.add(labels, weight, &clamped);
-        self.labels_seen += weight * labels.len() as f64;
         for &label in labels {
             let sums = &mut self.label_margins[label as usize];
             for j in 0..M {
@@ -76,7 +72,6 @@ impl<const M: usize, const P: usize> NodeStatsSums<M, P> {
         }
     }
 
-    /// The statistics of all examples taken in.
     pub fn stats(&self) -> NodeStats {
         let shares = self.objective.shares();
         let mean = shares.iter().sum::<f64>() / M as f64;
@@ -88,7 +83,7 @@ impl<const M: usize, const P: usize> NodeStatsSums<M, P> {
         NodeStats {
             terms: self.objective.terms(),
             balancedness: shares.iter().map(|p| (p - mean).abs()).fold(0.0, f64::max),
-            purity: mixed / (M as f64 * self.labels_seen),
+            purity: mixed / (M as f64 * self.objective.labels_seen),
         }
     }
 }

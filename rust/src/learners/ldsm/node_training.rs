@@ -7,9 +7,8 @@ use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::dense::DenseRegressors;
-use super::examples::Examples;
+use super::examples::{Examples, LocalIds, NodeData};
 use super::nag::NagRegressors;
-use super::node_data::{LocalIds, NodeData};
 use super::node_stats::NodeStats;
 use super::objective::{Lambdas, ObjectiveSums};
 use super::params::{NodeLoss, Params};
@@ -21,18 +20,14 @@ use crate::simd::dispatched;
 /// What the training of all nodes has in common.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingContext<'a> {
-    /// All examples.
     pub examples: &'a Examples,
-    /// Options.
     pub params: &'a Params,
     /// Whether to standardise and take plain steps.
     pub is_dense: bool,
-    /// Reports progress and stops.
     pub control: &'a Control,
 }
 
 /// The regressors of a trained node and the record of its training.
-#[derive(Debug)]
 pub struct TrainedNode {
     /// Columns with a weight that is not 0, increasing.
     pub columns: Vec<u32>,
@@ -44,12 +39,19 @@ pub struct TrainedNode {
     pub curve: Vec<f32>,
 }
 
+impl TrainedNode {
+    /// A node that was not trained.
+    pub const NONE: Self = Self {
+        columns: Vec::new(),
+        weights: Vec::new(),
+        stats: NodeStats::NONE,
+        curve: Vec::new(),
+    };
+}
+
 /// A trained node and the examples that it sends to each child.
-#[derive(Debug)]
 pub struct Split {
-    /// The node.
     pub node: TrainedNode,
-    /// The examples of its children.
     pub children: Vec<NodeExamples>,
 }
 
@@ -81,21 +83,15 @@ impl TrainingContext<'_> {
         seed: u64,
         local_ids: &mut LocalIds,
     ) -> Result<Split> {
-        let Self {
-            examples, params, ..
-        } = *self;
+        let (examples, params) = (self.examples, self.params);
         let data = NodeData::new(examples, ids, local_ids);
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let small = 1.0 / examples.width as f32;
-        let first_weights: Vec<[f32; M]> = data
-            .columns
-            .iter()
-            .map(|_| [0.0; M].map(|_: f32| random.random_range(-0.5..0.5) * small))
-            .collect();
-        let first_weights = first_weights.into_iter();
+        let mut first_weights = || [0.0; M].map(|_: f32| random.random_range(-0.5..0.5) * small);
+        let first_weights = data.columns.iter().map(|_| first_weights());
         let rate = params.learning_rate as f32;
         let mut regressors = if self.is_dense {
-            Regressors::Dense(DenseRegressors::new(&data, first_weights, rate))
+            Regressors::Dense(DenseRegressors::new(&data.examples, first_weights, rate))
         } else {
             Regressors::Sparse(NagRegressors::new(first_weights, rate))
         };
@@ -105,18 +101,17 @@ impl TrainingContext<'_> {
         };
         let mut sums = ObjectiveSums::<M, P>::new(lambdas, data.labels.len());
         let mut curve: Vec<f32> = Vec::new();
-        let mut order: Vec<u32> = (0..data.len() as u32).collect();
+        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
         for _ in 0..params.n_epochs {
             if params.reshuffle {
                 order.shuffle(&mut random);
             }
-            let (regressors, sums) = (&mut regressors, &mut sums);
             epoch::<M, P>(
-                &data,
+                &data.examples,
                 &order,
                 params.loss,
-                regressors,
-                sums,
+                &mut regressors,
+                &mut sums,
                 &mut random,
                 self.control,
             )?;
@@ -160,7 +155,7 @@ enum Regressors<const M: usize> {
 dispatched! {
 /// Trains the regressors on all examples once.
 fn epoch[M, P](
-    data: &NodeData,
+    data: &Examples,
     order: &[u32],
     loss: NodeLoss,
     regressors: &mut Regressors<M>,
@@ -172,8 +167,7 @@ fn epoch[M, P](
         if at % Control::CHUNK == 0 {
             control.check()?;
         }
-        let i = i as usize;
-        let labels = data.labels_of(i);
+        let labels = data.labels(i);
         let weight = data.weight(i);
         let directions = sums.best_directions(labels, f64::from(weight), || random.random());
         let gradients = |margins: &[f32; M]| {

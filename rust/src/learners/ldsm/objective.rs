@@ -20,16 +20,13 @@ use crate::record;
 /// The weights of the terms.
 #[derive(Debug, Clone, Copy)]
 pub struct Lambdas {
-    /// Weight of class integrity.
     pub integrity: f64,
-    /// Weight of the multi-way penalty.
     pub penalty: f64,
 }
 
 /// The objective and its terms; `j = balance - lambda1 integrity + lambda2 penalty`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObjectiveTerms {
-    /// J.
     pub j: f64,
     /// B: how unevenly the children are reached.
     pub balance: f64,
@@ -51,7 +48,7 @@ record!(ObjectiveTerms {
 pub struct ObjectiveSums<const M: usize, const P: usize> {
     lambdas: Lambdas,
     /// C: labels seen, by weight.
-    labels_seen: f64,
+    pub labels_seen: f64,
     /// T_j: clamped margins, an example counting once per label.
     margins: [f64; M],
     /// S_j^k - S_l^k for each label, by pair.
@@ -68,7 +65,6 @@ pub const MOST_CHILDREN: usize = 8;
 const MOST_SETS: usize = 1 << MOST_CHILDREN;
 
 impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
-    /// Nothing seen yet, of `n_labels` labels.
     pub fn new(lambdas: Lambdas, n_labels: usize) -> Self {
         Self {
             lambdas,
@@ -208,7 +204,17 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
             .sum();
         let integrity: f64 = self.label_gaps.iter().flatten().map(|gap| gap.abs()).sum();
         let penalty = (self.margins.iter().sum::<f64>() - c).abs();
-        ObjectiveTerms::new(balance / c, integrity / c, penalty / c, self.lambdas)
+        let (balance, integrity, penalty) = (balance / c, integrity / c, penalty / c);
+        let Lambdas {
+            integrity: lambda1,
+            penalty: lambda2,
+        } = self.lambdas;
+        ObjectiveTerms {
+            j: balance - lambda1 * integrity + lambda2 * penalty,
+            balance,
+            integrity,
+            penalty,
+        }
     }
 
     /// P_j.
@@ -237,23 +243,4 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         }
         pairs
     };
-}
-
-impl ObjectiveTerms {
-    /// Nothing was measured.
-    pub const NONE: Self = Self {
-        j: f64::NAN,
-        balance: f64::NAN,
-        integrity: f64::NAN,
-        penalty: f64::NAN,
-    };
-
-    fn new(balance: f64, integrity: f64, penalty: f64, lambdas: Lambdas) -> Self {
-        Self {
-            j: balance - lambdas.integrity * integrity + lambdas.penalty * penalty,
-            balance,
-            integrity,
-            penalty,
-        }
-    }
 }

@@ -84,9 +84,6 @@ impl ScorerLoss {
     }
 }
 
-/// Node numbers are `i32` where they go out.
-const MOST_NODES: u32 = i32::MAX as u32;
-
 params! {
     /// Every parameter. The Python class documents them for users;
     /// `docs/experiments/ldsm.md` says where the defaults come from.
@@ -95,8 +92,8 @@ params! {
         n_estimators: u32 = 50, Range::COUNT;
         /// M: children of a node.
         arity: u32 = 2, Range::from(2.0).to(MOST_CHILDREN as f64);
-        /// Nodes of a tree at most, leaves among them.
-        max_nodes: u32 = 8000, Range::from(1.0).to(f64::from(MOST_NODES));
+        /// Nodes of a tree at most, leaves among them. Their numbers go out as `i32`.
+        max_nodes: u32 = 8000, Range::from(1.0).to(f64::from(i32::MAX));
         /// Passes of a node over its examples.
         n_epochs: u32 = 10, Range::COUNT;
         /// Weight of class integrity in the objective.

@@ -1,7 +1,6 @@
 //! Where a trained node sends its examples, and its statistics over them.
 
-use super::examples::Examples;
-use super::node_data::NodeData;
+use super::examples::{Examples, NodeData};
 use super::node_stats::{NodeStats, NodeStatsSums};
 use super::objective::Lambdas;
 use super::routing::{directions, margins};
@@ -11,14 +10,12 @@ use super::routing::{directions, margins};
 pub struct NodeExamples {
     /// The examples, in their order.
     pub ids: Vec<u32>,
-    /// Their weight.
     pub weight: f64,
     /// Their labels, increasing, and the weight of each.
     pub labels: Vec<(u32, f64)>,
 }
 
 impl NodeExamples {
-    /// The examples `ids`.
     pub fn new(examples: &Examples, ids: Vec<u32>) -> Self {
         let mut histogram = Histogram::new(examples.n_labels);
         for &id in &ids {
@@ -77,9 +74,10 @@ pub fn partition<const M: usize, const P: usize>(
 ) -> (Vec<NodeExamples>, NodeStats) {
     let mut sums = NodeStatsSums::<M, P>::new(lambdas, data.labels.len());
     let mut children = vec![(Vec::new(), Histogram::new(data.labels.len())); M];
-    for (i, &id) in ids.iter().enumerate() {
-        let margins = margins(data.row(i), |feature| weights[feature as usize]);
-        let (labels, weight) = (data.labels_of(i), data.weight(i));
+    let examples = &data.examples;
+    for (i, &id) in (0..).zip(ids) {
+        let margins = margins(examples.row(i), |feature| weights[feature as usize]);
+        let (labels, weight) = (examples.labels(i), examples.weight(i));
         sums.add(labels, f64::from(weight), &margins);
         let directions = directions(&margins);
         for (j, (child, histogram)) in children.iter_mut().enumerate() {

@@ -44,7 +44,7 @@ pub struct Predictor<'a> {
     pub wants_probabilities: bool,
     /// The numbers of the block's rows.
     which: Range<usize>,
-    block: RaggedRows,
+    pub block: RaggedRows,
     buffer: RowBuffer,
     traversal: Traversal,
     /// The leaves that each row of the block reaches, tree after tree.
@@ -60,12 +60,12 @@ pub struct Predictor<'a> {
 }
 
 impl<'a> Predictor<'a> {
-    /// For the rows that `preparation` has the columns of.
     pub fn new(ldsm: &'a Ldsm, rows: &'a Rows<'a>, preparation: &'a Preparation) -> Self {
         let (params, width) = (&ldsm.params, preparation.width());
-        let reranker = ldsm.centroids.as_ref().map(|centroids| {
-            Reranker::new(centroids, params.beta as f32, params.gamma as f32, width)
-        });
+        let reranker = ldsm
+            .centroids
+            .as_ref()
+            .map(|centroids| Reranker::new(centroids, params, width));
         Self {
             ldsm,
             rows,
@@ -117,11 +117,6 @@ impl<'a> Predictor<'a> {
         Ok(())
     }
 
-    /// Number of rows of the block.
-    pub fn n_rows(&self) -> usize {
-        self.block.len()
-    }
-
     /// Scores row `i` of the block; rows come in order.
     pub fn score_row(&mut self, i: usize, control: &Control) -> Result<()> {
         self.row = self.which.start + i;
@@ -142,9 +137,8 @@ impl<'a> Predictor<'a> {
         self.margins
             .cover(scorers, self.rows, self.row..self.which.end, control)?;
         for (label, probability) in &mut self.probabilities {
-            let by_scorer = self
-                .margins
-                .probability(&self.ldsm.params, self.row, *label);
+            let margin = self.margins.margin(self.row, *label);
+            let by_scorer = self.ldsm.params.scorer_loss.probability(margin);
             *probability = 0.5 * (probability.min(1.0) + by_scorer);
         }
         Ok(())
@@ -184,7 +178,6 @@ impl<'a> Predictor<'a> {
             .join(&self.ldsm.params, self.row, label, tree_score)
     }
 
-    /// The best labels of the current row.
     pub fn best(&self, top: &mut TopK) {
         top.clear();
         // Scorers never raise a score by more than `FLOOR`. Nearly all labels are too
@@ -199,31 +192,21 @@ impl<'a> Predictor<'a> {
     /// The selected labels of the current row, increasing, and their scores.
     pub fn select(&self, selection: LabelSelection, found: &mut Vec<(u32, f32)>) {
         found.clear();
+        // In the order of the scores, where there are any.
+        let mut probabilities = self.probabilities.iter();
+        self.scores.for_each(|label, score| {
+            if probabilities.next().is_none_or(|&(_, p)| p > 0.5) {
+                found.push((label, self.final_score(label, score)));
+            }
+        });
         match selection {
-            LabelSelection::Above(threshold) => self.scores.for_each(|label, score| {
-                let score = self.final_score(label, score);
-                if score > threshold {
-                    found.push((label, score));
-                }
-            }),
-            LabelSelection::Best(n) => {
-                self.scores
-                    .for_each(|label, score| found.push((label, self.final_score(label, score))));
-                if n < found.len() {
-                    // Of equal scores the smaller label, as everywhere.
-                    found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-                    found.truncate(n);
-                }
+            LabelSelection::Above(threshold) => found.retain(|&(_, score)| score > threshold),
+            LabelSelection::Best(n) if n < found.len() => {
+                // Of equal scores the smaller label, as everywhere.
+                found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                found.truncate(n);
             }
-            LabelSelection::Likely => {
-                let mut probabilities = self.probabilities.iter();
-                self.scores.for_each(|label, score| {
-                    // Both are in the same order.
-                    if probabilities.next().is_some_and(|&(_, p)| p > 0.5) {
-                        found.push((label, self.final_score(label, score)));
-                    }
-                });
-            }
+            _ => {}
         }
         found.sort_unstable_by_key(|&(label, _)| label);
     }

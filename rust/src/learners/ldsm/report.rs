@@ -1,29 +1,9 @@
-//! What there is to know of the model and of each tree's nodes.
+//! What there is to know of a tree's nodes.
 
-use super::model::Ldsm;
 use super::node_stats::NodeStats;
 use super::tree::Tree;
 use crate::file::Report;
 use crate::tree::NodeId;
-
-impl Ldsm {
-    /// The model as a whole: `n_trees`, `has_scorers`, and `collapsed` with 1 for each
-    /// tree that has collapsed. Such a tree stayed below a hundredth of the nodes it may
-    /// have, while its leaves hold labels nearly as mixed as the root's. This is what too
-    /// large a `lambda1` does.
-    pub(super) fn model_report(&self) -> Report {
-        let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
-        let trees = self.trees.iter();
-        let mut report = Report::new();
-        report.scalar("n_trees", self.trees.len() as u64);
-        report.scalar("has_scorers", u8::from(self.scorers.is_some()));
-        report.column(
-            "collapsed",
-            trees.map(|tree| u8::from(is_small(tree) && tree.is_mixed())),
-        );
-        report
-    }
-}
 
 impl Tree {
     /// The nodes in the order in which they came into being, every parent before its
@@ -88,7 +68,7 @@ impl Tree {
     }
 
     /// Whether the labels in the leaves are nearly as mixed as those of the root.
-    fn is_mixed(&self) -> bool {
+    pub fn is_mixed(&self) -> bool {
         /// Of the root's entropy.
         const NEARLY: f64 = 0.75;
         let entropies = self.entropies();

@@ -9,9 +9,7 @@ use std::ops::Range;
 
 use super::examples::Examples;
 use super::params::{Params, ScorerLoss, Scorers};
-use crate::classifier::{
-    Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor, Task,
-};
+use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor};
 use crate::control::Control;
 use crate::data::{Batch, Rows, Scaling, Targets};
 use crate::error::Result;
@@ -25,77 +23,62 @@ const ROWS: usize = 64;
 pub const FLOOR: f32 = 0.01;
 
 /// A linear scorer for each label.
-#[derive(Debug, Clone)]
-pub struct LabelScorers(pub(super) OnlineModel<Oaa>);
+pub type LabelScorers = OnlineModel<Oaa>;
 
-impl LabelScorers {
-    /// Trains them, if the parameters want any.
-    pub fn train(
-        params: &Params,
-        batch: &Batch<'_>,
-        examples: &Examples,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Option<Self>> {
-        /// Most weights, two floats each, with `Scorers::Auto`: 2 GiB.
-        const MOST_WEIGHTS: usize = 1 << 28;
-        let columns = examples.width.min(examples.n_values());
-        let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
-        let wanted = match params.scorers {
-            Scorers::Auto => is_small && params.scorer_weight > 0.0,
-            Scorers::None => false,
-            Scorers::OneAgainstAll => true,
-        };
-        if !wanted {
-            return Ok(None);
-        }
-        let options = oaa::Params {
-            scaling: match params.scaling {
-                Scaling::Standard => Scaling::Standard,
-                _ => Scaling::Auto,
-            },
-            loss: match params.scorer_loss {
-                ScorerLoss::SquaredHinge => OaaLoss::SquaredHinge,
-                ScorerLoss::Logistic => OaaLoss::Logistic,
-            },
-            n_bits: params.n_bits,
-            seed: params.seed,
-            ..oaa::Params::default()
-        };
-        let is_sets = matches!(batch.targets, Targets::Sets(_));
-        let mut scorers = OnlineModel::create(options, examples.n_labels, is_sets)?;
-        scorers.fit(batch, FitOptions::threads(n_threads), control)?;
-        Ok(Some(Self(scorers)))
+/// Trains scorers, if the parameters want any.
+pub fn train(
+    params: &Params,
+    batch: &Batch<'_>,
+    examples: &Examples,
+    n_threads: usize,
+    control: &Control,
+) -> Result<Option<LabelScorers>> {
+    /// Most weights, two floats each, with `Scorers::Auto`: 2 GiB.
+    const MOST_WEIGHTS: usize = 1 << 28;
+    let columns = examples.width.min(examples.rows.n_values());
+    let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
+    let wanted = match params.scorers {
+        Scorers::Auto => is_small && params.scorer_weight > 0.0,
+        Scorers::None => false,
+        Scorers::OneAgainstAll => true,
+    };
+    if !wanted {
+        return Ok(None);
     }
+    let options = oaa::Params {
+        scaling: match params.scaling {
+            Scaling::Standard => Scaling::Standard,
+            _ => Scaling::Auto,
+        },
+        loss: match params.scorer_loss {
+            ScorerLoss::SquaredHinge => OaaLoss::SquaredHinge,
+            ScorerLoss::Logistic => OaaLoss::Logistic,
+        },
+        n_bits: params.n_bits,
+        seed: params.seed,
+        ..oaa::Params::default()
+    };
+    let is_sets = matches!(batch.targets, Targets::Sets(_));
+    let mut scorers = LabelScorers::create(options, examples.n_labels, is_sets)?;
+    scorers.fit(batch, FitOptions::threads(n_threads), control)?;
+    Ok(Some(scorers))
+}
 
-    /// About how many products the scores of `rows` take.
-    pub fn effort(&self, rows: &Rows<'_>) -> usize {
-        let options = &PredictOptions::NONE;
-        self.0.effort(rows, Task::Predict { k: 1, options })
+/// From a file, for a model of so many classes and features.
+pub fn take(bundle: Bundle, n_classes: usize, n_features: usize) -> Result<LabelScorers> {
+    let damaged = bundle.damaged("the scorers are of another shape");
+    bundle.expect_kind(LabelScorers::KIND)?;
+    let scorers = LabelScorers::from_bundle(bundle)?;
+    if scorers.n_classes() != n_classes || scorers.n_features() != n_features {
+        return Err(damaged);
     }
-
-    /// The whole state.
-    pub fn to_bundle(&self) -> Bundle {
-        self.0.to_bundle()
-    }
-
-    /// From a file, for a model of so many classes and features.
-    pub fn from_bundle(bundle: Bundle, n_classes: usize, n_features: usize) -> Result<Self> {
-        let damaged = bundle.damaged("the scorers are of another shape");
-        bundle.expect_kind(<OnlineModel<Oaa> as Learner>::KIND)?;
-        let scorers = OnlineModel::from_bundle(bundle)?;
-        if scorers.n_classes() != n_classes || scorers.n_features() != n_features {
-            return Err(damaged);
-        }
-        Ok(Self(scorers))
-    }
+    Ok(scorers)
 }
 
 /// The margins of all labels' scorers for a few rows.
 #[derive(Debug, Default)]
 pub struct ScorerMargins {
     margins: Vec<f32>,
-    /// These rows.
     rows: Range<usize>,
     n_labels: usize,
 }
@@ -105,7 +88,7 @@ impl ScorerMargins {
     /// are known.
     pub fn cover(
         &mut self,
-        LabelScorers(scorers): &LabelScorers,
+        scorers: &LabelScorers,
         x: &Rows<'_>,
         rows: Range<usize>,
         control: &Control,
@@ -120,12 +103,6 @@ impl ScorerMargins {
         predictor.read(x, self.rows.clone(), control)?;
         predictor.all_scores(&mut self.margins, control)?;
         Ok(())
-    }
-
-    /// How likely `row` has a label.
-    #[inline]
-    pub fn probability(&self, params: &Params, row: usize, label: u32) -> f32 {
-        params.scorer_loss.probability(self.margin(row, label))
     }
 
     /// Joins a label's margin to its score by the trees: the loss of the label's
@@ -144,7 +121,7 @@ impl ScorerMargins {
     }
 
     #[inline]
-    fn margin(&self, row: usize, label: u32) -> f32 {
+    pub fn margin(&self, row: usize, label: u32) -> f32 {
         self.margins[(row - self.rows.start) * self.n_labels + label as usize]
     }
 }

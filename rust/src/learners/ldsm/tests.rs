@@ -12,8 +12,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::node_data::{LocalIds, NodeData};
+use super::examples::{Examples, LocalIds, NodeData};
 use super::objective::Lambdas;
+use super::tree::Tree;
 use super::*;
 use crate::classifier::{
     Classifier, FitOptions, LabelSelection, Learner, PredictOptions, SelectedLabels,
@@ -224,5 +225,5 @@ fn bits_of(tree: &Tree) -> String {
 }
 
 fn all_bits(ldsm: &Ldsm) -> Vec<String> {
-    ldsm.trees().iter().map(bits_of).collect()
+    ldsm.trees.iter().map(bits_of).collect()
 }

@@ -7,11 +7,10 @@ use crate::data::RaggedRows;
 use crate::tree::NodeId;
 
 /// The working memory of traversals by rows of one width.
-#[derive(Debug)]
+#[derive(Default)]
 pub struct Traversal {
     /// The weights of the current node, spread over all columns.
     spread: Vec<f32>,
-    width: usize,
     /// Nodes still to be visited, and where the list of their rows begins.
     nodes: Vec<(NodeId, usize)>,
     /// Rows of these nodes, end to end.
@@ -23,15 +22,10 @@ pub struct Traversal {
 }
 
 impl Traversal {
-    /// For rows of `width` columns and trees of `arity`.
     pub fn new(width: usize, arity: u32) -> Self {
         Self {
             spread: vec![0.0; width * arity as usize],
-            width,
-            nodes: Vec::new(),
-            waiting: Vec::new(),
-            rows: Vec::new(),
-            directions: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -85,7 +79,6 @@ impl Traversal {
         let (columns, weights) = tree.regressors(node);
         let (weights, _) = weights.as_chunks::<M>();
         let (spread, _) = self.spread.as_chunks_mut::<M>();
-        let spread = &mut spread[..self.width];
         // Few rows look their columns up, many share a spread; their sums are the
         // same to the bit.
         let n_values = self.rows.len() * block.n_values() / block.len();
@@ -93,9 +86,9 @@ impl Traversal {
         self.directions.clear();
         let rows = self.rows.iter().map(|&row| block.row(row as usize));
         if is_few {
-            let lookup = |column: u32| match columns.binary_search(&column) {
-                Ok(at) => weights[at],
-                Err(_) => [0.0; M],
+            let lookup = |column: u32| {
+                let at = columns.binary_search(&column);
+                at.map_or([0.0; M], |at| weights[at])
             };
             self.directions
                 .extend(rows.map(|row| directions(&margins(row, lookup))));

@@ -35,17 +35,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The root.
     pub const ROOT: NodeId = NodeId(0);
 
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.parents.len()
-    }
-
-    /// Whether there is no node, which is true of no grown tree.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The first child of `id`, if it has been split.
@@ -55,7 +49,6 @@ impl Tree {
         (first != Self::ROOT).then_some(first)
     }
 
-    /// Columns and weights of the regressors of `id`.
     #[inline]
     pub fn regressors(&self, id: NodeId) -> (&[u32], &[f32]) {
         let range = self.columns.range(id.at());
@@ -137,13 +130,8 @@ fn parents_of(first_child: &[NodeId], arity: u32) -> Option<Vec<NodeId>> {
 }
 
 /// Whether numbers from a file increase and are below `end`.
-pub fn is_increasing(numbers: impl Iterator<Item = u32>, end: usize) -> bool {
-    let mut least = 0;
-    numbers.into_iter().all(|number| {
-        let is_next = (least..end).contains(&(number as usize));
-        least = number as usize + 1;
-        is_next
-    })
+pub fn is_increasing(mut numbers: impl Iterator<Item = u32> + Clone, end: usize) -> bool {
+    numbers.clone().is_sorted_by(|a, b| a < b) && numbers.all(|number| (number as usize) < end)
 }
 
 /// 1 / the sum of a histogram.

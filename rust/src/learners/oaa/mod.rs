@@ -20,6 +20,9 @@
 //! | `predict` | answers for a block of rows |
 //! | `persist` | the state as named arrays |
 
+// What loops over lanes has to become part of its caller's instruction set.
+#![allow(clippy::inline_always)]
+
 mod adaptive;
 mod average;
 mod chunk;
@@ -39,4 +42,3 @@ mod tile;
 
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
-pub use predict::TilePredictor;

@@ -5,6 +5,7 @@
 //! learn a whole chunk of examples, with its weights in the cache, before the
 //! next tile does; the outcome is that of taking example after example.
 
+use super::preparer::Rescaling;
 use super::Params;
 use crate::linear::{NagTotals, Optimizer};
 use crate::simd::LANES;
@@ -86,26 +87,22 @@ impl Tile {
 
     /// Everything that has a row per feature; some are empty.
     pub fn planes(&self) -> [&Vec<f32>; 4] {
-        let Self {
-            weights,
-            average_sums,
-            squares,
-            scales,
-            ..
-        } = self;
-        [weights, average_sums, squares, scales]
+        [
+            &self.weights,
+            &self.average_sums,
+            &self.squares,
+            &self.scales,
+        ]
     }
 
     /// As [`planes`](Self::planes), to be changed.
     pub fn planes_mut(&mut self) -> [&mut Vec<f32>; 4] {
-        let Self {
-            weights,
-            average_sums,
-            squares,
-            scales,
-            ..
-        } = self;
-        [weights, average_sums, squares, scales]
+        [
+            &mut self.weights,
+            &mut self.average_sums,
+            &mut self.squares,
+            &mut self.scales,
+        ]
     }
 
     /// Number of classes, padding included.
@@ -144,16 +141,15 @@ impl Tile {
         }
     }
 
-    /// Multiplies all average sums.
-    pub fn rescale_average_sums(&mut self, factor: f32) {
-        self.average_sums.iter_mut().for_each(|u| *u *= factor);
-    }
-
-    /// Multiplies weights and average sums, the constant's excepted.
-    pub fn rescale_weights(&mut self, factor: f32) {
-        let width = self.width();
-        for plane in [&mut self.weights, &mut self.average_sums] {
-            plane.iter_mut().skip(width).for_each(|w| *w *= factor);
+    pub fn rescale(&mut self, rescaling: Rescaling) {
+        if let Some(factor) = rescaling.weights {
+            let width = self.width();
+            for plane in [&mut self.weights, &mut self.average_sums] {
+                plane.iter_mut().skip(width).for_each(|w| *w *= factor);
+            }
+        }
+        if let Some(factor) = rescaling.average_sums {
+            self.average_sums.iter_mut().for_each(|u| *u *= factor);
         }
     }
 
@@ -178,14 +174,12 @@ impl Tile {
 
 /// `w` moved towards zero by `shift`, but not past it.
 #[inline(always)]
-#[allow(clippy::inline_always)] // it has to become part of its caller's instruction set
 pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
     (w.abs() - shift).max(0.0).copysign(w)
 }
 
 /// The row of `slot` in a plane: one group of lanes after the other.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
     let (lanes, _) = plane.as_chunks::<LANES>();
     let (rows, _) = lanes.as_chunks::<G>();
@@ -194,7 +188,6 @@ pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
 
 /// As [`row`], to be changed.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn row_mut<const G: usize>(plane: &mut [f32], slot: u32) -> &mut [Lanes; G] {
     let (lanes, _) = plane.as_chunks_mut::<LANES>();
     let (rows, _) = lanes.as_chunks_mut::<G>();

@@ -97,7 +97,7 @@ fn an_end_to_epochs() {
         ..params()
     };
     let ldsm = fixed(60, false).fit(&params);
-    for tree in ldsm.trees() {
+    for tree in &ldsm.trees {
         assert!(tree.len() > 1);
         assert!(tree.curves.lengths().all(|n| n < 20));
         assert!(tree.curves.lengths().any(|n| n > 1));

@@ -14,10 +14,10 @@ fn by_trees(ldsm: &Ldsm, data: &Data, i: usize) -> (BTreeMap<u32, f64>, f64) {
     let mut row = RowBuffer::default();
     preparation.read(&data.rows(), i, &mut row);
     let (mut scores, mut expected) = (BTreeMap::new(), 0.0);
-    for tree in ldsm.trees() {
+    for tree in &ldsm.trees {
         let mut leaves = nodes_of(tree, &row, preparation.width());
         leaves.retain(|&id| tree.children(id).is_none());
-        let share = 1.0 / (leaves.len() * ldsm.trees().len()) as f64;
+        let share = 1.0 / (leaves.len() * ldsm.trees.len()) as f64;
         for leaf in leaves {
             let counts = tree.labels.get(leaf.at());
             let mass: f64 = counts.iter().map(|&(_, count)| f64::from(count)).sum();
@@ -210,7 +210,7 @@ proptest! {
         let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
         let found = rows_of(&ldsm.select_labels(&unseen.rows(), LabelSelection::Likely, 1, &control()).unwrap());
-        let margins = ldsm.scorers.as_ref().map(|scorers| scores_of(&scorers.0, &unseen.rows()));
+        let margins = ldsm.scorers.as_ref().map(|scorers| scores_of(scorers, &unseen.rows()));
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
             for (label, share) in shares {
@@ -428,7 +428,7 @@ fn many_labels_are_scored_as_few() {
         bits.sort_unstable();
         bits
     };
-    for tree in ldsm.trees() {
+    for tree in &ldsm.trees {
         for leaf in 1..tree.len() {
             few.clear();
             many.clear();

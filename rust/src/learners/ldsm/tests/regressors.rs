@@ -132,7 +132,7 @@ proptest! {
         let node = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
         let width = node.columns.len();
         let first = |i: usize| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j * 3) % 11) as f32 / 40.0 - 0.12) };
-        let mut dense = DenseRegressors::<M>::new(&node, (0..width).map(first), rate);
+        let mut dense = DenseRegressors::<M>::new(&node.examples, (0..width).map(first), rate);
 
         // In double precision, column by column.
         let plain: Vec<Vec<f64>> = (0..data.len())
@@ -158,12 +158,12 @@ proptest! {
         };
         for (i, (_, _, gradients)) in rows.iter().enumerate() {
             let gradients = gradients.map(|level| f32::from(level) / 3.0);
-            let mut margins = dense.margins(i);
+            let mut margins = dense.margins(i as u32);
             let wanted = margins_of(&weights, &bias, i);
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "{margins:?} {wanted:?}");
             }
-            dense.step(i, &gradients, &mut margins);
+            dense.step(i as u32, &gradients, &mut margins);
             for j in 0..M {
                 let step = f64::from(rate) * f64::from(gradients[j]);
                 bias[j] -= step;
@@ -184,8 +184,8 @@ proptest! {
             }
         }
         for i in 0..data.len() {
-            let (features, values) = node.row(i);
-            let wanted = dense.margins(i);
+            let (features, values) = node.examples.row(i as u32);
+            let wanted = dense.margins(i as u32);
             for j in 0..M {
                 let terms = features.iter().zip(values).map(|(&f, &x)| f64::from(own[f as usize][j]) * f64::from(x));
                 let size: f64 = terms.clone().map(f64::abs).sum();
@@ -203,19 +203,19 @@ proptest! {
         for at in picks {
             ids.push((at % examples.len()) as u32);
             let node = NodeData::new(&examples, &ids, &mut local_ids);
-            prop_assert_eq!(node.len(), ids.len());
+            prop_assert_eq!(node.examples.len(), ids.len());
             let (mut columns, mut labels) = (Vec::new(), Vec::new());
             for (i, &id) in ids.iter().enumerate() {
                 let (own, values) = examples.row(id);
                 let wanted: Vec<(u32, f32)> = own.iter().copied().zip(values.iter().copied()).collect();
-                let (features, values) = node.row(i);
+                let (features, values) = node.examples.row(i as u32);
                 let found = features.iter().map(|&f| node.columns[f as usize]).zip(values.iter().copied());
                 prop_assert_eq!(found.collect::<Vec<_>>(), wanted.clone());
                 columns.extend(wanted.iter().map(|&(column, _)| column));
-                let found: Vec<u32> = node.labels_of(i).iter().map(|&label| node.labels[label as usize]).collect();
+                let found: Vec<u32> = node.examples.labels(i as u32).iter().map(|&label| node.labels[label as usize]).collect();
                 prop_assert_eq!(&found, examples.labels(id));
                 labels.extend(found);
-                prop_assert_eq!(node.weight(i), examples.weight(id));
+                prop_assert_eq!(node.examples.weight(i as u32), examples.weight(id));
             }
             // Each once, in the order in which they turn up, and none left over.
             for (known, all) in [(&node.columns, columns), (&node.labels, labels)] {
@@ -238,7 +238,7 @@ fn dense_rows_that_are_all_the_same() {
     let examples = data.examples();
     let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
     let node = NodeData::new(&examples, &[0, 1, 2], &mut local_ids);
-    let mut dense = DenseRegressors::<2>::new(&node, [[0.3, -0.4]; 3].into_iter(), 0.5);
+    let mut dense = DenseRegressors::<2>::new(&node.examples, [[0.3, -0.4]; 3].into_iter(), 0.5);
     let mut margins = dense.margins(1);
     assert_eq!(margins, [0.0; 2]);
     dense.step(1, &[1.0, -0.5], &mut margins);
@@ -282,7 +282,8 @@ fn tiny_values_leave_the_regressors_finite() {
             &[0, 1, 2],
             &mut LocalIds::new(WIDTH + 1, N_CLASSES),
         );
-        let mut dense = DenseRegressors::<2>::new(&node, [[0.1, -0.1]; 3].into_iter(), 0.5);
+        let mut dense =
+            DenseRegressors::<2>::new(&node.examples, [[0.1, -0.1]; 3].into_iter(), 0.5);
         for i in 0..3 {
             let mut margins = dense.margins(i);
             dense.step(i, &[0.5, -0.5], &mut margins);
@@ -344,8 +345,10 @@ fn columns_that_meet_add_up() {
             &ids,
             &mut LocalIds::new(examples.width, N_CLASSES),
         );
-        let dense = DenseRegressors::<1>::new(&node, [[0.25]; 2].into_iter(), 0.5);
-        let margins: Vec<f32> = (0..data.len()).map(|i| dense.margins(i)[0]).collect();
+        let dense = DenseRegressors::<1>::new(&node.examples, [[0.25]; 2].into_iter(), 0.5);
+        let margins: Vec<f32> = (0..data.len() as u32)
+            .map(|i| dense.margins(i)[0])
+            .collect();
         (margins, dense.weights(1, 0.0))
     };
     let apart = dense(&[vec![(a, 1.0), (b, 3.0)], vec![(a, 2.0)], vec![(b, -1.0)]]);

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::growth::grow;
+use super::super::growth::{grow, ScratchPool};
 use super::super::node_training::TrainingContext;
 use super::super::routing::directions;
-use super::super::scratch_pool::ScratchPool;
 use super::super::traversal::Traversal;
 use super::*;
 use crate::data::RaggedRows;
@@ -246,10 +245,10 @@ fn few_rows_look_columns_up() {
 fn chance_makes_trees_differ() {
     let data = fixed(150, false);
     let plain = data.fit(&params());
-    assert!(plain.trees().iter().all(|tree| tree.len() > 5));
-    assert_ne!(bits_of(&plain.trees()[0]), bits_of(&plain.trees()[1]));
+    assert!(plain.trees.iter().all(|tree| tree.len() > 5));
+    assert_ne!(bits_of(&plain.trees[0]), bits_of(&plain.trees[1]));
     let counts = |tree: &Tree| tree.labels.get(0).to_vec();
-    assert_eq!(counts(&plain.trees()[0]), counts(&plain.trees()[1]));
+    assert_eq!(counts(&plain.trees[0]), counts(&plain.trees[1]));
 }
 
 #[test]
@@ -303,7 +302,7 @@ fn values_and_weights_of_any_size() {
             };
             let ldsm = data.fit(&params);
             let case = format!("{scale:e} {weight:e} {optimizer:?}");
-            for tree in ldsm.trees() {
+            for tree in &ldsm.trees {
                 assert!(tree.weights.iter().all(|w| w.is_finite()), "{case}");
             }
             let (labels, scores) = ldsm
@@ -335,7 +334,7 @@ fn next_to_nothing_to_learn() {
                 ..params()
             };
             let ldsm = data.fit(&params);
-            assert!(ldsm.trees().iter().all(|tree| tree.len() == 1));
+            assert!(ldsm.trees.iter().all(|tree| tree.len() == 1));
             let (labels, _) = ldsm
                 .predict_topk(&data.rows(), 1, &PredictOptions::NONE, 1, &control())
                 .unwrap();
