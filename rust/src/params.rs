@@ -253,13 +253,14 @@ macro_rules! choices {
 }
 
 /// Declares the parameters of a learner: `name: type = default, range;`, the range where there
-/// is one. `with schedule(n)` adds those of [`Schedule`](crate::classifier::Schedule), with `n`
-/// passes by default; `check f` calls `f(&self) -> Result<()>` for what cannot be together.
+/// is one. `online(n)` adds those of every online learner, with `n` passes by default, and
+/// implements [`OnlineParams`](crate::classifier::OnlineParams); `check f` calls
+/// `f(&self) -> Result<()>` for what cannot be together.
 ///
 /// ```text
 /// params! {
 ///     /// Every parameter of the learner.
-///     pub struct Params with schedule(5) check check_together {
+///     pub struct Params online(5) check check_together {
 ///         /// Step size of a router that has seen nothing yet.
 ///         learning_rate: f64 = 1.0, Range::POSITIVE;
 ///     }
@@ -267,12 +268,16 @@ macro_rules! choices {
 /// ```
 #[macro_export]
 macro_rules! params {
-    ($(#[$meta:meta])* pub struct $name:ident with schedule($n_passes:literal) $(check $check:ident)? {
+    ($(#[$meta:meta])* pub struct $name:ident online($n_passes:literal) $(check $check:ident)? {
         $($fields:tt)*
     }) => {
         $crate::params! {
             $(#[$meta])* pub struct $name $(check $check)? {
                 $($fields)*
+                /// Scaling of the examples.
+                scaling: $crate::data::Scaling = $crate::data::Scaling::Auto;
+                /// Columns are hashed into 2^`n_bits`, if given.
+                n_bits: Option<u32> = None, $crate::params::Range::BITS;
                 /// Passes of `fit` over the data, at most.
                 n_passes: u32 = $n_passes, $crate::params::Range::COUNT;
                 /// Fixes whatever is left to chance.
@@ -286,9 +291,8 @@ macro_rules! params {
             }
         }
 
-        impl $name {
-            /// The passes of `fit`.
-            pub fn schedule(&self) -> $crate::classifier::Schedule {
+        impl $crate::classifier::OnlineParams for $name {
+            fn schedule(&self) -> $crate::classifier::Schedule {
                 $crate::classifier::Schedule {
                     n_passes: self.n_passes,
                     seed: self.seed,
@@ -296,6 +300,13 @@ macro_rules! params {
                     validation_fraction: self.validation_fraction,
                     patience: self.patience,
                 }
+            }
+
+            fn preparation(
+                &self,
+                rows: &$crate::data::Rows<'_>,
+            ) -> $crate::Result<$crate::data::Preparation> {
+                $crate::data::Preparation::new(self.scaling, self.n_bits, rows)
             }
         }
     };

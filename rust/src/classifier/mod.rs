@@ -18,7 +18,7 @@ pub use interface::{
     TopKArrays,
 };
 pub use learning::Learning;
-pub use online::{Member, OnlineLearner, Predictor, Start};
+pub use online::{Member, OnlineLearner, OnlineParams, Predictor, Start};
 pub use online_model::{seed_of, OnlineModel};
 pub use progressive::Mistakes;
 pub use registry::Registration;

@@ -25,6 +25,15 @@ pub struct Start<'a> {
     pub is_all: bool,
 }
 
+/// The parameters of an online learner; [`params!`](crate::params) implements it.
+pub trait OnlineParams: Params {
+    /// The passes of `fit`.
+    fn schedule(&self) -> Schedule;
+
+    /// How examples are scaled and hashed, decided from the first `rows`.
+    fn preparation(&self, rows: &Rows<'_>) -> Result<Preparation>;
+}
+
 /// A learner that takes examples one after the other: one member of an [`OnlineModel`].
 pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Name in files; see [`Classifier::kind`].
@@ -34,7 +43,7 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Whether it can write down what it answered before it learned.
     const ANSWERS: bool = false;
     /// Its parameters.
-    type Params: Params;
+    type Params: OnlineParams;
     /// What prediction uses.
     type Frozen: Clone + Debug + Send + Sync;
     /// What one thread predicts with.
@@ -42,12 +51,6 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Name of the learner in messages.
     fn name(params: &Self::Params) -> &'static str;
-
-    /// The passes of `fit`.
-    fn schedule(params: &Self::Params) -> Schedule;
-
-    /// How examples are scaled and hashed.
-    fn preparation(params: &Self::Params, rows: &Rows<'_>) -> Result<Preparation>;
 
     /// Number of members of an ensemble.
     fn n_members(_params: &Self::Params) -> usize {

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 
 use super::{
     checks, in_blocks, topk, Accepts, Classifier, FitOptions, Learner, Member, Mistakes,
-    OnlineLearner, PredictOptions, Predictor, Schedule, Start, Task, TopK, TopKArrays,
+    OnlineLearner, OnlineParams, PredictOptions, Predictor, Schedule, Start, Task, TopK,
+    TopKArrays,
 };
 use crate::alloc::try_alloc;
 use crate::control::Control;
@@ -232,10 +233,10 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     /// Stopped half way, members that have hardly begun are left out for good.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         self.check_batch(batch)?;
-        let mut preparation = L::preparation(&self.params, &batch.rows)?;
+        let mut preparation = self.params.preparation(&batch.rows)?;
         preparation.observe_all(&batch.rows, &batch.present(), control)?;
         let mut members = self.new_members(&self.start(&preparation, batch, true))?;
-        let schedule = L::schedule(&self.params);
+        let schedule = self.params.schedule();
         let passes = u64::from(schedule.n_passes) * members.len() as u64;
         control.set_total(passes * batch.rows.n_rows() as u64);
         let results = Self::each(
@@ -285,7 +286,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         self.check_batch(batch)?;
         if self.members.is_empty() {
-            let preparation = L::preparation(&self.params, &batch.rows)?;
+            let preparation = self.params.preparation(&batch.rows)?;
             self.members = self.new_members(&self.start(&preparation, batch, false))?;
         }
         self.check_rows(&batch.rows)?;
@@ -295,7 +296,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         if let [member] = &mut self.members[..] {
             return member.learn(batch, &order, 0.0, n_threads, predicted, control);
         }
-        let seed = L::schedule(&self.params).seed;
+        let seed = self.params.schedule().seed;
         let results = Self::each(&mut self.members, n_threads, |number, member, n_threads| {
             let mut order = order.clone();
             if number > 0 {

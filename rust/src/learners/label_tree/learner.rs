@@ -5,10 +5,10 @@ use super::predict::BlockPredictor;
 use super::{Layout, Params, Policy, Up};
 use crate::alloc::can_alloc;
 use crate::classifier::{
-    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Schedule, Start,
+    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
 };
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::{is_count, Bundle, Persist, Report};
 use crate::linear::{PathExample, Rate, Regressors, Span};
@@ -134,14 +134,6 @@ impl OnlineLearner for LabelTree {
 
     fn name(params: &Params) -> &'static str {
         params.policy.learner()
-    }
-
-    fn schedule(params: &Params) -> Schedule {
-        params.schedule()
-    }
-
-    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
-        Preparation::new(params.scaling, params.n_bits, rows)
     }
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {

@@ -1,6 +1,5 @@
 //! Parameters of the trees over a fixed order of labels.
 
-use crate::data::Scaling;
 use crate::linear::{Loss, Optimizer};
 use crate::params::Range;
 use crate::{choices, params};
@@ -39,17 +38,13 @@ choices! {
 
 params! {
     /// Every parameter. The Python classes document them for users.
-    pub struct Params with schedule(5) {
+    pub struct Params online(5) {
         /// Filter tree or random tree.
         policy: Policy = Policy::Filter;
         /// Loss of the routers.
         loss: Loss = Loss::Hinge;
         /// Step direction of the routers.
         optimizer: Optimizer = Optimizer::Pn;
-        /// Scaling of the examples.
-        scaling: Scaling = Scaling::Auto;
-        /// Columns are hashed into 2^`n_bits`, if given.
-        n_bits: Option<u32> = None, Range::BITS;
         /// Step size of a router that has seen nothing yet.
         learning_rate: f64 = 1.0, Range::POSITIVE;
         /// How fast a router's steps shrink; see [`crate::linear::Rate`].

@@ -36,10 +36,10 @@ use super::params::Params;
 use super::predict::EnsemblePredictor;
 use super::report::node_report;
 use crate::classifier::{
-    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Schedule, Start,
+    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
 };
 use crate::control::Control;
-use crate::data::{Batch, Preparation, Rows};
+use crate::data::{Batch, Preparation};
 use crate::error::Result;
 use crate::file::{Bundle, Persist, Report};
 use crate::linear::{PathExample, Rate, Regressors, Scores, Span};
@@ -219,14 +219,6 @@ impl OnlineLearner for LomTree {
 
     fn name(_params: &Params) -> &'static str {
         "LOMtree"
-    }
-
-    fn schedule(params: &Params) -> Schedule {
-        params.schedule()
-    }
-
-    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
-        Preparation::new(params.scaling, params.n_bits, rows)
     }
 
     fn n_members(params: &Params) -> usize {

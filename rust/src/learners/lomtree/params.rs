@@ -1,21 +1,16 @@
 //! Parameters of `LOMtree`.
 
-use crate::data::Scaling;
 use crate::linear::{Loss, Optimizer};
 use crate::params;
 use crate::params::Range;
 
 params! {
     /// Every parameter. The Python class documents them for users.
-    pub struct Params with schedule(10) {
+    pub struct Params online(10) {
         /// Loss of the routers.
         loss: Loss = Loss::Hinge;
         /// Step direction of the routers.
         optimizer: Optimizer = Optimizer::Pn;
-        /// Scaling of the examples.
-        scaling: Scaling = Scaling::Auto;
-        /// Columns are hashed into 2^`n_bits`, if given.
-        n_bits: Option<u32> = None, Range::BITS;
         /// Step size of a router that has seen nothing yet.
         learning_rate: f64 = 1.0, Range::POSITIVE;
         /// How fast a router's steps shrink; see [`crate::linear::Rate`].

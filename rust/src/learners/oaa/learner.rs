@@ -11,11 +11,9 @@ use super::scoring::BestClass;
 use super::tile::Tile;
 use super::{adaptive, shared_direction, softmax, Params};
 use crate::alloc::can_alloc;
-use crate::classifier::{
-    block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start,
-};
+use crate::classifier::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Start};
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::Bundle;
 use crate::threads::with_threads;
@@ -105,14 +103,6 @@ impl OnlineLearner for Oaa {
 
     fn name(_params: &Params) -> &'static str {
         "one-against-all"
-    }
-
-    fn schedule(params: &Params) -> Schedule {
-        params.schedule()
-    }
-
-    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
-        Preparation::new(params.scaling, params.n_bits, rows)
     }
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {

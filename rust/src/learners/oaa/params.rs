@@ -69,15 +69,11 @@ impl ParamValue for Average {
 
 params! {
     /// Every parameter. The Python class documents them for users.
-    pub struct Params with schedule(5) check check_together {
+    pub struct Params online(5) check check_together {
         /// What is minimised.
         loss: OaaLoss = OaaLoss::SquaredHinge;
         /// How steps are taken.
         optimizer: Optimizer = Optimizer::Pn;
-        /// Scaling of the examples.
-        scaling: Scaling = Scaling::Auto;
-        /// Columns are hashed into 2^`n_bits`, if given.
-        n_bits: Option<u32> = None, Range::BITS;
         /// Step size; none: the optimizer's own default.
         learning_rate: Option<f64> = None, Range::POSITIVE;
         /// Whether predictions use averaged weights.

@@ -11,11 +11,10 @@ use super::predict::BlockPredictor;
 use super::routing_tree::RoutingTree;
 use super::scorers::Scorers;
 use crate::classifier::{
-    block_rows, row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Schedule,
-    Start,
+    block_rows, row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
 };
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
 use crate::persist;
@@ -73,14 +72,6 @@ impl OnlineLearner for OnlineRecallTree {
 
     fn name(_params: &Params) -> &'static str {
         "the Recall Tree"
-    }
-
-    fn schedule(params: &Params) -> Schedule {
-        params.schedule()
-    }
-
-    fn preparation(params: &Params, rows: &Rows<'_>) -> Result<Preparation> {
-        Preparation::new(params.scaling, params.n_bits, rows)
     }
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {

@@ -1,6 +1,6 @@
 //! Parameters of the Recall Tree.
 
-use crate::data::{Batch, Scaling};
+use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
 use crate::params::Range;
@@ -87,7 +87,7 @@ choices! {
 params! {
     /// Every parameter. The Python class documents them for users and says where the
     /// defaults come from.
-    pub struct Params with schedule(5) check check_together {
+    pub struct Params online(5) check check_together {
         /// F: candidates of a node, at most K; overrules `candidates_per_level`.
         max_candidates: Option<u32> = None, Range::COUNT;
         /// F as a multiple of ceil(log2 K).
@@ -112,10 +112,6 @@ params! {
         router_loss: Option<Loss> = None;
         /// Step direction of routers and scorers.
         optimizer: Optimizer = Optimizer::Pn;
-        /// Scaling of the examples.
-        scaling: Scaling = Scaling::Auto;
-        /// Columns are hashed into 2^`n_bits`, if given.
-        n_bits: Option<u32> = None, Range::BITS;
         /// Step size of the scorers. None: by optimiser and loss.
         learning_rate: Option<f64> = None, Range::POSITIVE;
         /// Step size of the routers. None: by optimiser.
