@@ -96,7 +96,7 @@ fn the_layout_stays() {
     let mut bundle = Bundle::new("k");
     bundle.put("x", vec![258_u32]);
     let index = br#"{"__metadata__":{"xmtree":"{\"kind\":\"k\",\"meta\":{}}"},"x":{"dtype":"U32","shape":[1],"data_offsets":[0,4]}}"#;
-    let mut expected = b"\x89XMTREE\n\x01\0\0\0\0\0\0\0".to_vec();
+    let mut expected = b"\x89XMTREE\n\x02\0\0\0\0\0\0\0".to_vec();
     let padded = index.len().next_multiple_of(8);
     expected.extend((8 + padded as u64 + 4).to_le_bytes());
     expected.extend((padded as u64).to_le_bytes());
