@@ -61,15 +61,11 @@ impl Tile {
         let width = groups * LANES;
         let is_nag = params.optimizer == Optimizer::Nag;
         let zeros = |is_kept: bool| vec![0.0; if is_kept { width } else { 0 }];
-        // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
-        let n_allowed = if is_nag { n_classes } else { 0 };
-        let mask = |class| {
-            if class < n_allowed {
-                0.0
-            } else {
-                f32::NEG_INFINITY
-            }
-        };
+        let mut unseen_mask = vec![f32::NEG_INFINITY; width];
+        if is_nag {
+            // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
+            unseen_mask[..width.min(n_classes - first)].fill(0.0);
+        }
         Self {
             first,
             groups,
@@ -77,7 +73,7 @@ impl Tile {
             average_sums: zeros(params.averages()),
             squares: zeros(params.is_adaptive()),
             scales: zeros(is_nag),
-            unseen_mask: (first..first + width).map(mask).collect(),
+            unseen_mask,
             totals: vec![NagTotals::default(); if is_nag { width } else { 0 }],
         }
     }
