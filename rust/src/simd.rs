@@ -76,16 +76,6 @@ fn fold(lanes: [f32; LANES]) -> f32 {
     fold_four(quarter)
 }
 
-/// Adds up four sums lane by lane.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn join([mut lanes, second, third, fourth]: [[f32; LANES]; 4]) -> [f32; LANES] {
-    for lane in 0..LANES {
-        lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
-    }
-    lanes
-}
-
 /// Never inlined: seeing the last sums the compiler would keep all the lanes in
 /// pairs instead of in one register.
 #[inline(never)]
@@ -180,7 +170,11 @@ dispatched! {
                 sum[lane] += a[lane] * b[lane];
             }
         }
-        fold(join(sums))
+        let [mut lanes, second, third, fourth] = sums;
+        for lane in 0..LANES {
+            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
+        }
+        fold(lanes)
     }
 }
 
@@ -214,7 +208,11 @@ dispatched! {
                 sum[lane] += weights[lane] * x;
             }
         }
-        join(sums)
+        let [mut lanes, second, third, fourth] = sums;
+        for lane in 0..LANES {
+            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
+        }
+        lanes
     }
 }
 

@@ -103,7 +103,10 @@ impl BestFirst {
         match walk.look(branch.node) {
             NodeView::Terminal(label) => Some((branch.cost, label)),
             NodeView::Router { score, left } => {
-                self.branches.extend(branch.children(score, left));
+                // One by one: `extend` may build the whole heap anew.
+                let [left, right] = branch.children(score, left);
+                self.branches.push(left);
+                self.branches.push(right);
                 None
             }
         }

@@ -37,6 +37,7 @@ struct Sums<const G: usize> {
 }
 
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
@@ -64,6 +65,7 @@ fn learn_groups<const G: usize>(
 }
 
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
     let importance = example.params.importance;
     let mut y = [[-1.0; LANES]; G];
@@ -74,8 +76,11 @@ fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
             h.as_flattened_mut()[at] = importance * example.negative_weight;
         }
     }
-    let own = example.labels.iter();
-    for at in own.filter_map(|&class| tile.position(class)) {
+    for at in example
+        .labels
+        .iter()
+        .filter_map(|&class| tile.position(class))
+    {
         y.as_flattened_mut()[at] = 1.0;
         h.as_flattened_mut()[at] = importance;
     }
@@ -85,6 +90,7 @@ fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
 /// The squared slopes of the loss times importance, 0 where a class learns nothing;
 /// none if no class learns anything.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn slopes<const G: usize>(loss: Loss, p: &[Lanes; G], targets: &Targets<G>) -> Option<[Lanes; G]> {
     let mut slopes = [[0.0f32; LANES]; G];
     let mut any = false;
@@ -103,6 +109,7 @@ fn slopes<const G: usize>(loss: Loss, p: &[Lanes; G], targets: &Targets<G>) -> O
 /// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
 /// its features.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn update_sums<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
@@ -159,6 +166,7 @@ fn update_sums<const G: usize>(
 
 /// Each class's step, 0 for those without a slope.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn steps<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
@@ -190,6 +198,7 @@ fn steps<const G: usize>(
 
 /// Adds the steps to the weights and to the average sums.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn apply<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
@@ -218,6 +227,7 @@ fn apply<const G: usize>(
 
 /// Adds the change of the weights of `slot` to the average sums.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn add_to_average<const G: usize>(
     tile: &mut Tile,
     slot: u32,

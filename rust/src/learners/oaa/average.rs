@@ -22,11 +22,15 @@ const MAX_TOTAL: f64 = 1e18;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PolynomialAverage {
     examples: f64,
-    /// C before the next example, the factor with which its step is added to `u`.
-    pub total: f64,
+    total: f64,
 }
 
 impl PolynomialAverage {
+    /// C before the next example, the factor with which its step is added to `u`.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
     /// Counts the weights after the next example.
     pub fn advance(&mut self) {
         self.examples += 1.0;

@@ -1,7 +1,9 @@
 //! A chunk of examples, prepared once and then learned by one tile of classes
 //! after the other.
 
-use crate::data::{Ragged, RowBuffer};
+use std::ops::Range;
+
+use crate::data::RowBuffer;
 use crate::linear::Span;
 
 /// What a step depends on beside features and classes.
@@ -9,6 +11,7 @@ use crate::linear::Span;
 pub(super) struct StepParams {
     /// Learning rate.
     pub eta: f32,
+    /// Importance.
     pub importance: f32,
     /// Change of a score by a step of 1 in the chunk's direction.
     pub ppu: f32,
@@ -22,11 +25,20 @@ pub(super) struct StepParams {
     pub shrink: f32,
 }
 
+impl StepParams {
+    /// Learning rate times importance.
+    #[inline]
+    pub fn rate(&self) -> f32 {
+        self.eta * self.importance
+    }
+}
+
 /// An example of a [`Chunk`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Example<'a> {
     /// Feature slots, the constant's last.
     pub slots: &'a [u32],
+    /// The features' values.
     pub values: &'a [f32],
     /// By how much the features' weights change for a step of 1 ("pn", "sgd").
     pub direction: &'a [f32],
@@ -36,17 +48,21 @@ pub(super) struct Example<'a> {
     pub negatives: Option<&'a [u32]>,
     /// Importance of a negative, relative to the example's.
     pub negative_weight: f32,
+    /// The rest.
     pub params: StepParams,
 }
 
 /// Examples one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
-    slots: Ragged<u32>,
-    pub values: Vec<f32>,
+    ends: Vec<usize>,
+    slots: Vec<u32>,
+    values: Vec<f32>,
     direction: Vec<f32>,
-    labels: Ragged<u32>,
-    negatives: Ragged<u32>,
+    label_ends: Vec<usize>,
+    labels: Vec<u32>,
+    negative_ends: Vec<usize>,
+    negatives: Vec<u32>,
     params: Vec<StepParams>,
     /// Number of classes of the model.
     pub n_classes: usize,
@@ -55,6 +71,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
+    /// No example yet.
     pub fn new(n_classes: usize, negative_weight: Option<f32>) -> Self {
         Self {
             n_classes,
@@ -63,11 +80,15 @@ impl Chunk {
         }
     }
 
+    /// Removes all examples.
     pub fn clear(&mut self) {
+        self.ends.clear();
         self.slots.clear();
         self.values.clear();
         self.direction.clear();
+        self.label_ends.clear();
         self.labels.clear();
+        self.negative_ends.clear();
         self.negatives.clear();
         self.params.clear();
     }
@@ -75,6 +96,11 @@ impl Chunk {
     /// Number of examples.
     pub fn len(&self) -> usize {
         self.params.len()
+    }
+
+    /// Number of values of all examples.
+    pub fn n_values(&self) -> usize {
+        self.values.len()
     }
 
     /// Adds an example whose columns have been turned into slots.
@@ -86,25 +112,48 @@ impl Chunk {
         negatives: &[u32],
         params: StepParams,
     ) {
-        self.slots.push(row.columns.iter().copied());
+        self.slots.extend_from_slice(&row.columns);
         self.values.extend_from_slice(&row.values);
         self.direction.extend_from_slice(direction);
-        self.labels.push(labels.iter().copied());
-        self.negatives.push(negatives.iter().copied());
+        self.ends.push(self.slots.len());
+        self.labels.extend_from_slice(labels);
+        self.label_ends.push(self.labels.len());
+        self.negatives.extend_from_slice(negatives);
+        self.negative_ends.push(self.negatives.len());
         self.params.push(params);
     }
 
+    /// Example `i`.
     #[inline]
     pub fn get(&self, i: usize) -> Example<'_> {
-        let entries = self.slots.range(i);
+        let entries = range(&self.ends, i);
         Example {
-            slots: self.slots.get(i),
+            slots: &self.slots[entries.clone()],
             values: &self.values[entries.clone()],
             direction: &self.direction[entries],
-            labels: self.labels.get(i),
-            negatives: self.negative_weight.map(|_| self.negatives.get(i)),
+            labels: self.labels(i),
+            negatives: self
+                .negative_weight
+                .map(|_| &self.negatives[range(&self.negative_ends, i)]),
             negative_weight: self.negative_weight.unwrap_or(1.0),
             params: self.params[i],
         }
     }
+
+    /// The classes of example `i`, increasing.
+    #[inline]
+    pub fn labels(&self, i: usize) -> &[u32] {
+        &self.labels[range(&self.label_ends, i)]
+    }
+
+    /// Importance of example `i`.
+    pub fn importance(&self, i: usize) -> f32 {
+        self.params[i].importance
+    }
+}
+
+#[inline]
+fn range(ends: &[usize], i: usize) -> Range<usize> {
+    let from = if i == 0 { 0 } else { ends[i - 1] };
+    from..ends[i]
 }

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::chunk::{Chunk, Example};
+use super::chunk::Chunk;
 use super::predict::TilePredictor;
 use super::preparer::{ExamplePreparer, Rescaling};
 use super::sampling::NegativeSampler;
@@ -62,10 +62,15 @@ impl Oaa {
         parallel: bool,
         bests: &mut [Vec<BestClass>],
     ) {
-        let n_slots = self.preparer.slots.columns.len();
+        let n_slots = self.preparer.slots.len();
         let (loss, is_adaptive) = (self.params.loss.single(), self.params.is_adaptive());
         let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
-            tile.rescale(rescaling);
+            if let Some(factor) = rescaling.weights {
+                tile.rescale_weights(factor);
+            }
+            if let Some(factor) = rescaling.average_sums {
+                tile.rescale_average_sums(factor);
+            }
             tile.grow(n_slots);
             bests.clear();
             match loss {
@@ -80,16 +85,20 @@ impl Oaa {
             self.tiles.iter_mut().zip(&mut *bests).for_each(work);
         }
         if loss.is_none() {
-            softmax::learn(&mut self.tiles, chunk, bests);
+            softmax::learn(&mut self.tiles, chunk, &mut bests[0]);
         }
     }
 }
 
 /// The best class of example `i` over all tiles, the lowest of equals.
 fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
-    let bests = bests.iter().map(|best| best[i]);
-    let top = bests.reduce(|top, best| if best.score > top.score { best } else { top })?;
-    (top.score > f32::NEG_INFINITY).then_some(top.class)
+    let mut top: Option<BestClass> = None;
+    for best in bests.iter().filter_map(|best| best.get(i)) {
+        if best.score > top.map_or(f32::NEG_INFINITY, |top| top.score) {
+            top = Some(*best);
+        }
+    }
+    top.map(|top| top.class)
 }
 
 impl OnlineLearner for Oaa {
@@ -137,9 +146,9 @@ impl OnlineLearner for Oaa {
                     if let Some(predicted) = &mut learning.predicted {
                         predicted[row as usize] = class.map_or(-1, |class| class as i32);
                     }
-                    let Example { labels, params, .. } = chunk.get(i);
+                    let labels = chunk.labels(i);
                     let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
-                    learning.progress.count(!is_right, params.importance);
+                    learning.progress.count(!is_right, chunk.importance(i));
                 }
                 order = rest;
                 learning.report(learned.len())?;
@@ -149,13 +158,16 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze(&self, control: &Control) -> Result<Option<Vec<Vec<f32>>>> {
-        let preparer = &self.preparer;
+        let (preparer, averages) = (&self.preparer, self.params.averages());
         let is_regularized = preparer.l1_shift > 0.0 || preparer.shrink < 1.0;
-        if !self.params.averages() && !is_regularized {
+        if !averages && !is_regularized {
             return Ok(None);
         }
-        // 0 where nothing is averaged.
-        let total = preparer.average.total;
+        let total = if averages {
+            preparer.average.total()
+        } else {
+            0.0
+        };
         let (l1_shift, shrink) = (preparer.l1_shift as f32, preparer.shrink as f32);
         let weights = self.tiles.iter().map(|tile| {
             control.check()?;
@@ -181,7 +193,7 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze_effort(&self) -> usize {
-        let n_slots = self.preparer.slots.columns.len();
+        let n_slots = self.preparer.slots.len();
         n_slots.saturating_mul(self.n_classes + AT_LEAST)
     }
 

@@ -20,9 +20,6 @@
 //! | `predict` | answers for a block of rows |
 //! | `persist` | the state as named arrays |
 
-// What loops over lanes has to become part of its caller's instruction set.
-#![allow(clippy::inline_always)]
-
 mod adaptive;
 mod average;
 mod chunk;
@@ -42,3 +39,4 @@ mod tile;
 
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
+pub use predict::TilePredictor;

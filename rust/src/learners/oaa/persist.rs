@@ -34,8 +34,8 @@ impl Oaa {
     pub(super) fn put_arrays(&self, bundle: &mut Bundle) {
         let (preparer, n_classes) = (&self.preparer, self.n_classes);
         preparer.put(bundle);
-        let columns = &preparer.slots.columns;
-        bundle.put("columns", columns.as_slice());
+        let columns = preparer.slots.columns();
+        bundle.put("columns", columns);
         if let Some(preconditioner) = &preparer.preconditioner {
             let (_, total, squares) = preconditioner.parts();
             bundle.put_meta("importance", &total);
@@ -78,13 +78,14 @@ impl Oaa {
         oaa.take_planes(bundle)?;
         let n_totals: usize = oaa.tiles.iter().map(|tile| tile.totals.len()).sum();
         let totals = NagTotals::take(Some(n_totals.min(n_classes)), "totals", bundle)?;
-        let masks = oaa.tiles.iter_mut().flat_map(|tile| &mut tile.unseen_mask);
-        for (mask, seen) in masks.zip(seen) {
-            *mask = if seen { 0.0 } else { f32::NEG_INFINITY };
-        }
-        let of_tiles = oaa.tiles.iter_mut().flat_map(|tile| &mut tile.totals);
-        for (of_tile, stored) in of_tiles.zip(totals) {
-            *of_tile = stored;
+        for tile in &mut oaa.tiles {
+            for (mask, &seen) in tile.unseen_mask.iter_mut().zip(&seen[tile.first..]) {
+                *mask = if seen { 0.0 } else { f32::NEG_INFINITY };
+            }
+            let stored = totals.get(tile.first..).unwrap_or_default();
+            for (totals, &stored) in tile.totals.iter_mut().zip(stored) {
+                *totals = stored;
+            }
         }
         Ok(oaa)
     }
@@ -126,7 +127,7 @@ impl Oaa {
 
     /// Restores weights and sums: rows of all classes become rows of the tiles.
     fn take_planes(&mut self, bundle: &mut Bundle) -> Result<()> {
-        let (n_slots, n_classes) = (self.preparer.slots.columns.len(), self.n_classes);
+        let (n_slots, n_classes) = (self.preparer.slots.len(), self.n_classes);
         for tile in &mut self.tiles {
             tile.grow(n_slots);
         }

@@ -8,29 +8,34 @@ use super::tile::Tile;
 use super::Oaa;
 use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
-use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
+use crate::data::{Preparation, RowBuffer, Rows};
 use crate::error::Result;
 use crate::simd::LANES;
 
 /// What one thread predicts with: a block's entries, and its scores by one tile.
+#[derive(Debug)]
 pub struct TilePredictor<'a> {
     preparation: &'a Preparation,
     oaa: &'a Oaa,
     /// The weights to predict with, where they are not those of the tiles.
     weights: Option<&'a [Vec<f32>]>,
     row: RowBuffer,
-    entries: RaggedRows,
+    entries: RowBuffer,
+    /// Where the entries of each row end.
+    ends: Vec<usize>,
     scores: Vec<f32>,
 }
 
 impl<'a> TilePredictor<'a> {
+    /// For predictions of `member`.
     pub(super) fn new(member: &'a Member<Oaa>, weights: Option<&'a [Vec<f32>]>) -> Self {
         Self {
             preparation: &member.preparation,
             oaa: &member.learner,
             weights,
             row: RowBuffer::default(),
-            entries: RaggedRows::default(),
+            entries: RowBuffer::default(),
+            ends: Vec::new(),
             scores: Vec::new(),
         }
     }
@@ -46,8 +51,15 @@ impl<'a> TilePredictor<'a> {
             let weights = self
                 .weights
                 .map_or(&tile.weights, |weights| &weights[number]);
-            self.scores.resize(self.entries.len() * tile.width(), 0.0);
-            score_rows(weights, tile.groups, &self.entries, &mut self.scores);
+            self.scores.resize(self.ends.len() * tile.width(), 0.0);
+            score_rows(
+                weights,
+                tile.groups,
+                &self.ends,
+                &self.entries.columns,
+                &self.entries.values,
+                &mut self.scores,
+            );
             if let Some(span) = self.oaa.preparer.span {
                 self.scores.iter_mut().for_each(|p| *p = span.clamp(*p));
             }
@@ -64,12 +76,15 @@ impl Predictor for TilePredictor<'_> {
         which: impl ExactSizeIterator<Item = usize> + Clone,
         _control: &Control,
     ) -> Result<()> {
-        self.entries.clear();
+        self.entries.columns.clear();
+        self.entries.values.clear();
+        self.ends.clear();
         for i in which {
             self.preparation.read(rows, i, &mut self.row);
             self.oaa.preparer.slots.translate(&mut self.row);
-            let slots = self.row.columns.iter().copied();
-            self.entries.push(slots, &self.row.values);
+            self.entries.columns.extend_from_slice(&self.row.columns);
+            self.entries.values.extend_from_slice(&self.row.values);
+            self.ends.push(self.entries.columns.len());
         }
         Ok(())
     }
@@ -82,7 +97,7 @@ impl Predictor for TilePredictor<'_> {
         scores: &mut [f32],
         control: &Control,
     ) -> Result<()> {
-        let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.entries.len()];
+        let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.ends.len()];
         self.score_tiles(control, |tile, scores| {
             for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
                 push_scores(top, tile, scores);

@@ -7,7 +7,7 @@ use super::sampling::NegativeSampler;
 use super::slots::FeatureSlots;
 use super::Params;
 use crate::classifier::Learning;
-use crate::data::RowBuffer;
+use crate::data::{RowBuffer, Targets};
 use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span};
 
 /// Examples of a chunk, at most.
@@ -96,7 +96,7 @@ impl ExamplePreparer {
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
-            let is_full = chunk.len() == MAX_EXAMPLES || chunk.values.len() > max_values;
+            let is_full = chunk.len() == MAX_EXAMPLES || chunk.n_values() > max_values;
             if is_full || self.shrink < MIN_SHRINK {
                 break;
             }
@@ -110,7 +110,7 @@ impl ExamplePreparer {
             for column in &mut row.columns {
                 *column = self.slots.get_or_insert(*column);
             }
-            batch.targets.read(i, &mut labels);
+            read_labels(batch.targets, i, &mut labels);
             if let Some(sampler) = &mut self.sampler {
                 sampler.draw(&labels, &mut negatives);
             }
@@ -119,7 +119,7 @@ impl ExamplePreparer {
                 eta: eta as f32,
                 importance,
                 ppu,
-                average_factor: self.average.total as f32,
+                average_factor: self.average.total() as f32,
                 span: self.span,
                 l1_shift: self.l1_shift as f32,
                 shrink: self.shrink as f32,
@@ -179,6 +179,17 @@ impl ExamplePreparer {
         if params.l1 > 0.0 {
             self.l1_shift += params.l1 * step / self.shrink;
         }
+    }
+}
+
+/// Replaces `into` by the labels of row `i`, in increasing order.
+fn read_labels(targets: Targets<'_>, i: usize, into: &mut Vec<u32>) {
+    match targets {
+        Targets::One(labels) => {
+            into.clear();
+            into.push(labels.as_slice()[i]);
+        }
+        Targets::Sets(sets) => sets.read(i, into),
     }
 }
 

@@ -6,7 +6,6 @@
 
 use super::chunk::Example;
 use super::tile::{for_groups, row, towards_zero, Lanes, Tile};
-use crate::data::RaggedRows;
 use crate::simd::{dispatched, LANES};
 
 /// The best class of a tile and its score.
@@ -20,6 +19,7 @@ pub(super) struct BestClass {
 
 /// Sums over the features of values times weights, the latter as `read` has them.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn sums<const G: usize>(
     weights: &[f32],
     slots: &[u32],
@@ -41,6 +41,7 @@ fn sums<const G: usize>(
 /// Scores of an example as the weights stand: the constant's, which is last,
 /// is neither moved nor shrunk.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
     let (Some((&constant, slots)), Some((&one, values))) =
         (example.slots.split_last(), example.values.split_last())
@@ -64,6 +65,7 @@ pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> 
 
 /// The best of a tile's classes that have been seen.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
     let mask = row::<G>(&tile.unseen_mask, 0);
     let mut top = [f32::NEG_INFINITY; LANES];
@@ -96,31 +98,41 @@ pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClas
 }
 
 dispatched! {
-    /// Scores of one example and the best class, for a learner that has to see all of
-    /// them before it steps; `out` is as long as the tile is wide.
-    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
-        for_groups!(tile.groups, write_scores(tile, example, out))
+    /// Scores of one example, for a learner that has to see all of them
+    /// before it steps; `out` is as long as the tile is wide.
+    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) {
+        for_groups!(tile.groups, write_scores(&tile.weights, example, out));
     }
 }
 
 #[inline(always)]
-fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
-    let scores = scores::<G>(&tile.weights, example);
-    out.copy_from_slice(scores.as_flattened());
-    best::<G>(tile, &scores)
+#[allow(clippy::inline_always)]
+fn write_scores<const G: usize>(weights: &[f32], example: &Example<'_>, out: &mut [f32]) {
+    out.copy_from_slice(scores::<G>(weights, example).as_flattened());
 }
 
 dispatched! {
-    /// Scores of rows for prediction. `out` holds `groups` groups of lanes per row.
-    pub(super) fn score_rows(weights: &[f32], groups: usize, rows: &RaggedRows, out: &mut [f32]) {
-        for (i, out) in out.chunks_exact_mut(groups * LANES).enumerate() {
-            let (slots, values) = rows.row(i);
+    /// Scores of rows for prediction. `out` holds `groups` groups of lanes
+    /// per row; `ends[i]` is where the entries of row i end.
+    pub(super) fn score_rows(
+        weights: &[f32],
+        groups: usize,
+        ends: &[usize],
+        slots: &[u32],
+        values: &[f32],
+        out: &mut [f32],
+    ) {
+        let mut from = 0;
+        for (&to, out) in ends.iter().zip(out.chunks_exact_mut(groups * LANES)) {
+            let (slots, values) = (&slots[from..to], &values[from..to]);
             for_groups!(groups, write_sums(weights, slots, values, out));
+            from = to;
         }
     }
 }
 
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn write_sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32], out: &mut [f32]) {
     out.copy_from_slice(sums::<G>(weights, slots, values, |w| w).as_flattened());
 }

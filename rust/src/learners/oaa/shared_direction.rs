@@ -18,11 +18,16 @@ dispatched! {
 dispatched! {
     /// Takes given steps; `u` is as long as the tile is wide.
     pub(super) fn apply_steps(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
-        for_groups!(tile.groups, apply(tile, example, u));
+        match tile.groups {
+            1 => apply::<1>(tile, example, row::<1>(u, 0)),
+            2 => apply::<2>(tile, example, row::<2>(u, 0)),
+            _ => apply::<4>(tile, example, row::<4>(u, 0)),
+        }
     }
 }
 
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
@@ -31,8 +36,7 @@ fn learn_groups<const G: usize>(
 ) {
     for i in 0..chunk.len() {
         let example = chunk.get(i);
-        let params = &example.params;
-        let (rate, ppu) = (params.eta * params.importance, params.ppu);
+        let (rate, ppu) = (example.params.rate(), example.params.ppu);
         let p = scores::<G>(&tile.weights, &example);
         out.push(best::<G>(tile, &p));
         let mut u = [[0.0; LANES]; G];
@@ -46,18 +50,22 @@ fn learn_groups<const G: usize>(
                 }
             }
         }
-        let own = example.labels.iter();
-        for at in own.filter_map(|&class| tile.position(class)) {
+        for at in example
+            .labels
+            .iter()
+            .filter_map(|&class| tile.position(class))
+        {
             u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, ppu);
         }
         tile.mark_seen(example.labels);
-        apply::<G>(tile, &example, u.as_flattened());
+        apply::<G>(tile, &example, &u);
     }
 }
 
 /// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
 /// with what the lanes have in common computed once.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn negative_steps<const G: usize>(
     loss: Loss,
     p: &[Lanes; G],
@@ -83,6 +91,7 @@ fn negative_steps<const G: usize>(
 }
 
 #[inline(always)]
+#[allow(clippy::inline_always)]
 fn map_lanes<const G: usize>(p: &[Lanes; G], u: &mut [Lanes; G], step: impl Fn(f32) -> f32) {
     for g in 0..G {
         for lane in 0..LANES {
@@ -103,8 +112,8 @@ fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
 /// Adds the steps `u` of the classes to the weights and to the average sums.
 /// Groups of classes without a step, most of them, are left alone.
 #[inline(always)]
-fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
-    let u = row::<G>(u, 0);
+#[allow(clippy::inline_always)]
+fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
     let averages = !tile.average_sums.is_empty();
     for g in 0..G {
         // Without an early exit, so that it vectorises.

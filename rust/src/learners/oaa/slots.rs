@@ -9,16 +9,26 @@ pub(super) struct FeatureSlots {
     /// Slot + 1 per column, 0 for none: pages of zeros that are never touched
     /// take no memory.
     slots: Vec<u32>,
-    /// The column of each slot.
-    pub columns: Vec<u32>,
+    columns: Vec<u32>,
 }
 
 impl FeatureSlots {
+    /// For columns below `width`, none of which has a slot.
     pub fn new(width: usize) -> Self {
         Self {
             slots: vec![0; width],
             columns: Vec::new(),
         }
+    }
+
+    /// Number of slots.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The column of each slot.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
     }
 
     /// The slot of `column`, a new one if it has none.
@@ -32,12 +42,18 @@ impl FeatureSlots {
         *slot - 1
     }
 
+    /// The slot of `column`, if it has one.
+    #[inline]
+    fn get(&self, column: u32) -> Option<u32> {
+        self.slots[column as usize].checked_sub(1)
+    }
+
     /// Turns the columns of a row to be predicted into slots; those without a slot,
     /// of which nothing was learned, are left out.
     pub fn translate(&self, row: &mut RowBuffer) {
         let mut n = 0;
         for at in 0..row.columns.len() {
-            if let Some(slot) = self.slots[row.columns[at] as usize].checked_sub(1) {
+            if let Some(slot) = self.get(row.columns[at]) {
                 row.columns[n] = slot;
                 row.values[n] = row.values[at];
                 n += 1;

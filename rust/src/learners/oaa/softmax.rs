@@ -1,7 +1,7 @@
 //! The cross-entropy of the softmax, in which all classes learn from each
 //! other's scores: one example after the other, each through all tiles.
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Example};
 use super::scoring::{score_example, BestClass};
 use super::shared_direction::apply_steps;
 use super::tile::Tile;
@@ -14,18 +14,15 @@ const MAX_SUBSTEP: f32 = 1.0;
 /// More substeps than this change nothing: the gradient is zero by then.
 const MAX_SUBSTEPS: f32 = 32.0;
 
-/// Learns the chunk's examples one after the other; `bests` gets, tile by tile, the best
-/// class of each as it stood before the example was learned.
-pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClass>]) {
+/// Learns the chunk's examples one after the other; `out` gets the best class of
+/// each as it stood before the example was learned.
+pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, out: &mut Vec<BestClass>) {
     let width: usize = tiles.iter().map(Tile::width).sum();
     let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);
     let mut gradients = vec![0.0; width];
     for i in 0..chunk.len() {
         let example = chunk.get(i);
-        for (tile, bests) in tiles.iter().zip(&mut *bests) {
-            let scores = &mut scores[tile.first..][..tile.width()];
-            bests.push(score_example(tile, &example, scores));
-        }
+        out.push(score_tiles(tiles, &example, &mut scores));
         if example.labels.is_empty() {
             continue;
         }
@@ -33,7 +30,7 @@ pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClas
         scores[chunk.n_classes..].fill(f32::NEG_INFINITY);
         let share = (example.labels.len() as f32).recip();
         let ppu = example.params.ppu.max(f32::MIN_POSITIVE);
-        let length = example.params.eta * example.params.importance * ppu;
+        let length = example.params.rate() * ppu;
         let n = (length / MAX_SUBSTEP).ceil().clamp(1.0, MAX_SUBSTEPS);
         let substep = (length / n).min(MAX_SUBSTEP);
         steps.fill(0.0);
@@ -47,7 +44,27 @@ pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClas
         steps.iter_mut().for_each(|u| *u /= ppu);
         for tile in tiles.iter_mut() {
             tile.mark_seen(example.labels);
-            apply_steps(tile, &example, &steps[tile.first..][..tile.width()]);
+            let u = &steps[tile.first..tile.first + tile.width()];
+            apply_steps(tile, &example, u);
         }
     }
+}
+
+/// Writes the scores of all classes; returns the best of those that have been seen.
+fn score_tiles(tiles: &[Tile], example: &Example<'_>, scores: &mut [f32]) -> BestClass {
+    let mut best = BestClass {
+        score: f32::NEG_INFINITY,
+        class: 0,
+    };
+    for tile in tiles {
+        let scores = &mut scores[tile.first..tile.first + tile.width()];
+        score_example(tile, example, scores);
+        for (lane, (&score, &mask)) in scores.iter().zip(&tile.unseen_mask).enumerate() {
+            if score + mask > best.score {
+                best.score = score;
+                best.class = (tile.first + lane) as u32;
+            }
+        }
+    }
+    best
 }

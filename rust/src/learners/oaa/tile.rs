@@ -5,7 +5,6 @@
 //! learn a whole chunk of examples, with its weights in the cache, before the
 //! next tile does; the outcome is that of taking example after example.
 
-use super::preparer::Rescaling;
 use super::Params;
 use crate::linear::{NagTotals, Optimizer};
 use crate::simd::LANES;
@@ -61,11 +60,15 @@ impl Tile {
         let width = groups * LANES;
         let is_nag = params.optimizer == Optimizer::Nag;
         let zeros = |is_kept: bool| vec![0.0; if is_kept { width } else { 0 }];
-        let mut unseen_mask = vec![f32::NEG_INFINITY; width];
-        if is_nag {
-            // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
-            unseen_mask[..width.min(n_classes - first)].fill(0.0);
-        }
+        // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
+        let n_allowed = if is_nag { n_classes } else { 0 };
+        let mask = |class| {
+            if class < n_allowed {
+                0.0
+            } else {
+                f32::NEG_INFINITY
+            }
+        };
         Self {
             first,
             groups,
@@ -73,7 +76,7 @@ impl Tile {
             average_sums: zeros(params.averages()),
             squares: zeros(params.is_adaptive()),
             scales: zeros(is_nag),
-            unseen_mask,
+            unseen_mask: (first..first + width).map(mask).collect(),
             totals: vec![NagTotals::default(); if is_nag { width } else { 0 }],
         }
     }
@@ -83,22 +86,26 @@ impl Tile {
 
     /// Everything that has a row per feature; some are empty.
     pub fn planes(&self) -> [&Vec<f32>; 4] {
-        [
-            &self.weights,
-            &self.average_sums,
-            &self.squares,
-            &self.scales,
-        ]
+        let Self {
+            weights,
+            average_sums,
+            squares,
+            scales,
+            ..
+        } = self;
+        [weights, average_sums, squares, scales]
     }
 
     /// As [`planes`](Self::planes), to be changed.
     pub fn planes_mut(&mut self) -> [&mut Vec<f32>; 4] {
-        [
-            &mut self.weights,
-            &mut self.average_sums,
-            &mut self.squares,
-            &mut self.scales,
-        ]
+        let Self {
+            weights,
+            average_sums,
+            squares,
+            scales,
+            ..
+        } = self;
+        [weights, average_sums, squares, scales]
     }
 
     /// Number of classes, padding included.
@@ -137,15 +144,16 @@ impl Tile {
         }
     }
 
-    pub fn rescale(&mut self, rescaling: Rescaling) {
-        if let Some(factor) = rescaling.weights {
-            let width = self.width();
-            for plane in [&mut self.weights, &mut self.average_sums] {
-                plane.iter_mut().skip(width).for_each(|w| *w *= factor);
-            }
-        }
-        if let Some(factor) = rescaling.average_sums {
-            self.average_sums.iter_mut().for_each(|u| *u *= factor);
+    /// Multiplies all average sums.
+    pub fn rescale_average_sums(&mut self, factor: f32) {
+        self.average_sums.iter_mut().for_each(|u| *u *= factor);
+    }
+
+    /// Multiplies weights and average sums, the constant's excepted.
+    pub fn rescale_weights(&mut self, factor: f32) {
+        let width = self.width();
+        for plane in [&mut self.weights, &mut self.average_sums] {
+            plane.iter_mut().skip(width).for_each(|w| *w *= factor);
         }
     }
 
@@ -170,12 +178,14 @@ impl Tile {
 
 /// `w` moved towards zero by `shift`, but not past it.
 #[inline(always)]
+#[allow(clippy::inline_always)] // it has to become part of its caller's instruction set
 pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
     (w.abs() - shift).max(0.0).copysign(w)
 }
 
 /// The row of `slot` in a plane: one group of lanes after the other.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
     let (lanes, _) = plane.as_chunks::<LANES>();
     let (rows, _) = lanes.as_chunks::<G>();
@@ -184,6 +194,7 @@ pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
 
 /// As [`row`], to be changed.
 #[inline(always)]
+#[allow(clippy::inline_always)]
 pub(super) fn row_mut<const G: usize>(plane: &mut [f32], slot: u32) -> &mut [Lanes; G] {
     let (lanes, _) = plane.as_chunks_mut::<LANES>();
     let (rows, _) = lanes.as_chunks_mut::<G>();
