@@ -103,10 +103,9 @@ impl BestFirst {
         match walk.look(branch.node) {
             NodeView::Terminal(label) => Some((branch.cost, label)),
             NodeView::Router { score, left } => {
-                // One by one: `extend` may build the whole heap anew.
-                let [left, right] = branch.children(score, left);
-                self.branches.push(left);
-                self.branches.push(right);
+                let [to_left, to_right] = costs(score);
+                self.branches.push(branch.step(left, to_left));
+                self.branches.push(branch.step(left + 1, to_right));
                 None
             }
         }
@@ -137,7 +136,8 @@ fn descend(walk: &Walk<'_>, mut at: Branch, mut aside: impl FnMut(Branch)) -> (f
         match walk.look(at.node) {
             NodeView::Terminal(label) => return (at.cost, label),
             NodeView::Router { score, left } => {
-                let [left, right] = at.children(score, left);
+                let [to_left, to_right] = costs(score);
+                let (left, right) = (at.step(left, to_left), at.step(left + 1, to_right));
                 let (next, other) = if score < 0.0 {
                     (left, right)
                 } else {

@@ -22,6 +22,7 @@ pub struct Predictor {
     common: Vec<f64>,
     /// The leaf of a tree that each of them is routed to.
     leaves: Vec<u32>,
+    top: Option<TopK>,
 }
 
 impl Predictor {
@@ -33,10 +34,11 @@ impl Predictor {
     }
 
     /// The `k` best classes of each row scored, and their scores.
-    pub fn write_topk(&self, k: usize, labels: &mut [i32], scores: &mut [f32]) {
-        let mut top = TopK::new(k.min(self.n_classes));
+    pub fn write_topk(&mut self, k: usize, labels: &mut [i32], scores: &mut [f32]) {
+        let n_classes = self.n_classes;
+        let top = self.top.get_or_insert_with(|| TopK::new(k.min(n_classes)));
         let parts = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        for (row, (labels, scores)) in self.scores.chunks_exact(self.n_classes).zip(parts) {
+        for (row, (labels, scores)) in self.scores.chunks_exact(n_classes).zip(parts) {
             top.clear();
             for (class, &score) in row.iter().enumerate() {
                 if score as f32 > top.bar() || class < k {

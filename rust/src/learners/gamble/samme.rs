@@ -14,10 +14,15 @@ use super::leaf::Leaves;
 /// any would weigh infinitely much.
 const LEAST_WRONG: f64 = 1e-10;
 
-/// The class of the most weight, of equals the first; there is one.
+/// The class of the most weight, of equals the first.
 pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
-    let rank = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
-    by_class.iter().rev().max_by(rank).map_or(0, |best| best.0)
+    let mut best = (0, f64::NEG_INFINITY);
+    for &(class, weight) in by_class {
+        if weight > best.1 {
+            best = (class, weight);
+        }
+    }
+    best.0
 }
 
 /// Share of the weight of all rows that their leaves' choices are wrong for.
