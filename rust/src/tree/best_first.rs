@@ -122,6 +122,7 @@ impl Branch {
         [self.step(left, to_left), self.step(left + 1, to_right)]
     }
 
+    #[inline]
     fn step(self, node: u32, cost: f32) -> Self {
         // Infinite costs would mean that there is no such label.
         let cost = (self.cost + cost).min(f32::MAX);
@@ -151,6 +152,7 @@ fn descend(walk: &Walk<'_>, mut at: Branch, mut aside: impl FnMut(Branch)) -> (f
 }
 
 /// Minus the log-probabilities of left and right; what is no number says nothing.
+#[inline]
 fn costs(score: f32) -> [f32; 2] {
     let score = if score.is_nan() { 0.0 } else { score };
     let least = (-score.abs()).exp().ln_1p();
