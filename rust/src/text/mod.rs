@@ -15,6 +15,7 @@
 mod ahead;
 mod blocks;
 mod cursor;
+mod format;
 mod reader;
 mod source;
 mod stream;

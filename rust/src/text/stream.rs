@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ahead::ReadAhead;
-use super::reader::{Format, Reader};
+use super::format::Format;
+use super::reader::Reader;
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
 use super::table::{Batch, Table};
 use super::xmc::Xmc;

@@ -1,7 +1,7 @@
 //! The svmlight format: `label[,label...] [qid:n] index:value ... # comment`.
 
 use super::cursor::Cursor;
-use super::reader::{Fault, Format};
+use super::format::{Fault, Format};
 use super::table::{Batch, Table};
 use crate::error::Error;
 

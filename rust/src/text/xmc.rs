@@ -2,7 +2,7 @@
 //! `N D K`, then per row `label,label,... index:value ...`, all from 0.
 
 use super::cursor::Cursor;
-use super::reader::{Fault, Format};
+use super::format::{Fault, Format};
 use super::svmlight::{read_features, Columns, MAX_INDEX};
 use super::table::{Batch, Table};
 

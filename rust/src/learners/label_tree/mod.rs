@@ -18,11 +18,13 @@
 //! | `params` | the parameters |
 //! | `layout` | the balanced tree and the order of its leaves |
 //! | `learner` | both ways of learning |
+//! | `online` | what the model around them asks of them |
 //! | `predict` | answers for a block of rows |
 //! | `report` | the tree's nodes as columns |
 
 mod layout;
 mod learner;
+mod online;
 mod params;
 mod predict;
 mod report;

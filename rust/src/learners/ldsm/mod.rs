@@ -33,11 +33,13 @@
 //! | `traversal` | a block of rows down a tree |
 //! | `label_scores`, `centroids`, `scorers` | scores by the trees, re-ranked, joined with one-against-all |
 //! | `predictor` | a block of rows, predicted |
+//! | `ensemble` | what the model consists of |
 //! | `model` | the ensemble: its training, predictions and files |
 //! | `report` | the trees' nodes as columns |
 
 mod centroids;
 mod dense;
+mod ensemble;
 mod examples;
 mod growth;
 mod label_scores;
@@ -58,5 +60,5 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use model::Ldsm;
+pub use ensemble::Ldsm;
 pub use params::{NodeLoss, NodeOptimizer, Params, ScorerLoss, Scorers};

@@ -4,12 +4,13 @@
 use rayon::prelude::*;
 
 use super::centroids::Centroids;
+use super::ensemble::Ldsm;
 use super::examples::{Examples, LocalIds};
 use super::growth::{grow, ScratchPool};
 use super::node_training::TrainingContext;
 use super::params::Params;
 use super::predictor::Predictor;
-use super::scorers::{self, LabelScorers};
+use super::scorers::{self};
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, in_blocks, row_values, seed_of, topk, Accepts, Classifier, FitOptions,
@@ -25,20 +26,6 @@ use crate::threads::with_threads;
 /// Rows that traverse the trees together: many, so that few of a node's weights are
 /// read for one row alone.
 const BLOCK: usize = 4096;
-
-/// LdSM.
-#[derive(Debug, Clone)]
-pub struct Ldsm {
-    pub(super) params: Params,
-    pub(super) n_classes: usize,
-    /// Made from the rows of the first fit.
-    pub(super) preparation: Option<Preparation>,
-    pub(super) trees: Vec<Tree>,
-    /// For the re-ranking, if there is to be any.
-    pub(super) centroids: Option<Centroids>,
-    /// One scorer for each label, if there are to be any.
-    pub(super) scorers: Option<LabelScorers>,
-}
 
 impl Classifier for Ldsm {
     fn kind(&self) -> &'static str {

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::centroids::Reranker;
+use super::ensemble::Ldsm;
 use super::label_scores::LabelScores;
-use super::model::Ldsm;
 use super::scorers::{ScorerMargins, FLOOR};
 use super::traversal::Traversal;
 use crate::classifier::{LabelSelection, TopK};

@@ -31,24 +31,12 @@
 //! as w examples.
 
 use super::arena::Arena;
-use super::frozen::FrozenTree;
 use super::params::Params;
-use super::predict::EnsemblePredictor;
-use super::report::node_report;
-use crate::classifier::{
-    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
-};
-use crate::control::Control;
-use crate::data::{Batch, Preparation};
-use crate::error::Result;
-use crate::file::{Bundle, Persist, Report};
+use crate::data::Preparation;
 use crate::linear::{PathExample, Rate, Regressors, Scores, Span};
 use crate::persist;
 use crate::simd::prefetch;
-use crate::tree::{FrozenRouters, NodeId};
-
-/// Nodes on a path, about.
-const DEPTH: usize = 32;
+use crate::tree::NodeId;
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
@@ -56,7 +44,7 @@ pub struct LomTree {
     pub(super) params: Params,
     pub(super) n_classes: usize,
     /// T: internal nodes it may have.
-    budget: u32,
+    pub(super) budget: u32,
     rate: Rate,
     /// Depth from which on splits become harder.
     soft_levels: f64,
@@ -74,7 +62,7 @@ persist!(LomTree {
 
 impl LomTree {
     /// A tree that has seen nothing (line 1).
-    fn empty(params: &Params, n_classes: usize, preparation: &Preparation) -> Self {
+    pub(super) fn empty(params: &Params, n_classes: usize, preparation: &Preparation) -> Self {
         Self {
             n_classes,
             budget: params.budget(n_classes),
@@ -88,7 +76,7 @@ impl LomTree {
 
     /// Learns one example that `regressors.prepare` has been given. Returns whether the
     /// prediction was right before.
-    fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
+    pub(super) fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
         let weight = if self.params.weighted_counts {
             f64::from(importance)
         } else {
@@ -208,86 +196,5 @@ impl LomTree {
             return Err("a label is out of range".into());
         }
         self.arena.check(self.regressors.len())
-    }
-}
-
-impl OnlineLearner for LomTree {
-    const KIND: &'static str = "lomtree";
-    type Params = Params;
-    type Frozen = FrozenTree;
-    type Predictor<'a> = EnsemblePredictor<'a>;
-
-    fn name(_params: &Params) -> &'static str {
-        "LOMtree"
-    }
-
-    fn n_members(params: &Params) -> usize {
-        params.n_estimators as usize
-    }
-
-    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
-        Ok(Self::empty(params, start.n_classes, start.preparation))
-    }
-
-    /// Where importances do not count in the tree, rows of importance 0 do.
-    fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
-        if params.weighted_counts {
-            batch.present()
-        } else {
-            (0..batch.rows.n_rows() as u32).collect()
-        }
-    }
-
-    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        learning.one_by_one(|example, label, importance| {
-            self.regressors.prepare(example, importance);
-            self.learn_one(example, label, importance)
-        })
-    }
-
-    fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        FrozenTree::new(self, control)
-    }
-
-    fn predictor<'a>(
-        members: &'a [Member<Self>],
-        frozen: &'a [FrozenTree],
-        _options: &PredictOptions,
-    ) -> EnsemblePredictor<'a> {
-        EnsemblePredictor::new(members, frozen)
-    }
-
-    fn block_rows(row_values: usize) -> usize {
-        block_rows(row_values, FrozenRouters::BLOCK)
-    }
-
-    fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
-        row_values.saturating_mul(DEPTH)
-    }
-
-    fn freeze_effort(&self) -> usize {
-        self.arena
-            .nodes
-            .len()
-            .saturating_mul(FrozenRouters::FREEZE_NODE)
-    }
-
-    fn report(&self, progress: &Mistakes) -> Option<Report> {
-        Some(node_report(&self.arena, self.budget, progress.examples))
-    }
-
-    fn put(&self, bundle: &mut Bundle) {
-        Persist::put(self, bundle);
-    }
-
-    fn take(
-        params: &Params,
-        n_classes: usize,
-        preparation: &Preparation,
-        bundle: &mut Bundle,
-    ) -> Result<Self> {
-        let mut tree = Self::empty(params, n_classes, preparation);
-        tree.fill(bundle)?;
-        Ok(tree)
     }
 }

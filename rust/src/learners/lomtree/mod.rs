@@ -15,6 +15,7 @@
 //! | `node` | what a node knows: counts and scores per label |
 //! | `arena` | the structure: split, Swap, UpdateC |
 //! | `frozen` | the tree as prediction uses it |
+//! | `online` | what the model around it asks of it |
 //! | `predict` | predictions for a block of rows, averaged over the trees |
 //! | `report` | J, balance, purity, entropy per node |
 //! | `learner` | Algorithm 1 |
@@ -23,6 +24,7 @@ mod arena;
 mod frozen;
 mod learner;
 mod node;
+mod online;
 mod params;
 mod predict;
 mod report;

@@ -4,7 +4,6 @@ use super::bound::{entropy_after, recall_bound};
 use super::label_counts::LabelCounts;
 use super::label_index::{LabelSet, LocalId};
 use super::params::Params;
-use super::routing_tree::ChildRange;
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::record;
@@ -239,5 +238,42 @@ impl Arena {
             node.bound = recall_bound(node.counts.mass, node.counts.total, self.bern_hyper);
         }
         Ok(())
+    }
+}
+
+/// Children `from..to` of a node, of which `router` decides on a half.
+///
+/// With more than two children, a node's routers are a balanced tree of their own,
+/// numbered in preorder.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChildRange {
+    pub from: u32,
+    pub to: u32,
+    pub router: u32,
+}
+
+impl ChildRange {
+    pub fn all(first_router: u32, arity: u32) -> Self {
+        Self {
+            from: 0,
+            to: arity,
+            router: first_router,
+        }
+    }
+
+    /// Both halves; none where there is but one child.
+    pub fn halves(&self) -> Option<(Self, Self)> {
+        (self.to - self.from > 1).then(|| (self.half(false), self.half(true)))
+    }
+
+    /// The half on one side of `router`.
+    pub fn half(&self, right: bool) -> Self {
+        let middle = self.from.midpoint(self.to);
+        let (from, to, router) = if right {
+            (middle, self.to, self.router + middle - self.from)
+        } else {
+            (self.from, middle, self.router + 1)
+        };
+        Self { from, to, router }
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::arena::Arena;
+use super::arena::ChildRange;
 use super::label_index::LocalId;
-use super::routing_tree::{ChildRange, RoutingTree};
+use super::routing_tree::RoutingTree;
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;

@@ -30,10 +30,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::arena::Arena;
+use super::arena::ChildRange;
 use super::bound::entropy_cost;
 use super::label_index::{LabelIndex, LocalId};
 use super::params::RouterImportance;
-use super::routing_tree::{is_right, ChildRange, Path, RoutingTree};
+use super::routing_tree::{is_right, Path, RoutingTree};
 use super::scorers::{ScorerInput, ScorerUpdate, ScorerWorkspace, Scorers};
 use crate::classifier::Mistakes;
 use crate::linear::PathExample;

@@ -2,7 +2,7 @@
 //!
 //! Nothing here looks at the scorers, and nothing here learns.
 
-use super::arena::Arena;
+use super::arena::{Arena, ChildRange};
 use super::label_index::LabelSet;
 use super::params::Params;
 use crate::error::Result;
@@ -133,43 +133,6 @@ impl RoutingTree {
     /// All children of a node that has any.
     pub(super) fn children(&self, id: NodeId) -> ChildRange {
         ChildRange::all(self.arena.node(id).first_router, self.arena.arity)
-    }
-}
-
-/// Children `from..to` of a node, of which `router` decides on a half.
-///
-/// With more than two children, a node's routers are a balanced tree of their own,
-/// numbered in preorder.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ChildRange {
-    pub from: u32,
-    pub to: u32,
-    pub router: u32,
-}
-
-impl ChildRange {
-    pub fn all(first_router: u32, arity: u32) -> Self {
-        Self {
-            from: 0,
-            to: arity,
-            router: first_router,
-        }
-    }
-
-    /// Both halves; none where there is but one child.
-    pub fn halves(&self) -> Option<(Self, Self)> {
-        (self.to - self.from > 1).then(|| (self.half(false), self.half(true)))
-    }
-
-    /// The half on one side of `router`.
-    pub fn half(&self, right: bool) -> Self {
-        let middle = self.from.midpoint(self.to);
-        let (from, to, router) = if right {
-            (middle, self.to, self.router + middle - self.from)
-        } else {
-            (self.from, middle, self.router + 1)
-        };
-        Self { from, to, router }
     }
 }
 

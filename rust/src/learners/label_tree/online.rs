@@ -1,0 +1,115 @@
+//! What the trees add to the [`OnlineModel`](crate::classifier::OnlineModel) around them.
+
+use super::predict::BlockPredictor;
+use super::{LabelTree, Layout, Params};
+use crate::alloc::can_alloc;
+use crate::classifier::{
+    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
+};
+use crate::control::Control;
+use crate::data::Preparation;
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Persist, Report};
+use crate::tree::FrozenRouters;
+
+/// Bytes that a class takes before anything is learned, and once more frozen, about.
+const CLASS: usize = 256;
+
+impl OnlineLearner for LabelTree {
+    const KIND: &'static str = "label_tree";
+    type Params = Params;
+    type Frozen = FrozenRouters;
+    type Predictor<'a> = BlockPredictor<'a>;
+
+    fn name(params: &Params) -> &'static str {
+        params.policy.learner()
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        let n_classes = start.n_classes;
+        if !can_alloc(n_classes.checked_mul(CLASS)) {
+            return Err(Error::data(format!("no memory for {n_classes} classes")));
+        }
+        let order = params
+            .label_order
+            .arrange(start.batch, n_classes, params.seed);
+        let width = start.preparation.width();
+        Ok(Self::of_layout(params, Layout::new(order), width))
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        learning.one_by_one(|example, label, importance| {
+            self.regressors.prepare(example, importance);
+            self.learn_one(example, label, importance)
+        })
+    }
+
+    /// The terminals of the routers are labels.
+    fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
+        let mut frozen = FrozenRouters::new(&self.regressors);
+        let mut router = 0;
+        for (at, node) in self.layout.nodes().enumerate() {
+            if at % Control::CHUNK == 0 {
+                control.check()?;
+            }
+            if node.places.len() == 1 {
+                frozen.push_terminal(self.layout.order()[node.places.start]);
+            } else {
+                frozen.push_router(self.regressors.plain(router));
+                router += 1;
+            }
+        }
+        Ok(frozen)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: &'a [FrozenRouters],
+        _options: &PredictOptions,
+    ) -> BlockPredictor<'a> {
+        BlockPredictor::new(&members[0], &frozen[0])
+    }
+
+    fn block_rows(row_values: usize) -> usize {
+        block_rows(row_values, FrozenRouters::BLOCK)
+    }
+
+    fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {
+        let depth = self.examples.len().ilog2() as usize + 1;
+        row_values.saturating_mul(depth).saturating_mul(k)
+    }
+
+    fn freeze_effort(&self) -> usize {
+        self.examples
+            .len()
+            .saturating_mul(FrozenRouters::FREEZE_NODE)
+    }
+
+    fn report(&self, _progress: &Mistakes) -> Option<Report> {
+        Some(self.node_report())
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        bundle.put("order", self.layout.order());
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
+        let mut stands = vec![false; n_classes];
+        for &label in &order {
+            match stands.get_mut(label as usize) {
+                Some(stands) if !*stands => *stands = true,
+                _ => return Err(bundle.damaged("a label is out of range or stands twice")),
+            }
+        }
+        let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
+        tree.fill(bundle)?;
+        Ok(tree)
+    }
+}

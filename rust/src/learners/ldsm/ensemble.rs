@@ -1,0 +1,21 @@
+//! What the model consists of.
+
+use super::centroids::Centroids;
+use super::params::Params;
+use super::scorers::LabelScorers;
+use super::tree::Tree;
+use crate::data::Preparation;
+
+/// LdSM.
+#[derive(Debug, Clone)]
+pub struct Ldsm {
+    pub(super) params: Params,
+    pub(super) n_classes: usize,
+    /// Made from the rows of the first fit.
+    pub(super) preparation: Option<Preparation>,
+    pub(super) trees: Vec<Tree>,
+    /// For the re-ranking, if there is to be any.
+    pub(super) centroids: Option<Centroids>,
+    /// One scorer for each label, if there are to be any.
+    pub(super) scorers: Option<LabelScorers>,
+}

@@ -1,0 +1,99 @@
+//! What LOMtree adds to the [`OnlineModel`](crate::classifier::OnlineModel) around it.
+
+use super::frozen::FrozenTree;
+use super::learner::LomTree;
+use super::params::Params;
+use super::predict::EnsemblePredictor;
+use super::report::node_report;
+use crate::classifier::{
+    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
+};
+use crate::control::Control;
+use crate::data::{Batch, Preparation};
+use crate::error::Result;
+use crate::file::{Bundle, Persist, Report};
+use crate::tree::FrozenRouters;
+
+/// Nodes on a path, about.
+const DEPTH: usize = 32;
+
+impl OnlineLearner for LomTree {
+    const KIND: &'static str = "lomtree";
+    type Params = Params;
+    type Frozen = FrozenTree;
+    type Predictor<'a> = EnsemblePredictor<'a>;
+
+    fn name(_params: &Params) -> &'static str {
+        "LOMtree"
+    }
+
+    fn n_members(params: &Params) -> usize {
+        params.n_estimators as usize
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        Ok(Self::empty(params, start.n_classes, start.preparation))
+    }
+
+    /// Where importances do not count in the tree, rows of importance 0 do.
+    fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
+        if params.weighted_counts {
+            batch.present()
+        } else {
+            (0..batch.rows.n_rows() as u32).collect()
+        }
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        learning.one_by_one(|example, label, importance| {
+            self.regressors.prepare(example, importance);
+            self.learn_one(example, label, importance)
+        })
+    }
+
+    fn freeze(&self, control: &Control) -> Result<FrozenTree> {
+        FrozenTree::new(self, control)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: &'a [FrozenTree],
+        _options: &PredictOptions,
+    ) -> EnsemblePredictor<'a> {
+        EnsemblePredictor::new(members, frozen)
+    }
+
+    fn block_rows(row_values: usize) -> usize {
+        block_rows(row_values, FrozenRouters::BLOCK)
+    }
+
+    fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
+        row_values.saturating_mul(DEPTH)
+    }
+
+    fn freeze_effort(&self) -> usize {
+        self.arena
+            .nodes
+            .len()
+            .saturating_mul(FrozenRouters::FREEZE_NODE)
+    }
+
+    fn report(&self, progress: &Mistakes) -> Option<Report> {
+        Some(node_report(&self.arena, self.budget, progress.examples))
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let mut tree = Self::empty(params, n_classes, preparation);
+        tree.fill(bundle)?;
+        Ok(tree)
+    }
+}
