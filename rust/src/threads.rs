@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 ///
 /// The pool lives for this call alone: no global state, and a forked child
 /// does not inherit a pool whose threads are gone. With one thread there is
-/// no pool at all: `work` is told so and must not use rayon, which would
+/// no pool at all: `work` gets `false` and must not use rayon, which would
 /// start its global pool.
 pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce(bool) -> T + Send) -> Result<T> {
     if n_threads <= 1 {

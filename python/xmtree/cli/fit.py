@@ -80,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
     if options.passes is not None and not online:
         raise WrongUsage(f"--passes is for online learners; --model {options.model} has no passes")
     for name in ("n_labels", "n_features"):
-        is_heeded = source.is_stdin and source.format == "svmlight"
-        if getattr(options, name) is not None and not is_heeded:
+        is_used = source.is_stdin and source.format == "svmlight"
+        if getattr(options, name) is not None and not is_used:
             raise WrongUsage(f"--{name.replace('_', '-')} is for svmlight from stdin only")
     learner._index_base = source.fix_index_base()
     passes = getattr(learner, "n_passes", None)

@@ -259,7 +259,7 @@ fn to_length_one(values: &mut [f32]) {
 }
 
 /// Multiplicative hashing: the upper bits of a product with 2^32 / golden ratio.
-/// Values that meet in a column are not added up beforehand: a linear learner
+/// Values that share a column are not added up beforehand: a linear learner
 /// does that itself.
 fn hash(column: u32, bits: u32) -> u32 {
     column.wrapping_mul(0x9E37_79B1) >> (32 - bits)

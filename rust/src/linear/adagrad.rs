@@ -32,7 +32,7 @@ pub(super) fn learn(
     if loss.is_satisfied(y, before) {
         return Scores::unclamped(before, before);
     }
-    weights.make_room(row.columns.len(), width);
+    weights.prepare_for(row.columns.len(), width);
     let slope_squared = importance * loss.slope_squared(y, before);
     let mut ppu = 0.0;
     weights.change(&row.columns, |entry, slot| {

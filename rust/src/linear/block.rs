@@ -60,7 +60,7 @@ impl Block {
                 self.full_at.push(from);
                 self.full.resize(from + width, 0.0);
                 for (&column, &value) in columns.iter().zip(values) {
-                    // Hashed columns may meet.
+                    // Hashed columns may collide.
                     self.full[from + column as usize] += value;
                 }
             } else {

@@ -146,7 +146,7 @@ impl PathExample {
         if self.is_spread {
             weights.spread(width);
         } else {
-            weights.make_room(self.row.columns.len(), width);
+            weights.prepare_for(self.row.columns.len(), width);
         }
         match weights {
             Weights::Row(row) if self.is_spread => axpy(step, &self.spread_direction, row),
@@ -162,7 +162,7 @@ fn spread(columns: &[u32], values: &[f32], width: usize, into: &mut Vec<f32>) {
     into.clear();
     into.resize(width, 0.0);
     for (&column, &value) in columns.iter().zip(values) {
-        // Hashed columns may meet.
+        // Hashed columns may collide.
         into[column as usize] += value;
     }
 }

@@ -169,7 +169,7 @@ pub(super) fn learn(
     let p = clamp(span, before);
     let slope_squared = importance * loss.slope_squared(y, p);
     if !loss.is_satisfied(y, p) && slope_squared != 0.0 {
-        weights.make_room(row.columns.len(), width);
+        weights.prepare_for(row.columns.len(), width);
         let (mut length, mut ppu) = (0.0, 0.0);
         weights.change(&row.columns, |entry, slot| {
             let x = Magnitude::of(row.values[entry]);

@@ -33,12 +33,12 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
-    /// A map with room for `n` keys: the very room it has after `n` insertions.
-    pub fn with_room_for(n: usize) -> Self {
+    /// A map with capacity for `n` keys: the capacity it has after `n` insertions.
+    pub fn with_capacity(n: usize) -> Self {
         let mut table = Self::new();
         if n > 0 {
             // Keys written in the order of a smaller table's slots would pile
-            // up in one corner of a growing one, hence all the room at once.
+            // up in one corner of a growing one, hence the whole capacity at once.
             table.resize((n * 4).div_ceil(3).next_power_of_two().max(4));
         }
         table
@@ -116,7 +116,7 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
-    /// The value at a place that [`Self::place_of`] told.
+    /// The value at a place that [`Self::place_of`] returned.
     #[inline]
     pub fn at_mut(&mut self, place: usize) -> &mut V {
         &mut self.slots[place].value
@@ -172,7 +172,7 @@ impl<V: Copy + Default> Table<V> {
 impl<V: Copy + Default> FromIterator<(u32, V)> for Table<V> {
     fn from_iter<I: IntoIterator<Item = (u32, V)>>(pairs: I) -> Self {
         let pairs = pairs.into_iter();
-        let mut table = Self::with_room_for(pairs.size_hint().0);
+        let mut table = Self::with_capacity(pairs.size_hint().0);
         for (key, value) in pairs {
             *table.entry(key) = value;
         }

@@ -32,10 +32,10 @@ impl<S: Copy + Default> Weights<S> {
         }
     }
 
-    /// Makes room for `incoming` further columns at the most: turns into a row
+    /// Prepares for at most `incoming` further columns: turns into a row
     /// of `width` where a table with them in it would be no smaller.
     #[inline]
-    pub fn make_room(&mut self, incoming: usize, width: usize) {
+    pub fn prepare_for(&mut self, incoming: usize, width: usize) {
         if let Self::Table(table) = self {
             // Every second slot of a grown table may be empty, and a slot
             // carries a key beside the value.

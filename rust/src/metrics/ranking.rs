@@ -29,7 +29,7 @@ enum Form<'a> {
     Sparse(Indices<'a>, Indices<'a>, Values<'a>),
 }
 
-/// The ranking of one row, and the room to make it in.
+/// The ranking of one row, and the memory it is made in.
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
     /// Labels, best first; negative ones are none.
@@ -131,7 +131,7 @@ impl<'a> Ranking<'a> {
             Form::Labels(Indices::I64(l)) => shallow::hits(rows, truth, (l, self.width), k, into),
             Form::Dense(_) | Form::Sparse(..) => None,
         };
-        // Whoever reads that row tells what is wrong with it.
+        // The reader of that row reports what is wrong with it.
         repeated.map_or(Ok(()), |row| self.read(row, k, &mut Ranked::default()))
     }
 

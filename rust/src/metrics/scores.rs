@@ -28,7 +28,7 @@ pub struct Measures {
     pub psndcg: Option<Vec<f64>>,
 }
 
-/// Takes in batches of rows and tells the measures over all of them.
+/// Takes in batches of rows and reports the measures over all of them.
 #[derive(Debug, Clone)]
 pub struct Scores {
     /// The k of each measure, increasing.

@@ -55,7 +55,7 @@ impl<'py> RankingArg<'py> {
     }
 }
 
-/// Takes in batches of rows and tells the measures over all of them.
+/// Takes in batches of rows and reports the measures over all of them.
 #[pyclass(module = "xmtree._core")]
 pub(super) struct Scores(metrics::Scores);
 

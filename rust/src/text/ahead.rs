@@ -33,7 +33,7 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
         let (sender, receiver) = sync_channel(waiting);
         std::thread::spawn(move || {
             let last = work(&sender);
-            // Nobody listening any more is the ordinary way to be told to stop.
+            // That nobody receives any more is the ordinary signal to stop.
             let _ = sender.send(last.map(|()| None));
         });
         Self {

@@ -25,7 +25,7 @@ pub struct Stream<L> {
 
 impl Stream<f64> {
     /// Streams an svmlight file in batches of `size` rows. A stream cannot
-    /// find out what only a file's end tells, so everything is given.
+    /// find out what depends on a file's end, so every option is given.
     pub fn svmlight(path: &Path, size: usize, layout: Layout) -> Result<Self> {
         let format = Svmlight::new(SvmlightOptions {
             zero_based: Some(layout.zero_based),

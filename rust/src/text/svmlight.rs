@@ -8,7 +8,7 @@ use crate::error::Error;
 /// scipy's smaller index type bounds every column and every label.
 pub(super) const MAX_INDEX: u64 = i32::MAX as u64;
 
-/// What the reader is told about a file; `None` means: find out.
+/// Options of a svmlight file; `None`: to be found out.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SvmlightOptions {
     /// Whether indices start at 0. Found out: yes if index 0 occurs.

@@ -33,7 +33,7 @@ pub struct FrozenRouters {
     width: usize,
     span: Span,
     /// The first nodes, once more.
-    crown: TopLevels,
+    top: TopLevels,
     steps: Vec<Step>,
     /// Where the children of the next router will be.
     next_pair: u32,
@@ -84,7 +84,7 @@ impl FrozenRouters {
         Self {
             width: regressors.width(),
             span: regressors.span(),
-            crown: TopLevels::new(regressors.width()),
+            top: TopLevels::new(regressors.width()),
             next_pair: 1,
             ..Self::default()
         }
@@ -112,7 +112,7 @@ impl FrozenRouters {
     /// The next node is a router. Returns the number of its left child, which
     /// must be pushed, and the right one after it, when it is its turn.
     pub fn push_router(&mut self, weights: Weights<f32>) -> u32 {
-        self.crown.set(self.steps.len(), &weights);
+        self.top.set(self.steps.len(), &weights);
         let weights = match weights {
             Weights::Row(row) => {
                 let from = self.rows.len();
@@ -188,7 +188,7 @@ impl FrozenRouters {
         }
     }
 
-    /// Takes all rows through the crown and groups them by the node below it,
+    /// Takes all rows through the top levels and groups them by the node below it,
     /// where each of them goes on.
     fn start(
         &self,
@@ -197,13 +197,13 @@ impl FrozenRouters {
         spare: &mut Vec<u32>,
         level: &mut Vec<(u32, usize, usize)>,
     ) {
-        /// Children of the crown's last node come last.
+        /// Children of the last of the top nodes come last.
         const BELOW: usize = 2 * LANES + 1;
         let mut ends = [0; BELOW];
         spare.clear();
         for i in 0..block.len() {
             let mut at = 0;
-            if let Some(scores) = self.crown.scores(block, i) {
+            if let Some(scores) = self.top.scores(block, i) {
                 while at < LANES && !matches!(self.steps[at].weights, Place::Terminal) {
                     // As everywhere, what is no number goes right.
                     let goes_left = self.span.clamp(scores[at]) < 0.0;
@@ -272,7 +272,7 @@ impl FrozenRouters {
             routers: self,
             block,
             i,
-            first: self.crown.scores(block, i),
+            first: self.top.scores(block, i),
         }
     }
 }
@@ -284,7 +284,7 @@ pub struct Walk<'a> {
     routers: &'a FrozenRouters,
     block: &'a Block,
     i: usize,
-    /// Scores of the first nodes, if there is a crown.
+    /// Scores of the first nodes, if they are kept.
     first: Option<[f32; LANES]>,
 }
 
@@ -298,7 +298,7 @@ impl Walk<'_> {
         let at_once = self.first.as_ref().and_then(|s| s.get(node as usize));
         let score = match step.weights {
             Place::Terminal => return NodeView::Terminal(step.next),
-            // The crown adds up in another order than the two below.
+            // The top levels add up in another order than the two below.
             _ if at_once.is_some() => at_once.copied().unwrap_or_default(),
             Place::Row(at) => block.dot_row(i, &routers.rows[at..at + routers.width]),
             Place::Table { from, capacity } => {

@@ -7,7 +7,7 @@
 use crate::linear::{Block, Weights};
 use crate::simd::LANES;
 
-/// Bytes that the weights may take; beyond it there is no crown.
+/// Bytes that the weights may take; beyond it they are left out.
 const MOST_BYTES: usize = 128 << 20;
 
 /// Weights of the first [`LANES`] nodes in breadth-first order.
@@ -17,7 +17,7 @@ pub struct TopLevels {
 }
 
 impl TopLevels {
-    /// Room for weights of `width` columns, or an empty crown where that is too much.
+    /// Zero weights of `width` columns, or none where that is too much.
     pub fn new(width: usize) -> Self {
         let fits = width * size_of::<[f32; LANES]>() <= MOST_BYTES;
         Self {
@@ -44,7 +44,7 @@ impl TopLevels {
         }
     }
 
-    /// Scores of the first nodes for row `i`, if there is a crown.
+    /// Scores of the first nodes for row `i`, unless they were left out.
     #[inline]
     pub fn scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
         (!self.lanes.is_empty()).then(|| block.dot_lanes(i, &self.lanes))

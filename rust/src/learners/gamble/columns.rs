@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// four times as much as a code.
 const DENSE: f64 = 0.4;
 
-/// Where at least one of so many rows has an entry, a bit for each row tells whether it has:
+/// Where at least one of so many rows has an entry, a bit for each row says whether it has:
 /// the bits take no more memory than the entries.
 const OFTEN: usize = 64;
 

@@ -11,7 +11,7 @@ use crate::random::mix;
 /// Number of classes from which, and rows per class, on average, up to which no row is left out.
 /// A row left out would seldom find another of its class in its leaf and keep its weight, while
 /// those sampled lose theirs: weights would tell which rows were sampled. With fewer classes it
-/// finds one, and its weight tells how good the tree is on rows that it was not grown from.
+/// finds one, and its weight says how good the tree is on rows that it was not grown from.
 const MANY_OF_FEW: (usize, usize) = (100, 15);
 
 /// The generator for one purpose.

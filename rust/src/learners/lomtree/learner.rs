@@ -82,7 +82,7 @@ impl LomTree {
         } else {
             1.0
         };
-        // The prediction to be judged is that of the tree before this example: as soon as a
+        // The prediction that counts is that of the tree before this example: as soon as a
         // training changes the path, the previous path is followed to its end.
         let span = self.regressors.span();
         let mut predicted = None;

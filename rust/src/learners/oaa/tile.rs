@@ -130,7 +130,7 @@ impl Tile {
         }
     }
 
-    /// Makes room for `n_slots` features.
+    /// Allocates weights for `n_slots` features.
     pub fn grow(&mut self, n_slots: usize) {
         let len = n_slots * self.width();
         for plane in self.planes_mut() {
