@@ -76,7 +76,7 @@ class Source:
         if self.format != "svmlight":
             return None
         if self.zero_based == "auto" and not self.is_stdin:
-            self.zero_based = bool(_core.scan_svmlight(self.path, None, None, None)[0])
+            self.zero_based = bool(_core.scan_svmlight(self.path, (None, None, None))[0])
         return None if self.zero_based == "auto" else int(not self.zero_based)
 
     @property
