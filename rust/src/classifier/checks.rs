@@ -30,16 +30,6 @@ pub(crate) fn nothing_learned() -> Error {
     Error::data("nothing was learned yet")
 }
 
-/// An error where X has not as many columns as there were.
-pub(crate) fn check_n_columns(n_cols: usize, n_features: usize) -> Result<()> {
-    if n_cols == n_features {
-        return Ok(());
-    }
-    Err(Error::data(format!(
-        "X has {n_cols} features, but the model learned from {n_features}"
-    )))
-}
-
 /// An error where y has not the classes of the model, or sets of labels where it must not.
 pub(crate) fn targets(
     batch: &Batch<'_>,

@@ -166,14 +166,10 @@ impl Preparation {
 
     /// An error where X has not the columns it was made for. Hashed, any will do.
     pub fn check_columns(&self, rows: &Rows<'_>) -> Result<()> {
-        if self.n_bits.is_some() || rows.n_cols() == self.n_features {
-            return Ok(());
+        match self.n_bits {
+            Some(_) => Ok(()),
+            None => rows.check_n_cols(self.n_features),
         }
-        Err(Error::data(format!(
-            "X has {} features, but the model learned from {}",
-            rows.n_cols(),
-            self.n_features
-        )))
     }
 
     /// The scaling decided on; never `Auto`.

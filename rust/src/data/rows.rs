@@ -244,6 +244,17 @@ impl<'a> Rows<'a> {
         self.n_cols
     }
 
+    /// An error where these have not the columns that a model learned from.
+    pub(crate) fn check_n_cols(&self, n_features: usize) -> Result<()> {
+        if self.n_cols == n_features {
+            return Ok(());
+        }
+        Err(Error::data(format!(
+            "X has {} features, but the model learned from {n_features}",
+            self.n_cols
+        )))
+    }
+
     /// Number of values held, zeros among them: the cheapest measure of the work
     /// that the rows are.
     pub fn n_values(&self) -> usize {

@@ -113,7 +113,7 @@ impl Gamble {
         if self.n_features == 0 {
             return Err(checks::nothing_learned());
         }
-        checks::check_n_columns(rows.n_cols(), self.n_features)?;
+        rows.check_n_cols(self.n_features)?;
         let other = PredictOptions {
             first_tree: None,
             last_tree: None,
