@@ -54,17 +54,12 @@ def plain_array(values: Any) -> NDArray[Any]:
     return np.array(array.tolist()) if array.dtype == object else array
 
 
-def weights(sample_weight: Any, X: Any) -> NDArray[np.float32] | None:
-    """``sample_weight`` as float32, or None."""
+def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
+    """``sample_weight`` as float64, or None."""
     if sample_weight is None:
         return None
     checked = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if len(checked) and checked.max() > MAX_REAL:
-        row = int(np.argmax(checked))
-        raise ValueError(
-            f"row {row}: sample_weight is {checked[row]}; it must be at most {MAX_REAL}"
-        )
-    return np.ascontiguousarray(checked, dtype=np.float32)
+    return np.ascontiguousarray(checked)
 
 
 def canonical(X: Any, call: Callable[[Any], T]) -> T:

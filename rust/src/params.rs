@@ -276,6 +276,9 @@ macro_rules! params {
                 $($fields)*
                 /// Scaling of the examples.
                 scaling: $crate::data::Scaling = $crate::data::Scaling::Auto;
+                /// Whether importances count relative to their mean (in a stream, the mean so
+                /// far), so that their unit does not matter.
+                scale_weights: bool = true;
                 /// Columns are hashed into 2^`n_bits`, if given.
                 n_bits: Option<u32> = None, $crate::params::Range::BITS;
                 /// Passes of `fit` over the data, at most.
@@ -300,6 +303,10 @@ macro_rules! params {
                     validation_fraction: self.validation_fraction,
                     patience: self.patience,
                 }
+            }
+
+            fn scale_weights(&self) -> bool {
+                self.scale_weights
             }
 
             fn preparation(

@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::{TopK, TopKArrays};
+use crate::alloc::try_alloc;
 use crate::control::Control;
 use crate::data::{Preparation, Rows, Scaling};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::threads::with_threads;
 
 /// Values of a block of rows to be predicted, about, so that wide rows do not
@@ -55,27 +57,64 @@ pub(crate) fn each_block<W, B: Send>(
     })?
 }
 
-/// [`each_block`] of a prediction, which reports its progress.
-pub(crate) fn in_blocks<W, B: Send>(
-    n_rows: usize,
-    step: usize,
-    parts: impl Iterator<Item = B>,
-    n_threads: usize,
-    control: &Control,
-    new_worker: impl Fn() -> W + Sync + Send,
-    work: impl Fn(&mut W, Range<usize>, B) -> Result<()> + Sync + Send,
-) -> Result<()> {
-    control.set_total(n_rows as u64);
-    each_block(
-        n_rows,
-        step,
-        parts,
-        n_threads,
-        new_worker,
-        |worker, which, part| {
+/// The rows of a prediction, checked, and what each thread predicts them with.
+pub(crate) struct Blocks<'a, N> {
+    pub rows: &'a Rows<'a>,
+    /// Rows predicted together.
+    pub step: usize,
+    pub n_threads: usize,
+    pub control: &'a Control,
+    /// Makes what a thread predicts with.
+    pub new_predictor: N,
+}
+
+impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
+    /// Calls `work` with every block of rows and its part of the output.
+    pub fn each<B: Send>(
+        &self,
+        parts: impl Iterator<Item = B>,
+        work: impl Fn(&mut P, Range<usize>, B) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        let (n_rows, control) = (self.rows.n_rows(), self.control);
+        control.set_total(n_rows as u64);
+        let work = |predictor: &mut P, which: Range<usize>, part| {
             let n = which.len();
-            work(worker, which, part)?;
+            work(predictor, which, part)?;
             control.tick(n)
-        },
-    )
+        };
+        let (step, n_threads) = (self.step, self.n_threads);
+        each_block(n_rows, step, parts, n_threads, &self.new_predictor, work)
+    }
+
+    /// `width` values per row, `empty` until `work` fills in those of a block.
+    pub fn fill<T: Copy + Send>(
+        &self,
+        width: usize,
+        empty: T,
+        work: impl Fn(&mut P, Range<usize>, &mut [T]) -> Result<()> + Sync + Send,
+    ) -> Result<Vec<T>> {
+        let mut values = try_alloc(self.rows.n_rows(), width, empty)?;
+        self.each(values.chunks_mut((self.step * width).max(1)), work)?;
+        Ok(values)
+    }
+
+    /// The `k` best labels of each row and their scores, empty
+    /// ([`TopK::NO_LABEL`] and minus infinity) until `work` fills in those of a block.
+    pub fn top_k(
+        &self,
+        k: usize,
+        work: impl Fn(&mut P, Range<usize>, &mut [i32], &mut [f32]) -> Result<()> + Sync + Send,
+    ) -> Result<TopKArrays> {
+        if k == 0 {
+            return Err(Error::parameter("k", k, "at least 1"));
+        }
+        let mut labels = try_alloc(self.rows.n_rows(), k, TopK::NO_LABEL)?;
+        let mut scores = try_alloc(self.rows.n_rows(), k, f32::NEG_INFINITY)?;
+        let step = self.step * k;
+        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
+        self.each(parts, |predictor, which, (labels, scores)| {
+            work(predictor, which, labels, scores)
+        })?;
+        Ok((labels, scores))
+    }
 }

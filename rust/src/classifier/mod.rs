@@ -10,9 +10,9 @@ mod online_model;
 mod progressive;
 mod registry;
 mod schedule;
-pub(crate) mod topk;
+mod topk;
 
-pub(crate) use blocks::{block_rows, each_block, in_blocks, row_values};
+pub(crate) use blocks::{block_rows, each_block, row_values, Blocks};
 pub use interface::{
     Accepts, Classifier, FitOptions, LabelSelection, Learner, PredictOptions, SelectedLabels, Task,
     TopKArrays,

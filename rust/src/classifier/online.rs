@@ -30,6 +30,9 @@ pub trait OnlineParams: Params {
     /// The passes of `fit`.
     fn schedule(&self) -> Schedule;
 
+    /// Whether importances count relative to their mean.
+    fn scale_weights(&self) -> bool;
+
     /// How examples are scaled and hashed, decided from the first `rows`.
     fn preparation(&self, rows: &Rows<'_>) -> Result<Preparation>;
 }

@@ -9,13 +9,11 @@ use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
 use super::{
-    checks, in_blocks, topk, Accepts, Classifier, FitOptions, Learner, Member, Mistakes,
-    OnlineLearner, OnlineParams, PredictOptions, Predictor, Schedule, Start, Task, TopK,
-    TopKArrays,
+    checks, Accepts, Blocks, Classifier, FitOptions, Learner, Member, Mistakes, OnlineLearner,
+    OnlineParams, PredictOptions, Predictor, Schedule, Start, Task, TopK, TopKArrays,
 };
-use crate::alloc::try_alloc;
 use crate::control::Control;
-use crate::data::{Batch, Preparation, Rows};
+use crate::data::{Batch, MeanWeight, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
@@ -46,6 +44,8 @@ pub struct OnlineModel<L: OnlineLearner> {
     label_sets: bool,
     /// None before anything was learned.
     members: Vec<Member<L>>,
+    /// Of the examples learned, each counted once.
+    mean_weight: MeanWeight,
     /// Made at the first prediction after learning.
     frozen: OnceLock<Vec<L::Frozen>>,
 }
@@ -165,37 +165,24 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    /// Hands each block of rows to a predictor, and each part of the output to `fill`.
-    fn predict_blocks<P: Send>(
-        &self,
-        rows: &Rows<'_>,
-        options: &PredictOptions,
+    /// What predicts `rows`, which are checked.
+    fn blocks<'a>(
+        &'a self,
+        rows: &'a Rows<'a>,
+        options: &'a PredictOptions,
         n_threads: usize,
-        control: &Control,
-        parts: impl Iterator<Item = P>,
-        fill: impl Fn(&mut L::Predictor<'_>, P) -> Result<()> + Sync + Send,
-    ) -> Result<()> {
+        control: &'a Control,
+    ) -> Result<Blocks<'a, impl Fn() -> L::Predictor<'a> + Sync + Send>> {
         let step = self.check_rows(rows)?.block_rows(rows);
         L::check_options(&self.params, options)?;
         let frozen = self.frozen(control)?;
-        in_blocks(
-            rows.n_rows(),
+        Ok(Blocks {
+            rows,
             step,
-            parts,
             n_threads,
             control,
-            || L::predictor(&self.members, frozen, options),
-            |predictor, which, part| {
-                predictor.read(rows, which, control)?;
-                fill(predictor, part)
-            },
-        )
-    }
-
-    fn block_rows(&self, rows: &Rows<'_>) -> usize {
-        self.members
-            .first()
-            .map_or(1, |member| member.block_rows(rows))
+            new_predictor: move || L::predictor(&self.members, frozen, options),
+        })
     }
 }
 
@@ -233,8 +220,14 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     /// Stopped half way, members that have hardly begun are left out for good.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         self.check_batch(batch)?;
+        let present = batch.present();
+        let mean_weight = MeanWeight::of(batch, &present);
+        let is_scaled = self.params.scale_weights();
+        let weights = is_scaled.then(|| batch.relative_weights(&present));
+        let weights = weights.flatten();
+        let batch = &batch.with_weights(weights.as_deref());
         let mut preparation = self.params.preparation(&batch.rows)?;
-        preparation.observe_all(&batch.rows, &batch.present(), control)?;
+        preparation.observe_all(&batch.rows, &present, control)?;
         let mut members = self.new_members(&self.start(&preparation, batch, true))?;
         let schedule = self.params.schedule();
         let passes = u64::from(schedule.n_passes) * members.len() as u64;
@@ -267,6 +260,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         if members.iter().any(|member| member.progress.examples > 0) {
             self.members = members;
+            self.mean_weight = mean_weight;
             self.frozen = OnceLock::new();
         }
         done
@@ -291,6 +285,9 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         self.check_rows(&batch.rows)?;
         self.frozen = OnceLock::new();
+        let is_scaled = self.params.scale_weights();
+        let weights = is_scaled.then(|| self.mean_weight.follow(batch)).flatten();
+        let batch = &batch.with_weights(weights.as_deref());
         let order = L::present(&self.params, batch);
         control.set_total(self.members.len() as u64 * order.len() as u64);
         if let [member] = &mut self.members[..] {
@@ -309,18 +306,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn predict(&self, rows: &Rows<'_>, n_threads: usize, control: &Control) -> Result<Vec<i32>> {
-        let mut labels = try_alloc(rows.n_rows(), 1, TopK::NO_LABEL)?;
-        let parts = labels.chunks_mut(self.block_rows(rows));
-        let options = PredictOptions::NONE;
-        self.predict_blocks(
-            rows,
-            &options,
-            n_threads,
-            control,
-            parts,
-            |predictor, part| predictor.best(part, control),
-        )?;
-        Ok(labels)
+        let blocks = self.blocks(rows, &PredictOptions::NONE, n_threads, control)?;
+        blocks.fill(1, TopK::NO_LABEL, |predictor, which, labels| {
+            predictor.read(rows, which, control)?;
+            predictor.best(labels, control)
+        })
     }
 
     fn predict_topk(
@@ -331,18 +321,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         n_threads: usize,
         control: &Control,
     ) -> Result<TopKArrays> {
-        let (mut labels, mut scores) = topk::arrays(rows.n_rows(), k)?;
-        let step = self.block_rows(rows) * k;
-        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
-        self.predict_blocks(
-            rows,
-            options,
-            n_threads,
-            control,
-            parts,
-            |predictor, (labels, scores)| predictor.top_k(k, labels, scores, control),
-        )?;
-        Ok((labels, scores))
+        let blocks = self.blocks(rows, options, n_threads, control)?;
+        blocks.top_k(k, |predictor, which, labels, scores| {
+            predictor.read(rows, which, control)?;
+            predictor.top_k(k, labels, scores, control)
+        })
     }
 
     fn predict_scores(
@@ -352,22 +335,15 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         n_threads: usize,
         control: &Control,
     ) -> Result<Array> {
-        let mut scores = try_alloc(rows.n_rows(), self.n_classes, 0.0f32)?;
-        let parts = scores.chunks_mut(self.block_rows(rows) * self.n_classes);
-        self.predict_blocks(
-            rows,
-            options,
-            n_threads,
-            control,
-            parts,
-            |predictor, part| {
-                if predictor.all_scores(part, control)? {
-                    return Ok(());
-                }
-                Err(self.cannot("score all classes"))
-            },
-        )?;
-        Ok(scores.into())
+        let blocks = self.blocks(rows, options, n_threads, control)?;
+        let scores = blocks.fill(self.n_classes, 0.0f32, |predictor, which, scores| {
+            predictor.read(rows, which, control)?;
+            if predictor.all_scores(scores, control)? {
+                return Ok(());
+            }
+            Err(self.cannot("score all classes"))
+        });
+        Ok(scores?.into())
     }
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
@@ -420,6 +396,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         bundle.put_meta("n_classes", &self.n_classes);
         bundle.put_meta("label_sets", &self.label_sets);
         bundle.put_meta("n_members", &self.members.len());
+        bundle.put_meta("mean_weight", &self.mean_weight);
         for (number, member) in self.members.iter().enumerate() {
             let mut inner = Bundle::new(MEMBER);
             member.preparation.put(&mut inner);
@@ -450,6 +427,7 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
             n_classes,
             label_sets,
             members: Vec::new(),
+            mean_weight: MeanWeight::default(),
             frozen: OnceLock::new(),
         })
     }
@@ -462,6 +440,7 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
         );
         let mut model =
             Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
+        model.mean_weight = bundle.take_meta("mean_weight")?;
         let n_members: usize = bundle.take_meta("n_members")?;
         // There are fewer after a fit that was stopped half way.
         if n_members > L::n_members(&model.params) {

@@ -1,17 +1,5 @@
 //! The k best labels.
 
-use crate::alloc::try_alloc;
-use crate::error::{Error, Result};
-
-/// Labels and scores of `n_rows` x `k`, all empty: [`TopK::NO_LABEL`] and minus infinity.
-pub(crate) fn arrays(n_rows: usize, k: usize) -> Result<(Vec<i32>, Vec<f32>)> {
-    if k == 0 {
-        return Err(Error::parameter("k", k, "at least 1"));
-    }
-    let labels = try_alloc(n_rows, k, TopK::NO_LABEL)?;
-    Ok((labels, try_alloc(n_rows, k, f32::NEG_INFINITY)?))
-}
-
 /// Collects the k labels of highest score, best first, equal scores in the
 /// order of the labels. Meant for small k: an insertion costs O(k).
 #[derive(Debug, Clone)]

@@ -1,6 +1,10 @@
 //! Examples with their targets and importances, checked against one another.
 
-use super::{LabelSets, Labels, Rows};
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use super::{LabelSets, Labels, Rows, Values};
 use crate::error::{Error, Result};
 
 /// What is to be learned for each row.
@@ -40,13 +44,12 @@ pub struct Batch<'a> {
     pub rows: Rows<'a>,
     /// Their targets.
     pub targets: Targets<'a>,
-    weights: Option<&'a [f32]>,
+    weights: Option<Values<'a>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Checks that the parts are of one length, that there is an example, and
-    /// that weights are finite and not negative.
-    pub fn new(rows: Rows<'a>, targets: Targets<'a>, weights: Option<&'a [f32]>) -> Result<Self> {
+    /// Checks that the parts are of one length and that weights are 0, or from 1e-36 to 1e36.
+    pub fn new(rows: Rows<'a>, targets: Targets<'a>, weights: Option<Values<'a>>) -> Result<Self> {
         let n_targets = match targets {
             Targets::One(labels) => labels.len(),
             Targets::Sets(sets) => sets.len(),
@@ -87,7 +90,30 @@ impl<'a> Batch<'a> {
 
     /// Importance of row `i`.
     pub fn weight(&self, i: usize) -> f32 {
-        self.weights.map_or(1.0, |weights| weights[i])
+        self.raw_weight(i) as f32
+    }
+
+    fn raw_weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |weights| weights.raw(i))
+    }
+
+    /// The same rows, with other importances if there are any.
+    pub(crate) fn with_weights<'b>(&self, weights: Option<&'b [f64]>) -> Batch<'b>
+    where
+        'a: 'b,
+    {
+        Batch {
+            weights: weights.map(Values::F64).or(self.weights),
+            ..*self
+        }
+    }
+
+    /// The importances in units of their mean over the rows `which`; none where all are 1.
+    pub(crate) fn relative_weights(&self, which: &[u32]) -> Option<Vec<f64>> {
+        self.weights?;
+        let mean = MeanWeight::of(self, which);
+        let relative = |row| mean.relative(self.raw_weight(row));
+        Some((0..self.rows.n_rows()).map(relative).collect())
     }
 
     /// The rows that count: a weight of 0 is the same as not being there.
@@ -98,9 +124,59 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Checks that there are as many targets and weights as rows, and that weights are finite
-/// and not negative.
-fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32]>) -> Result<()> {
+/// The mean importance of the examples so far, of those whose importance is not 0. What is
+/// learned with importances in units of it does not depend on their unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MeanWeight {
+    rows: u64,
+    sum: f64,
+}
+
+impl MeanWeight {
+    /// The mean over the rows `which`.
+    pub fn of(batch: &Batch<'_>, which: &[u32]) -> Self {
+        let mut mean = Self::default();
+        which
+            .iter()
+            .for_each(|&row| mean.add(batch.raw_weight(row as usize)));
+        mean
+    }
+
+    fn add(&mut self, weight: f64) {
+        self.rows += u64::from(weight > 0.0);
+        self.sum += weight;
+    }
+
+    fn relative(&self, weight: f64) -> f64 {
+        if weight == 0.0 {
+            return 0.0;
+        }
+        // However light, a row is there, in single precision, too.
+        (weight * (self.rows as f64 / self.sum)).max(f32::MIN_POSITIVE.into())
+    }
+
+    /// Takes in the next rows of a stream. Returns their importances, each in units of the mean
+    /// up to itself, so that it does not matter how a stream is cut into batches; none where
+    /// all are 1.
+    pub fn follow(&mut self, batch: &Batch<'_>) -> Option<Vec<f64>> {
+        if batch.weights.is_none() && self.sum == self.rows as f64 {
+            self.rows += batch.rows.n_rows() as u64;
+            self.sum = self.rows as f64;
+            return None;
+        }
+        let relative = |row| {
+            self.add(batch.raw_weight(row));
+            self.relative(batch.raw_weight(row))
+        };
+        Some((0..batch.rows.n_rows()).map(relative).collect())
+    }
+}
+
+/// Importances above 0: far from where sums of them, or steps by them, would overflow.
+const WEIGHTS: RangeInclusive<f64> = 1e-36..=1e36;
+
+/// Checks that there are as many targets and weights as rows, and that weights can be used.
+fn check_parts(n_rows: usize, n_targets: usize, weights: Option<Values<'_>>) -> Result<()> {
     if n_targets != n_rows {
         return Err(Error::data(format!(
             "X has {n_rows} rows, y has {n_targets}"
@@ -113,10 +189,13 @@ fn check_parts(n_rows: usize, n_targets: usize, weights: Option<&[f32]>) -> Resu
                 weights.len()
             )));
         }
-        if let Some(row) = weights.iter().position(|w| !w.is_finite() || *w < 0.0) {
+        let is_usable = |weight| weight == 0.0 || WEIGHTS.contains(&weight);
+        if let Some(row) = (0..n_rows).find(|&row| !is_usable(weights.raw(row))) {
             return Err(Error::data(format!(
-                "row {row}: sample_weight is {}; it must be finite and not negative",
-                weights[row]
+                "row {row}: sample_weight is {}; it must be 0, or from {:e} to {:e}",
+                weights.raw(row),
+                WEIGHTS.start(),
+                WEIGHTS.end()
             )));
         }
     }

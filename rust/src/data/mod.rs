@@ -9,6 +9,7 @@ mod preparation;
 mod ragged;
 mod rows;
 
+pub(crate) use batch::MeanWeight;
 pub use batch::{Batch, Targets};
 pub use labels::{LabelSets, Labels};
 pub use preparation::{Preparation, Scaling};

@@ -77,7 +77,7 @@ impl Values<'_> {
         }
     }
 
-    fn raw(&self, at: usize) -> f64 {
+    pub(super) fn raw(&self, at: usize) -> f64 {
         match self {
             Self::F32(slice) => f64::from(slice[at]),
             Self::F64(slice) => slice[at],

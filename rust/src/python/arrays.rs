@@ -189,4 +189,4 @@ impl<'py> TargetsArg<'py> {
 }
 
 /// One importance per row.
-pub(super) type WeightsArg<'py> = PyReadonlyArray1<'py, f32>;
+pub(super) type WeightsArg<'py> = PyReadonlyArray1<'py, f64>;

@@ -9,7 +9,7 @@ use super::model_io::to_numpy;
 use super::run::brief_or_watched;
 use crate::classifier::{self, FitOptions, LabelSelection, PredictOptions, Task};
 use crate::control::Control;
-use crate::data::{Batch, Rows};
+use crate::data::{Batch, Rows, Values};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Report, Shape};
 use crate::learners;
@@ -246,7 +246,11 @@ impl Classifier {
     ) -> PyResult<Batch<'a>> {
         let rows = x.rows(self.0.accepts().missing_values)?;
         let weights = weights.map(|weights| weights.as_slice()).transpose()?;
-        Ok(Batch::new(rows, y.targets(self.0.n_classes())?, weights)?)
+        Ok(Batch::new(
+            rows,
+            y.targets(self.0.n_classes())?,
+            weights.map(Values::F64),
+        )?)
     }
 
     /// Runs `work`, of the effort of `task`, on the checked rows of X; also how many they are.

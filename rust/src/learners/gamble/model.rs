@@ -8,10 +8,9 @@ use super::predict::Predictor;
 use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
-use crate::alloc::{can_alloc, try_alloc};
+use crate::alloc::can_alloc;
 use crate::classifier::{
-    checks, in_blocks, topk, Accepts, Classifier, FitOptions, Learner, PredictOptions, Task,
-    TopKArrays,
+    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Task, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Rows};
@@ -131,34 +130,22 @@ impl Gamble {
         })
     }
 
-    /// Rows that go through the trees together.
-    fn block_rows(&self) -> usize {
+    /// What predicts `rows`.
+    fn blocks<'a>(
+        &'a self,
+        rows: &'a Rows<'a>,
+        n_threads: usize,
+        control: &'a Control,
+    ) -> Blocks<'a, impl Fn() -> Predictor + Sync + Send + 'a> {
         /// Values and scores of a block, about.
         const BLOCK: usize = 1 << 14;
-        (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, 64)
-    }
-
-    /// Hands each block of rows and its part of the output to `fill`.
-    fn predict_blocks<P: Send>(
-        &self,
-        rows: &Rows<'_>,
-        n_threads: usize,
-        control: &Control,
-        parts: impl Iterator<Item = P>,
-        fill: impl Fn(&mut Predictor, std::ops::Range<usize>, P) + Sync + Send,
-    ) -> Result<()> {
-        in_blocks(
-            rows.n_rows(),
-            self.block_rows(),
-            parts,
+        Blocks {
+            rows,
+            step: (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, 64),
             n_threads,
             control,
-            || Predictor::new(self.n_classes),
-            |predictor, which, part| {
-                fill(predictor, which, part);
-                Ok(())
-            },
-        )
+            new_predictor: || Predictor::new(self.n_classes),
+        }
     }
 }
 
@@ -196,6 +183,8 @@ impl Classifier for Gamble {
                 "{n_features} features: there is no memory to learn from so many"
             )));
         }
+        let weights = batch.relative_weights(&batch.present());
+        let batch = &batch.with_weights(weights.as_deref());
         let (which, n_learned) = self.split_rows(batch)?;
         let numbers = which.iter().map(|&row| row as usize);
         let labels: Vec<u32> = numbers.clone().map(|row| batch.labels()[row]).collect();
@@ -225,14 +214,12 @@ impl Classifier for Gamble {
         control: &Control,
     ) -> Result<TopKArrays> {
         let trees = self.trees_for(rows, options)?;
-        let (mut labels, mut scores) = topk::arrays(rows.n_rows(), k)?;
-        let step = self.block_rows() * k;
-        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
-        self.predict_blocks(rows, n_threads, control, parts, |predictor, which, part| {
+        let blocks = self.blocks(rows, n_threads, control);
+        blocks.top_k(k, |predictor, which, labels, scores| {
             predictor.score(trees, rows, which, |_, _, _| {});
-            predictor.write_topk(k, part.0, part.1);
-        })?;
-        Ok((labels, scores))
+            predictor.write_topk(k, labels, scores);
+            Ok(())
+        })
     }
 
     /// The scores F in double precision.
@@ -244,13 +231,13 @@ impl Classifier for Gamble {
         control: &Control,
     ) -> Result<Array> {
         let trees = self.trees_for(rows, options)?;
-        let mut scores = try_alloc(rows.n_rows(), self.n_classes, 0.0f64)?;
-        let parts = scores.chunks_mut(self.block_rows() * self.n_classes);
-        self.predict_blocks(rows, n_threads, control, parts, |predictor, which, part| {
+        let blocks = self.blocks(rows, n_threads, control);
+        let scores = blocks.fill(self.n_classes, 0.0, |predictor, which, scores| {
             predictor.score(trees, rows, which, |_, _, _| {});
-            part.copy_from_slice(&predictor.scores);
-        })?;
-        Ok(scores.into())
+            scores.copy_from_slice(&predictor.scores);
+            Ok(())
+        });
+        Ok(scores?.into())
     }
 
     fn staged_predict(
@@ -261,12 +248,8 @@ impl Classifier for Gamble {
     ) -> Result<Vec<i32>> {
         let trees = self.trees_for(rows, &PredictOptions::NONE)?;
         let n_trees = trees.len();
-        let mut labels = try_alloc(rows.n_rows(), n_trees, 0)?;
-        if n_trees == 0 {
-            return Ok(labels);
-        }
-        let parts = labels.chunks_mut(self.block_rows() * n_trees);
-        self.predict_blocks(rows, n_threads, control, parts, |predictor, which, part| {
+        let blocks = self.blocks(rows, n_threads, control);
+        blocks.fill(n_trees, 0, |predictor, which, labels| {
             predictor.score(trees, rows, which, |row, tree, scores| {
                 let mut best = 0;
                 for (class, &score) in scores.iter().enumerate() {
@@ -274,10 +257,10 @@ impl Classifier for Gamble {
                         best = class;
                     }
                 }
-                part[row * n_trees + tree] = best as i32;
+                labels[row * n_trees + tree] = best as i32;
             });
-        })?;
-        Ok(labels)
+            Ok(())
+        })
     }
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {

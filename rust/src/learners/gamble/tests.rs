@@ -59,7 +59,12 @@ impl Table {
 
     fn batch(&self) -> Batch<'_> {
         let labels = Labels::new(&self.labels, self.n_classes).unwrap();
-        Batch::new(self.rows(), Targets::One(labels), Some(&self.weights)).unwrap()
+        Batch::new(
+            self.rows(),
+            Targets::One(labels),
+            Some(Values::F32(&self.weights)),
+        )
+        .unwrap()
     }
 
     fn learn(&self, params: Params, n_threads: usize) -> Gamble {

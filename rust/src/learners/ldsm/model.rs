@@ -13,7 +13,7 @@ use super::predictor::Predictor;
 use super::scorers::{self};
 use super::tree::Tree;
 use crate::classifier::{
-    block_rows, checks, in_blocks, row_values, seed_of, topk, Accepts, Classifier, FitOptions,
+    block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
     LabelSelection, Learner, PredictOptions, SelectedLabels, Task, TopK, TopKArrays,
 };
 use crate::control::Control;
@@ -57,6 +57,9 @@ impl Classifier for Ldsm {
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
         checks::no_missing_values(&batch.rows, "LdSM")?;
+        let labelled = Examples::labelled_rows(batch);
+        let weights = batch.relative_weights(&labelled);
+        let batch = &batch.with_weights(weights.as_deref());
         let n_threads = options.n_threads;
         let before = usize::from(options.warm_start) * self.trees.len();
         let preparation = match &self.preparation {
@@ -67,7 +70,7 @@ impl Classifier for Ldsm {
             _ => {
                 let (scaling, n_bits) = (self.params.scaling, self.params.n_bits);
                 let mut preparation = Preparation::new(scaling, n_bits, &batch.rows)?;
-                preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
+                preparation.observe_all(&batch.rows, &labelled, control)?;
                 preparation
             }
         };
@@ -120,10 +123,9 @@ impl Classifier for Ldsm {
         control: &Control,
     ) -> Result<TopKArrays> {
         options.refuse("LdSM")?;
-        let (mut labels, mut scores) = topk::arrays(rows.n_rows(), k)?;
-        let step = self.block_rows(rows) * k;
-        let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
-        let work = |predictor: &mut Predictor<'_>, (labels, scores): (&mut [i32], &mut [f32])| {
+        let blocks = self.blocks(rows, n_threads, control)?;
+        blocks.top_k(k, |predictor, which, labels, scores| {
+            predictor.read_block(which, control)?;
             let mut top = TopK::new(k.min(self.n_classes));
             let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
             for (i, (labels, scores)) in rows.enumerate() {
@@ -132,9 +134,7 @@ impl Classifier for Ldsm {
                 top.write(labels, scores);
             }
             Ok(())
-        };
-        self.predict_blocks(rows, parts, n_threads, control, work)?;
-        Ok((labels, scores))
+        })
     }
 
     /// Of the labels that a tree knows.
@@ -145,11 +145,12 @@ impl Classifier for Ldsm {
         n_threads: usize,
         control: &Control,
     ) -> Result<SelectedLabels> {
-        let n_blocks = rows.n_rows().div_ceil(self.block_rows(rows));
-        let mut blocks = vec![SelectedLabels::default(); n_blocks];
-        let work = |predictor: &mut Predictor<'_>, found: &mut SelectedLabels| {
+        let blocks = self.blocks(rows, n_threads, control)?;
+        let mut parts = vec![SelectedLabels::default(); rows.n_rows().div_ceil(blocks.step)];
+        blocks.each(parts.iter_mut(), |predictor, which, found| {
             let mut of_row = Vec::new();
             predictor.wants_probabilities = selection == LabelSelection::Likely;
+            predictor.read_block(which, control)?;
             for i in 0..predictor.block.len() {
                 predictor.score_row(i, control)?;
                 predictor.select(selection, &mut of_row);
@@ -159,9 +160,8 @@ impl Classifier for Ldsm {
                 found.scores.extend(of_row.iter().map(|&(_, score)| score));
             }
             Ok(())
-        };
-        self.predict_blocks(rows, blocks.iter_mut(), n_threads, control, work)?;
-        Ok(concat(blocks))
+        })?;
+        Ok(concat(parts))
     }
 
     /// The parameters of further trees and of predictions; those that the trees there are
@@ -284,36 +284,24 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
-    fn block_rows(&self, rows: &Rows<'_>) -> usize {
-        block_rows(row_values(self.preparation.as_ref(), rows), BLOCK)
-    }
-
-    /// Calls `work` with every block of rows, sent down the trees, and its part of the
-    /// output.
-    fn predict_blocks<B: Send>(
-        &self,
-        rows: &Rows<'_>,
-        parts: impl Iterator<Item = B>,
+    /// What predicts `rows`, which are checked.
+    fn blocks<'a>(
+        &'a self,
+        rows: &'a Rows<'a>,
         n_threads: usize,
-        control: &Control,
-        work: impl Fn(&mut Predictor<'_>, B) -> Result<()> + Sync + Send,
-    ) -> Result<()> {
+        control: &'a Control,
+    ) -> Result<Blocks<'a, impl Fn() -> Predictor<'a> + Sync + Send>> {
         let preparation = self.preparation.as_ref();
         let preparation = preparation.ok_or_else(checks::nothing_learned)?;
         checks::no_missing_values(rows, "LdSM")?;
         preparation.check_columns(rows)?;
-        in_blocks(
-            rows.n_rows(),
-            self.block_rows(rows),
-            parts,
+        Ok(Blocks {
+            rows,
+            step: block_rows(row_values(Some(preparation), rows), BLOCK),
             n_threads,
             control,
-            || Predictor::new(self, rows, preparation),
-            |predictor, which, part| {
-                predictor.read_block(which, control)?;
-                work(predictor, part)
-            },
-        )
+            new_predictor: move || Predictor::new(self, rows, preparation),
+        })
     }
 }
 

@@ -163,7 +163,12 @@ impl Data {
     fn batch(&self) -> Batch<'_> {
         let (starts, labels) = (Indices::I32(&self.label_starts), Indices::I32(&self.labels));
         let sets = LabelSets::new(starts, labels, N_CLASSES).unwrap();
-        Batch::new(self.rows(), Targets::Sets(sets), self.weights.as_deref()).unwrap()
+        Batch::new(
+            self.rows(),
+            Targets::Sets(sets),
+            self.weights.as_deref().map(Values::F32),
+        )
+        .unwrap()
     }
 
     fn preparation(&self, params: &Params) -> Preparation {

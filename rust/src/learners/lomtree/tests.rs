@@ -273,7 +273,7 @@ fn a_fit_that_is_refused_changes_nothing() {
     let nothing = [0.0; 100];
     for refused in [
         batch(&values, &labels, 8),
-        Batch::new(learned.rows, learned.targets, Some(&nothing)).unwrap(),
+        Batch::new(learned.rows, learned.targets, Some(Values::F32(&nothing))).unwrap(),
     ] {
         let options = FitOptions::threads(1);
         assert!(model.fit(&refused, options, &Control::new(0)).is_err());
@@ -372,7 +372,7 @@ fn rows_of_importance_zero_count_where_importances_do_not() {
     let (values, labels) = few_rows();
     let batch = batch(&values, &labels, 7);
     let weights: Vec<f32> = (0..100).map(|i| (i % 2) as f32).collect();
-    let batch = Batch::new(batch.rows, batch.targets, Some(&weights)).unwrap();
+    let batch = Batch::new(batch.rows, batch.targets, Some(Values::F32(&weights))).unwrap();
     for (weighted_counts, n) in [(true, 50), (false, 100)] {
         let params = Params {
             weighted_counts,
@@ -392,7 +392,7 @@ fn shares_are_at_most_one_and_labels_come_once() {
     let labels: Vec<u32> = (0..40).map(|i| i % 4).collect();
     let weights: Vec<f32> = (0..40).map(|i| [1e30, 1e-30, 1e-30, 1.0][i % 4]).collect();
     let batch = batch(&values, &labels, 4);
-    let batch = Batch::new(batch.rows, batch.targets, Some(&weights)).unwrap();
+    let batch = Batch::new(batch.rows, batch.targets, Some(Values::F32(&weights))).unwrap();
     for n_estimators in [1, 3] {
         let params = Params {
             n_estimators,

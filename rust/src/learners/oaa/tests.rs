@@ -271,6 +271,7 @@ fn tiles_learn_what_example_after_example_learns() {
                 for (average, l2) in [(false, 0.0), (true, 0.0), (false, 0.01)] {
                     let params = Params {
                         average: Average::Chosen(average),
+                        scale_weights: false,
                         l2,
                         // Rates at which steps of a chaotic path stay comparable.
                         learning_rate: Some(if optimizer == Optimizer::Pn {
@@ -291,7 +292,8 @@ fn tiles_learn_what_example_after_example_learns() {
                     } else {
                         data.labels()
                     };
-                    let batch = Batch::new(rows, targets, Some(&data.weights)).unwrap();
+                    let batch =
+                        Batch::new(rows, targets, Some(Values::F32(&data.weights))).unwrap();
                     let mut oaa = Model::create(params, 150, multilabel).unwrap();
                     oaa.partial_fit(&batch, 1, None, &control()).unwrap();
                     let got = all_scores(&oaa, &rows, 1);

@@ -40,6 +40,8 @@ fn params() -> Params {
         max_depth: Some(4),
         bern_hyper: 0.1,
         scaling: Scaling::None,
+        // References take weights as they come.
+        scale_weights: false,
         beam_size: 1,
         n_passes: 2,
         seed: 5,
@@ -131,7 +133,12 @@ impl Stream {
 
     fn batch(&self) -> Batch<'_> {
         let labels = Labels::new(&self.labels, N_CLASSES).unwrap();
-        Batch::new(self.rows(), Targets::One(labels), self.weights.as_deref()).unwrap()
+        Batch::new(
+            self.rows(),
+            Targets::One(labels),
+            self.weights.as_deref().map(Values::F32),
+        )
+        .unwrap()
     }
 
     /// Row `i` alone.

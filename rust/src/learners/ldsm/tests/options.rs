@@ -126,7 +126,7 @@ proptest! {
         let params = Params { arity, beta: 0.8, ..params() };
         let labels: Vec<u32> = sets.labels.iter().map(|&label| label as u32).collect();
         let targets = Targets::One(Labels::new(&labels, N_CLASSES).unwrap());
-        let batch = Batch::new(sets.rows(), targets, sets.weights.as_deref()).unwrap();
+        let batch = Batch::new(sets.rows(), targets, sets.weights.as_deref().map(Values::F32)).unwrap();
         let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
         ldsm.fit(&batch, with(1, false), &control()).unwrap();
         prop_assert_eq!(format!("{ldsm:?}"), format!("{:?}", sets.fit(&params)));

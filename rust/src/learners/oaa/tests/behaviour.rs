@@ -16,6 +16,7 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
     ] {
         let params = Params {
             average: Average::Chosen(false),
+            scale_weights: false,
             ..params(loss, Optimizer::Sgd)
         };
         let mut twice = Model::create(params.clone(), 3, false).unwrap();
@@ -24,7 +25,7 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
         twice.partial_fit(&batch, 1, None, &control()).unwrap();
         let mut heavy = Model::create(params, 3, false).unwrap();
         let labels = Targets::One(Labels::new(&[1], 3).unwrap());
-        let batch = Batch::new(once, labels, Some(&[2.0])).unwrap();
+        let batch = Batch::new(once, labels, Some(Values::F32(&[2.0]))).unwrap();
         heavy.partial_fit(&batch, 1, None, &control()).unwrap();
         let a = all_scores(&twice, &once, 1);
         let b = all_scores(&heavy, &once, 1);
@@ -37,7 +38,7 @@ fn a_row_of_weight_zero_is_as_good_as_not_there() {
     let (x, y) = ([1.0, -0.5, 3.0, 9.0, -1.0, 0.5, 0.3, 2.0], [0, 1, 2, 1]);
     let rows = Rows::dense(Values::F32(&x), 4, 2).unwrap();
     let targets = Targets::One(Labels::new(&y, 3).unwrap());
-    let with = Batch::new(rows, targets, Some(&[1.0, 1.0, 1.0, 0.0])).unwrap();
+    let with = Batch::new(rows, targets, Some(Values::F32(&[1.0, 1.0, 1.0, 0.0]))).unwrap();
     let fewer = Rows::dense(Values::F32(&x[..6]), 3, 2).unwrap();
     let targets = Targets::One(Labels::new(&y[..3], 3).unwrap());
     let without = Batch::new(fewer, targets, None).unwrap();
@@ -236,7 +237,7 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
         .unwrap();
     assert_eq!(other.n_features(), 20);
     let none = vec![0.0; 600];
-    let weightless = Batch::new(rows, data.labels(), Some(&none)).unwrap();
+    let weightless = Batch::new(rows, data.labels(), Some(Values::F32(&none))).unwrap();
     assert!(oaa
         .fit(&weightless, FitOptions::threads(1), &control())
         .is_err());

@@ -63,7 +63,7 @@ fn rare_classes_hardly_count() {
     let rows = Rows::dense(Values::F32(&x), labels.len(), 1).unwrap();
     let targets = Targets::One(Labels::new(&labels, 8).unwrap());
     let bits = |class_count, weights: Option<&[f32]>| {
-        let batch = Batch::new(rows, targets, weights).unwrap();
+        let batch = Batch::new(rows, targets, weights.map(Values::F32)).unwrap();
         let params = Params {
             class_count,
             ..params()
