@@ -13,6 +13,7 @@ PARAMS = {
     "loss": "quantile",
     "optimizer": "nag",
     "scaling": "none",
+    "scale_weights": False,
     "n_bits": None,
     "learning_rate": 0.5,
     "decay": 0.0,
@@ -56,7 +57,7 @@ def test_predictions_agree(path, run, budget, resistance):
     with np.load(path) as file:
         meta = json.loads(str(file["meta"]))
         train, test = (rows(file, part, meta["n_features"]) for part in ("train", "test"))
-        labels, weights = file["train_y"].astype(np.uint32), file["train_weight"]
+        labels, weights = file["train_y"].astype(np.uint32), file["train_weight"].astype(np.float64)
         expected = {part: file[f"{run}.{part}"] for part in ("pass1", "pass2", "test")}
     n_classes = max(int(labels.max()) + 1, 2)
     params = PARAMS | {"max_internal": budget, "swap_resistance": float(resistance)}

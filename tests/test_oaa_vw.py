@@ -32,6 +32,7 @@ def params_of(options):
         "learning_rate": float(value("--learning_rate", 0.5)),
         "optimizer": "nag",
         "scaling": "none",
+        "scale_weights": False,
         "average": False,
     }
 
@@ -48,7 +49,7 @@ def test_every_prediction_is_vws(stream, run, options):
 
         model = _core.Classifier("oaa", json.dumps(params_of(options)), meta["n_classes"])
         X, y = rows("train"), golden["train_y"].astype(np.uint32)
-        weight = golden["train_weight"].astype(np.float32)
+        weight = golden["train_weight"].astype(np.float64)
         for number in (1, 2):
             predicted = model.partial_fit(X, y, weight, answers=True)
             learned = weight > 0

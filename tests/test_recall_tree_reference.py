@@ -22,7 +22,7 @@ def stream(seed, n=350, density=0.7):
     X[random.random(X.shape) > density] = 0
     noise = random.random(n) < 0.1
     labels[noise] = random.integers(0, N_CLASSES, noise.sum())
-    weights = random.integers(1, 9, n).astype(np.float32) / 4
+    weights = random.integers(1, 9, n) / 4
     return X.astype(np.float32), labels.astype(np.uint32), weights
 
 
@@ -31,7 +31,13 @@ def both(settings):
     given = {"max_candidates": 3, "max_depth": 3, "loss": "squared_hinge", **settings}
     given.setdefault("learning_rate", 1.0)
     given.setdefault("bern_hyper", 0.1)
-    rest = {"router_loss": "hinge", "scaling": "none", "beam_size": 1, "n_passes": 1}
+    rest = {
+        "router_loss": "hinge",
+        "scaling": "none",
+        "scale_weights": False,
+        "beam_size": 1,
+        "n_passes": 1,
+    }
     model = RecallTreeClassifier(random_state=0, **rest, **given)
     params = model.fit(*stream(0, n=9)[:2])._model.params_json
     fast = _core.Classifier("recall-tree", params, N_CLASSES)
@@ -106,7 +112,7 @@ def test_first_steps_of_the_softmax():
     X, _, _ = stream(seed=1, n=40)
     for i, label in enumerate([3, 5, 5, 3, 7, 3, 5]):
         slow.learn(X[i], label, 3.0 if i == 4 else 1.0)
-        weight = np.array([3.0 if i == 4 else 1.0], np.float32)
+        weight = np.array([3.0 if i == 4 else 1.0])
         fast.partial_fit(X[i : i + 1], np.array([label], np.uint32), weight)
         for x in X:
             assert_same_scores(fast, slow, x)

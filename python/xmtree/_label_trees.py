@@ -26,6 +26,8 @@ class _LabelTree(TreeMixin, OnlineLearner):
         more passes over text.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True
+        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
         are not hashed. Not with the scaling "standard".
@@ -173,6 +175,7 @@ class FilterTreeClassifier(_LabelTree):
         loss: str = "hinge",
         optimizer: str = "pn",
         scaling: str = "auto",
+        scale_weights: bool = True,
         n_bits: int | None = None,
         learning_rate: float = 1.0,
         decay: float = 0.3,
@@ -188,6 +191,7 @@ class FilterTreeClassifier(_LabelTree):
         self.loss = loss
         self.optimizer = optimizer
         self.scaling = scaling
+        self.scale_weights = scale_weights
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.decay = decay
@@ -247,6 +251,7 @@ class RandomTreeClassifier(_LabelTree):
         loss: str = "hinge",
         optimizer: str = "pn",
         scaling: str = "auto",
+        scale_weights: bool = True,
         n_bits: int | None = None,
         learning_rate: float = 1.0,
         decay: float = 0.3,
@@ -262,6 +267,7 @@ class RandomTreeClassifier(_LabelTree):
         self.loss = loss
         self.optimizer = optimizer
         self.scaling = scaling
+        self.scale_weights = scale_weights
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.decay = decay

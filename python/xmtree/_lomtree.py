@@ -35,6 +35,8 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         number per weight and is the fastest.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True
+        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
         are not hashed. Not with the scaling "standard".
@@ -165,6 +167,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         "loss": "quantile",
         "optimizer": "nag",
         "scaling": "none",
+        "scale_weights": False,
         "learning_rate": 0.5,
         "decay": 0.0,
         "nodes_per_class": 1.0,
@@ -181,6 +184,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         loss: str = "hinge",
         optimizer: str = "pn",
         scaling: str = "auto",
+        scale_weights: bool = True,
         n_bits: int | None = None,
         learning_rate: float = 1.0,
         decay: float = 1.0,
@@ -204,6 +208,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         self.loss = loss
         self.optimizer = optimizer
         self.scaling = scaling
+        self.scale_weights = scale_weights
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.decay = decay

@@ -60,6 +60,11 @@ default="squared_hinge"
         "row" with ``n_bits``), as found in the rows of ``fit`` or of the first
         ``partial_fit``. In ``partial_fit`` means and deviations are updated with
         the stream.
+    scale_weights : bool, default=True
+        Whether ``sample_weight`` counts relative to its mean: ``fit`` divides the
+        weights by their mean, ``partial_fit`` by the mean so far, so that a model does
+        not depend on their unit. False multiplies steps and counts by the weights as
+        they are, as Vowpal Wabbit does.
     n_bits : int, optional
         Hash features into 2^n_bits columns, for streams whose feature space is
         unknown or too large. From 1 to 31; by default features are not hashed.
@@ -161,6 +166,7 @@ default="squared_hinge"
         loss: str = "squared_hinge",
         optimizer: str = "pn",
         scaling: str = "auto",
+        scale_weights: bool = True,
         n_bits: int | None = None,
         learning_rate: float | None = None,
         average: bool | Literal["auto"] = "auto",
@@ -178,6 +184,7 @@ default="squared_hinge"
         self.loss = loss
         self.optimizer = optimizer
         self.scaling = scaling
+        self.scale_weights = scale_weights
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.average = average

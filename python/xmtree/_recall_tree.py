@@ -84,6 +84,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         with the losses of a single regressor only, and not with batches.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True
+        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
         are not hashed. Not with the scaling "standard".
@@ -247,6 +249,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         "loss": "squared",
         "optimizer": "nag",
         "scaling": "none",
+        "scale_weights": False,
         "learning_rate": 0.5,
         "router_rate": 0.5,
         "decay": 0.0,
@@ -273,6 +276,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         router_loss: str | None = None,
         optimizer: str = "pn",
         scaling: str = "auto",
+        scale_weights: bool = True,
         n_bits: int | None = None,
         learning_rate: float | None = None,
         router_rate: float | None = None,
@@ -305,6 +309,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         self.router_loss = router_loss
         self.optimizer = optimizer
         self.scaling = scaling
+        self.scale_weights = scale_weights
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.router_rate = router_rate
