@@ -12,12 +12,12 @@ from xmtree import _core
 
 #: Counts of the core are 32 bits wide.
 _MAX_COUNT = 2**32 - 1
-#: What ``closed`` of an interval is called, by whether the ends belong to it.
+#: What ``closed`` of an interval is called, by which of its ends belong to it.
 _CLOSED = {
-    (True, True): "both",
-    (True, False): "left",
-    (False, True): "right",
-    (False, False): "neither",
+    ("Included", "Included"): "both",
+    ("Included", "Excluded"): "left",
+    ("Excluded", "Included"): "right",
+    ("Excluded", "Excluded"): "neither",
 }
 
 
@@ -46,10 +46,11 @@ def _allowed(entry: dict[str, Any]) -> list[Any]:
 
 
 def _interval(bounds: dict[str, Any], kind: str) -> Interval:
-    low, high = bounds["low"], bounds["high"]
+    """Each end is {"Included": x}, {"Excluded": x} or "Unbounded"."""
+    ends = [end if end != "Unbounded" else {"Excluded": None} for end in bounds.values()]
+    (below, low), (above, high) = (next(iter(end.items())) for end in ends)
     if kind == "real":
-        closed = _CLOSED[bounds["includes_low"], bounds["includes_high"]]
-        return Interval(Real, low, high, closed=closed)
+        return Interval(Real, low, high, closed=_CLOSED[below, above])
     low = 0 if low is None else int(low)
     high = _MAX_COUNT if high is None else int(high)
     return Interval(Integral, low, high, closed="both")

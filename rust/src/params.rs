@@ -1,6 +1,8 @@
 //! Parameters, declared once: name, type, default and range of each. Rust, the constraints of
 //! the Python classes, model files and the command line all read this one list.
 
+use std::ops::{Bound, RangeBounds};
+
 use serde::{de::DeserializeOwned, Serialize};
 use serde_json::Value;
 
@@ -26,20 +28,13 @@ pub struct Parameter {
 /// The numbers that a parameter may be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
-    low: Option<f64>,
-    high: Option<f64>,
-    includes_low: bool,
-    includes_high: bool,
+    low: Bound<f64>,
+    high: Bound<f64>,
 }
 
 impl Range {
     /// Any number.
-    pub const ANY: Self = Self {
-        low: None,
-        high: None,
-        includes_low: false,
-        includes_high: false,
-    };
+    pub const ANY: Self = Self::new(Bound::Unbounded, Bound::Unbounded);
     /// Above 0; steps are single precision, where larger numbers are infinite.
     pub const POSITIVE: Self = Self::above(0.0).to(3e38);
     /// At least 0, and finite in single precision.
@@ -53,73 +48,61 @@ impl Range {
     /// A share that is not nothing.
     pub const SHARE: Self = Self::above(0.0).to(1.0);
 
+    const fn new(low: Bound<f64>, high: Bound<f64>) -> Self {
+        Self { low, high }
+    }
+
     /// From `low` on.
     pub const fn from(low: f64) -> Self {
-        Self {
-            low: Some(low),
-            includes_low: true,
-            ..Self::ANY
-        }
+        Self::new(Bound::Included(low), Bound::Unbounded)
     }
 
     /// Above `low`.
     pub const fn above(low: f64) -> Self {
-        Self {
-            low: Some(low),
-            ..Self::ANY
-        }
+        Self::new(Bound::Excluded(low), Bound::Unbounded)
     }
 
     /// And up to `high`, which is allowed.
     #[must_use]
     pub const fn to(self, high: f64) -> Self {
-        Self {
-            high: Some(high),
-            includes_high: true,
-            ..self
-        }
+        Self::new(self.low, Bound::Included(high))
     }
 
     /// And below `high`.
     #[must_use]
     pub const fn below(self, high: f64) -> Self {
-        Self {
-            high: Some(high),
-            ..self
-        }
-    }
-
-    fn contains(&self, x: f64) -> bool {
-        let above = self
-            .low
-            .is_none_or(|low| x > low || (self.includes_low && x == low));
-        let below = self
-            .high
-            .is_none_or(|high| x < high || (self.includes_high && x == high));
-        above && below && x.is_finite()
+        Self::new(self.low, Bound::Excluded(high))
     }
 }
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let end = |x: f64, is_included: bool, words: [&str; 2]| {
-            let word = words[usize::from(!is_included)];
-            if x.abs() < 1e15 {
-                format!("{word} {x}")
-            } else {
-                format!("{word} {x:e}")
-            }
+        let end = |bound: Bound<f64>, included: &str, excluded: &str| match bound {
+            // That counts are 32 bits wide is nobody's concern.
+            Bound::Included(x) if x.to_bits() == f64::from(u32::MAX).to_bits() => None,
+            Bound::Included(x) => Some(format!("{included} {}", Short(x))),
+            Bound::Excluded(x) => Some(format!("{excluded} {}", Short(x))),
+            Bound::Unbounded => None,
         };
-        let low = self
-            .low
-            .map(|low| end(low, self.includes_low, ["at least", "above"]));
-        // That counts are 32 bits wide is nobody's concern.
-        let high = self
-            .high
-            .filter(|&high| high.to_bits() != f64::from(u32::MAX).to_bits());
-        let high = high.map(|high| end(high, self.includes_high, ["at most", "below"]));
-        let ends: Vec<String> = low.into_iter().chain(high).collect();
+        let low = end(self.low, "at least", "above");
+        let ends: Vec<String> = low
+            .into_iter()
+            .chain(end(self.high, "at most", "below"))
+            .collect();
         write!(f, "{}", ends.join(" and "))
+    }
+}
+
+/// A number in as few characters as it takes.
+struct Short(f64);
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.abs() < 1e15 {
+            write!(f, "{}", self.0)
+        } else {
+            write!(f, "{:e}", self.0)
+        }
     }
 }
 
@@ -141,29 +124,19 @@ pub trait ParamValue: Serialize {
     }
 }
 
-impl ParamValue for u32 {
-    const KIND: &'static str = "integer";
+macro_rules! numbers {
+    ($($type:ty: $kind:literal),*) => {$(
+        impl ParamValue for $type {
+            const KIND: &'static str = $kind;
 
-    fn number(&self) -> Option<f64> {
-        Some(f64::from(*self))
-    }
+            fn number(&self) -> Option<f64> {
+                Some(*self as f64)
+            }
+        }
+    )*};
 }
 
-impl ParamValue for u64 {
-    const KIND: &'static str = "integer";
-
-    fn number(&self) -> Option<f64> {
-        Some(*self as f64)
-    }
-}
-
-impl ParamValue for f64 {
-    const KIND: &'static str = "real";
-
-    fn number(&self) -> Option<f64> {
-        Some(*self)
-    }
-}
+numbers!(u32: "integer", u64: "integer", f64: "real");
 
 impl ParamValue for bool {
     const KIND: &'static str = "boolean";
@@ -212,7 +185,7 @@ pub(crate) fn to_json(params: &impl Params) -> Result<String> {
 /// Refuses a value out of `range`.
 pub fn check_range<T: ParamValue>(name: &str, value: &T, range: Range) -> Result<()> {
     match value.number() {
-        Some(number) if !range.contains(number) => {
+        Some(number) if !(number.is_finite() && (range.low, range.high).contains(&number)) => {
             let or_none = if T::OPTIONAL { ", or None" } else { "" };
             Err(Error::parameter(name, number, format!("{range}{or_none}")))
         }

@@ -3,13 +3,12 @@
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde::{Deserialize, Serialize};
 
 use crate::data::Batch;
 use crate::error::{Error, Result};
 
 /// How often and in which order `fit` goes through the examples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     /// Passes over the data, at most.
     pub n_passes: u32,
@@ -24,24 +23,6 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Refuses what cannot be followed.
-    pub fn check(&self) -> Result<()> {
-        if self.n_passes == 0 {
-            return Err(Error::parameter("n_passes", 0, "at least 1"));
-        }
-        if self.patience == 0 {
-            return Err(Error::parameter("patience", 0, "at least 1"));
-        }
-        if !(self.validation_fraction > 0.0 && self.validation_fraction < 1.0) {
-            return Err(Error::parameter(
-                "validation_fraction",
-                self.validation_fraction,
-                "between 0 and 1, both excluded",
-            ));
-        }
-        Ok(())
-    }
-
     /// Takes `learner` through the passes over the examples of `batch`: `learn` is called with
     /// rows in their order and the share of a pass that each is, `error` with the rows held
     /// out. Stopped from outside it stays as far as it has come; stopped early it goes back to

@@ -5,8 +5,6 @@
 //! deviation; rows that are mostly zeros must not be touched column by column
 //! but divided by their length. `Auto` looks at the share of non-zeros.
 
-use serde::{Deserialize, Serialize};
-
 use super::{RowBuffer, Rows};
 use crate::alloc::can_alloc;
 use crate::choices;
@@ -35,7 +33,7 @@ choices! {
 const DENSE: f64 = 0.5;
 
 /// Reads rows into examples: hashes columns, scales, appends the constant.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Preparation {
     n_features: usize,
     n_bits: Option<u32>,
@@ -49,17 +47,9 @@ impl Preparation {
     /// `n_bits` hashes columns into 2^`n_bits`; it excludes standardising,
     /// which would make every hashed row dense.
     pub fn new(scaling: Scaling, n_bits: Option<u32>, rows: &Rows<'_>) -> Result<Self> {
-        if let Some(bits) = n_bits {
-            if !(1..=31).contains(&bits) {
-                return Err(Error::parameter("n_bits", bits, "from 1 to 31, or None"));
-            }
-            if scaling == Scaling::Standard {
-                return Err(Error::parameter(
-                    "scaling",
-                    "\"standard\"",
-                    "\"auto\", \"row\" or \"none\" where n_bits is given",
-                ));
-            }
+        if n_bits.is_some() && scaling == Scaling::Standard {
+            let allowed = "\"auto\", \"row\", \"log\" or \"none\" where n_bits is given";
+            return Err(Error::parameter("scaling", "\"standard\"", allowed));
         }
         let scaling = match scaling {
             Scaling::Auto => {
@@ -92,29 +82,6 @@ impl Preparation {
         })
     }
 
-    /// Whether its parts fit together, for one that was loaded.
-    pub fn is_sound(&self) -> bool {
-        let n = self.n_features;
-        let standard = self.scaling == Scaling::Standard;
-        self.scaling != Scaling::Auto
-            && n < u32::MAX as usize
-            && self
-                .n_bits
-                .is_none_or(|bits| (1..=31).contains(&bits) && !standard)
-            && self.moments.is_some() == standard
-            && self.moments.as_ref().is_none_or(|moments| {
-                let Moments {
-                    n: _,
-                    mean,
-                    square,
-                    rate,
-                    dense: _,
-                } = moments;
-                [mean, square, rate].iter().all(|part| part.len() == n)
-            })
-            && can_alloc(bytes_needed(n, self.n_bits, standard))
-    }
-
     /// Stores it; means and deviations as arrays, as there may be very many columns.
     pub(crate) fn put(&self, bundle: &mut Bundle) {
         bundle.put_meta("n_features", &self.n_features);
@@ -135,8 +102,16 @@ impl Preparation {
             scaling: bundle.take_meta("scaling")?,
             moments: None,
         };
-        let n = preparation.n_features;
-        if preparation.scaling == Scaling::Standard {
+        let (n, n_bits) = (preparation.n_features, preparation.n_bits);
+        let is_standard = preparation.scaling == Scaling::Standard;
+        let is_sound = preparation.scaling != Scaling::Auto
+            && n < u32::MAX as usize
+            && n_bits.is_none_or(|bits| (1..=31).contains(&bits) && !is_standard)
+            && can_alloc(bytes_needed(n, n_bits, is_standard));
+        if !is_sound {
+            return Err(bundle.damaged("the preparation of examples is inconsistent"));
+        }
+        if is_standard {
             let mut moments = Moments {
                 n: bundle.take_meta("n")?,
                 mean: bundle.take_exactly("mean", n)?,
@@ -147,11 +122,7 @@ impl Preparation {
             moments.refresh();
             preparation.moments = Some(moments);
         }
-        if preparation.is_sound() {
-            Ok(preparation)
-        } else {
-            Err(bundle.damaged("the preparation of examples is inconsistent"))
-        }
+        Ok(preparation)
     }
 
     /// Number of columns of the rows it was made for.
@@ -262,7 +233,7 @@ fn hash(column: u32, bits: u32) -> u32 {
 }
 
 /// Running mean and squared deviation of each column (Welford), zeros included.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Moments {
     n: f64,
     mean: Vec<f64>,
@@ -270,7 +241,6 @@ struct Moments {
     /// 1/deviation, or 0 for a column that never changed.
     rate: Vec<f64>,
     /// The row at hand, zeros included.
-    #[serde(skip)]
     dense: Vec<f64>,
 }
 
@@ -303,11 +273,8 @@ impl Moments {
     fn refresh(&mut self) {
         for (rate, &square) in self.rate.iter_mut().zip(&self.square) {
             let deviation = (square / self.n).sqrt();
-            *rate = if deviation > 0.0 {
-                deviation.recip()
-            } else {
-                0.0
-            };
+            let is_varied = deviation > 0.0;
+            *rate = if is_varied { deviation.recip() } else { 0.0 };
         }
     }
 

@@ -139,17 +139,8 @@ impl<'a> Rows<'a> {
         Self::new_csr(starts, columns, values, n_cols, false)
     }
 
-    /// [`csr`](Self::csr), with NaN for missing values. What is not stored is 0.
-    pub fn csr_with_missing(
-        starts: Indices<'a>,
-        columns: Indices<'a>,
-        values: Values<'a>,
-        n_cols: usize,
-    ) -> Result<Self> {
-        Self::new_csr(starts, columns, values, n_cols, true)
-    }
-
-    fn new_csr(
+    /// [`csr`](Self::csr), in which values may be missing: NaN. What is not stored is 0.
+    pub fn new_csr(
         starts: Indices<'a>,
         columns: Indices<'a>,
         values: Values<'a>,
@@ -195,12 +186,8 @@ impl<'a> Rows<'a> {
         Self::new_dense(values, n_rows, n_cols, false)
     }
 
-    /// [`dense`](Self::dense), with NaN for missing values.
-    pub fn dense_with_missing(values: Values<'a>, n_rows: usize, n_cols: usize) -> Result<Self> {
-        Self::new_dense(values, n_rows, n_cols, true)
-    }
-
-    fn new_dense(
+    /// [`dense`](Self::dense), in which values may be missing: NaN.
+    pub fn new_dense(
         values: Values<'a>,
         n_rows: usize,
         n_cols: usize,

@@ -127,22 +127,12 @@ impl<'py> RowsArg<'py> {
     pub fn rows(&self, may_miss_values: bool) -> PyResult<Rows<'_>> {
         let rows = match self {
             Self::Csr(x) => {
-                let csr = if may_miss_values {
-                    Rows::csr_with_missing
-                } else {
-                    Rows::csr
-                };
                 let (starts, columns, values) = x.views()?;
-                csr(starts, columns, values, x.n_cols)
+                Rows::new_csr(starts, columns, values, x.n_cols, may_miss_values)
             }
             Self::Dense(x) => {
-                let dense = if may_miss_values {
-                    Rows::dense_with_missing
-                } else {
-                    Rows::dense
-                };
                 let (n_rows, n_cols) = x.shape("X")?;
-                dense(x.view()?, n_rows, n_cols)
+                Rows::new_dense(x.view()?, n_rows, n_cols, may_miss_values)
             }
         };
         Ok(rows?)

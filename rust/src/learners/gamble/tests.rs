@@ -49,7 +49,7 @@ struct Table {
 impl Table {
     fn rows(&self) -> Rows<'_> {
         let values = Values::F32(&self.values);
-        Rows::dense_with_missing(values, self.labels.len(), self.width).unwrap()
+        Rows::new_dense(values, self.labels.len(), self.width, true).unwrap()
     }
 
     fn columns(&self, params: &Params) -> Columns {

@@ -216,11 +216,12 @@ fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
         starts.push(columns.len() as i64);
     }
     let values = vec![1.0f32; columns.len()];
-    let rows = Rows::csr_with_missing(
+    let rows = Rows::new_csr(
         Indices::I64(&starts),
         Indices::I64(&columns),
         Values::F32(&values),
         4 + n as usize,
+        true,
     )
     .unwrap();
     let labels: Vec<u32> = (0..n).map(|row| (row % 4) as u32).collect();

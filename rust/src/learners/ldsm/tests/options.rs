@@ -69,7 +69,7 @@ fn a_fit_that_is_refused_changes_nothing() {
             .is_err());
         assert!(ldsm.fit(&other, with(1, adds), &control()).is_err());
     }
-    let gaps = Rows::dense_with_missing(Values::F32(&[f32::NAN; WIDTH]), 1, WIDTH).unwrap();
+    let gaps = Rows::new_dense(Values::F32(&[f32::NAN; WIDTH]), 1, WIDTH, true).unwrap();
     let targets = Targets::One(Labels::new(&[0], N_CLASSES).unwrap());
     let gappy = Batch::new(gaps, targets, None).unwrap();
     assert!(ldsm.fit(&gappy, with(1, false), &control()).is_err());
