@@ -4,7 +4,6 @@ use super::frozen::FrozenTree;
 use super::learner::LomTree;
 use super::params::Params;
 use super::predict::EnsemblePredictor;
-use super::report::node_report;
 use crate::classifier::{
     block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
 };
@@ -79,7 +78,12 @@ impl OnlineLearner for LomTree {
     }
 
     fn report(&self, progress: &Mistakes) -> Option<Report> {
-        Some(node_report(&self.arena, self.budget, progress.examples))
+        let weight = if self.params.weighted_counts {
+            progress.weight
+        } else {
+            progress.examples as f64
+        };
+        Some(self.node_report(weight))
     }
 
     fn put(&self, bundle: &mut Bundle) {
