@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::layout::{balanced, router_above, Layout};
 use super::*;
 use crate::classifier::{
     Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, TopK,
@@ -212,22 +213,31 @@ proptest! {
     fn the_layout_is_balanced(n in 1usize..300) {
         let order: Vec<u32> = (0..n as u32).rev().collect();
         let layout = Layout::new(order.clone());
-        prop_assert_eq!(layout.n_routers(), n - 1);
+        prop_assert_eq!(layout.node_of.len(), n - 1);
         let levels = n.next_power_of_two().ilog2();
+        let tree = balanced(n);
         let mut leaves = Vec::new();
         let mut router = 0;
-        for node in layout.nodes() {
-            prop_assert!(node.depth <= levels);
-            if node.places.len() == 1 {
-                let label = order[node.places.start];
-                prop_assert_eq!(layout.from_label(label), node.up);
-                prop_assert!(node.depth + 1 >= levels);
+        for (node, labels) in tree.nodes.iter().enumerate() {
+            prop_assert!(tree.depth[node] <= levels);
+            let children: Vec<usize> = tree.children_of(node).collect();
+            if labels.len() == 1 {
+                let label = order[labels.start];
+                prop_assert_eq!(layout.leaf_of[label as usize] as usize, node);
+                prop_assert!(tree.depth[node] + 1 >= levels);
+                prop_assert!(children.is_empty());
                 leaves.push(label);
             } else {
-                prop_assert_eq!(layout.from_router(router), node.up);
+                prop_assert_eq!(layout.node_of[router as usize] as usize, node);
+                let above = [-1.0, 1.0].map(|target| Some((router, target)));
+                prop_assert_eq!([0, 1].map(|side| router_above(children[side] as u32)), above);
+                let sides = [0, 1].map(|side| tree.nodes[children[side]].clone());
+                prop_assert_eq!((sides[0].start, sides[0].end, sides[1].end), (labels.start, sides[1].start, labels.end));
+                prop_assert_eq!(sides[0].len(), labels.len().div_ceil(2));
                 router += 1;
             }
         }
+        prop_assert_eq!(router_above(0), None);
         leaves.sort_unstable();
         prop_assert_eq!(leaves, (0..n as u32).collect::<Vec<u32>>());
     }

@@ -6,32 +6,13 @@ use super::node::{LabelStat, Node};
 use crate::file::Report;
 
 impl LomTree {
-    /// The nodes, breadth first; costs as much as the label tables are long. `weight` is that of
-    /// all examples learned, as the tree counts them. Columns beside those of
-    /// [`Topology::report`](crate::tree::Topology::report):
+    /// The nodes, breadth first, and the whole tree; costs as much as the label tables are long.
+    /// `weight` is that of all examples learned, as the tree counts them.
     ///
-    /// | column | what it holds |
-    /// |---|---|
-    /// | `n_examples` | arrivals, weighted; of recycled nodes those since Swap |
-    /// | `n_labels` | number of different labels that arrived |
-    /// | `label` | most frequent label; what a leaf predicts |
-    /// | `label_entropy` | entropy of the labels that arrived, in nats |
-    /// | `smallest_leaf` | C of the paper: size of the smallest leaf below |
-    /// | `n_recycled` | how often Swap took the node to serve elsewhere |
-    /// | `objective` | J(h) of Eq. 1, from 0 to 1, of the router over all it has sent on |
-    /// | `balance` | beta: share that went right |
-    /// | `purity` | the purity factor alpha |
-    ///
-    /// The last three are NaN at leaves, and where Swap took a child out: its counts went with
-    /// it. And of the whole tree:
-    ///
-    /// | value | what it is |
-    /// |---|---|
-    /// | `n_swaps` | Swaps so far |
-    /// | `n_internal` | internal nodes |
-    /// | `max_internal` | T: internal nodes that there may be |
-    /// | `leaf_entropy` | `G_t`: entropy of the leaves, weighted by their examples |
-    /// | `recycle_bound` | log2 of `weight`: with a swap resistance of 4 or more, no node is recycled more often (Lemma 3; see [`Arena::swap`]) |
+    /// Arrivals at recycled nodes count from Swap on. J, beta and alpha are those of the router
+    /// over all examples that it has sent on, each as it went when it was learned: NaN at leaves
+    /// and where Swap took a child out, as its counts went with it. With a swap resistance of 4
+    /// or more no `n_recycled` exceeds `recycle_bound` (Lemma 3; see [`Arena::swap`]).
     pub(super) fn node_report(&self, weight: f64) -> Report {
         let tree = self.arena.topology();
         let nodes = || tree.nodes.iter().map(|&id| self.arena.node(id));
@@ -61,7 +42,7 @@ impl LomTree {
         report.scalar("n_swaps", self.arena.n_swaps);
         report.scalar("n_internal", self.arena.n_internal);
         report.scalar("max_internal", self.budget);
-        report.scalar("leaf_entropy", leaf_entropy);
+        report.scalar("leaf_entropy", leaf_entropy); // G_t
         report.scalar("recycle_bound", weight.max(1.0).log2());
         report
     }
