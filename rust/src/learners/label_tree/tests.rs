@@ -10,10 +10,9 @@ use crate::classifier::{
     Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, TopK,
 };
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Labels, Rows, Scaling, Values};
+use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::{Loss, Optimizer};
+use crate::linear::{Loss, Optimizer, PathExample};
 use crate::simd::{axpy, dot, LANES};
 
 type Model = OnlineModel<LabelTree>;
@@ -240,6 +239,53 @@ proptest! {
         prop_assert_eq!(router_above(0), None);
         leaves.sort_unstable();
         prop_assert_eq!(leaves, (0..n as u32).collect::<Vec<u32>>());
+    }
+}
+
+/// Rate and decay are counted in examples. Scaled with the weights they give the same tree:
+/// nothing else depends on an absolute scale.
+#[test]
+fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
+    let values: Vec<f32> = (0..4 * 600)
+        .map(|i| ((i * 37) % 23) as f32 - 11.0)
+        .collect();
+    let rows = Rows::dense(Values::F32(&values), 600, WIDTH).unwrap();
+    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+    for optimizer in [Optimizer::Pn, Optimizer::Sgd, Optimizer::Nag] {
+        for policy in [Policy::Filter, Policy::Random] {
+            let learned = |scale: f64| {
+                // "nag" divides its steps by a root of sums.
+                let is_nag = optimizer == Optimizer::Nag;
+                let learning_rate = 0.5 / if is_nag { scale.sqrt() } else { scale };
+                let decay = 0.5 / scale;
+                let params = Params {
+                    optimizer,
+                    learning_rate,
+                    decay,
+                    ..params(policy)
+                };
+                let layout = Layout::new((0..K as u32).collect());
+                let mut tree = LabelTree::of_layout(&params, layout, preparation.width());
+                let mut example = PathExample::default();
+                let mut right = Vec::new();
+                for i in 0..600 {
+                    let weight = scale as f32 * [0.5, 2.0, 1.0, 3.25][i % 4];
+                    example.read(&preparation, &rows, i);
+                    tree.regressors.prepare(&mut example, weight);
+                    right.push(tree.learn_one(&example, (i * i % K) as u32, weight));
+                }
+                let counts = tree
+                    .records
+                    .iter()
+                    .flat_map(|record| [record.trained, record.won]);
+                let counts: Vec<f64> = counts.chain(tree.examples).map(|n| n / scale).collect();
+                (right, counts)
+            };
+            let plain = learned(1.0);
+            for scale in [1.0 / 16.0, 4.0] {
+                assert_eq!(learned(scale), plain, "{optimizer:?}");
+            }
+        }
     }
 }
 

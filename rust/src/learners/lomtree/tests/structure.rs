@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::arena::Arena;
+use super::super::frozen::FrozenTree;
 use super::super::node::Node;
 use super::super::*;
 use super::{params, streams, WIDTH};
+use crate::control::Control;
 use crate::data::{Preparation, Rows, Scaling, Values};
-use crate::linear::PathExample;
+use crate::linear::{Optimizer, PathExample};
 use crate::tree::NodeId;
 
 /// The tree after each example, one of weight `weight(i)`, with the weight of all so far.
@@ -176,6 +178,58 @@ proptest! {
             }
             Ok(())
         })?;
+    }
+}
+
+/// Split threshold, smoothing, decay and rate are counted in examples. Scaled with the weights
+/// they give the same tree: nothing else that is learned depends on an absolute scale (only what
+/// Swap does: the 1 of Eq. 2 and the floors of line 14 are examples, too).
+#[test]
+fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
+    let (values, labels) = drifting(700);
+    for optimizer in [Optimizer::Pn, Optimizer::Sgd, Optimizer::Nag] {
+        let learned = |scale: f64| {
+            // "nag" divides its steps by a root of sums.
+            let is_nag = optimizer == Optimizer::Nag;
+            let params = Params {
+                optimizer,
+                learning_rate: 0.5 / if is_nag { scale.sqrt() } else { scale },
+                decay: 0.5 / scale,
+                split_threshold: 3.0 * scale,
+                leaf_smoothing: 2.0 * scale,
+                soft_depth: Some(0.5),
+                max_internal: Some(1000),
+                ..params()
+            };
+            let mut frozen = None;
+            let mut nodes = Vec::new();
+            learn_each(
+                &params,
+                &values,
+                &labels,
+                |i| weight_of(1, i) * scale as f32,
+                |tree, i, _| {
+                    if i + 1 == labels.len() {
+                        frozen = Some(FrozenTree::new(tree, &Control::new(0)).unwrap().leaves);
+                        for node in &tree.arena.nodes {
+                            let stats = node.labels.iter().map(|(label, stat)| {
+                                (label, stat.arrivals() / scale, stat.score.0 / scale)
+                            });
+                            let links = [node.left.0, node.right.0, node.majority];
+                            nodes.push((links, node.score / scale, stats.collect::<Vec<_>>()));
+                        }
+                    }
+                    Ok(())
+                },
+            )
+            .unwrap();
+            (nodes, frozen)
+        };
+        let plain = learned(1.0);
+        assert!(plain.0.len() > 20, "{} nodes", plain.0.len());
+        for scale in [1.0 / 16.0, 4.0] {
+            assert_eq!(learned(scale), plain, "{optimizer:?}");
+        }
     }
 }
 
