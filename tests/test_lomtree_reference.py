@@ -71,6 +71,10 @@ def assert_same_tree(fast, slow):
     for at, node in enumerate(nodes):
         if node.is_leaf:
             assert tree["label"][at] == node.majority
+    known = [not node.is_leaf and not node.lost_child for node in nodes]
+    splits = [node.split() if is_known else (np.nan,) * 3 for node, is_known in zip(nodes, known, strict=True)]
+    shown = np.transpose([tree["objective"], tree["balance"], tree["purity"]])
+    np.testing.assert_allclose(shown, splits, rtol=0, atol=1e-12)
     assert tree["n_swaps"] == slow.swaps
     assert tree["n_internal"] == slow.used
     assert_same_sums(fast, slow, order)

@@ -58,7 +58,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     swap_resistance : float, default=4.0
         R_S of [1]_: how much larger than the smallest leaf the mixture in a
         leaf must be before nodes move there. At 4 or more no node is recycled
-        more than log2(examples) times. Not below 1.
+        more than log2(examples) times, by weight. Not below 1.
     split_threshold : float, default=5.0
         A leaf splits once this many of its examples do not have its most frequent
         label. 1, as in the paper, splits at the second label: faster learning on
@@ -113,9 +113,12 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         ``children``, ``depth``, ``n_examples``, ``n_labels``, ``label``,
         ``label_entropy`` (in nats), ``smallest_leaf`` (C of [1]_), ``n_recycled``,
         and of internal nodes ``objective`` (J), ``balance`` (beta) and ``purity``
-        (alpha), NaN at leaves; of the tree ``n_swaps``, ``n_internal``,
-        ``max_internal``, ``leaf_entropy`` (G) and ``recycle_bound``, log2 of the
-        examples learned.
+        (alpha) of the router over all examples that it has sent on, each as it went
+        when it was learned: NaN at leaves, and where a swap has taken a child of the
+        node away with its counts; of the tree ``n_swaps``, ``n_internal``,
+        ``max_internal``, ``leaf_entropy`` (G) and ``recycle_bound``, log2 of the total
+        weight learned (of the number of examples, where weights do not count), which
+        no ``n_recycled`` exceeds if ``swap_resistance`` is 4 or more.
     trees_ : list of Bunch
         The same for every tree.
     progressive_loss_ : float

@@ -61,10 +61,20 @@ class Node:
     majority_count: int = 0
     regressor: int | None = None
     recycled: int = 0  # how often this id was wiped by Swap (Lemma 3 bounds it)
+    sent: list = field(default_factory=list)  # (label, went right) of every training
+    lost_child: bool = False  # whether Swap put a grandchild in the place of a child
 
     @property
     def is_leaf(self):
         return self.left is None
+
+    def split(self):
+        """J of Eq. 1, beta and alpha of the router, over the examples that it sent on."""
+        labels, right = np.array(self.sent).T
+        beta = right.mean()
+        shares = [(np.mean(labels == y), right[labels == y].mean()) for y in np.unique(labels)]
+        j = 2 * sum(pi * abs(beta - p) for pi, p in shares)
+        return j, beta, sum(pi * min(p, 1 - p) for pi, p in shares)
 
 
 class LOMTree:
@@ -165,10 +175,12 @@ class LOMTree:
         if gpa is None:  # not VW: the sibling is the new root
             self.root_swaps += 1
             self.root = sib
-        elif self.nodes[gpa].left == pa:
-            self.nodes[gpa].left = sib
         else:
-            self.nodes[gpa].right = sib
+            self.nodes[gpa].lost_child = True
+            if self.nodes[gpa].left == pa:
+                self.nodes[gpa].left = sib
+            else:
+                self.nodes[gpa].right = sib
         self.update_c(sib)
         regressor = self.nodes[pa].regressor
         for old in (s, pa):
@@ -196,7 +208,9 @@ class LOMTree:
         v.n[label] += 1
         v.E = F(v.m_total) / F(v.n_total)
         v.e[label] = F(v.m[label]) / F(v.n[label])
-        return self.child(j, self.base.clamp(score))
+        child = self.child(j, self.base.clamp(score))
+        v.sent.append((label, child == v.right))
+        return child
 
     # -- inspection ---------------------------------------------------------------
 

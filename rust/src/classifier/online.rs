@@ -3,12 +3,15 @@
 
 use std::fmt::Debug;
 
-use super::{each_block, row_values, Learning, Mistakes, PredictOptions, Schedule, TopK};
+use super::{
+    block_rows, each_block, row_values, Learning, Mistakes, PredictOptions, Schedule, TopK,
+};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::Result;
 use crate::file::{Bundle, Report};
 use crate::params::Params;
+use crate::tree::FrozenRouters;
 
 /// What a new member must know.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +90,9 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Rows of `row_values` values to be predicted together.
-    fn block_rows(row_values: usize) -> usize;
+    fn block_rows(row_values: usize) -> usize {
+        block_rows(row_values, FrozenRouters::BLOCK)
+    }
 
     /// Products of a prediction of the `k` best labels of a row of `row_values` values.
     fn effort(&self, row_values: usize, k: usize, options: &PredictOptions) -> usize;

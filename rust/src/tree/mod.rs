@@ -20,6 +20,12 @@ use crate::stored_as;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
+impl Default for NodeId {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl NodeId {
     /// No node: the parent of a root, the children of a leaf.
     pub const NONE: Self = Self(u32::MAX);

@@ -1,6 +1,7 @@
 //! How the routers learn, example by example.
 
-use super::{Layout, Params, Policy, Up};
+use super::layout::{router_above, sends_to, Layout};
+use super::{Params, Policy};
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::{PathExample, Rate, Regressors, Span};
@@ -43,7 +44,7 @@ persist!(LabelTree {
 impl LabelTree {
     /// A tree over the labels of `layout` that has seen nothing; examples have `width` columns.
     pub(super) fn of_layout(params: &Params, layout: Layout, width: usize) -> Self {
-        let n_routers = layout.n_routers();
+        let n_routers = layout.node_of.len();
         let mut regressors = Regressors::new(params.optimizer, params.loss, width);
         regressors.reserve(n_routers);
         for _ in 0..n_routers {
@@ -53,7 +54,7 @@ impl LabelTree {
             policy: params.policy,
             rate: Rate::new(params.learning_rate, params.decay),
             records: vec![RouterRecord::default(); n_routers],
-            examples: vec![0.0; layout.order().len()],
+            examples: vec![0.0; layout.order.len()],
             layout,
             regressors,
         }
@@ -67,43 +68,42 @@ impl LabelTree {
         let weight = f64::from(importance);
         self.examples[label as usize] += weight;
         let mut was_right = true;
-        let mut up = self.layout.from_label(label);
-        while let Some((router, side)) = up.step() {
-            up = self.layout.from_router(router);
+        let mut node = self.layout.leaf_of[label as usize];
+        while let Some((router, target)) = router_above(node) {
+            node = self.layout.node_of[router as usize];
             let record = &mut self.records[router as usize];
             let step = self.rate.step(importance, record.trained, example);
-            let ahead = |_| up.step().map(|(above, _)| above);
-            let scores =
-                self.regressors
-                    .learn(router, example, side.target(), step, importance, ahead);
-            was_right &= side.is_chosen_by(span.clamp(scores.before));
+            let ahead = |_| router_above(node).map(|(above, _)| above);
+            let scores = self
+                .regressors
+                .learn(router, example, target, step, importance, ahead);
+            was_right &= sends_to(target, span.clamp(scores.before));
             record.trained += weight;
             // After the step: what the router will do with the next such example
             // is what the routers above have to get along with.
-            if side.is_chosen_by(scores.after) {
+            if sends_to(target, scores.after) {
                 record.won += weight;
             } else if self.policy == Policy::Filter {
-                return was_right && self.leads_down(up, example, span);
+                return was_right && self.leads_down(node, example, span);
             }
         }
         was_right
     }
 
-    /// Whether the routers from the step `up` on send the example down to where
-    /// the step comes from.
-    fn leads_down(&self, mut up: Up, example: &PathExample, span: Span) -> bool {
-        while let Some((router, side)) = up.step() {
-            if !side.is_chosen_by(span.clamp(self.regressors.score(router, example))) {
+    /// Whether the routers above `node` send the example down to it.
+    fn leads_down(&self, mut node: u32, example: &PathExample, span: Span) -> bool {
+        while let Some((router, target)) = router_above(node) {
+            if !sends_to(target, span.clamp(self.regressors.score(router, example))) {
                 return false;
             }
-            up = self.layout.from_router(router);
+            node = self.layout.node_of[router as usize];
         }
         true
     }
 
     /// What does not fit together in a tree that was restored.
     fn check_stored(&self) -> Result<()> {
-        let n_routers = self.layout.n_routers();
+        let n_routers = self.layout.node_of.len();
         if self.examples.len() != n_routers + 1 || !self.examples.iter().all(is_count) {
             return Err(Error::data("the labels' numbers of examples"));
         }

@@ -12,26 +12,15 @@
 //! times the routers' mean regret.
 //!
 //! Cost per example: at most ceil(log2 K) routers, learning and predicting.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `params` | the parameters |
-//! | `layout` | the balanced tree and the order of its leaves |
-//! | `learner` | both ways of learning |
-//! | `online` | what the model around them asks of them |
-//! | `predict` | answers for a block of rows |
-//! | `report` | the tree's nodes as columns |
 
-mod layout;
-mod learner;
-mod online;
+mod layout; // the balanced tree and the order of its leaves
+mod learner; // both ways of learning
+mod online; // what the model around them asks of them
 mod params;
-mod predict;
-mod report;
+mod predict; // answers for a block of rows
+mod report; // the tree's nodes as columns
 #[cfg(test)]
 mod tests;
 
-pub use layout::{Layout, Node, Side, Up};
-pub use learner::{LabelTree, RouterRecord};
+pub use learner::LabelTree;
 pub use params::{LabelOrder, Params, Policy};
-pub use predict::BlockPredictor;

@@ -1,11 +1,10 @@
 //! What the trees add to the [`OnlineModel`](crate::classifier::OnlineModel) around them.
 
+use super::layout::{balanced, Layout};
 use super::predict::BlockPredictor;
-use super::{LabelTree, Layout, Params};
+use super::{LabelTree, Params};
 use crate::alloc::can_alloc;
-use crate::classifier::{
-    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
-};
+use crate::classifier::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
@@ -47,16 +46,15 @@ impl OnlineLearner for LabelTree {
     /// The terminals of the routers are labels.
     fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
         let mut frozen = FrozenRouters::new(&self.regressors);
-        let mut router = 0;
-        for (at, node) in self.layout.nodes().enumerate() {
+        let mut routers = 0..;
+        for (at, labels) in balanced(self.examples.len()).nodes.into_iter().enumerate() {
             if at % Control::CHUNK == 0 {
                 control.check()?;
             }
-            if node.places.len() == 1 {
-                frozen.push_terminal(self.layout.order()[node.places.start]);
-            } else {
+            if labels.len() == 1 {
+                frozen.push_terminal(self.layout.order[labels.start]);
+            } else if let Some(router) = routers.next() {
                 frozen.push_router(self.regressors.plain(router));
-                router += 1;
             }
         }
         Ok(frozen)
@@ -70,19 +68,14 @@ impl OnlineLearner for LabelTree {
         BlockPredictor::new(&members[0], &frozen[0])
     }
 
-    fn block_rows(row_values: usize) -> usize {
-        block_rows(row_values, FrozenRouters::BLOCK)
-    }
-
     fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {
         let depth = self.examples.len().ilog2() as usize + 1;
         row_values.saturating_mul(depth).saturating_mul(k)
     }
 
     fn freeze_effort(&self) -> usize {
-        self.examples
-            .len()
-            .saturating_mul(FrozenRouters::FREEZE_NODE)
+        let n_nodes = self.examples.len();
+        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     fn report(&self, _progress: &Mistakes) -> Option<Report> {
@@ -90,7 +83,7 @@ impl OnlineLearner for LabelTree {
     }
 
     fn put(&self, bundle: &mut Bundle) {
-        bundle.put("order", self.layout.order());
+        bundle.put("order", &self.layout.order[..]);
         Persist::put(self, bundle);
     }
 
@@ -101,12 +94,10 @@ impl OnlineLearner for LabelTree {
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
-        let mut stands = vec![false; n_classes];
-        for &label in &order {
-            match stands.get_mut(label as usize) {
-                Some(stands) if !*stands => *stands = true,
-                _ => return Err(bundle.damaged("a label is out of range or stands twice")),
-            }
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..n_classes as u32) {
+            return Err(bundle.damaged("a label is out of range or stands twice"));
         }
         let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
         tree.fill(bundle)?;

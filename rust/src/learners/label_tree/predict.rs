@@ -3,7 +3,7 @@
 use super::LabelTree;
 use crate::classifier::{Member, Predictor};
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::Rows;
 use crate::error::Result;
 use crate::linear::Block;
 use crate::tree::{BestFirst, FrozenRouters, Groups};
@@ -11,9 +11,8 @@ use crate::tree::{BestFirst, FrozenRouters, Groups};
 /// What one thread predicts with.
 #[derive(Debug)]
 pub struct BlockPredictor<'a> {
-    preparation: &'a Preparation,
+    member: &'a Member<LabelTree>,
     routers: &'a FrozenRouters,
-    n_classes: usize,
     block: Block,
     groups: Groups,
     terminals: Vec<u32>,
@@ -24,9 +23,8 @@ impl<'a> BlockPredictor<'a> {
     /// For predictions of `member`, whose frozen form is `routers`.
     pub(super) fn new(member: &'a Member<LabelTree>, routers: &'a FrozenRouters) -> Self {
         Self {
-            preparation: &member.preparation,
+            member,
             routers,
-            n_classes: member.learner.layout.order().len(),
             block: Block::default(),
             groups: Groups::default(),
             terminals: Vec::new(),
@@ -43,7 +41,8 @@ impl Predictor for BlockPredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let width = self.routers.width();
-        self.block.fill(self.preparation, rows, which, width);
+        self.block
+            .fill(&self.member.preparation, rows, which, width);
         Ok(())
     }
 
@@ -67,15 +66,14 @@ impl Predictor for BlockPredictor<'_> {
         scores: &mut [f32],
         control: &Control,
     ) -> Result<()> {
+        let n_classes = self.member.learner.examples.len();
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
         for (row, (labels, scores)) in rows.enumerate() {
             if row % Control::CHUNK == 0 {
                 control.check()?;
             }
             let walk = self.routers.walk(&self.block, row);
-            let best = self
-                .search
-                .best(&walk, k.min(self.n_classes), self.n_classes);
+            let best = self.search.best(&walk, k.min(n_classes), n_classes);
             for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
                 *l = label as i32;
                 // Not -0.

@@ -1,52 +1,31 @@
 //! What there is to know of the nodes.
 
-use super::layout::halves;
-use super::LabelTree;
+use super::layout::balanced;
+use super::learner::{LabelTree, RouterRecord};
 use crate::file::Report;
-use crate::tree::Topology;
 
 impl LabelTree {
-    /// The nodes, breadth first; O(K). Columns beside those of [`Topology::report`]:
-    ///
-    /// | column | what it holds |
-    /// |---|---|
-    /// | `n_examples` | examples of the labels below, weighted |
-    /// | `n_labels` | labels below, seen or not |
-    /// | `label` | the label of a leaf; -1 at an internal node |
-    /// | `label_entropy` | entropy of the labels below, in nats |
-    /// | `n_trained` | examples that the router learned from, weighted; 0 at a leaf |
-    /// | `n_won` | those of them that it sent towards their label, once it had learned them |
+    /// The nodes, breadth first; O(K). Examples and entropy (in nats) are those of the labels
+    /// below; internal nodes have the label -1, and leaves empty records.
     pub(super) fn node_report(&self) -> Report {
-        let order = self.layout.order();
-        let tree = Topology::new(0..order.len(), 2, |places| {
-            halves(places).into_iter().flatten()
-        });
-        let mut records = self.records.iter();
-        let mut n_examples = vec![0.0; tree.nodes.len()];
-        let mut entropy = vec![0.0; tree.nodes.len()];
-        let (mut label, mut trained, mut won) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, places) in tree.nodes.iter().enumerate() {
-            if places.len() == 1 {
-                n_examples[at] = self.examples[order[places.start] as usize];
-                label.push(order[places.start] as i32);
-                trained.push(0.0);
-                won.push(0.0);
-            } else if let Some(record) = records.next() {
-                label.push(-1);
-                trained.push(record.trained);
-                won.push(record.won);
-            }
+        let tree = balanced(self.examples.len());
+        let n_nodes = tree.nodes.len();
+        let (mut n_examples, mut entropy) = (vec![0.0; n_nodes], vec![0.0; n_nodes]);
+        let mut labels = vec![-1; n_nodes];
+        let mut records = vec![RouterRecord::default(); n_nodes];
+        for (label, &leaf) in self.layout.leaf_of.iter().enumerate() {
+            labels[leaf as usize] = label as i32;
+            n_examples[leaf as usize] = self.examples[label];
         }
-        for at in (0..tree.nodes.len()).rev() {
-            let all: f64 = tree.children_of(at).map(|side| n_examples[side]).sum();
-            if tree.nodes[at].len() > 1 {
-                n_examples[at] = all;
-            }
+        for (&node, record) in self.layout.node_of.iter().zip(&self.records).rev() {
+            let node = node as usize;
+            records[node] = *record;
+            n_examples[node] = tree.children_of(node).map(|side| n_examples[side]).sum();
             // The entropy of the side, and what is left of the labels' once it is known.
-            for side in tree.children_of(at) {
-                let share: f64 = n_examples[side] / all;
+            for side in tree.children_of(node) {
+                let share: f64 = n_examples[side] / n_examples[node];
                 if share > 0.0 {
-                    entropy[at] += share * (entropy[side] - share.ln());
+                    entropy[node] += share * (entropy[side] - share.ln());
                 }
             }
         }
@@ -54,12 +33,12 @@ impl LabelTree {
         report.column("n_examples", n_examples);
         report.column(
             "n_labels",
-            tree.nodes.iter().map(|places| places.len() as u32),
+            tree.nodes.iter().map(|labels| labels.len() as u32),
         );
-        report.column("label", label);
+        report.column("label", labels);
         report.column("label_entropy", entropy);
-        report.column("n_trained", trained);
-        report.column("n_won", won);
+        report.column("n_trained", records.iter().map(|record| record.trained));
+        report.column("n_won", records.iter().map(|record| record.won));
         report
     }
 }

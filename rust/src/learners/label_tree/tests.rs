@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::layout::{balanced, router_above, Layout};
 use super::*;
 use crate::classifier::{
     Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, TopK,
 };
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Labels, Rows, Scaling, Values};
+use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::{Loss, Optimizer};
+use crate::linear::{Loss, Optimizer, PathExample};
 use crate::simd::{axpy, dot, LANES};
 
 type Model = OnlineModel<LabelTree>;
@@ -212,24 +212,80 @@ proptest! {
     fn the_layout_is_balanced(n in 1usize..300) {
         let order: Vec<u32> = (0..n as u32).rev().collect();
         let layout = Layout::new(order.clone());
-        prop_assert_eq!(layout.n_routers(), n - 1);
+        prop_assert_eq!(layout.node_of.len(), n - 1);
         let levels = n.next_power_of_two().ilog2();
+        let tree = balanced(n);
         let mut leaves = Vec::new();
         let mut router = 0;
-        for node in layout.nodes() {
-            prop_assert!(node.depth <= levels);
-            if node.places.len() == 1 {
-                let label = order[node.places.start];
-                prop_assert_eq!(layout.from_label(label), node.up);
-                prop_assert!(node.depth + 1 >= levels);
+        for (node, labels) in tree.nodes.iter().enumerate() {
+            prop_assert!(tree.depth[node] <= levels);
+            let children: Vec<usize> = tree.children_of(node).collect();
+            if labels.len() == 1 {
+                let label = order[labels.start];
+                prop_assert_eq!(layout.leaf_of[label as usize] as usize, node);
+                prop_assert!(tree.depth[node] + 1 >= levels);
+                prop_assert!(children.is_empty());
                 leaves.push(label);
             } else {
-                prop_assert_eq!(layout.from_router(router), node.up);
+                prop_assert_eq!(layout.node_of[router as usize] as usize, node);
+                let above = [-1.0, 1.0].map(|target| Some((router, target)));
+                prop_assert_eq!([0, 1].map(|side| router_above(children[side] as u32)), above);
+                let sides = [0, 1].map(|side| tree.nodes[children[side]].clone());
+                prop_assert_eq!((sides[0].start, sides[0].end, sides[1].end), (labels.start, sides[1].start, labels.end));
+                prop_assert_eq!(sides[0].len(), labels.len().div_ceil(2));
                 router += 1;
             }
         }
+        prop_assert_eq!(router_above(0), None);
         leaves.sort_unstable();
         prop_assert_eq!(leaves, (0..n as u32).collect::<Vec<u32>>());
+    }
+}
+
+/// Rate and decay are counted in examples. Scaled with the weights they give the same tree:
+/// nothing else depends on an absolute scale.
+#[test]
+fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
+    let values: Vec<f32> = (0..4 * 600)
+        .map(|i| ((i * 37) % 23) as f32 - 11.0)
+        .collect();
+    let rows = Rows::dense(Values::F32(&values), 600, WIDTH).unwrap();
+    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+    for optimizer in [Optimizer::Pn, Optimizer::Sgd, Optimizer::Nag] {
+        for policy in [Policy::Filter, Policy::Random] {
+            let learned = |scale: f64| {
+                // "nag" divides its steps by a root of sums.
+                let is_nag = optimizer == Optimizer::Nag;
+                let learning_rate = 0.5 / if is_nag { scale.sqrt() } else { scale };
+                let decay = 0.5 / scale;
+                let params = Params {
+                    optimizer,
+                    learning_rate,
+                    decay,
+                    ..params(policy)
+                };
+                let layout = Layout::new((0..K as u32).collect());
+                let mut tree = LabelTree::of_layout(&params, layout, preparation.width());
+                let mut example = PathExample::default();
+                let mut right = Vec::new();
+                for i in 0..600 {
+                    let weight = scale as f32 * [0.5, 2.0, 1.0, 3.25][i % 4];
+                    example.read(&preparation, &rows, i);
+                    tree.regressors.prepare(&mut example, weight);
+                    right.push(tree.learn_one(&example, (i * i % K) as u32, weight));
+                }
+                let counts = tree
+                    .records
+                    .iter()
+                    .flat_map(|record| [record.trained, record.won]);
+                let counts: Vec<f64> = counts.chain(tree.examples).map(|n| n / scale).collect();
+                (right, counts)
+            };
+            let plain = learned(1.0);
+            for scale in [1.0 / 16.0, 4.0] {
+                assert_eq!(learned(scale), plain, "{optimizer:?}");
+            }
+        }
     }
 }
 

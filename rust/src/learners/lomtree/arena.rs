@@ -57,6 +57,12 @@ impl Arena {
     ///
     /// The paper leaves three cases open. The parent is the root: the sibling becomes the root.
     /// `j` is the sibling, or lies below it: nothing special, it moves up with its subtree.
+    ///
+    /// Lemma 3 for examples of any weight: s and its parent have C = `C_r`, and each gets at
+    /// least floor(C_j / 2) > 2 `C_r` + 1 from the leaf j, of more than 4 (`C_r` + 1) with a swap
+    /// resistance of 4 or more. No leaf shrinks but by such a split, so that `C_r` + 1 has more
+    /// than doubled whenever the same node is taken again. At the m-th time j is larger than
+    /// 2^(m + 1), and no leaf is larger than the total weight W: m < log2(W) - 1.
     pub fn swap(&mut self, j: NodeId) {
         let s = self.smallest_leaf();
         let parent = self.node(s).parent;

@@ -15,11 +15,9 @@ const MOST_LABELS: usize = 64;
 /// A tree that no longer learns: routers whose terminals are numbers of leaves.
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
-    pub(super) routers: FrozenRouters,
-    /// The labels of each leaf, best first.
-    labels: Ragged<u32>,
-    /// Their shares, likewise end to end.
-    shares: Vec<f32>,
+    pub routers: FrozenRouters,
+    /// The labels of each leaf with their shares, best first.
+    pub leaves: Ragged<(u32, f32)>,
 }
 
 impl FrozenTree {
@@ -29,8 +27,7 @@ impl FrozenTree {
         let tree = arena.topology();
         let mut frozen = Self {
             routers: FrozenRouters::new(regressors),
-            labels: Ragged::default(),
-            shares: Vec::new(),
+            leaves: Ragged::default(),
         };
         // By place in the tree; none of leaves.
         let mut shares = vec![Vec::new(); tree.nodes.len()];
@@ -42,9 +39,8 @@ impl FrozenTree {
             let parent = usize::try_from(tree.parent[at]).map_or(&[][..], |above| &shares[above]);
             let own = smoothed(node, parent, learner.params.leaf_smoothing);
             if node.is_leaf() {
-                frozen.routers.push_terminal(frozen.labels.len() as u32);
-                frozen.labels.push(own.iter().map(|&(label, _)| label));
-                frozen.shares.extend(own.iter().map(|&(_, share)| share));
+                frozen.routers.push_terminal(frozen.leaves.len() as u32);
+                frozen.leaves.push(own);
             } else {
                 frozen.routers.push_router(regressors.plain(node.regressor));
                 shares[at] = own;
@@ -52,25 +48,17 @@ impl FrozenTree {
         }
         Ok(frozen)
     }
-
-    /// Labels and shares at a leaf, best first.
-    #[inline]
-    pub fn shares(&self, leaf: u32) -> (&[u32], &[f32]) {
-        let leaf = leaf as usize;
-        let shares = &self.shares[self.labels.range(leaf)];
-        (self.labels.get(leaf), shares)
-    }
 }
 
 /// Share of each label at a node: its own arrivals and, counting for `weight` examples, its
 /// parent's shares. Best first; of equals the first to get there, which the others are put
 /// behind by one unit in the last place, then the lower label.
 fn smoothed(node: &Node, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> {
-    let arrivals = node.arrivals();
-    if arrivals == 0.0 && (weight == 0.0 || parent.is_empty()) {
+    let weight = if parent.is_empty() { 0.0 } else { weight };
+    let all = node.arrivals() + weight;
+    if all == 0.0 {
         return vec![(node.majority, 1.0)];
     }
-    let all = arrivals + if parent.is_empty() { 0.0 } else { weight };
     let mut counts: Vec<(u32, f64)> = node.label_arrivals().collect();
     counts.sort_unstable_by_key(|&(label, _)| label);
     if weight > 0.0 {

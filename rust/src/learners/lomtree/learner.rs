@@ -119,7 +119,7 @@ impl LomTree {
 
     /// Lines 9 and 10: whether leaf `j` is impure enough to split, the more so the deeper it
     /// lies, and either the budget or Eq. 2 allows it.
-    fn may_split(&self, j: NodeId, depth: u32) -> bool {
+    pub(super) fn may_split(&self, j: NodeId, depth: u32) -> bool {
         let node = self.arena.node(j);
         let excess = (f64::from(depth) - self.soft_levels).max(0.0);
         let impurity = node.count - node.majority_arrivals;
@@ -133,7 +133,7 @@ impl LomTree {
 
     /// Lines 11 to 14: gives leaf `j` children. As the swap resistance is at least 1, Eq. 2
     /// holds for no leaf that is the smallest itself, so that there is one to swap.
-    fn split(&mut self, j: NodeId) {
+    pub(super) fn split(&mut self, j: NodeId) {
         if self.arena.n_internal < self.budget {
             let regressor = self.regressors.push();
             self.arena.split(j, regressor);

@@ -8,26 +8,15 @@
 //! label distributions of their leaves are averaged.
 //!
 //! Cost per example: O(depth * (non-zeros + 1)), whatever the number of labels.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `params` | the parameters |
-//! | `node` | what a node knows: counts and scores per label |
-//! | `arena` | the structure: split, Swap, UpdateC |
-//! | `frozen` | the tree as prediction uses it |
-//! | `online` | what the model around it asks of it |
-//! | `predict` | predictions for a block of rows, averaged over the trees |
-//! | `report` | J, balance, purity, entropy per node |
-//! | `learner` | Algorithm 1 |
 
-mod arena;
-mod frozen;
-mod learner;
-mod node;
-mod online;
+mod arena; // the structure: split, Swap, UpdateC
+mod frozen; // the tree as prediction uses it
+mod learner; // Algorithm 1
+mod node; // what a node knows: counts and scores per label
+mod online; // what the model around it asks of it
 mod params;
-mod predict;
-mod report;
+mod predict; // predictions for a block of rows, averaged over the trees
+mod report; // J, balance, purity, entropy per node
 #[cfg(test)]
 mod tests;
 

@@ -54,7 +54,7 @@ fn mean(sum: f64, n: f64) -> f32 {
 ///
 /// What every example on its way down reads or writes fills the first cache line; the second is
 /// for leaves and for the upkeep of the structure.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub struct Node {
     /// Where scores below 0 go; none at a leaf.
@@ -100,17 +100,8 @@ impl Node {
     /// The paper's `SetNode`: a leaf that has seen nothing.
     pub fn new() -> Self {
         Self {
-            parent: NodeId::NONE,
-            left: NodeId::NONE,
-            right: NodeId::NONE,
             regressor: u32::MAX,
-            recycled: 0,
-            majority: 0,
-            majority_arrivals: 0.0,
-            count: 0.0,
-            score: 0.0,
-            size: 0.0,
-            labels: Table::new(),
+            ..Self::default()
         }
     }
 

@@ -4,10 +4,7 @@ use super::frozen::FrozenTree;
 use super::learner::LomTree;
 use super::params::Params;
 use super::predict::EnsemblePredictor;
-use super::report::node_report;
-use crate::classifier::{
-    block_rows, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
-};
+use crate::classifier::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::control::Control;
 use crate::data::{Batch, Preparation};
 use crate::error::Result;
@@ -63,23 +60,22 @@ impl OnlineLearner for LomTree {
         EnsemblePredictor::new(members, frozen)
     }
 
-    fn block_rows(row_values: usize) -> usize {
-        block_rows(row_values, FrozenRouters::BLOCK)
-    }
-
     fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
         row_values.saturating_mul(DEPTH)
     }
 
     fn freeze_effort(&self) -> usize {
-        self.arena
-            .nodes
-            .len()
-            .saturating_mul(FrozenRouters::FREEZE_NODE)
+        let n_nodes = self.arena.nodes.len();
+        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     fn report(&self, progress: &Mistakes) -> Option<Report> {
-        Some(node_report(&self.arena, self.budget, progress.examples))
+        let weight = if self.params.weighted_counts {
+            progress.weight
+        } else {
+            progress.examples as f64
+        };
+        Some(self.node_report(weight))
     }
 
     fn put(&self, bundle: &mut Bundle) {

@@ -12,7 +12,7 @@ use crate::linear::{Block, Table};
 use crate::tree::Groups;
 
 /// What one thread predicts with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EnsemblePredictor<'a> {
     members: &'a [Member<LomTree>],
     trees: &'a [FrozenTree],
@@ -35,27 +35,24 @@ impl<'a> EnsemblePredictor<'a> {
             members,
             trees,
             all_alike: pairs.all(|pair| pair[0].preparation == pair[1].preparation),
-            block: Block::default(),
-            groups: Groups::default(),
             leaves: vec![Vec::new(); trees.len()],
-            sums: Table::new(),
-            found: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// Calls `visit` with each label that has a share in a row that was read, and its mean share.
     fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
         if let [tree] = self.trees {
-            let (labels, shares) = tree.shares(self.leaves[0][row]);
-            let pairs = labels.iter().zip(shares);
-            pairs.for_each(|(&label, &share)| visit(label, share));
+            let shares = tree.leaves.get(self.leaves[0][row] as usize);
+            shares
+                .iter()
+                .for_each(|&(label, share)| visit(label, share));
             return;
         }
         self.sums.clear();
         self.found.clear();
         for (tree, leaves) in self.trees.iter().zip(&self.leaves) {
-            let (labels, shares) = tree.shares(leaves[row]);
-            for (&label, &share) in labels.iter().zip(shares) {
+            for &(label, share) in tree.leaves.get(leaves[row] as usize) {
                 let sum = self.sums.entry(label);
                 *sum += share;
                 if self.sums.len() > self.found.len() {
@@ -103,9 +100,8 @@ impl Predictor for EnsemblePredictor<'_> {
         if let [tree] = self.trees {
             for ((labels, scores), &leaf) in rows.zip(&self.leaves[0]) {
                 // A leaf's labels are in order already.
-                let (best, shares) = tree.shares(leaf);
-                let best = best.iter().zip(shares);
-                for ((&label, &share), (l, s)) in best.zip(labels.iter_mut().zip(scores)) {
+                let best = tree.leaves.get(leaf as usize).iter();
+                for (&(label, share), (l, s)) in best.zip(labels.iter_mut().zip(scores)) {
                     *l = label as i32;
                     *s = share;
                 }

@@ -1,8 +1,9 @@
-//! Properties of the structure on random streams, and every case of Swap.
+//! The learner as a model: predictions, files, parameters. The tree's structure: `structure`.
+
+mod structure;
 
 use proptest::prelude::*;
 
-use super::arena::Arena;
 use super::*;
 use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
 use crate::control::Control;
@@ -10,7 +11,6 @@ use crate::data::{Batch, Targets};
 use crate::data::{Labels, Rows, Scaling, Values};
 use crate::file::Bundle;
 use crate::linear::Loss;
-use crate::tree::NodeId;
 
 type Model = OnlineModel<LomTree>;
 
@@ -63,63 +63,8 @@ fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
     })
 }
 
-/// The only tree after each example, and after all of them with its model.
-fn learn_each(
-    params: Params,
-    values: &[f32],
-    labels: &[u32],
-    mut after: impl FnMut(&LomTree, usize) -> Result<(), TestCaseError>,
-) -> Result<Model, TestCaseError> {
-    let mut model = Model::create(params, 16, false).unwrap();
-    let control = Control::new(0);
-    for (i, row) in values.chunks(WIDTH).enumerate() {
-        let one = batch(row, &labels[i..=i], 16);
-        model.partial_fit(&one, 1, None, &control).unwrap();
-        after(&model.members()[0].learner, i)?;
-    }
-    Ok(model)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn structure_holds_after_every_example((values, labels) in streams(), budget in 0u32..20, resistance in 1u8..6) {
-        let params = Params { max_internal: Some(budget), swap_resistance: f64::from(resistance), ..params() };
-        learn_each(params, &values, &labels, |tree, i| {
-            prop_assert_eq!(tree.arena.check(tree.regressors.len()), Ok(()));
-            prop_assert!(tree.arena.n_internal <= budget);
-            if resistance >= 4 {
-                let most = tree.arena.nodes.iter().map(|node| node.recycled).max().unwrap_or(0);
-                prop_assert!(f64::from(most) <= ((i + 1) as f64).log2(), "recycled {most} times in {i}");
-            }
-            Ok(())
-        })?;
-    }
-
-    #[test]
-    fn counts_add_up_and_the_objective_stays_in_range((values, labels) in streams()) {
-        let model = learn_each(params(), &values, &labels, |_, _| Ok(()))?;
-        let report = &model.reports()[0];
-        let parent: Vec<i32> = report.get("parent").unwrap();
-        let children: Vec<i32> = report.get("children").unwrap();
-        let depth: Vec<u32> = report.get("depth").unwrap();
-        let objective: Vec<f64> = report.get("objective").unwrap();
-        for at in 0..parent.len() {
-            if children[2 * at] < 0 {
-                continue;
-            }
-            prop_assert!((0.0..=1.0).contains(&objective[at]) || objective[at].is_nan());
-            for &child in &children[2 * at..2 * at + 2] {
-                prop_assert_eq!(parent[child as usize], at as i32);
-                prop_assert_eq!(depth[child as usize], depth[at] + 1);
-            }
-        }
-        if report.get("n_swaps") == Some(vec![0u64]) {
-            let root = labels.len() as f64;
-            prop_assert_eq!(report.get::<f64>("n_examples").unwrap()[0], root);
-        }
-    }
 
     /// The frozen tree predicts what the learning one does, and changes nothing.
     #[test]
@@ -164,99 +109,6 @@ fn the_number_of_threads_changes_nothing() {
         (model.to_bytes().unwrap(), top.unwrap())
     };
     assert_eq!(fit(1), fit(3));
-}
-
-/// A tree grown by hand: `sizes` of its leaves from left to right below the
-/// shape ((a b) (c d)), or (a b) of two.
-fn grown(sizes: &[f64]) -> Arena {
-    let mut arena = Arena::new();
-    arena.split(arena.root, 0);
-    let mut leaves = vec![NodeId(1), NodeId(2)];
-    if sizes.len() == 4 {
-        arena.split(NodeId(1), 1);
-        arena.split(NodeId(2), 2);
-        leaves = vec![NodeId(3), NodeId(4), NodeId(5), NodeId(6)];
-    }
-    for (&leaf, &size) in leaves.iter().zip(sizes) {
-        arena.node_mut(leaf).size = size;
-    }
-    for leaf in leaves {
-        arena.update_c(leaf);
-    }
-    let n_internal = arena.n_internal as usize;
-    assert_eq!(arena.check(n_internal), Ok(()));
-    arena
-}
-
-#[test]
-fn swap_in_the_middle_of_the_tree() {
-    let mut arena = grown(&[1.0, 20.0, 30.0, 40.0]);
-    arena.swap(NodeId(6));
-    // Node 1 and its left leaf 3 now hang below 6; 4 has moved up to the root.
-    assert_eq!(arena.node(NodeId(6)).regressor, 1);
-    assert_eq!(arena.node(arena.root).left, NodeId(4));
-    assert_eq!(
-        (arena.node(NodeId(6)).left, arena.node(NodeId(6)).right),
-        (NodeId(3), NodeId(1))
-    );
-    assert_eq!(
-        arena.node(NodeId(3)).size + arena.node(NodeId(1)).size,
-        40.0
-    );
-    assert_eq!(arena.n_swaps, 1);
-    assert_eq!(
-        (
-            arena.node(NodeId(1)).recycled,
-            arena.node(NodeId(3)).recycled
-        ),
-        (1, 1)
-    );
-    assert_eq!(arena.check(3), Ok(()));
-}
-
-#[test]
-fn swap_where_the_smallest_leaf_is_the_sibling() {
-    let mut arena = grown(&[1.0, 20.0, 30.0, 40.0]);
-    arena.swap(NodeId(4));
-    assert_eq!(arena.node(arena.root).left, NodeId(4));
-    assert!(!arena.node(NodeId(4)).is_leaf());
-    assert_eq!(arena.check(3), Ok(()));
-}
-
-#[test]
-fn swap_where_the_smallest_leaf_hangs_from_the_root() {
-    let mut arena = grown(&[1.0, 20.0]);
-    arena.swap(NodeId(2));
-    // The sibling is the new root, and the old root and leaf are its children.
-    assert_eq!(arena.root, NodeId(2));
-    assert_eq!(
-        (arena.node(NodeId(2)).left, arena.node(NodeId(2)).right),
-        (NodeId(1), NodeId(0))
-    );
-    assert_eq!(arena.check(1), Ok(()));
-}
-
-#[test]
-fn swap_where_the_asking_leaf_is_below_the_smallest_leafs_sibling() {
-    let mut arena = grown(&[1.0, 20.0]);
-    arena.split(NodeId(2), 1);
-    assert_eq!(arena.check(2), Ok(()));
-    let asking = arena.node(NodeId(2)).right;
-    arena.swap(asking);
-    assert_eq!(arena.root, NodeId(2));
-    assert_eq!(arena.node(asking).parent, NodeId(2));
-    assert_eq!(arena.node(asking).right, NodeId(0));
-    assert_eq!(arena.check(2), Ok(()));
-}
-
-#[test]
-fn the_smallest_of_equal_leaves_is_the_rightmost() {
-    let mut arena = grown(&[5.0, 5.0, 5.0, 5.0]);
-    arena.node_mut(NodeId(3)).size = 50.0;
-    arena.update_c(NodeId(3));
-    arena.swap(NodeId(3));
-    assert_eq!(arena.node(NodeId(3)).left, NodeId(6));
-    assert_eq!(arena.check(3), Ok(()));
 }
 
 fn few_rows() -> (Vec<f32>, Vec<u32>) {
