@@ -2,7 +2,6 @@
 //! around it: making, freezing, storing and reporting a tree.
 
 use super::arena::Node;
-use super::beam::BeamOptions;
 use super::frozen::FrozenTree;
 use super::label_index::LabelIndex;
 use super::learner::OnlineRecallTree;
@@ -17,6 +16,7 @@ use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
+use crate::params::Params as _;
 use crate::persist;
 use crate::tree::FrozenRouters;
 
@@ -107,7 +107,7 @@ impl OnlineLearner for OnlineRecallTree {
         if options.first_tree.or(options.last_tree).is_some() {
             return Err(Error::data("the Recall Tree predicts with its one tree"));
         }
-        BeamOptions::new(params, options).check()
+        params.with_beam(options).check().map(drop)
     }
 
     fn block_rows(row_values: usize) -> usize {
@@ -115,7 +115,8 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
-        let paths = BeamOptions::new(&self.tree.params, options).size as usize;
+        let params = &self.tree.arena.params;
+        let paths = options.beam_size.unwrap_or(params.beam_size) as usize;
         let per_path = (ROUTING + self.tree.arena.max_candidates).saturating_mul(row_values);
         paths.saturating_mul(per_path)
     }

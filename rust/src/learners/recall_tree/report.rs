@@ -26,7 +26,7 @@ impl RoutingTree {
     /// | `candidate_counts` | weight of the examples of each |
     pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
         let arena = &self.arena;
-        let tree = Topology::with_gaps(Arena::ROOT, arena.arity as usize, |&id| {
+        let tree = Topology::with_gaps(Arena::ROOT, arena.params.arity as usize, |&id| {
             self.seen_children(id)
         });
         let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
@@ -49,7 +49,7 @@ impl RoutingTree {
             parent.is_some_and(|parent| self.is_final(tree.nodes[parent], id))
         });
         report.flags("held", held);
-        report.column("n_trained", nodes().map(|node| f64::from(node.trained)));
+        report.column("n_trained", nodes().map(|node| node.trained));
         let mut end = 0;
         let ends = counts().map(|counts| {
             end += counts.candidates().len() as i64;
@@ -67,7 +67,7 @@ impl RoutingTree {
     /// gone through.
     fn seen_children(&self, id: NodeId) -> impl Iterator<Item = Option<NodeId>> + use<'_> {
         let node = self.arena.node(id);
-        let n_children = self.arena.arity * u32::from(node.has_children());
+        let n_children = self.arena.params.arity * u32::from(node.has_children());
         (0..n_children).map(|side| {
             let child = node.child(side);
             let seen = self.arena.node(child);

@@ -15,7 +15,6 @@ mod plain;
 mod steps;
 
 use self::adaptive::AdaptiveScorers;
-use self::column_weights::HashedCandidates;
 use self::plain::PlainScorers;
 use super::label_index::LocalId;
 use super::params::Params;
@@ -57,7 +56,8 @@ pub struct ScorerWorkspace {
     /// What the softmax reads and writes, padded to whole registers.
     softmax_scores: Vec<f32>,
     gradients: Vec<f32>,
-    candidates: HashedCandidates,
+    /// The hashes of the candidates.
+    hashes: Vec<u32>,
     /// The path's nodes that have an indicator, as columns, with its values.
     indicator_columns: Vec<u32>,
     indicator_values: Vec<f32>,

@@ -4,8 +4,7 @@
 use super::column_weights::ColumnWeights;
 use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
-use crate::error::Result;
-use crate::file::{is_count, Bundle, Columns, Nest, Persist, Record};
+use crate::file::is_count;
 use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
 use crate::persist;
@@ -32,54 +31,35 @@ pub struct PlainScorers {
     /// Passes of `fit` done.
     pub(super) passes: f64,
     /// Weight of the examples that each label was learned from.
-    trained: Vec<f32>,
-    weights: WeightLayout,
+    trained: Vec<f64>,
+    /// A class's weights together, where rows fill a good part of the columns; else none.
+    by_class: Vec<Weights<f32>>,
+    /// A column's weights together, where they do not; else none.
+    by_column: ColumnWeights,
     path_features: PathFeatures,
     /// Section 3.2 of the paper: with an indicator per node of the path, a linear scorer
     /// can be as good as the tree itself. A column per node; none without path features.
     path_weights: ColumnWeights,
 }
 
-/// How the weights lie in memory.
-#[derive(Debug, Clone)]
-pub enum WeightLayout {
-    /// A class's together: where rows fill a good part of the columns.
-    ByClass(Vec<Weights<f32>>),
-    /// A column's together: where they do not.
-    ByColumn(ColumnWeights),
-}
-
 persist!(PlainScorers {
     Meta passes;
     Columns trained;
-    Nest weights;
+    Columns by_class;
+    Nest by_column;
     Nest path_weights;
 });
-
-impl Persist for WeightLayout {
-    fn put(&self, bundle: &mut Bundle) {
-        match self {
-            Self::ByClass(weights) => Columns::put(weights, "by_class", bundle),
-            Self::ByColumn(weights) => Nest::put(weights, "by_column", bundle),
-        }
-        bundle.put_meta("is_by_column", &matches!(self, Self::ByColumn(_)));
-    }
-
-    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
-        *self = if bundle.take_meta("is_by_column")? {
-            let mut weights = ColumnWeights::new(0);
-            Nest::fill(&mut weights, "by_column", bundle)?;
-            Self::ByColumn(weights)
-        } else {
-            Self::ByClass(Weights::take(None, "by_class", bundle)?)
-        };
-        Ok(())
-    }
-}
 
 impl PlainScorers {
     pub fn new(params: &Params, n_classes: usize, width: usize, n_filled: usize) -> Self {
         let width = padded(width);
+        let mut by_column = ColumnWeights::default();
+        let mut by_class = Vec::new();
+        if n_filled * PathExample::DENSE_SHARE >= width {
+            by_class.resize(n_classes, Weights::default());
+        } else {
+            by_column.reserve_columns(width);
+        }
         Self {
             loss: params.loss,
             margin: params.margin as f32,
@@ -88,27 +68,21 @@ impl PlainScorers {
             width,
             passes: 0.0,
             trained: vec![0.0; n_classes],
-            weights: if n_filled * PathExample::DENSE_SHARE >= width {
-                WeightLayout::ByClass(vec![Weights::default(); n_classes])
-            } else {
-                WeightLayout::ByColumn(ColumnWeights::new(width))
-            },
+            by_class,
+            by_column,
             path_features: params.path_features,
-            path_weights: ColumnWeights::new(0),
+            path_weights: ColumnWeights::default(),
         }
     }
 
     /// Whether scorers that were restored are those of `n_classes` and of the columns.
     pub fn fits(&self, n_classes: usize) -> bool {
-        let fits = match &self.weights {
-            WeightLayout::ByClass(weights) => {
-                weights.len() == n_classes && weights.iter().all(|w| w.fits(self.width))
-            }
-            WeightLayout::ByColumn(weights) => {
-                weights.columns.len() == self.width && weights.fits(n_classes)
-            }
-        };
-        fits && self.path_weights.fits(n_classes)
+        let n_columns = self.by_column.columns.len();
+        let layout = (self.by_class.len(), n_columns);
+        (layout == (n_classes, 0) || layout == (0, self.width))
+            && self.by_class.iter().all(|w| w.fits(self.width))
+            && self.by_column.fits(n_classes)
+            && self.path_weights.fits(n_classes)
             && is_count(&self.passes)
             && self.trained.len() == n_classes
             && self.trained.iter().all(is_count)
@@ -116,31 +90,22 @@ impl PlainScorers {
 
     pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         let (example, candidates) = (input.example, input.candidates);
-        let scores = &mut workspace.scores;
+        let ScorerWorkspace { scores, hashes, .. } = workspace;
         scores.clear();
-        match &self.weights {
-            WeightLayout::ByClass(weights) => {
-                let weights = candidates.iter().map(|&label| &weights[label.at()]);
-                scores.extend(weights.map(|weights| example.dot(weights)));
-            }
-            WeightLayout::ByColumn(weights) => {
-                scores.resize(candidates.len(), 0.0);
-                workspace.candidates.set(candidates);
-                let row = example.row();
-                weights.score(&row.columns, &row.values, &workspace.candidates, scores);
-            }
+        if self.by_class.is_empty() {
+            scores.resize(candidates.len(), 0.0);
+            let row = (&example.row().columns[..], &example.row().values[..]);
+            self.by_column.score(row, candidates, hashes, scores);
+        } else {
+            let weights = candidates.iter().map(|&label| &self.by_class[label.at()]);
+            scores.extend(weights.map(|weights| example.dot(weights)));
         }
         if self.set_indicators(input.path, 1.0, workspace) {
-            let ScorerWorkspace {
-                scores,
-                candidates,
-                indicator_columns,
-                indicator_values,
-                ..
-            } = workspace;
-            candidates.set(input.candidates);
+            let ScorerWorkspace { scores, hashes, .. } = workspace;
+            let nodes = &workspace.indicator_columns[..];
+            let values = &workspace.indicator_values[..];
             self.path_weights
-                .score(indicator_columns, indicator_values, candidates, scores);
+                .score((nodes, values), candidates, hashes, scores);
         }
     }
 
@@ -165,7 +130,7 @@ impl PlainScorers {
             self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * example.dimension());
         let highest_rate = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
         let rate = |place: usize| {
-            let n = self.trained[candidates[place].at()];
+            let n = self.trained[candidates[place].at()] as f32;
             highest_rate / (1.0 + per_example * n).sqrt()
         };
         params.decide(rate, workspace);
@@ -174,18 +139,16 @@ impl PlainScorers {
     /// Takes the steps that were decided on.
     pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
         let (example, candidates) = (update.input.example, update.input.candidates);
-        self.trained[candidates[update.correct].at()] += update.weight;
-        match &mut self.weights {
-            WeightLayout::ByClass(weights) => {
-                for (&label, &step) in candidates.iter().zip(&workspace.steps) {
-                    if step != 0.0 {
-                        example.add(step, &mut weights[label.at()], self.width);
-                    }
+        self.trained[candidates[update.correct].at()] += f64::from(update.weight);
+        if self.by_class.is_empty() {
+            let columns = &example.row().columns;
+            self.by_column
+                .add(columns, example.direction(), candidates, &workspace.steps);
+        } else {
+            for (&label, &step) in candidates.iter().zip(&workspace.steps) {
+                if step != 0.0 {
+                    example.add(step, &mut self.by_class[label.at()], self.width);
                 }
-            }
-            WeightLayout::ByColumn(weights) => {
-                let columns = &example.row().columns;
-                weights.add(columns, example.direction(), candidates, &workspace.steps);
             }
         }
         let indicator = INDICATOR_SHARE * example.ppu();
