@@ -1,5 +1,6 @@
 //! What must hold after every example, of predictions, and of files, on random streams.
 
+mod counters;
 mod files;
 mod nodes;
 mod options;

@@ -4,7 +4,7 @@ use super::*;
 
 /// Changes the arrays and metadata of a bundle at any depth: the arrays under
 /// `prefix` ("learner/tree"), all at once.
-fn inside(bundle: Bundle, prefix: &[&str], change: &dyn Fn(&mut Bundle)) -> Bundle {
+pub(super) fn inside(bundle: Bundle, prefix: &[&str], change: &dyn Fn(&mut Bundle)) -> Bundle {
     let mut bundle = bundle;
     match prefix.split_first() {
         None => change(&mut bundle),
@@ -25,7 +25,7 @@ fn refused(model: &RecallTree, prefix: &[&str], what: &str, change: &dyn Fn(&mut
     );
 }
 
-fn changed<T>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
+pub(super) fn changed<T>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
 where
     T: crate::file::Element,
     Vec<T>: Into<Array>,
@@ -37,9 +37,9 @@ where
     }
 }
 
-const MEMBER: &str = "member0";
-const TREE: [&str; 2] = [MEMBER, "tree"];
-const SCORERS: [&str; 2] = [MEMBER, "scorers"];
+pub(super) const MEMBER: &str = "member0";
+pub(super) const TREE: [&str; 2] = [MEMBER, "tree"];
+pub(super) const SCORERS: [&str; 2] = [MEMBER, "scorers"];
 const WEIGHTS: [&str; 3] = [MEMBER, "scorers", "by_column"];
 
 #[test]
