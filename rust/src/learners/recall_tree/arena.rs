@@ -211,13 +211,13 @@ impl Arena {
         let mut internal: Vec<usize> = (0..n).filter(|&at| self.nodes[at].has_children()).collect();
         internal.sort_unstable_by_key(|&at| self.nodes[at].first_child);
         self.parents = vec![NodeId::NONE];
-        let is_tree = internal.into_iter().all(|at| {
-            let (node, next) = (&self.nodes[at], self.parents.len());
-            let has_own_place = node.first_child as usize == next && at < next && next + arity <= n;
-            self.parents.resize(n.min(next + arity), NodeId(at as u32));
-            has_own_place
+        let is_tree = internal.iter().all(|&at| {
+            let next = self.parents.len();
+            self.parents.resize(next + arity, NodeId(at as u32));
+            self.nodes[at].first_child as usize == next && at < next
         });
-        if !is_tree || self.parents.len() != n || n_routers != (n - 1) / arity * (arity - 1) {
+        let n_needed = internal.len() * (arity - 1);
+        if !is_tree || (self.parents.len(), n_routers) != (n, n_needed) {
             return Err(Error::data("the nodes are no tree"));
         }
         for (at, node) in self.nodes.iter_mut().enumerate() {

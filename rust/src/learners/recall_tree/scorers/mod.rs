@@ -18,7 +18,7 @@ use self::adaptive::AdaptiveScorers;
 use self::plain::PlainScorers;
 use super::label_index::LocalId;
 use super::params::Params;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::linear::PathExample;
 use crate::tree::NodeId;
@@ -105,16 +105,6 @@ impl Scorers {
             Self::Plain(scorers) => scorers.apply(update, workspace),
             Self::Adaptive(scorers) => scorers.learn(update, workspace),
         }
-    }
-
-    /// What does not fit together in scorers that were restored.
-    pub fn check_stored(&self, n_classes: usize) -> Result<()> {
-        let fits = match self {
-            Self::Plain(scorers) => scorers.fits(n_classes),
-            Self::Adaptive(scorers) => scorers.regressors.len() == n_classes,
-        };
-        let error = || Error::data("the scorers do not fit the classes and columns");
-        fits.then_some(()).ok_or_else(error)
     }
 
     /// Another share of a pass is done.

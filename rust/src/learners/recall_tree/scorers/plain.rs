@@ -4,6 +4,7 @@
 use super::column_weights::ColumnWeights;
 use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
+use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
@@ -48,7 +49,7 @@ persist!(PlainScorers {
     Columns by_class;
     Nest by_column;
     Nest path_weights;
-});
+} check check_stored);
 
 impl PlainScorers {
     pub fn new(params: &Params, n_classes: usize, width: usize, n_filled: usize) -> Self {
@@ -75,17 +76,19 @@ impl PlainScorers {
         }
     }
 
-    /// Whether scorers that were restored are those of `n_classes` and of the columns.
-    pub fn fits(&self, n_classes: usize) -> bool {
+    /// What does not fit together in scorers that were restored; there are as many counts
+    /// as classes.
+    fn check_stored(&self) -> Result<()> {
+        let n_classes = self.trained.len();
         let n_columns = self.by_column.columns.len();
         let layout = (self.by_class.len(), n_columns);
-        (layout == (n_classes, 0) || layout == (0, self.width))
+        let fits = (layout == (n_classes, 0) || layout == (0, self.width))
             && self.by_class.iter().all(|w| w.fits(self.width))
             && self.by_column.fits(n_classes)
             && self.path_weights.fits(n_classes)
-            && is_count(&self.passes)
-            && self.trained.len() == n_classes
-            && self.trained.iter().all(is_count)
+            && self.trained.iter().chain([&self.passes]).all(is_count);
+        let error = || Error::data("the scorers do not fit the classes and columns");
+        fits.then_some(()).ok_or_else(error)
     }
 
     pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
