@@ -1,5 +1,6 @@
 //! The nodes after every example, against a naive recount; and frozen.
 
+use super::super::bound::recall_bound;
 use super::*;
 
 /// A node as it should be: every label's count, in order.
@@ -16,6 +17,12 @@ impl Recount {
 
     fn total(&self) -> f64 {
         self.list.iter().map(|&(_, count)| count).sum()
+    }
+
+    fn bound(&self, params: &Params) -> f32 {
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
+        let mass = self.top(most).iter().map(|&(_, count)| count).sum();
+        recall_bound(mass, self.total(), params.bern_hyper)
     }
 
     /// A label whose count has grown stops behind those that it equals.
@@ -67,6 +74,7 @@ impl Watch {
             prop_assert!(depth == 0 || path.starts_with(&met[depth - 1]));
         }
         prop_assert!(!met.is_empty());
+        self.check_descent(&met[met.len() - 1], tree, params)?;
         let mut known_above = false;
         for path in &met {
             let recount = &mut self.nodes[path[path.len() - 1].at()];
@@ -76,6 +84,34 @@ impl Watch {
             known_above = recount.top(most).iter().any(|&(other, _)| other == label);
             recount.add(label, weight);
         }
+        Ok(())
+    }
+
+    /// That a path goes on as long as the stop rule lets it, by the counts before it: to the
+    /// last level, to a node that no example has passed, or to a child that is only counted.
+    fn check_descent(
+        &self,
+        path: &[NodeId],
+        tree: &RoutingTree,
+        params: &Params,
+    ) -> Result<(), TestCaseError> {
+        let stops = |pair: &[NodeId]| {
+            let (parent, child) = (&self.nodes[pair[0].at()], &self.nodes[pair[1].at()]);
+            let recall_of_parent = match (params.bern_hyper, params.honest) {
+                (0.0, is_honest) => return is_honest && child.list.is_empty(),
+                (_, true) => (child.parent_recalled / child.total()) as f32,
+                (_, false) => parent.bound(params),
+            };
+            child.list.is_empty() || recall_of_parent >= child.bound(params)
+        };
+        let pairs: Vec<&[NodeId]> = path.windows(2).collect();
+        let Some((last, earlier)) = pairs.split_last() else {
+            prop_assert_eq!(tree.max_depth, 0);
+            return Ok(());
+        };
+        prop_assert!(!earlier.iter().any(|pair| stops(pair)), "beyond a stop");
+        let goes_on = tree.arena.node(path[path.len() - 1]).has_children();
+        prop_assert!(stops(last) || !goes_on, "short of a stop");
         Ok(())
     }
 
