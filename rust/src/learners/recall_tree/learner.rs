@@ -74,7 +74,7 @@ pub struct RouteResult {
     /// The candidates before any node counted the example; best first.
     pub(super) candidates: Vec<LocalId>,
     /// The candidates that learn from it, at the end of the path that counts it.
-    updated_candidates: Vec<LocalId>,
+    pub(super) updated_candidates: Vec<LocalId>,
     /// Whether they are others than were predicted from.
     changed: bool,
 }

@@ -59,8 +59,7 @@ pub struct ScorerWorkspace {
     /// The hashes of the candidates.
     hashes: Vec<u32>,
     /// The path's nodes that have an indicator, as columns, with its values.
-    indicator_columns: Vec<u32>,
-    indicator_values: Vec<f32>,
+    indicators: (Vec<u32>, Vec<f32>),
     /// The example with the indicators as further columns.
     widened: PathExample,
 }

@@ -105,24 +105,18 @@ impl PlainScorers {
         }
         if self.set_indicators(input.path, 1.0, workspace) {
             let ScorerWorkspace { scores, hashes, .. } = workspace;
-            let nodes = &workspace.indicator_columns[..];
-            let values = &workspace.indicator_values[..];
-            self.path_weights
-                .score((nodes, values), candidates, hashes, scores);
+            let row = (&workspace.indicators.0[..], &workspace.indicators.1[..]);
+            self.path_weights.score(row, candidates, hashes, scores);
         }
     }
 
     /// Decides how far each candidate goes: from `workspace.scores` to
     /// `workspace.steps`.
     pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
-        let ScorerInput {
-            example,
-            candidates,
-            path,
-        } = update.input;
+        let (example, candidates) = (update.input.example, update.input.candidates);
         workspace.steps.clear();
         workspace.steps.resize(candidates.len(), 0.0);
-        let n_indicators = self.path_features.nodes(path).len() as f32;
+        let n_indicators = self.path_features.nodes(update.input.path).len() as f32;
         let params = StepParams {
             loss: self.loss,
             margin: self.margin,
@@ -156,12 +150,11 @@ impl PlainScorers {
         }
         let indicator = INDICATOR_SHARE * example.ppu();
         if self.set_indicators(update.input.path, indicator, workspace) {
-            let nodes = &workspace.indicator_columns;
+            let (nodes, values) = &workspace.indicators;
             let highest = nodes.iter().copied().max().unwrap_or_default();
-            self.path_weights.reserve_columns(highest as usize + 1);
-            let values = &workspace.indicator_values;
-            self.path_weights
-                .add(nodes, values, candidates, &workspace.steps);
+            let weights = &mut self.path_weights;
+            weights.reserve_columns(highest as usize + 1);
+            weights.add(nodes, values, candidates, &workspace.steps);
         }
     }
 
@@ -169,11 +162,99 @@ impl PlainScorers {
     /// Returns whether there are any.
     fn set_indicators(&self, path: &[NodeId], value: f32, workspace: &mut ScorerWorkspace) -> bool {
         let nodes = self.path_features.nodes(path);
-        let columns = &mut workspace.indicator_columns;
+        let (columns, values) = &mut workspace.indicators;
         columns.clear();
         columns.extend(nodes.iter().rev().map(|node| node.0));
-        workspace.indicator_values.clear();
-        workspace.indicator_values.resize(nodes.len(), value);
+        values.clear();
+        values.resize(nodes.len(), value);
         !nodes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Preparation, Rows, Scaling, Values};
+    use crate::learners::recall_tree::label_index::LocalId;
+    use crate::linear::{Loss, Optimizer, Regressors};
+
+    /// Scores and steps of two candidates, the first of which is right, before and after
+    /// learning; the rate is 1/8.
+    fn learned(change: impl Fn(&mut PlainScorers), path_features: PathFeatures) -> [Vec<f32>; 3] {
+        let params = Params {
+            loss: ScorerLoss::Hinge,
+            learning_rate: Some(0.125),
+            path_features,
+            ..Params::default()
+        };
+        let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2).unwrap();
+        let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+        let mut example = PathExample::default();
+        example.read(&preparation, &rows, 0);
+        Regressors::new(Optimizer::Sgd, Loss::Hinge, 3).prepare(&mut example, 1.0);
+        let mut scorers = PlainScorers::new(&params, 2, 3, 3);
+        change(&mut scorers);
+        let mut workspace = ScorerWorkspace::default();
+        let update = ScorerUpdate {
+            input: ScorerInput {
+                example: &example,
+                candidates: &[0, 1].map(LocalId),
+                path: &[0, 1, 4].map(NodeId),
+            },
+            correct: 0,
+            weight: 1.0,
+            clock: 0,
+        };
+        scorers.score(&update.input, &mut workspace);
+        let before = workspace.scores.clone();
+        scorers.decide(&update, &mut workspace);
+        let steps = workspace.steps.clone();
+        scorers.apply(&update, &mut workspace);
+        scorers.score(&update.input, &mut workspace);
+        [before, steps, workspace.scores]
+    }
+
+    /// The rate falls with the square root of 1 + passes and of 1 + examples / (4 + 0.003 d).
+    #[test]
+    fn steps_shrink_with_passes_and_with_examples_of_the_label() {
+        let first_step = |passes, trained| {
+            let change = |scorers: &mut PlainScorers| {
+                scorers.passes = passes;
+                scorers.trained[0] = trained;
+            };
+            learned(change, PathFeatures::None)[1][0]
+        };
+        let halving = f64::from(HALVING_EXAMPLES + 3.0 * HALVING_PER_DIMENSION);
+        for (passes, trained, share) in [
+            (0.0, 0.0, 1.0),
+            (3.0, 0.0, 0.5),
+            (0.0, 3.0 * halving, 0.5),
+            (8.0, 3.0 * halving, 1.0 / 6.0),
+            (0.0, 1e12, (halving / 1e12).sqrt()),
+        ] {
+            let step = f64::from(first_step(passes, trained)) / 0.125;
+            assert!((step / share - 1.0).abs() < 1e-4, "{step} {share}");
+        }
+    }
+
+    /// A step moves the score by as much as it was decided on: by the square of the example,
+    /// 4 + 1 + 1, and a tenth of that for each node but the root.
+    #[test]
+    fn indicators_of_nodes_take_their_share_of_a_step() {
+        for (features, share) in [
+            (PathFeatures::None, 1.0),
+            (PathFeatures::NodeOnly, 1.1),
+            (PathFeatures::All, 1.2),
+        ] {
+            let [before, steps, after] = learned(|_| (), features);
+            assert_eq!(steps, [0.125, -0.125]);
+            for place in 0..2 {
+                let moved = after[place] - before[place];
+                assert!((moved - steps[place] * 6.0 * share).abs() < 1e-5, "{moved}");
+            }
+            // With a rate beyond all measure it ends at the label.
+            let [_, _, after] = learned(|scorers| scorers.rate = 1e9, features);
+            assert!((after[0] - 1.0).abs() < 1e-5, "{}", after[0]);
+        }
     }
 }

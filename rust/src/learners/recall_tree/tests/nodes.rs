@@ -1,6 +1,7 @@
 //! The nodes after every example, against a naive recount; and frozen.
 
 use super::super::bound::recall_bound;
+use super::super::learner::{Example, RouteResult};
 use super::*;
 
 /// A node as it should be: every label's count, in order.
@@ -248,5 +249,82 @@ proptest! {
         }
         let nodes: BTreeSet<NodeId> = frozen.final_nodes.iter().copied().collect();
         prop_assert_eq!(nodes.len(), frozen.final_nodes.len());
+    }
+
+    /// F of them at most, each once, whatever the example has changed.
+    #[test]
+    fn the_scorers_learn_from_no_more_than_f_candidates(params in routings(), stream in streams(150)) {
+        let (preparation, mut learner) = new_tree(&params, &stream);
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
+        let (mut example, mut route) = (Example::default(), RouteResult::default());
+        let batch = stream.batch();
+        for i in batch.present() {
+            let i = i as usize;
+            example.x.read(&preparation, &batch.rows, i);
+            example.y = learner.label_index.insert(stream.labels[i]);
+            example.weight = batch.weight(i);
+            example.clock += 1;
+            learner.tree.routers.prepare(&mut example.x, example.weight);
+            learner.tree.learn(&example, &mut route);
+            for candidates in [&route.candidates, &route.updated_candidates] {
+                prop_assert!(candidates.len() <= most);
+                let distinct: BTreeSet<LocalId> = candidates.iter().copied().collect();
+                prop_assert_eq!(distinct.len(), candidates.len());
+            }
+        }
+    }
+}
+
+/// How often each side of the root counted each of two labels, 300 examples of each, whose rows
+/// have columns of their own.
+fn sides(params: Params) -> [[f64; 2]; 2] {
+    let params = Params {
+        honest: false,
+        back_off: false,
+        max_candidates: Some(1),
+        max_depth: Some(1),
+        bern_hyper: 0.0,
+        ..params
+    };
+    let examples: Vec<_> = (0..60u32).map(|i| (i % 2, 1, 4)).collect();
+    let stream = Stream::new(&examples, false, false);
+    let mut learner = new_tree(&params, &stream);
+    let batch = stream.batch();
+    for _ in 0..10 {
+        learn(
+            &mut learner,
+            &mut Mistakes::default(),
+            &batch,
+            &batch.present(),
+        );
+    }
+    let arena = &learner.1.tree.arena;
+    let child = |side| &arena.node(arena.node(Arena::ROOT).child(side)).counts;
+    [0, 1].map(|side| [0, 1].map(|label| child(side).get(LocalId(label))))
+}
+
+/// P(right) is 1/2 + score: random near a router's border, but never against a clear score.
+#[test]
+fn randomized_routing_follows_the_scores() {
+    let random = |router_rate| {
+        sides(Params {
+            randomized_routing: true,
+            router_rate: Some(router_rate),
+            ..params()
+        })
+    };
+    let [left, right] = random(1.0);
+    assert!(
+        left[0].max(left[1]) > 0.95 * (left[0] + left[1]),
+        "{left:?}"
+    );
+    assert!(
+        right[0].max(right[1]) > 0.95 * (right[0] + right[1]),
+        "{right:?}"
+    );
+    assert!(left[0] + left[1] > 200.0 && right[0] + right[1] > 200.0);
+    // So small a rate that all scores stay near 0.
+    for side in random(1e-6) {
+        assert!(side.iter().all(|&n| (n - 150.0).abs() < 40.0), "{side:?}");
     }
 }
