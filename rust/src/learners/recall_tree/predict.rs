@@ -8,7 +8,7 @@ use super::learner::OnlineRecallTree;
 use super::scorers::{ScorerInput, ScorerWorkspace};
 use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
-use crate::data::Rows;
+use crate::data::{Preparation, Rows};
 use crate::error::Result;
 use crate::linear::{Block, PathExample};
 use crate::tree::{Groups, NodeId};
@@ -16,7 +16,8 @@ use crate::tree::{Groups, NodeId};
 /// Predicts blocks of rows on one thread.
 #[derive(Debug)]
 pub struct BlockPredictor<'a> {
-    member: &'a Member<OnlineRecallTree>,
+    preparation: &'a Preparation,
+    model: &'a OnlineRecallTree,
     frozen: &'a FrozenTree,
     beam_size: usize,
     /// Weight of a path's log-probability in a score.
@@ -43,7 +44,8 @@ impl<'a> BlockPredictor<'a> {
     ) -> Self {
         let params = member.learner.tree.arena.params.with_beam(options);
         Self {
-            member,
+            preparation: &member.preparation,
+            model: &member.learner,
             frozen,
             beam_size: params.beam_size as usize,
             path_weight: params.path_weight as f32,
@@ -64,7 +66,7 @@ impl<'a> BlockPredictor<'a> {
         let (frozen, terminal) = (self.frozen, terminal as usize);
         let end = frozen.final_nodes[terminal];
         if self.path.last() != Some(&end) {
-            self.member.learner.tree.arena.path_to(end, &mut self.path);
+            self.model.tree.arena.path_to(end, &mut self.path);
         }
         let candidates = frozen.candidates.get(terminal);
         let input = ScorerInput {
@@ -72,10 +74,7 @@ impl<'a> BlockPredictor<'a> {
             candidates,
             path: &self.path,
         };
-        self.member
-            .learner
-            .scorers
-            .score(&input, &mut self.workspace);
+        self.model.scorers.score(&input, &mut self.workspace);
         candidates
     }
 
@@ -131,8 +130,7 @@ impl Predictor for BlockPredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let width = self.frozen.routers.width();
-        self.block
-            .fill(&self.member.preparation, rows, which, width);
+        self.block.fill(self.preparation, rows, which, width);
         Ok(())
     }
 
@@ -144,7 +142,7 @@ impl Predictor for BlockPredictor<'_> {
         scores: &mut [f32],
         _control: &Control,
     ) -> Result<()> {
-        let label_index = &self.member.learner.label_index;
+        let label_index = &self.model.label_index;
         let mut top = TopK::new(k.min(label_index.n_classes()));
         let span = |row: usize| row * k..(row + 1) * k;
         if self.beam_size == 1 {

@@ -8,22 +8,8 @@ use crate::file::Report;
 use crate::tree::{NodeId, Topology};
 
 impl RoutingTree {
-    /// The nodes that have seen an example, breadth first. Columns beside those of
-    /// [`Topology::report`]:
-    ///
-    /// | column | what it holds |
-    /// |---|---|
-    /// | `n_examples` | weight of the examples counted |
-    /// | `n_labels` | different labels counted |
-    /// | `label` | the most frequent of them |
-    /// | `label_entropy` | their entropy, in nats |
-    /// | `recall` | share of the examples whose label is a candidate |
-    /// | `recall_bound` | lower bound on the recall of the candidates |
-    /// | `held` | whether the stop rule ends paths towards this node at its parent |
-    /// | `n_trained` | weight of the examples that the routers learned from |
-    /// | `candidate_starts` | where each node's candidates start, and the end of the last |
-    /// | `candidates` | the candidates of all nodes, most frequent first |
-    /// | `candidate_counts` | weight of the examples of each |
+    /// The nodes that have seen an example, breadth first, with the columns that the Python
+    /// class documents as `tree_`.
     pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
         let arena = &self.arena;
         let tree = Topology::with_gaps(Arena::ROOT, arena.params.arity as usize, |&id| {

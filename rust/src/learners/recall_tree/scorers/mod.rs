@@ -1,12 +1,4 @@
 //! One-against-some: a regressor per class, shared by the whole tree.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `plain` | optimisers "pn" and "sgd": the step direction is the example's |
-//! | `column_weights` | such weights by column, for sparse rows |
-//! | `filtered_map` | a column's weights of its rarer labels |
-//! | `steps` | how far each candidate goes, by loss |
-//! | `adaptive` | optimisers "nag" and "adagrad": weights with sums of their own |
 
 mod adaptive;
 mod column_weights;
