@@ -167,6 +167,8 @@ impl Watch {
             }
             if node.has_children() {
                 prop_assert!(depth < params.depth(uniform_bits(N_CLASSES)) as usize);
+                // The stop rule lets nothing pass a node that has counted nothing.
+                prop_assert!(params.bern_hyper == 0.0 || total > 0.0);
                 children += params.arity as usize;
                 let below = (0..params.arity).map(|side| arena.node(node.child(side)));
                 let below: f64 = below.map(|child| child.counts.total).sum();
