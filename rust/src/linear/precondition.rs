@@ -31,6 +31,23 @@ pub enum Power {
     Half,
 }
 
+/// From this weight of examples on, a sum of squares may be so large that it loses what is added.
+const LONG: f64 = 4_194_304.0;
+
+/// The number after `sum`, which has just lost `more`, as often as makes up for that on average:
+/// a sum that stood still would make examples look as if they had ever more dimensions.
+#[cold]
+fn next(sum: f32, more: f32, total: f64) -> f32 {
+    let above = sum.next_up();
+    // Evenly spread over 0..1, as the total grows.
+    let place = (total * 0.618_033_988_749_894_9).fract();
+    if place < f64::from(more) / f64::from(above - sum) {
+        above
+    } else {
+        sum
+    }
+}
+
 impl Preconditioner {
     /// For examples of `width` columns.
     pub fn new(power: Power, width: usize) -> Self {
@@ -60,6 +77,7 @@ impl Preconditioner {
         direction: &mut Vec<f32>,
     ) -> f32 {
         self.total += f64::from(importance);
+        let total = self.total;
         direction.clear();
         direction.extend(
             example
@@ -68,7 +86,13 @@ impl Preconditioner {
                 .zip(&example.values)
                 .map(|(&column, &x)| {
                     let square = &mut self.squares[column as usize];
-                    *square += importance * x * x;
+                    let sum = *square + importance * x * x;
+                    let is_lost = total > LONG && sum == *square;
+                    *square = if is_lost {
+                        next(sum, importance * x * x, total)
+                    } else {
+                        sum
+                    };
                     *square
                 }),
         );
@@ -96,5 +120,33 @@ impl Preconditioner {
             total,
             squares,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2^26: in single precision 1 more is nothing.
+    #[test]
+    fn sums_of_squares_go_on_after_millions_of_examples() {
+        let n = 67_108_864.0;
+        let example = RowBuffer {
+            columns: vec![0, 1],
+            values: vec![1.0, 0.5],
+        };
+        let mut sums = Preconditioner {
+            power: Power::Half,
+            total: n,
+            squares: vec![n as f32, n as f32 / 4.0],
+        };
+        let mut dimension = 0.0;
+        for _ in 0..100_000 {
+            dimension = sums.direction(&example, 1.0, &mut Vec::new());
+        }
+        let grown = [sums.squares[0] - n as f32, sums.squares[1] - n as f32 / 4.0];
+        assert!((grown[0] - 100_000.0).abs() < 100.0, "{grown:?}");
+        assert!((grown[1] - 25_000.0).abs() < 100.0, "{grown:?}");
+        assert!((dimension - 2.0).abs() < 1e-4, "{dimension}");
     }
 }

@@ -18,18 +18,16 @@ pub struct Node {
     /// The first of its children, which lie side by side; 0, the root, before
     /// the node was passed for the first time.
     first_child: u32,
-    /// The first of its routers, which lie side by side.
-    pub first_router: u32,
+    /// Lower bound on the recall of its candidates.
+    pub bound: f32,
     /// Entropy of its labels, in nats.
     pub entropy: f64,
     /// The histogram of its labels, and its candidates.
     pub counts: LabelCounts,
     /// Weight of its examples whose label was a candidate of its parent at the time.
     pub parent_recalled: f64,
-    /// Lower bound on the recall of its candidates.
-    pub bound: f32,
     /// Weight of the examples that its routers learned from.
-    pub trained: f32,
+    pub trained: f64,
 }
 
 impl Node {
@@ -48,11 +46,10 @@ impl Node {
 
 record!(Node {
     first_child,
-    first_router,
     entropy,
     counts,
     parent_recalled: is_count,
-    trained,
+    trained: is_count,
 } .. { bound: 0.0 });
 
 /// All nodes; the root is the first.
@@ -61,17 +58,9 @@ pub struct Arena {
     pub(super) nodes: Vec<Node>,
     /// The node above each; none at the root.
     parents: Vec<NodeId>,
-    /// Children of a node that has any.
-    pub(super) arity: u32,
+    pub(super) params: Params,
     /// F: most candidates of a node.
     pub(super) max_candidates: usize,
-    /// Multiplier of the recall bound.
-    bern_hyper: f64,
-    /// Whether a child is compared with the recall of its parent's candidates on the
-    /// examples that came to the child, not on all of the parent's.
-    honest: bool,
-    /// Whether nodes of few labels take candidates of those above.
-    backs_off: bool,
 }
 
 impl Arena {
@@ -80,11 +69,8 @@ impl Arena {
         Self {
             nodes: vec![Node::default()],
             parents: vec![NodeId::NONE],
-            arity: params.arity,
+            params: params.clone(),
             max_candidates,
-            bern_hyper: params.bern_hyper,
-            honest: params.honest,
-            backs_off: params.back_off,
         }
     }
 
@@ -101,15 +87,25 @@ impl Arena {
         &mut self.nodes[id.at()]
     }
 
-    /// Gives `id` children that have seen nothing.
-    pub fn grow(&mut self, id: NodeId, first_router: u32) {
+    /// Gives `id` children that have seen nothing. The caller allocates its routers.
+    pub fn grow(&mut self, id: NodeId) {
         let first = self.nodes.len();
-        let with_children = first + self.arity as usize;
+        let with_children = first + self.params.arity as usize;
         self.nodes.resize(with_children, Node::default());
         self.parents.resize(with_children, id);
-        let node = self.node_mut(id);
-        node.first_child = first as u32;
-        node.first_router = first_router;
+        self.node_mut(id).first_child = first as u32;
+    }
+
+    /// All children of a node that has any. They and its routers, one less, were allocated
+    /// together, so that the place of the children tells that of the routers.
+    #[inline]
+    pub(super) fn children(&self, id: NodeId) -> ChildRange {
+        let arity = self.params.arity;
+        ChildRange {
+            from: 0,
+            to: arity,
+            router: (self.node(id).first_child - 1) / arity * (arity - 1),
+        }
     }
 
     /// Adds `weight` of `label` to the histograms of `nodes`, each the parent of the
@@ -123,7 +119,7 @@ impl Arena {
         for id in nodes.clone() {
             self.node(id).counts.prefetch_order();
         }
-        let (capacity, hyper) = (self.max_candidates, self.bern_hyper);
+        let (capacity, hyper) = (self.max_candidates, self.params.bern_hyper);
         let mut known_above = false;
         for id in nodes {
             let node = self.node_mut(id);
@@ -141,11 +137,12 @@ impl Arena {
     /// `parent`, because the child's recall bound is no better. A tie stops.
     #[inline]
     pub fn stops(&self, parent: NodeId, child: NodeId) -> bool {
-        if self.bern_hyper == 0.0 {
+        if self.params.bern_hyper == 0.0 {
             return false;
         }
         let child = self.node(child);
-        let recall_of_parent = if self.honest {
+        let recall_of_parent = if self.params.honest {
+            // On the examples that came to the child, not on all of the parent's.
             (child.parent_recalled / child.counts.total) as f32
         } else {
             self.node(parent).bound
@@ -162,12 +159,13 @@ impl Arena {
         if half.to - half.from > 1 {
             return Some(half.router);
         }
-        let child = self.node(self.node(id).child(half.from));
-        child.has_children().then(|| {
-            let first = child.first_child as usize;
+        let child = self.node(id).child(half.from);
+        let node = self.node(child);
+        node.has_children().then(|| {
+            let first = node.first_child as usize;
             // A line each is enough to decide between them.
             self.nodes[first..first + 2].iter().for_each(prefetch);
-            child.first_router
+            self.children(child).router
         })
     }
 
@@ -194,48 +192,42 @@ impl Arena {
             return;
         };
         candidates.extend_from_slice(self.node(end).counts.candidates());
-        if !self.backs_off || candidates.len() == self.max_candidates {
+        if !self.params.back_off || candidates.len() == self.max_candidates {
             return;
         }
         seen.reset(candidates);
-        for &node in above.iter().rev() {
-            for &label in self.node(node).counts.candidates() {
-                if candidates.len() == self.max_candidates {
-                    return;
-                }
-                if seen.insert(label) {
-                    candidates.push(label);
-                }
-            }
-        }
+        let missing = self.max_candidates - candidates.len();
+        let above = above.iter().rev();
+        let further = above.flat_map(|&node| self.node(node).counts.candidates());
+        let new = further.filter(|&&label| seen.insert(label)).take(missing);
+        new.for_each(|&label| candidates.push(label));
     }
 
     /// Restores what is not stored of the nodes, which share `n_routers` routers. An
     /// error where they are no tree.
     pub(super) fn restore(&mut self, n_routers: usize) -> Result<()> {
-        let (n, arity) = (self.nodes.len(), self.arity as usize);
+        let (n, arity) = (self.nodes.len(), self.params.arity as usize);
         // Children were allocated in the order in which their parents were first passed.
         let mut internal: Vec<usize> = (0..n).filter(|&at| self.nodes[at].has_children()).collect();
         internal.sort_unstable_by_key(|&at| self.nodes[at].first_child);
         self.parents = vec![NodeId::NONE];
-        let is_tree = internal.into_iter().all(|at| {
-            let (node, next) = (&self.nodes[at], self.parents.len());
-            let has_own_place = node.first_child as usize == next && at < next && next + arity <= n;
-            self.parents.resize(n.min(next + arity), NodeId(at as u32));
-            has_own_place && node.first_router as usize + arity - 1 <= n_routers
+        let is_tree = internal.iter().all(|&at| {
+            let next = self.parents.len();
+            self.parents.resize(next + arity, NodeId(at as u32));
+            self.nodes[at].first_child as usize == next && at < next
         });
-        if !is_tree || self.parents.len() != n {
+        let n_needed = internal.len() * (arity - 1);
+        if !is_tree || (self.parents.len(), n_routers) != (n, n_needed) {
             return Err(Error::data("the nodes are no tree"));
         }
         for (at, node) in self.nodes.iter_mut().enumerate() {
             let is_sound = node.entropy.is_finite()
-                && is_count(&node.trained)
                 && node.counts.candidates().len() <= self.max_candidates
                 && node.counts.restore();
             if !is_sound {
                 return Err(Error::data(format!("the labels of node {at}")));
             }
-            node.bound = recall_bound(node.counts.mass, node.counts.total, self.bern_hyper);
+            node.bound = recall_bound(node.counts.mass, node.counts.total, self.params.bern_hyper);
         }
         Ok(())
     }
@@ -253,14 +245,6 @@ pub(super) struct ChildRange {
 }
 
 impl ChildRange {
-    pub fn all(first_router: u32, arity: u32) -> Self {
-        Self {
-            from: 0,
-            to: arity,
-            router: first_router,
-        }
-    }
-
     /// Both halves; none where there is but one child.
     pub fn halves(&self) -> Option<(Self, Self)> {
         (self.to - self.from > 1).then(|| (self.half(false), self.half(true)))

@@ -3,11 +3,7 @@
 use std::collections::BinaryHeap;
 
 use super::frozen::FrozenTree;
-use super::params::Params;
-use crate::classifier::PredictOptions;
-use crate::error::Result;
 use crate::linear::Block;
-use crate::params::{check_range, Range};
 use crate::tree::{Branch, NodeView};
 
 /// Expanded nodes per path and level, at most: where all paths are equally
@@ -20,32 +16,6 @@ const LEAST_LOG_PROBABILITY: f32 = -std::f32::consts::LN_10;
 
 /// A score of 1, the target that a router learned, is a log-odds of this.
 const STEEPNESS: f32 = 2.0;
-
-/// How many paths a prediction follows, and what they count.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BeamOptions {
-    /// Final nodes whose candidates compete; 1: that of the greedy path.
-    pub size: u32,
-    /// Weight of a path's log-probability in a score.
-    pub path_weight: f32,
-}
-
-impl BeamOptions {
-    /// Those of one prediction, or of the model where it sets none.
-    pub fn new(params: &Params, options: &PredictOptions) -> Self {
-        Self {
-            size: options.beam_size.unwrap_or(params.beam_size),
-            path_weight: options.path_weight.unwrap_or(params.path_weight) as f32,
-        }
-    }
-
-    /// Refuses values out of range.
-    pub fn check(self) -> Result<()> {
-        check_range("beam_size", &self.size, Range::COUNT)?;
-        let path_weight = f64::from(self.path_weight);
-        check_range("path_weight", &path_weight, Range::NOT_NEGATIVE)
-    }
-}
 
 /// The scratch space and the result of [`FrozenTree::beam`].
 #[derive(Debug, Clone, Default)]

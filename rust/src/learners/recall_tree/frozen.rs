@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::arena::Arena;
-use super::arena::ChildRange;
+use super::arena::{Arena, ChildRange};
 use super::label_index::LocalId;
 use super::routing_tree::RoutingTree;
 use crate::control::Control;
@@ -41,7 +40,7 @@ impl RoutingTree {
             routers: FrozenRouters::new(&self.routers).unclamped(),
             final_nodes: Vec::new(),
             candidates: Ragged::default(),
-            depth: self.max_depth as usize * arena.arity.ilog2() as usize,
+            depth: self.max_depth as usize * arena.params.arity.ilog2() as usize,
         };
         let mut terminal_of = vec![u32::MAX; arena.nodes.len()];
         let mut queue = VecDeque::from([self.entry(Arena::ROOT)]);
@@ -79,7 +78,7 @@ impl RoutingTree {
 
     fn entry(&self, id: NodeId) -> Entry {
         if self.is_internal(id) {
-            self.entry_below(id, self.children(id))
+            self.entry_below(id, self.arena.children(id))
         } else {
             Entry::Terminal(id)
         }

@@ -120,7 +120,10 @@ impl LabelCounts {
         let mut labels = self.top.clone();
         labels.sort_unstable();
         labels.dedup();
+        // A label that is none looks like a free slot.
+        let are_labels = labels.last() != Some(&LocalId::NONE);
         self.top_counts.is_sorted_by(|a, b| a >= b)
+            && are_labels
             && labels.len() == self.top.len()
             && self.seen.iter().all(|(_, count)| is_count(count))
     }

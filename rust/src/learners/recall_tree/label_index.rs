@@ -3,9 +3,8 @@
 //! Frequent labels turn up early and so have low ids. Most histograms and columns
 //! know them, and what is kept of them lies side by side.
 
-use crate::error::Result;
-use crate::file::{Bundle, Persist};
-use crate::stored_as;
+use crate::error::{Error, Result};
+use crate::{persist, stored_as};
 
 /// A label's id inside the tree, not its class number: [`LabelIndex`] converts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,28 +62,26 @@ impl LabelIndex {
     pub fn n_classes(&self) -> usize {
         self.id_of.len()
     }
+
+    /// Restores the ids of the labels, none of which has one yet.
+    fn restore(&mut self) -> Result<()> {
+        for (id, &label) in (0..).zip(&self.label_of) {
+            match self.id_of.get_mut(label as usize) {
+                Some(free) if *free == LocalId::NONE => *free = LocalId(id),
+                _ => return Err(Error::data("the labels of the local ids")),
+            }
+        }
+        Ok(())
+    }
 }
 
 stored_as! {
     LocalId as u32: |id| id.0, LocalId;
 }
 
-impl Persist for LabelIndex {
-    fn put(&self, bundle: &mut Bundle) {
-        bundle.put("labels", self.labels());
-    }
-
-    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
-        let labels: Vec<u32> = bundle.take("labels")?;
-        *self = Self::new(self.n_classes());
-        for (id, &label) in labels.iter().enumerate() {
-            if label as usize >= self.n_classes() || self.insert(label).at() != id {
-                return Err(bundle.damaged("the labels of the local ids"));
-            }
-        }
-        Ok(())
-    }
-}
+persist!(LabelIndex {
+    Columns labels = label_of;
+} check restore);
 
 /// A set of labels that is emptied at every example, at no cost.
 #[derive(Debug, Clone, Default)]

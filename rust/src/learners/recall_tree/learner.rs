@@ -29,8 +29,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::arena::Arena;
-use super::arena::ChildRange;
+use super::arena::{Arena, ChildRange};
 use super::bound::entropy_cost;
 use super::label_index::{LabelIndex, LocalId};
 use super::params::RouterImportance;
@@ -75,7 +74,7 @@ pub struct RouteResult {
     /// The candidates before any node counted the example; best first.
     pub(super) candidates: Vec<LocalId>,
     /// The candidates that learn from it, at the end of the path that counts it.
-    updated_candidates: Vec<LocalId>,
+    pub(super) updated_candidates: Vec<LocalId>,
     /// Whether they are others than were predicted from.
     changed: bool,
 }
@@ -86,7 +85,7 @@ impl RoutingTree {
         let (y, weight) = (example.y, f64::from(example.weight));
         self.route_and_update(example, &mut route.before, &mut route.counted);
         let (before, counted) = (&route.before, &mut route.counted);
-        if self.params.honest {
+        if self.arena.params.honest {
             counted.copy_from(before);
         }
         let (arena, seen) = (&mut self.arena, &mut self.seen);
@@ -105,9 +104,10 @@ impl RoutingTree {
     /// The loop of Figure 2a: every router on the path learns, then decides. Notes the
     /// path `before` the routers learned and that `after`.
     fn route_and_update(&mut self, example: &Example, before: &mut Path, after: &mut Path) {
-        let mut random = self.params.randomized_routing.then(|| {
+        let params = &self.arena.params;
+        let mut random = params.randomized_routing.then(|| {
             let number = example.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            Pcg64Mcg::seed_from_u64(self.params.seed ^ number)
+            Pcg64Mcg::seed_from_u64(params.seed ^ number)
         });
         after.restart();
         let mut diverged = false;
@@ -152,23 +152,22 @@ impl RoutingTree {
     ) -> (u32, u32) {
         let Example { x, y, weight, .. } = example;
         if !self.is_internal(n) {
-            let first_router = self.routers.len() as u32;
-            for _ in 1..self.arena.arity {
+            for _ in 1..self.arena.params.arity {
                 self.routers.push();
             }
-            self.arena.grow(n, first_router);
+            self.arena.grow(n);
         }
         self.set_entropy_costs(n, *y, f64::from(*weight));
         let node = self.arena.node_mut(n);
-        let rate = self.rate.step(1.0, f64::from(node.trained), x);
-        node.trained += weight;
-        let mut children = ChildRange::all(node.first_router, self.arena.arity);
+        let rate = self.rate.step(1.0, node.trained, x);
+        node.trained += f64::from(*weight);
+        let mut children = self.arena.children(n);
         let mut before = None;
         while let Some((left, right)) = children.halves() {
             let (cost_left, cost_right) = (self.least_cost(left), self.least_cost(right));
             // Ties go right.
             let target = if cost_left < cost_right { -1.0 } else { 1.0 };
-            let importance = match self.params.router_importance {
+            let importance = match self.arena.params.router_importance {
                 RouterImportance::None => *weight,
                 RouterImportance::Entropy => (cost_left - cost_right).abs() as f32,
             };
@@ -196,7 +195,7 @@ impl RoutingTree {
     /// By how much label `y` would raise the entropy of each child of node `n`.
     fn set_entropy_costs(&mut self, n: NodeId, y: LocalId, weight: f64) {
         let node = self.arena.node(n);
-        for side in 0..self.arena.arity {
+        for side in 0..self.arena.params.arity {
             self.arena.node(node.child(side)).counts.prefetch(y);
         }
         for (side, cost) in (0..).zip(&mut self.entropy_costs) {

@@ -1,8 +1,6 @@
 //! What the Recall Tree adds to the [`OnlineModel`](crate::classifier::OnlineModel)
 //! around it: making, freezing, storing and reporting a tree.
 
-use super::arena::Node;
-use super::beam::BeamOptions;
 use super::frozen::FrozenTree;
 use super::label_index::LabelIndex;
 use super::learner::OnlineRecallTree;
@@ -17,6 +15,7 @@ use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
+use crate::params::Params as _;
 use crate::persist;
 use crate::tree::FrozenRouters;
 
@@ -49,18 +48,17 @@ impl OnlineRecallTree {
         }
     }
 
-    /// What does not fit together in a tree that was restored.
+    /// Whether the labels of a tree that was restored have classes.
     fn check_stored(&self) -> Result<()> {
         let n_labels = self.label_index.labels().len();
-        let is_known = |node: &Node| {
-            let labels = node.counts.iter().map(|(label, _)| label);
-            let candidates = node.counts.candidates().iter().copied();
-            labels.chain(candidates).all(|label| label.at() < n_labels)
-        };
-        if !self.tree.arena.nodes.iter().all(is_known) {
-            return Err(Error::data("a node's label has no class"));
+        let counts = self.tree.arena.nodes.iter().map(|node| &node.counts);
+        let labels = counts.flat_map(|counts| counts.iter().map(|(label, _)| label));
+        match labels.max() {
+            Some(label) if label.at() >= n_labels => {
+                Err(Error::data("a node's label has no class"))
+            }
+            _ => Ok(()),
         }
-        self.scorers.check_stored(self.label_index.n_classes())
     }
 }
 
@@ -107,7 +105,7 @@ impl OnlineLearner for OnlineRecallTree {
         if options.first_tree.or(options.last_tree).is_some() {
             return Err(Error::data("the Recall Tree predicts with its one tree"));
         }
-        BeamOptions::new(params, options).check()
+        params.with_beam(options).check().map(drop)
     }
 
     fn block_rows(row_values: usize) -> usize {
@@ -115,7 +113,8 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
-        let paths = BeamOptions::new(&self.tree.params, options).size as usize;
+        let params = &self.tree.arena.params;
+        let paths = options.beam_size.unwrap_or(params.beam_size) as usize;
         let per_path = (ROUTING + self.tree.arena.max_candidates).saturating_mul(row_values);
         paths.saturating_mul(per_path)
     }
@@ -153,11 +152,12 @@ impl OnlineLearner for OnlineRecallTree {
         bundle: &mut Bundle,
     ) -> Result<Self> {
         // Nothing as large as K is allocated unless the file is.
-        let of_each_class = ["scorers/trained", "scorers/regressors/weights.is_row"];
-        let array = of_each_class
-            .iter()
-            .find_map(|&name| bundle.arrays().get(name));
-        if array.map(Array::len) != Some(n_classes) {
+        let of_each_class = if params.is_adaptive() {
+            "scorers/regressors/weights.is_row"
+        } else {
+            "scorers/trained"
+        };
+        if bundle.arrays().get(of_each_class).map(Array::len) != Some(n_classes) {
             return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
         }
         let label_bits: f64 = bundle.take_meta("label_bits")?;

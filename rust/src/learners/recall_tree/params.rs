@@ -1,5 +1,6 @@
 //! Parameters of the Recall Tree.
 
+use crate::classifier::PredictOptions;
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
@@ -156,6 +157,15 @@ impl Params {
             return needs("batch_size", self.batch_size.to_string(), "1");
         }
         Ok(())
+    }
+
+    /// With the beam of one prediction, where that sets one.
+    pub fn with_beam(&self, options: &PredictOptions) -> Self {
+        Self {
+            beam_size: options.beam_size.unwrap_or(self.beam_size),
+            path_weight: options.path_weight.unwrap_or(self.path_weight),
+            ..self.clone()
+        }
     }
 
     /// F for labels of `bits` of entropy.

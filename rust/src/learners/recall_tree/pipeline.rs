@@ -107,7 +107,7 @@ impl OnlineRecallTree {
     /// Routes each group while the one before is scored.
     fn learn_groups(&mut self, learning: &mut Learning<'_>, parallel: bool) -> Result<()> {
         let (batch, control) = (learning.batch, learning.control);
-        let batch_size = self.tree.params.batch_size as usize;
+        let batch_size = self.tree.arena.params.batch_size as usize;
         // One example at a time stays in the nearest cache; several threads need
         // more at a time.
         let group_size = match (batch_size, parallel) {

@@ -1,7 +1,7 @@
 //! Prediction: rows are routed together, and those at one final node are scored in
 //! a row.
 
-use super::beam::{Beam, BeamOptions};
+use super::beam::Beam;
 use super::frozen::FrozenTree;
 use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
@@ -19,7 +19,9 @@ pub struct BlockPredictor<'a> {
     preparation: &'a Preparation,
     model: &'a OnlineRecallTree,
     frozen: &'a FrozenTree,
-    beam_options: BeamOptions,
+    beam_size: usize,
+    /// Weight of a path's log-probability in a score.
+    path_weight: f32,
     block: Block,
     groups: Groups,
     beam: Beam,
@@ -40,11 +42,13 @@ impl<'a> BlockPredictor<'a> {
         frozen: &'a FrozenTree,
         options: &PredictOptions,
     ) -> Self {
+        let params = member.learner.tree.arena.params.with_beam(options);
         Self {
             preparation: &member.preparation,
             model: &member.learner,
             frozen,
-            beam_options: BeamOptions::new(&member.learner.tree.params, options),
+            beam_size: params.beam_size as usize,
+            path_weight: params.path_weight as f32,
             block: Block::default(),
             groups: Groups::default(),
             beam: Beam::default(),
@@ -97,10 +101,10 @@ impl<'a> BlockPredictor<'a> {
     /// As [`Self::score_greedy`], with the candidates of the most probable paths,
     /// whose weighted log-probabilities are added to the scores.
     fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
-        let BeamOptions { size, path_weight } = self.beam_options;
+        let path_weight = self.path_weight;
         for row in 0..self.block.len() {
             self.frozen
-                .beam(&self.block, row, size as usize, &mut self.beam);
+                .beam(&self.block, row, self.beam_size, &mut self.beam);
             self.example.take(&self.block, row);
             self.merged.clear();
             for at in 0..self.beam.paths.len() {
@@ -141,7 +145,7 @@ impl Predictor for BlockPredictor<'_> {
         let label_index = &self.model.label_index;
         let mut top = TopK::new(k.min(label_index.n_classes()));
         let span = |row: usize| row * k..(row + 1) * k;
-        if self.beam_options.size == 1 {
+        if self.beam_size == 1 {
             self.score_greedy(|row, candidates, values| {
                 top.clear();
                 // Positions: of equal scores the more frequent label's comes first.

@@ -8,25 +8,11 @@ use crate::file::Report;
 use crate::tree::{NodeId, Topology};
 
 impl RoutingTree {
-    /// The nodes that have seen an example, breadth first. Columns beside those of
-    /// [`Topology::report`]:
-    ///
-    /// | column | what it holds |
-    /// |---|---|
-    /// | `n_examples` | weight of the examples counted |
-    /// | `n_labels` | different labels counted |
-    /// | `label` | the most frequent of them |
-    /// | `label_entropy` | their entropy, in nats |
-    /// | `recall` | share of the examples whose label is a candidate |
-    /// | `recall_bound` | lower bound on the recall of the candidates |
-    /// | `held` | whether the stop rule ends paths towards this node at its parent |
-    /// | `n_trained` | weight of the examples that the routers learned from |
-    /// | `candidate_starts` | where each node's candidates start, and the end of the last |
-    /// | `candidates` | the candidates of all nodes, most frequent first |
-    /// | `candidate_counts` | weight of the examples of each |
+    /// The nodes that have seen an example, breadth first, with the columns that the Python
+    /// class documents as `tree_`.
     pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
         let arena = &self.arena;
-        let tree = Topology::with_gaps(Arena::ROOT, arena.arity as usize, |&id| {
+        let tree = Topology::with_gaps(Arena::ROOT, arena.params.arity as usize, |&id| {
             self.seen_children(id)
         });
         let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
@@ -49,7 +35,7 @@ impl RoutingTree {
             parent.is_some_and(|parent| self.is_final(tree.nodes[parent], id))
         });
         report.flags("held", held);
-        report.column("n_trained", nodes().map(|node| f64::from(node.trained)));
+        report.column("n_trained", nodes().map(|node| node.trained));
         let mut end = 0;
         let ends = counts().map(|counts| {
             end += counts.candidates().len() as i64;
@@ -67,7 +53,7 @@ impl RoutingTree {
     /// gone through.
     fn seen_children(&self, id: NodeId) -> impl Iterator<Item = Option<NodeId>> + use<'_> {
         let node = self.arena.node(id);
-        let n_children = self.arena.arity * u32::from(node.has_children());
+        let n_children = self.arena.params.arity * u32::from(node.has_children());
         (0..n_children).map(|side| {
             let child = node.child(side);
             let seen = self.arena.node(child);

@@ -13,10 +13,9 @@ use crate::tree::NodeId;
 /// Nodes and routers.
 #[derive(Debug, Clone)]
 pub struct RoutingTree {
-    pub(super) params: Params,
     /// The nodes with their statistics.
     pub(super) arena: Arena,
-    /// Those of a node lie side by side, from its `first_router` on.
+    /// Those of a node lie side by side; see [`Arena::children`].
     pub(super) routers: Regressors,
     pub(super) rate: Rate,
     /// D: levels below the root at most.
@@ -76,7 +75,6 @@ impl RoutingTree {
             max_depth: params.depth(label_bits),
             entropy_costs: vec![0.0; params.arity as usize],
             seen: LabelSet::new(n_classes),
-            params: params.clone(),
         }
     }
 
@@ -105,7 +103,7 @@ impl RoutingTree {
             if !self.is_internal(parent) {
                 return;
             }
-            let side = self.choose_child(self.children(parent), example);
+            let side = self.choose_child(self.arena.children(parent), example);
             child = self.arena.node(parent).child(side);
         }
     }
@@ -128,11 +126,6 @@ impl RoutingTree {
     /// Whether examples have gone on from a node.
     pub(super) fn is_internal(&self, id: NodeId) -> bool {
         self.arena.node(id).has_children()
-    }
-
-    /// All children of a node that has any.
-    pub(super) fn children(&self, id: NodeId) -> ChildRange {
-        ChildRange::all(self.arena.node(id).first_router, self.arena.arity)
     }
 }
 

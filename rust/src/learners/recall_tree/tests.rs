@@ -1,5 +1,6 @@
 //! What must hold after every example, of predictions, and of files, on random streams.
 
+mod counters;
 mod files;
 mod nodes;
 mod options;
@@ -266,7 +267,7 @@ fn walk(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
     let tree = &learner.tree;
     let mut at = Arena::ROOT;
     while tree.is_internal(at) {
-        let mut children = tree.children(at);
+        let mut children = tree.arena.children(at);
         while let Some((left, right)) = children.halves() {
             let score = tree.routers.score(children.router, example);
             if score != 0.0 && score.abs() < 1e-5 {

@@ -10,7 +10,7 @@ use crate::simd::prefetch;
 use crate::{persist, record};
 
 /// Weights per column and label.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ColumnWeights {
     pub columns: Vec<Column>,
 }
@@ -39,28 +39,12 @@ record!(Column { head, tail });
 /// its neighbours come with it.
 const FILLED: usize = 16;
 
-/// The candidates to be looked up, with their hashes.
-#[derive(Debug, Clone, Default)]
-pub struct HashedCandidates {
-    labels: Vec<LocalId>,
-    hashes: Vec<u32>,
-}
-
-impl HashedCandidates {
-    pub fn set(&mut self, candidates: &[LocalId]) {
-        self.labels.clear();
-        self.labels.extend_from_slice(candidates);
-        self.hashes.clear();
-        self.hashes.extend(self.labels.iter().copied().map(hash));
-    }
-}
-
 impl Column {
-    /// Adds to the scores of the candidates.
+    /// Adds to the scores of the candidates, whose hashes are `hashes`.
     #[inline]
-    fn score(&self, x: f32, candidates: &HashedCandidates, scores: &mut [f32]) {
+    fn score(&self, x: f32, candidates: &[LocalId], hashes: &[u32], scores: &mut [f32]) {
         if let Some(last) = self.head.len().checked_sub(1) {
-            for (score, &label) in scores.iter_mut().zip(&candidates.labels) {
+            for (score, &label) in scores.iter_mut().zip(candidates) {
                 // No branch: which labels are beyond the head is hard to predict.
                 let w = self.head[label.at().min(last)];
                 let within = label.at() <= last;
@@ -71,8 +55,7 @@ impl Column {
             return;
         }
         let beyond = self.head.len();
-        let labels = candidates.labels.iter().zip(&candidates.hashes);
-        for ((&label, &hash), score) in labels.zip(scores) {
+        for ((&label, &hash), score) in candidates.iter().zip(hashes).zip(scores) {
             if label.at() >= beyond && self.tail.may_have(hash) {
                 if let Some(w) = self.tail.get(label, hash) {
                     *score += x * w;
@@ -123,12 +106,6 @@ impl Column {
 }
 
 impl ColumnWeights {
-    pub fn new(n_columns: usize) -> Self {
-        Self {
-            columns: vec![Column::default(); n_columns],
-        }
-    }
-
     /// Whether weights that were restored are sound, and of labels below `n_classes`.
     pub fn fits(&self, n_classes: usize) -> bool {
         self.columns.iter().all(|Column { head, tail }| {
@@ -137,20 +114,24 @@ impl ColumnWeights {
         })
     }
 
+    /// Makes the columns at least `n`.
     pub fn reserve_columns(&mut self, n: usize) {
         if self.columns.len() < n {
             self.columns.resize(n, Column::default());
         }
     }
 
-    /// Adds to `scores` the products of a row with the weights of `candidates`.
+    /// Adds to `scores` the products of a row with the weights of `candidates`. `hashes` is
+    /// scratch space.
     pub fn score(
         &self,
-        columns: &[u32],
-        values: &[f32],
-        candidates: &HashedCandidates,
+        (columns, values): (&[u32], &[f32]),
+        candidates: &[LocalId],
+        hashes: &mut Vec<u32>,
         scores: &mut [f32],
     ) {
+        hashes.clear();
+        hashes.extend(candidates.iter().copied().map(hash));
         let columns = columns
             .iter()
             .map(|&column| self.columns.get(column as usize));
@@ -161,7 +142,7 @@ impl ColumnWeights {
         }
         for (column, &x) in columns.zip(values) {
             if let Some(column) = column {
-                column.score(x, candidates, scores);
+                column.score(x, candidates, hashes, scores);
             }
         }
     }
@@ -196,11 +177,9 @@ mod tests {
                 *map.entry(label).or_insert(0.0f32) += i as f32;
             }
             let all: Vec<LocalId> = (0..400).map(|label| LocalId(if few { label } else { label * label })).collect();
-            let mut candidates = HashedCandidates::default();
-            candidates.set(&[3, 1000, 5].map(LocalId));
-            candidates.set(&all);
+            let hashes: Vec<u32> = all.iter().copied().map(hash).collect();
             let mut scores = vec![1.0; all.len()];
-            column.score(2.0, &candidates, &mut scores);
+            column.score(2.0, &all, &hashes, &mut scores);
             for (label, score) in all.iter().zip(scores) {
                 let expected = 1.0 + 2.0 * map.get(label).copied().unwrap_or_default();
                 prop_assert_eq!(score, expected);

@@ -5,8 +5,9 @@
 //! where a hash table alone would fetch a line for each of them.
 
 use crate::error::Result;
-use crate::file::{check_column, put_lengths, take_lengths, Bundle, Record};
+use crate::file::{Bundle, Record};
 use crate::learners::recall_tree::label_index::LocalId;
+use crate::linear::Table;
 use crate::simd::prefetch;
 
 /// Hash of a label, shared by all maps.
@@ -36,10 +37,6 @@ const FILTER: u32 = 2;
 const FEWEST: u32 = 4;
 
 impl FilteredMap {
-    pub fn len(&self) -> usize {
-        self.len as usize
-    }
-
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -51,10 +48,10 @@ impl FilteredMap {
         self.words.is_empty() || (u64::from(self.len) + 1) * 4 > 3 << self.bits
     }
 
-    /// Words of the filter, before the slots.
+    /// Words of the filter, before the slots; none while there are none.
     #[inline]
     fn filter_len(&self) -> usize {
-        1 << (self.bits + FILTER - 6)
+        (1 << self.bits) >> (6 - FILTER)
     }
 
     /// Whether a label of this hash may be there. The map must not be empty.
@@ -133,12 +130,9 @@ impl FilteredMap {
 
     /// Labels and weights, in the order of the slots.
     pub fn iter(&self) -> impl Iterator<Item = (LocalId, f32)> + '_ {
-        let from = if self.words.is_empty() {
-            0
-        } else {
-            self.filter_len()
-        };
-        let slots = self.words[from..].iter().filter(|&&slot| slot != FREE);
+        let slots = self.words[self.filter_len()..]
+            .iter()
+            .filter(|&&slot| slot != FREE);
         slots.map(|&slot| (LocalId((slot >> 32) as u32), f32::from_bits(slot as u32)))
     }
 
@@ -170,33 +164,21 @@ impl FromIterator<(LocalId, f32)> for FilteredMap {
     }
 }
 
-/// The labels of each map in order, end to end, and the weights likewise.
+/// As tables, which iterate in another order; the order is not kept.
 impl Record for FilteredMap {
     fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
-        put_lengths(records.clone().map(Self::len), name, bundle);
-        let mut entries: Vec<(LocalId, f32)> = Vec::new();
-        for map in records {
-            let from = entries.len();
-            entries.extend(map.iter());
-            entries[from..].sort_unstable_by_key(|&(label, _)| label);
-        }
-        let (labels, weights): (Vec<LocalId>, Vec<f32>) = entries.into_iter().unzip();
-        LocalId::put(labels.iter(), &format!("{name}.label"), bundle);
-        bundle.put(name, weights);
+        let as_table = |map: &Self| map.iter().map(|(label, w)| (label.0, w)).collect();
+        let tables: Vec<Table<f32>> = records.map(as_table).collect();
+        Table::put(tables.iter(), name, bundle);
     }
 
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        let lengths = take_lengths(n, name, bundle)?;
-        let n_entries = lengths.iter().sum();
-        let name_of_labels = format!("{name}.label");
-        let labels = LocalId::take(Some(n_entries), &name_of_labels, bundle)?;
-        let is_label = |&label: &LocalId| label != LocalId::NONE;
-        check_column(&labels, is_label, &name_of_labels, bundle)?;
-        let weights = f32::take(Some(n_entries), name, bundle)?;
-        let mut entries = labels.into_iter().zip(weights);
-        Ok(lengths
-            .into_iter()
-            .map(|n| entries.by_ref().take(n).collect())
-            .collect())
+        let of_table = |table: &Table<f32>| {
+            table
+                .iter()
+                .map(|(label, &w)| (LocalId(label), w))
+                .collect()
+        };
+        Ok(Table::take(n, name, bundle)?.iter().map(of_table).collect())
     }
 }

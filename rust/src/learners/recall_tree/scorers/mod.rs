@@ -1,12 +1,4 @@
 //! One-against-some: a regressor per class, shared by the whole tree.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `plain` | optimisers "pn" and "sgd": the step direction is the example's |
-//! | `column_weights` | such weights by column, for sparse rows |
-//! | `filtered_map` | a column's weights of its rarer labels |
-//! | `steps` | how far each candidate goes, by loss |
-//! | `adaptive` | optimisers "nag" and "adagrad": weights with sums of their own |
 
 mod adaptive;
 mod column_weights;
@@ -15,11 +7,10 @@ mod plain;
 mod steps;
 
 use self::adaptive::AdaptiveScorers;
-use self::column_weights::HashedCandidates;
 use self::plain::PlainScorers;
 use super::label_index::LocalId;
 use super::params::Params;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::linear::PathExample;
 use crate::tree::NodeId;
@@ -57,10 +48,10 @@ pub struct ScorerWorkspace {
     /// What the softmax reads and writes, padded to whole registers.
     softmax_scores: Vec<f32>,
     gradients: Vec<f32>,
-    candidates: HashedCandidates,
+    /// The hashes of the candidates.
+    hashes: Vec<u32>,
     /// The path's nodes that have an indicator, as columns, with its values.
-    indicator_columns: Vec<u32>,
-    indicator_values: Vec<f32>,
+    indicators: (Vec<u32>, Vec<f32>),
     /// The example with the indicators as further columns.
     widened: PathExample,
 }
@@ -105,16 +96,6 @@ impl Scorers {
             Self::Plain(scorers) => scorers.apply(update, workspace),
             Self::Adaptive(scorers) => scorers.learn(update, workspace),
         }
-    }
-
-    /// What does not fit together in scorers that were restored.
-    pub fn check_stored(&self, n_classes: usize) -> Result<()> {
-        let fits = match self {
-            Self::Plain(scorers) => scorers.fits(n_classes),
-            Self::Adaptive(scorers) => scorers.regressors.len() == n_classes,
-        };
-        let error = || Error::data("the scorers do not fit the classes and columns");
-        fits.then_some(()).ok_or_else(error)
     }
 
     /// Another share of a pass is done.

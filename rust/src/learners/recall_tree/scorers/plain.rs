@@ -4,8 +4,8 @@
 use super::column_weights::ColumnWeights;
 use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
-use crate::error::Result;
-use crate::file::{is_count, Bundle, Columns, Nest, Persist, Record};
+use crate::error::{Error, Result};
+use crate::file::is_count;
 use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
 use crate::persist;
@@ -32,54 +32,35 @@ pub struct PlainScorers {
     /// Passes of `fit` done.
     pub(super) passes: f64,
     /// Weight of the examples that each label was learned from.
-    trained: Vec<f32>,
-    weights: WeightLayout,
+    trained: Vec<f64>,
+    /// A class's weights together, where rows fill a good part of the columns; else none.
+    by_class: Vec<Weights<f32>>,
+    /// A column's weights together, where they do not; else none.
+    by_column: ColumnWeights,
     path_features: PathFeatures,
     /// Section 3.2 of the paper: with an indicator per node of the path, a linear scorer
     /// can be as good as the tree itself. A column per node; none without path features.
     path_weights: ColumnWeights,
 }
 
-/// How the weights lie in memory.
-#[derive(Debug, Clone)]
-pub enum WeightLayout {
-    /// A class's together: where rows fill a good part of the columns.
-    ByClass(Vec<Weights<f32>>),
-    /// A column's together: where they do not.
-    ByColumn(ColumnWeights),
-}
-
 persist!(PlainScorers {
     Meta passes;
     Columns trained;
-    Nest weights;
+    Columns by_class;
+    Nest by_column;
     Nest path_weights;
-});
-
-impl Persist for WeightLayout {
-    fn put(&self, bundle: &mut Bundle) {
-        match self {
-            Self::ByClass(weights) => Columns::put(weights, "by_class", bundle),
-            Self::ByColumn(weights) => Nest::put(weights, "by_column", bundle),
-        }
-        bundle.put_meta("is_by_column", &matches!(self, Self::ByColumn(_)));
-    }
-
-    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
-        *self = if bundle.take_meta("is_by_column")? {
-            let mut weights = ColumnWeights::new(0);
-            Nest::fill(&mut weights, "by_column", bundle)?;
-            Self::ByColumn(weights)
-        } else {
-            Self::ByClass(Weights::take(None, "by_class", bundle)?)
-        };
-        Ok(())
-    }
-}
+} check check_stored);
 
 impl PlainScorers {
     pub fn new(params: &Params, n_classes: usize, width: usize, n_filled: usize) -> Self {
         let width = padded(width);
+        let mut by_column = ColumnWeights::default();
+        let mut by_class = Vec::new();
+        if n_filled * PathExample::DENSE_SHARE >= width {
+            by_class.resize(n_classes, Weights::default());
+        } else {
+            by_column.reserve_columns(width);
+        }
         Self {
             loss: params.loss,
             margin: params.margin as f32,
@@ -88,73 +69,54 @@ impl PlainScorers {
             width,
             passes: 0.0,
             trained: vec![0.0; n_classes],
-            weights: if n_filled * PathExample::DENSE_SHARE >= width {
-                WeightLayout::ByClass(vec![Weights::default(); n_classes])
-            } else {
-                WeightLayout::ByColumn(ColumnWeights::new(width))
-            },
+            by_class,
+            by_column,
             path_features: params.path_features,
-            path_weights: ColumnWeights::new(0),
+            path_weights: ColumnWeights::default(),
         }
     }
 
-    /// Whether scorers that were restored are those of `n_classes` and of the columns.
-    pub fn fits(&self, n_classes: usize) -> bool {
-        let fits = match &self.weights {
-            WeightLayout::ByClass(weights) => {
-                weights.len() == n_classes && weights.iter().all(|w| w.fits(self.width))
-            }
-            WeightLayout::ByColumn(weights) => {
-                weights.columns.len() == self.width && weights.fits(n_classes)
-            }
-        };
-        fits && self.path_weights.fits(n_classes)
-            && is_count(&self.passes)
-            && self.trained.len() == n_classes
-            && self.trained.iter().all(is_count)
+    /// What does not fit together in scorers that were restored; there are as many counts
+    /// as classes.
+    fn check_stored(&self) -> Result<()> {
+        let n_classes = self.trained.len();
+        let n_columns = self.by_column.columns.len();
+        let layout = (self.by_class.len(), n_columns);
+        let fits = (layout == (n_classes, 0) || layout == (0, self.width))
+            && self.by_class.iter().all(|w| w.fits(self.width))
+            && self.by_column.fits(n_classes)
+            && self.path_weights.fits(n_classes)
+            && self.trained.iter().chain([&self.passes]).all(is_count);
+        let error = || Error::data("the scorers do not fit the classes and columns");
+        fits.then_some(()).ok_or_else(error)
     }
 
     pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         let (example, candidates) = (input.example, input.candidates);
-        let scores = &mut workspace.scores;
+        let ScorerWorkspace { scores, hashes, .. } = workspace;
         scores.clear();
-        match &self.weights {
-            WeightLayout::ByClass(weights) => {
-                let weights = candidates.iter().map(|&label| &weights[label.at()]);
-                scores.extend(weights.map(|weights| example.dot(weights)));
-            }
-            WeightLayout::ByColumn(weights) => {
-                scores.resize(candidates.len(), 0.0);
-                workspace.candidates.set(candidates);
-                let row = example.row();
-                weights.score(&row.columns, &row.values, &workspace.candidates, scores);
-            }
+        if self.by_class.is_empty() {
+            scores.resize(candidates.len(), 0.0);
+            let row = (&example.row().columns[..], &example.row().values[..]);
+            self.by_column.score(row, candidates, hashes, scores);
+        } else {
+            let weights = candidates.iter().map(|&label| &self.by_class[label.at()]);
+            scores.extend(weights.map(|weights| example.dot(weights)));
         }
         if self.set_indicators(input.path, 1.0, workspace) {
-            let ScorerWorkspace {
-                scores,
-                candidates,
-                indicator_columns,
-                indicator_values,
-                ..
-            } = workspace;
-            candidates.set(input.candidates);
-            self.path_weights
-                .score(indicator_columns, indicator_values, candidates, scores);
+            let ScorerWorkspace { scores, hashes, .. } = workspace;
+            let row = (&workspace.indicators.0[..], &workspace.indicators.1[..]);
+            self.path_weights.score(row, candidates, hashes, scores);
         }
     }
 
     /// Decides how far each candidate goes: from `workspace.scores` to
     /// `workspace.steps`.
     pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
-        let ScorerInput {
-            example,
-            candidates,
-            path,
-        } = update.input;
+        let (example, candidates) = (update.input.example, update.input.candidates);
         workspace.steps.clear();
         workspace.steps.resize(candidates.len(), 0.0);
-        let n_indicators = self.path_features.nodes(path).len() as f32;
+        let n_indicators = self.path_features.nodes(update.input.path).len() as f32;
         let params = StepParams {
             loss: self.loss,
             margin: self.margin,
@@ -165,7 +127,7 @@ impl PlainScorers {
             self.decay / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * example.dimension());
         let highest_rate = self.rate / (1.0 + self.decay * self.passes as f32).sqrt();
         let rate = |place: usize| {
-            let n = self.trained[candidates[place].at()];
+            let n = self.trained[candidates[place].at()] as f32;
             highest_rate / (1.0 + per_example * n).sqrt()
         };
         params.decide(rate, workspace);
@@ -174,28 +136,25 @@ impl PlainScorers {
     /// Takes the steps that were decided on.
     pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
         let (example, candidates) = (update.input.example, update.input.candidates);
-        self.trained[candidates[update.correct].at()] += update.weight;
-        match &mut self.weights {
-            WeightLayout::ByClass(weights) => {
-                for (&label, &step) in candidates.iter().zip(&workspace.steps) {
-                    if step != 0.0 {
-                        example.add(step, &mut weights[label.at()], self.width);
-                    }
+        self.trained[candidates[update.correct].at()] += f64::from(update.weight);
+        if self.by_class.is_empty() {
+            let columns = &example.row().columns;
+            self.by_column
+                .add(columns, example.direction(), candidates, &workspace.steps);
+        } else {
+            for (&label, &step) in candidates.iter().zip(&workspace.steps) {
+                if step != 0.0 {
+                    example.add(step, &mut self.by_class[label.at()], self.width);
                 }
-            }
-            WeightLayout::ByColumn(weights) => {
-                let columns = &example.row().columns;
-                weights.add(columns, example.direction(), candidates, &workspace.steps);
             }
         }
         let indicator = INDICATOR_SHARE * example.ppu();
         if self.set_indicators(update.input.path, indicator, workspace) {
-            let nodes = &workspace.indicator_columns;
+            let (nodes, values) = &workspace.indicators;
             let highest = nodes.iter().copied().max().unwrap_or_default();
-            self.path_weights.reserve_columns(highest as usize + 1);
-            let values = &workspace.indicator_values;
-            self.path_weights
-                .add(nodes, values, candidates, &workspace.steps);
+            let weights = &mut self.path_weights;
+            weights.reserve_columns(highest as usize + 1);
+            weights.add(nodes, values, candidates, &workspace.steps);
         }
     }
 
@@ -203,11 +162,99 @@ impl PlainScorers {
     /// Returns whether there are any.
     fn set_indicators(&self, path: &[NodeId], value: f32, workspace: &mut ScorerWorkspace) -> bool {
         let nodes = self.path_features.nodes(path);
-        let columns = &mut workspace.indicator_columns;
+        let (columns, values) = &mut workspace.indicators;
         columns.clear();
         columns.extend(nodes.iter().rev().map(|node| node.0));
-        workspace.indicator_values.clear();
-        workspace.indicator_values.resize(nodes.len(), value);
+        values.clear();
+        values.resize(nodes.len(), value);
         !nodes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Preparation, Rows, Scaling, Values};
+    use crate::learners::recall_tree::label_index::LocalId;
+    use crate::linear::{Loss, Optimizer, Regressors};
+
+    /// Scores and steps of two candidates, the first of which is right, before and after
+    /// learning; the rate is 1/8.
+    fn learned(change: impl Fn(&mut PlainScorers), path_features: PathFeatures) -> [Vec<f32>; 3] {
+        let params = Params {
+            loss: ScorerLoss::Hinge,
+            learning_rate: Some(0.125),
+            path_features,
+            ..Params::default()
+        };
+        let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2).unwrap();
+        let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+        let mut example = PathExample::default();
+        example.read(&preparation, &rows, 0);
+        Regressors::new(Optimizer::Sgd, Loss::Hinge, 3).prepare(&mut example, 1.0);
+        let mut scorers = PlainScorers::new(&params, 2, 3, 3);
+        change(&mut scorers);
+        let mut workspace = ScorerWorkspace::default();
+        let update = ScorerUpdate {
+            input: ScorerInput {
+                example: &example,
+                candidates: &[0, 1].map(LocalId),
+                path: &[0, 1, 4].map(NodeId),
+            },
+            correct: 0,
+            weight: 1.0,
+            clock: 0,
+        };
+        scorers.score(&update.input, &mut workspace);
+        let before = workspace.scores.clone();
+        scorers.decide(&update, &mut workspace);
+        let steps = workspace.steps.clone();
+        scorers.apply(&update, &mut workspace);
+        scorers.score(&update.input, &mut workspace);
+        [before, steps, workspace.scores]
+    }
+
+    /// The rate falls with the square root of 1 + passes and of 1 + examples / (4 + 0.003 d).
+    #[test]
+    fn steps_shrink_with_passes_and_with_examples_of_the_label() {
+        let first_step = |passes, trained| {
+            let change = |scorers: &mut PlainScorers| {
+                scorers.passes = passes;
+                scorers.trained[0] = trained;
+            };
+            learned(change, PathFeatures::None)[1][0]
+        };
+        let halving = f64::from(HALVING_EXAMPLES + 3.0 * HALVING_PER_DIMENSION);
+        for (passes, trained, share) in [
+            (0.0, 0.0, 1.0),
+            (3.0, 0.0, 0.5),
+            (0.0, 3.0 * halving, 0.5),
+            (8.0, 3.0 * halving, 1.0 / 6.0),
+            (0.0, 1e12, (halving / 1e12).sqrt()),
+        ] {
+            let step = f64::from(first_step(passes, trained)) / 0.125;
+            assert!((step / share - 1.0).abs() < 1e-4, "{step} {share}");
+        }
+    }
+
+    /// A step moves the score by as much as it was decided on: by the square of the example,
+    /// 4 + 1 + 1, and a tenth of that for each node but the root.
+    #[test]
+    fn indicators_of_nodes_take_their_share_of_a_step() {
+        for (features, share) in [
+            (PathFeatures::None, 1.0),
+            (PathFeatures::NodeOnly, 1.1),
+            (PathFeatures::All, 1.2),
+        ] {
+            let [before, steps, after] = learned(|_| (), features);
+            assert_eq!(steps, [0.125, -0.125]);
+            for place in 0..2 {
+                let moved = after[place] - before[place];
+                assert!((moved - steps[place] * 6.0 * share).abs() < 1e-5, "{moved}");
+            }
+            // With a rate beyond all measure it ends at the label.
+            let [_, _, after] = learned(|scorers| scorers.rate = 1e9, features);
+            assert!((after[0] - 1.0).abs() < 1e-5, "{}", after[0]);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The nodes after every example, against a naive recount; and frozen.
 
+use super::super::bound::recall_bound;
+use super::super::learner::{Example, RouteResult};
 use super::*;
 
 /// A node as it should be: every label's count, in order.
@@ -16,6 +18,12 @@ impl Recount {
 
     fn total(&self) -> f64 {
         self.list.iter().map(|&(_, count)| count).sum()
+    }
+
+    fn bound(&self, params: &Params) -> f32 {
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
+        let mass = self.top(most).iter().map(|&(_, count)| count).sum();
+        recall_bound(mass, self.total(), params.bern_hyper)
     }
 
     /// A label whose count has grown stops behind those that it equals.
@@ -67,6 +75,7 @@ impl Watch {
             prop_assert!(depth == 0 || path.starts_with(&met[depth - 1]));
         }
         prop_assert!(!met.is_empty());
+        self.check_descent(&met[met.len() - 1], tree, params)?;
         let mut known_above = false;
         for path in &met {
             let recount = &mut self.nodes[path[path.len() - 1].at()];
@@ -76,6 +85,34 @@ impl Watch {
             known_above = recount.top(most).iter().any(|&(other, _)| other == label);
             recount.add(label, weight);
         }
+        Ok(())
+    }
+
+    /// That a path goes on as long as the stop rule lets it, by the counts before it: to the
+    /// last level, to a node that no example has passed, or to a child that is only counted.
+    fn check_descent(
+        &self,
+        path: &[NodeId],
+        tree: &RoutingTree,
+        params: &Params,
+    ) -> Result<(), TestCaseError> {
+        let stops = |pair: &[NodeId]| {
+            let (parent, child) = (&self.nodes[pair[0].at()], &self.nodes[pair[1].at()]);
+            let recall_of_parent = match (params.bern_hyper, params.honest) {
+                (0.0, is_honest) => return is_honest && child.list.is_empty(),
+                (_, true) => (child.parent_recalled / child.total()) as f32,
+                (_, false) => parent.bound(params),
+            };
+            child.list.is_empty() || recall_of_parent >= child.bound(params)
+        };
+        let pairs: Vec<&[NodeId]> = path.windows(2).collect();
+        let Some((last, earlier)) = pairs.split_last() else {
+            prop_assert_eq!(tree.max_depth, 0);
+            return Ok(());
+        };
+        prop_assert!(!earlier.iter().any(|pair| stops(pair)), "beyond a stop");
+        let goes_on = tree.arena.node(path[path.len() - 1]).has_children();
+        prop_assert!(stops(last) || !goes_on, "short of a stop");
         Ok(())
     }
 
@@ -130,12 +167,15 @@ impl Watch {
             }
             if node.has_children() {
                 prop_assert!(depth < params.depth(uniform_bits(N_CLASSES)) as usize);
+                // The stop rule lets nothing pass a node that has counted nothing.
+                prop_assert!(params.bern_hyper == 0.0 || total > 0.0);
                 children += params.arity as usize;
                 let below = (0..params.arity).map(|side| arena.node(node.child(side)));
                 let below: f64 = below.map(|child| child.counts.total).sum();
                 prop_assert!(total >= below);
                 prop_assert!(node.trained > 0.0);
-                for router in node.first_router..node.first_router + params.arity - 1 {
+                let first = arena.children(id).router;
+                for router in first..first + params.arity - 1 {
                     prop_assert!((router as usize) < tree.routers.len());
                     prop_assert!(routers.insert(router), "router {router} serves twice");
                 }
@@ -174,10 +214,10 @@ proptest! {
         learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
         let learner = learner.1;
         let root = learner.tree.arena.node(Arena::ROOT);
-        prop_assert_eq!(f64::from(root.trained), root.counts.total);
+        prop_assert_eq!(root.trained, root.counts.total);
         // What stops at a node is counted below it, but trains nothing there.
         for node in &learner.tree.arena.nodes {
-            prop_assert!(f64::from(node.trained) <= node.counts.total);
+            prop_assert!(node.trained <= node.counts.total);
         }
     }
 
@@ -211,5 +251,82 @@ proptest! {
         }
         let nodes: BTreeSet<NodeId> = frozen.final_nodes.iter().copied().collect();
         prop_assert_eq!(nodes.len(), frozen.final_nodes.len());
+    }
+
+    /// F of them at most, each once, whatever the example has changed.
+    #[test]
+    fn the_scorers_learn_from_no_more_than_f_candidates(params in routings(), stream in streams(150)) {
+        let (preparation, mut learner) = new_tree(&params, &stream);
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
+        let (mut example, mut route) = (Example::default(), RouteResult::default());
+        let batch = stream.batch();
+        for i in batch.present() {
+            let i = i as usize;
+            example.x.read(&preparation, &batch.rows, i);
+            example.y = learner.label_index.insert(stream.labels[i]);
+            example.weight = batch.weight(i);
+            example.clock += 1;
+            learner.tree.routers.prepare(&mut example.x, example.weight);
+            learner.tree.learn(&example, &mut route);
+            for candidates in [&route.candidates, &route.updated_candidates] {
+                prop_assert!(candidates.len() <= most);
+                let distinct: BTreeSet<LocalId> = candidates.iter().copied().collect();
+                prop_assert_eq!(distinct.len(), candidates.len());
+            }
+        }
+    }
+}
+
+/// How often each side of the root counted each of two labels, 300 examples of each, whose rows
+/// have columns of their own.
+fn sides(params: Params) -> [[f64; 2]; 2] {
+    let params = Params {
+        honest: false,
+        back_off: false,
+        max_candidates: Some(1),
+        max_depth: Some(1),
+        bern_hyper: 0.0,
+        ..params
+    };
+    let examples: Vec<_> = (0..60u32).map(|i| (i % 2, 1, 4)).collect();
+    let stream = Stream::new(&examples, false, false);
+    let mut learner = new_tree(&params, &stream);
+    let batch = stream.batch();
+    for _ in 0..10 {
+        learn(
+            &mut learner,
+            &mut Mistakes::default(),
+            &batch,
+            &batch.present(),
+        );
+    }
+    let arena = &learner.1.tree.arena;
+    let child = |side| &arena.node(arena.node(Arena::ROOT).child(side)).counts;
+    [0, 1].map(|side| [0, 1].map(|label| child(side).get(LocalId(label))))
+}
+
+/// P(right) is 1/2 + score: random near a router's border, but never against a clear score.
+#[test]
+fn randomized_routing_follows_the_scores() {
+    let random = |router_rate| {
+        sides(Params {
+            randomized_routing: true,
+            router_rate: Some(router_rate),
+            ..params()
+        })
+    };
+    let [left, right] = random(1.0);
+    assert!(
+        left[0].max(left[1]) > 0.95 * (left[0] + left[1]),
+        "{left:?}"
+    );
+    assert!(
+        right[0].max(right[1]) > 0.95 * (right[0] + right[1]),
+        "{right:?}"
+    );
+    assert!(left[0] + left[1] > 200.0 && right[0] + right[1] > 200.0);
+    // So small a rate that all scores stay near 0.
+    for side in random(1e-6) {
+        assert!(side.iter().all(|&n| (n - 150.0).abs() < 40.0), "{side:?}");
     }
 }

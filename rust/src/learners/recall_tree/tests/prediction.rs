@@ -1,9 +1,97 @@
 //! Predictions: of which candidates, along which path, and independent of what.
 
+use super::super::frozen::FrozenTree;
 use super::*;
+use crate::tree::{NodeView, Walk};
+
+/// The paths from `node` on, as the sum of their log-probabilities and their terminals: a router
+/// of score s goes right with the probability 1 / (1 + exp(-2 s)).
+fn all_paths(walk: &Walk<'_>, node: u32, log_p: f64, paths: &mut Vec<(f64, u32)>) {
+    match walk.look(node) {
+        NodeView::Terminal(terminal) => paths.push((log_p, terminal)),
+        NodeView::Router { score, left } => {
+            let log_of = |x: f64| -(-x).exp().ln_1p();
+            let odds = 2.0 * f64::from(score);
+            all_paths(walk, left, log_p + log_of(-odds), paths);
+            all_paths(walk, left + 1, log_p + log_of(odds), paths);
+        }
+    }
+}
+
+/// The scores of the candidates at the ends of all paths that are at least a tenth as probable
+/// as the best; none where a path is so near a tenth that it may be in or out.
+fn exhaustive(
+    learner: &OnlineRecallTree,
+    walk: &Walk<'_>,
+    frozen: &FrozenTree,
+    example: &PathExample,
+    path_weight: f64,
+) -> Option<BTreeMap<i32, f64>> {
+    let (mut paths, mut path) = (Vec::new(), Vec::new());
+    all_paths(walk, 0, 0.0, &mut paths);
+    let best = paths
+        .iter()
+        .map(|&(log_p, _)| log_p)
+        .fold(f64::MIN, f64::max);
+    let mut workspace = ScorerWorkspace::default();
+    let mut scores = BTreeMap::new();
+    for (log_p, terminal) in paths {
+        let beyond = log_p - best - 0.1f64.ln();
+        if beyond.abs() < 1e-4 {
+            return None;
+        }
+        if beyond > 0.0 {
+            learner
+                .tree
+                .arena
+                .path_to(frozen.final_nodes[terminal as usize], &mut path);
+            let candidates = frozen.candidates.get(terminal as usize);
+            let input = ScorerInput {
+                example,
+                candidates,
+                path: &path,
+            };
+            learner.scorers.score(&input, &mut workspace);
+            for (&id, &score) in candidates.iter().zip(&workspace.scores) {
+                let score = f64::from(score) + path_weight * log_p;
+                let label = learner.label_index.label(id) as i32;
+                let known = scores.entry(label).or_insert(score);
+                *known = known.max(score);
+            }
+        }
+    }
+    Some(scores)
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A beam that is wide enough finds what looking at all paths does.
+    #[test]
+    fn a_wide_beam_is_an_exhaustive_search(params in scorings(), stream in streams(60), path_weight in 0u8..3) {
+        prop_assume!(has_weight(&stream));
+        let model = model(&params, &stream);
+        let learner = learned(&model);
+        let frozen = learner.tree.freeze(&control()).unwrap();
+        let rows = stream.rows();
+        let (block, examples) = in_a_block(&model.members()[0].preparation, learner, &rows);
+        let path_weight = f64::from(path_weight);
+        let (labels, scores) = topk(&model, &rows, N_CLASSES, &beam(1024, path_weight));
+        for (i, example) in examples.iter().enumerate() {
+            let walk = frozen.routers.walk(&block, i);
+            let Some(expected) = exhaustive(learner, &walk, &frozen, example, path_weight) else {
+                continue;
+            };
+            let span = i * N_CLASSES..(i + 1) * N_CLASSES;
+            let found = labels[span.clone()].iter().copied().zip(scores[span].iter().copied());
+            let found: BTreeMap<i32, f32> = found.filter(|&(label, _)| label >= 0).collect();
+            prop_assert!(found.keys().eq(expected.keys()), "{:?} {:?}", found, expected);
+            for (label, score) in found {
+                let wanted = expected[&label];
+                prop_assert!((f64::from(score) - wanted).abs() < 1e-4 * (1.0 + wanted.abs()), "{} {}", score, wanted);
+            }
+        }
+    }
 
     /// The candidates at the end of the greedy path, by their scores.
     #[test]
