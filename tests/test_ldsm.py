@@ -42,7 +42,7 @@ def scores(model, rows=X_NEW):
 
 def test_the_arguments_are_those_of_the_core(few):
     known = set(json.loads(few._model.params_json)) - {"seed"}
-    assert known == set(few.get_params()) - few._python_only
+    assert known == set(few._core_names)
     assert set(few._parameter_constraints) == set(few.get_params())
     assert set(LdSMClassifier.PAPER) < known
 

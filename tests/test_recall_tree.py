@@ -38,7 +38,7 @@ def scores(model):
 def test_the_arguments_are_those_of_the_core():
     model = RecallTreeClassifier().fit(X, Y)
     known = set(json.loads(model._model.params_json)) - {"seed"}
-    assert known == set(model.get_params()) - model._python_only
+    assert known == set(model._core_names)
     assert set(model._parameter_constraints) == set(model.get_params())
     assert set(RecallTreeClassifier.PAPER) < known
 

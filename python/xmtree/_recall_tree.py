@@ -86,7 +86,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         How features are scaled before learning; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard".
+        are not hashed. Not with the scaling "standard". Rows may then have any number of
+        columns, in ``partial_fit`` and prediction too.
     learning_rate : float, optional
         Step size of the scorers. By default 0.5 with "nag" and "adagrad", 9 with
         "softmax" and "logistic", whose gradient never vanishes, else 1.
