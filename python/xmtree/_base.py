@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core, _validation
@@ -85,6 +86,8 @@ class Learner(ClassifierMixin, BaseEstimator):
     _multilabel: ClassVar[bool] = False
     #: Constructor arguments that the core knows.
     _core_names: ClassVar[frozenset[str]]
+    #: Those of them that predictions read anew each time, so that they may change after ``fit``.
+    _of_prediction: ClassVar[frozenset[str]] = frozenset()
     #: The checks of those arguments that the core does not check; a subclass adds its own.
     _python_constraints: ClassVar[dict[str, Any]] = {
         "random_state": ["random_state"],
@@ -247,6 +250,11 @@ class Learner(ClassifierMixin, BaseEstimator):
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in params.items()
         }
+
+    def _validate_only(self, *names: str) -> None:
+        """Checks the parameters that a prediction uses; the others are those of the model."""
+        used = {name: getattr(self, name) for name in names}
+        validate_parameter_constraints(self._parameter_constraints, used, type(self).__name__)
 
     def _fitted_params(self) -> dict[str, Any]:
         """The parameters that the model was made with, whatever the constructor's are now."""

@@ -126,7 +126,8 @@ class OnlineLearner(Learner):
             had, got = ("label sets", "labels") if self._y_form != "labels" else ("labels", "sets")
             raise ValueError(f"the model was started on {had}, y now holds {got}")
         for name, value in self._core_params().items():
-            if name not in self._fit_only and value != self._started_with[name]:
+            free = name in self._fit_only or name in self._of_prediction
+            if not free and value != self._started_with[name]:
                 raise ValueError(
                     f"{name} was {self._started_with[name]!r} when learning began and is now "
                     f"{value!r}; start anew with fit, or on a clone"

@@ -236,8 +236,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     """
 
     _short_name = "recall-tree"
-    #: The beam is the prediction's own affair.
-    _fit_only = OnlineLearner._fit_only | {"beam_size", "path_weight"}
+    _of_prediction = frozenset({"beam_size", "path_weight"})
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.
     PAPER: ClassVar[dict[str, Any]] = {
@@ -373,7 +372,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         return int(self._fitted().summary()["max_depth"])
 
     def _topk(self, X: Any, k: int) -> TopK:
-        self._validate_params()
+        self._validate_only(*self._of_prediction)
         options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
         found: TopK = self._call(self._model.predict_topk, X, k, json.dumps(options))
         return found
