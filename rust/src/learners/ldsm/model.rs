@@ -171,7 +171,12 @@ impl Classifier for Ldsm {
         // What the trees share, and what is trained once for all of them.
         let kept = |params: &Params| {
             let shared = (params.arity, params.scaling, params.n_bits);
-            (shared, params.scorers, params.scorer_loss, params.beta < 1.0)
+            (
+                shared,
+                params.scorers,
+                params.scorer_loss,
+                params.beta < 1.0,
+            )
         };
         if kept(&params) != kept(&self.params) {
             return Err(Error::data(
