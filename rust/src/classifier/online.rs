@@ -30,8 +30,8 @@ pub trait OnlineParams: Params {
     /// The passes of `fit`.
     fn schedule(&self) -> Schedule;
 
-    /// How examples are scaled and hashed, decided from the first `rows`.
-    fn preparation(&self, rows: &Rows<'_>) -> Result<Preparation>;
+    /// How examples are scaled and hashed, decided from the first rows.
+    fn preparation(&self, batch: &Batch<'_>) -> Result<Preparation>;
 }
 
 /// A learner that takes examples one after the other: one member of an [`OnlineModel`].

@@ -233,7 +233,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     /// Stopped half way, members that have hardly begun are left out for good.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         self.check_batch(batch)?;
-        let mut preparation = self.params.preparation(&batch.rows)?;
+        let mut preparation = self.params.preparation(batch)?;
         preparation.observe_all(&batch.rows, &batch.present(), control)?;
         let mut members = self.new_members(&self.start(&preparation, batch, true))?;
         let schedule = self.params.schedule();
@@ -286,7 +286,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         self.check_batch(batch)?;
         if self.members.is_empty() {
-            let preparation = self.params.preparation(&batch.rows)?;
+            let preparation = self.params.preparation(batch)?;
             self.members = self.new_members(&self.start(&preparation, batch, false))?;
         }
         self.check_rows(&batch.rows)?;

@@ -66,7 +66,7 @@ impl Classifier for Ldsm {
             }
             _ => {
                 let (scaling, n_bits) = (self.params.scaling, self.params.n_bits);
-                let mut preparation = Preparation::new(scaling, n_bits, &batch.rows)?;
+                let mut preparation = Preparation::of_batch(scaling, n_bits, batch)?;
                 preparation.observe_all(&batch.rows, &Examples::labelled_rows(batch), control)?;
                 preparation
             }
