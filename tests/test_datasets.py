@@ -400,7 +400,7 @@ def test_bad_xmc_lines_are_named(tmp_path, text, line, what):
             b"1 1:1\n1 0:1\n",
             {"zero_based": False},
             2,
-            "feature index 0 is outside 1 to 2147483647; if indices begin at 0",
+            "index 0 is outside 1 to 2147483647; if",
         ),
         (b"1 1:1\n1 3000000000:1\n", {}, 2, "feature index 3000000000 is outside"),
         (b"PK\x03\x04\n", {}, 1, r"'PK\x03\x04' is not a number"),

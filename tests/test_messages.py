@@ -35,10 +35,10 @@ class Shallow(xmtree.LOMTreeClassifier):
     ids=["list", "array", "series", "column", "frame"],
 )
 def test_text_as_x_points_to_vectorisers(name, texts):
-    with pytest.raises(ValueError, match="'a text'.* X must hold numbers; .*TfidfVectorizer"):
+    with pytest.raises(ValueError, match=r"'a text'.* X must hold numbers; .*TfidfVectorizer"):
         estimators.ALL[name]().fit(texts, Y)
     model = estimators.ALL[name]().fit(X, Y)
-    with pytest.raises(ValueError, match="X must hold numbers; .*TfidfVectorizer"):
+    with pytest.raises(ValueError, match=r"X must hold numbers; .*TfidfVectorizer"):
         model.predict(texts)
 
 
@@ -200,7 +200,7 @@ def test_an_index_that_is_one_off_says_where_indices_may_begin(tmp_path, capsys)
     load = xmtree.datasets.load_svmlight
     with pytest.raises(ValueError, match=r"index 3 is outside 0 to 2; .*\(--index-base 1\)"):
         load(path, n_features=3, zero_based=True)
-    with pytest.raises(ValueError, match="index 3 is outside 0 to 1$"):
+    with pytest.raises(ValueError, match=r"index 3 is outside 0 to 1$"):
         load(path, n_features=2, zero_based=True)
     path.write_text("0 0:1\n1 3:1\n")
     with pytest.raises(ValueError, match=r"index 0 is outside 1 to 3; .*\(--index-base 0\)"):
