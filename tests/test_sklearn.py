@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+# What weights mean is tested in test_weights.py for those excused here.
 IN_ORDER = (
     "an online learner takes examples one after the other: an example of weight 2 is one "
     "larger step, twice the example is two steps, and another order of the rest"
