@@ -189,10 +189,11 @@ def _is_sets(source: data.Source, first: Any) -> bool:
 def _svmlight_examples(
     learner: Any, source: data.Source, arity: Any, options: argparse.Namespace
 ) -> Iterator[tuple[Any, Any, Any]]:
+    n_features = options.n_features
     if source.is_stdin:
-        if options.n_features is None and learner.n_bits is not None:
-            options.n_features = data.MAX_FEATURES
-        if not (options.n_labels and options.n_features):
+        if n_features is None and learner.n_bits is not None:
+            n_features = data.MAX_FEATURES
+        if not (options.n_labels and n_features):
             raise WrongUsage(
                 "svmlight from stdin does not say how many labels and features there are; "
                 "give --n-labels and --n-features, or hash features with --set n_bits=BITS"
@@ -205,11 +206,11 @@ def _svmlight_examples(
     else:
         # Reads the file once more to find the labels; parsing is cheap beside learning.
         found: Any = np.empty(0)
-        for _, y in source.batches(options.n_features, arity):
+        for _, y in source.batches(n_features, arity):
             found = np.union1d(found, _flat(y))
         whole = found.astype(np.int64)
         classes = whole if np.array_equal(whole, found) else found
-    for X, y in source.batches(options.n_features, arity):
+    for X, y in source.batches(n_features, arity):
         yield X, y, classes
 
 
