@@ -99,7 +99,22 @@ def test_missing_where_none_was_missing():
     X, y = task()
     model = GambleClassifier(n_estimators=5, random_state=0).fit(X, y)
     X[:, 0] = np.nan
-    assert set(model.predict(X)) <= set(y)
+    F = np.zeros((len(y), 4))
+    for tree in model.trees_:
+        for row in range(len(y)):
+            node = 0
+            while tree.feature[node] >= 0:
+                value = X[row, tree.feature[node]]
+                is_left = (
+                    tree.missing_left[node] if np.isnan(value) else value <= tree.threshold[node]
+                )
+                node = tree.children[node, 0 if is_left else 1]
+            leaf = tree.leaf[node]
+            votes = slice(*tree.vote_starts[leaf : leaf + 2])
+            own = np.full(4, tree.other_votes[leaf])
+            own[tree.vote_classes[votes]] = tree.votes[votes]
+            F[row] += own
+    np.testing.assert_allclose(model.decision_function(X), F, atol=1e-5)
     X[0, 1] = np.inf
     with pytest.raises(ValueError, match=r"row 0, column 1: .*infinity.*or NaN where missing"):
         model.predict(X)
@@ -238,11 +253,21 @@ def test_stages_that_would_not_fit_in_memory(monkeypatch):
 def test_early_stopping():
     X, y = task(n=400)
     y[::2] = np.random.default_rng(0).permutation(y[::2])
-    model = GambleClassifier(
-        n_estimators=1000, early_stopping=True, validation_fraction=0.3, patience=20, random_state=0
-    ).fit(X, y)
-    assert 1 <= model.n_estimators_ < 500
-    assert len(model.trees_) == model.n_estimators_
+    settings = {"early_stopping": True, "validation_fraction": 0.3, "random_state": 0}
+
+    def fitted(n_estimators, patience):
+        return GambleClassifier(n_estimators=n_estimators, patience=patience, **settings).fit(X, y)
+
+    model = fitted(1000, 20)
+    best = model.n_estimators_
+    assert len(model.trees_) == best
+    # It is the model that had the lowest error, and there was none lower for 20 rounds; a more
+    # patient one goes on.
+    for n, patience in ((best, 10**6), (best + 20, 10**6)):
+        np.testing.assert_array_equal(
+            fitted(n, patience).decision_function(X), model.decision_function(X)
+        )
+    assert fitted(200, 200).n_estimators_ > best
 
 
 def test_fit_says_what_it_takes():
@@ -288,6 +313,7 @@ def test_a_thousand_rounds_and_many_classes():
     y = np.arange(120) % 40
     model = GambleClassifier(**PAPER).fit(X, y)
     assert np.all(np.isfinite(model.decision_function(X)))
+    assert model.score(X, y) == 1
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
 
 

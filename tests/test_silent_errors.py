@@ -1,6 +1,11 @@
 """What was once answered wrongly without a word."""
 
+import subprocess
+import sys
+
+import estimators
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import xmtree
@@ -101,3 +106,108 @@ def test_the_index_base_is_part_of_the_model(tmp_path, capsys):
     assert float(out.split("error")[1].split()[0]) == 0
     assert main(["predict", model, str(test), "-k", "1"]) == 0
     assert capsys.readouterr().out.split("\n")[0].startswith("1")
+
+
+HASHING = {name: make for name, make in estimators.ALL.items() if hasattr(make(), "n_bits")}
+WORDS, TOPICS = estimators.sparse()
+
+
+def of_width(rows, width):
+    """The same rows in a matrix of another number of columns; those beyond are dropped."""
+    rows = sp.csr_matrix(rows, copy=True)
+    rows.resize(rows.shape[0], width)
+    return rows
+
+
+@pytest.mark.parametrize("name", HASHING)
+def test_with_hashing_any_number_of_columns_is_accepted(name, tmp_path):
+    hashed = {"n_bits": 12, "scaling": "row"}
+    # Half of the columns are not known when learning begins.
+    model = HASHING[name](**hashed).fit(of_width(WORDS, 24), TOPICS)
+    model.save(tmp_path / "model")
+    for learner in (model, xmtree.load(tmp_path / "model")):
+        for width in (10, 24, 48, 2**31 - 1):
+            few = of_width(of_width(WORDS, min(width, 24)), width)
+            np.testing.assert_array_equal(
+                learner.predict_topk(few, 3)[1],
+                learner.predict_topk(of_width(few, 24), 3)[1],
+            )
+    if name not in estimators.ONLINE:
+        return
+    # A column has the same place, whatever the width of its batch.
+    growing, wide = (HASHING[name](**hashed) for _ in range(2))
+    for start in range(0, 300, 100):
+        batch, labels = WORDS[start : start + 100], TOPICS[start : start + 100]
+        narrow = of_width(batch, 24) if start == 0 else batch
+        growing.partial_fit(narrow, labels, classes=np.arange(12))
+        wide.partial_fit(of_width(narrow, 48), labels, classes=np.arange(12))
+    estimators.same_predictions(growing, wide, WORDS)
+    # It has learned from the columns that came later, too.
+    narrow_scores = growing.predict_topk(of_width(WORDS, 24), 3)[1]
+    assert np.any(growing.predict_topk(WORDS, 3)[1] != narrow_scores)
+
+
+def test_hashed_columns_of_a_frame_keep_their_names():
+    frame = pd.DataFrame(WORDS.toarray(), columns=[f"f{at}" for at in range(48)])
+    model = xmtree.OAAClassifier(n_bits=10, random_state=0).fit(frame.iloc[:, :30], TOPICS)
+    model.partial_fit(frame, TOPICS)
+    assert model.predict(frame.iloc[:, :20]).shape == (300,)
+    with pytest.raises(ValueError, match=r"feature names .* column 0 was 'f0' and is now 'f1'"):
+        model.predict(frame.iloc[:, 1:])
+
+
+@pytest.fixture
+def widening(tmp_path):
+    """Training and test files; the test file has a feature that the other does not."""
+    (tmp_path / "train.svm").write_text("0 0:1\n1 1:1\n" * 30)
+    (tmp_path / "test.svm").write_text("0 0:1\n1 1:1 5:3\n" * 5)
+    (tmp_path / "train.xmc").write_text("60 2 2\n" + "0 0:1\n1 1:1\n" * 30)
+    (tmp_path / "test.xmc").write_text("10 6 2\n" + "0 0:1\n1 1:1 5:3\n" * 5)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["svm", "xmc"])
+@pytest.mark.parametrize("model", ["oaa", "ldsm", "gamble"])
+def test_unknown_features_of_a_file_are_left_out_on_request(kind, model, widening, capsys):
+    path, test = str(widening / "model"), str(widening / f"test.{kind}")
+    settings = [] if kind == "xmc" else ["--index-base", "0"]
+    train = str(widening / f"train.{kind}")
+    assert main(["fit", train, "--model", model, "-o", path, *settings]) == 0
+    for command in ("predict", "evaluate"):
+        capsys.readouterr()
+        assert main([command, path, test]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert f"test.{kind}" in err
+        assert "--unknown-features ignore" in err
+        assert ("row 1: feature index 5; the model has those from 0 to 1" in err) == (kind == "svm")
+    ignoring = [path, test, "--unknown-features", "ignore"]
+    assert main(["evaluate", *ignoring, "--train", test]) == 0
+    assert float(capsys.readouterr().out.split("error")[1].split()[0]) == 0
+    assert main(["predict", *ignoring, "-k", "1"]) == 0
+    assert [line[0] for line in capsys.readouterr().out.splitlines()] == ["0", "1"] * 5
+
+
+def test_the_command_line_takes_any_feature_where_they_are_hashed(widening, capsys):
+    path, test = str(widening / "model"), str(widening / "test.svm")
+    options = ["--model", "lomtree", "--set", "n_bits=10", "--index-base", "0", "-o", path]
+    assert main(["fit", str(widening / "train.svm"), *options]) == 0
+    assert "hashed features" in capsys.readouterr().err
+    assert main(["evaluate", path, test]) == 0
+
+
+def test_hashed_features_need_no_number_on_stdin(widening, capsys):
+    described = ["--format", "svmlight", "--index-base", "0", "--n-labels", "2"]
+    fit = ["fit", "-", "--model", "lomtree", *described, "-o", str(widening / "model")]
+    assert main(fit) == 2
+    assert "n_bits" in capsys.readouterr().err
+    done = subprocess.run(
+        [sys.executable, "-m", "xmtree", *fit, "--set", "n_bits=10"],
+        input=(widening / "test.svm").read_text(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert xmtree.load(widening / "model").n_examples_seen_ == 10

@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+# What weights mean is tested in test_weights.py for those excused here.
 IN_ORDER = (
     "an online learner takes examples one after the other: an example of weight 2 is one "
     "larger step, twice the example is two steps, and another order of the rest"
@@ -24,6 +25,15 @@ CHOSEN = {
     "check_sample_weight_equivalence_on_dense_data": ROWS_CHOSEN,
     "check_sample_weight_equivalence_on_sparse_data": ROWS_CHOSEN,
 }
+#: These also try rows of another width than those of ``fit``, which must be refused.
+HASHED = dict.fromkeys(
+    (
+        "check_n_features_in_after_fitting",
+        "check_estimators_partial_fit_n_features",
+        "check_classifiers_train",
+    ),
+    "with hashed features any number of columns is accepted",
+)
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": IN_ORDER,
     "check_sample_weight_equivalence_on_sparse_data": IN_ORDER,
@@ -35,13 +45,14 @@ def expected(estimator):
     if isinstance(estimator, xmtree.ActiveGamble):
         return CHOSEN
     if not isinstance(estimator, xmtree.GambleClassifier | xmtree.SAMMEClassifier):
-        return EXPECTED
+        return EXPECTED | (HASHED if estimator.n_bits is not None else {})
     return DRAWN if estimator.subsample < 1 or estimator.early_stopping else {}
 
 
 @parametrize_with_checks(
     [
         *(make() for make in estimators.ALL.values()),
+        xmtree.LOMTreeClassifier(n_bits=12, random_state=0),
         xmtree.ActiveGamble(estimator=xmtree.GambleClassifier(n_estimators=10), random_state=0),
     ],
     expected_failed_checks=expected,

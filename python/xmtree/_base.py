@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import isfunction
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -13,12 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core, _validation
 from xmtree._labels import Form, Target, decode, encode
 from xmtree._parameters import constraints
-from xmtree._persistence import LEARNERS, save
+from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._progress import progress
 
 T = TypeVar("T")
@@ -54,12 +56,21 @@ def transaction(estimator: Any) -> Iterator[Transaction]:
             vars(estimator).update(before)
 
 
+def without_own_name(cls: type[T]) -> type[T]:
+    """For a base class that users do not know: errors of calls name its methods alone."""
+    for name, method in vars(cls).items():
+        if isfunction(method):
+            method.__qualname__ = name
+    return cls
+
+
+@without_own_name
 class Learner(ClassifierMixin, BaseEstimator):
     """Base of all estimators: validation, label types, top-k, persistence.
 
     A subclass says by ``_short_name`` which learner of the core it wraps, and which arguments
-    its constructor takes; every argument but those of ``_python_only`` goes to
-    the core as JSON, under the same name, with ``random_state`` as ``seed``.
+    its constructor takes; those that the core declares go there as JSON, under the
+    same name, with ``random_state`` as ``seed``.
     """
 
     _model: _core.Classifier
@@ -73,8 +84,10 @@ class Learner(ClassifierMixin, BaseEstimator):
     _short_name: ClassVar[str]
     #: Whether a row may have any number of labels.
     _multilabel: ClassVar[bool] = False
-    #: Constructor arguments that the core does not know.
-    _python_only: ClassVar[frozenset[str]] = frozenset({"random_state", "n_jobs", "verbose"})
+    #: Constructor arguments that the core knows.
+    _core_names: ClassVar[frozenset[str]]
+    #: Those of them that predictions read anew each time, so that they may change after ``fit``.
+    _of_prediction: ClassVar[frozenset[str]] = frozenset()
     #: The checks of those arguments that the core does not check; a subclass adds its own.
     _python_constraints: ClassVar[dict[str, Any]] = {
         "random_state": ["random_state"],
@@ -86,11 +99,11 @@ class Learner(ClassifierMixin, BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_short_name" in vars(cls):
-            cls._parameter_constraints = {
-                **constraints(cls._short_name),
-                **cls._python_constraints,
-            }
-            LEARNERS[cls.__name__] = cls
+            of_core = constraints(cls._short_name)
+            cls._core_names = frozenset(of_core)
+            cls._parameter_constraints = {**of_core, **cls._python_constraints}
+        if hasattr(cls, "_short_name"):
+            LEARNERS[name_in_files(cls)] = cls
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch.
@@ -231,12 +244,22 @@ class Learner(ClassifierMixin, BaseEstimator):
 
     def _core_params(self) -> dict[str, Any]:
         """The core's parameters by their JSON names, all but the seed."""
-        params = self.get_params(deep=False)
+        # Not get_params: the constructor of a user's subclass may take fewer of them.
+        params = {name: getattr(self, name) for name in sorted(self._core_names)}
         return {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in params.items()
-            if name not in self._python_only
         }
+
+    def _validate_only(self, *names: str) -> None:
+        """Checks the parameters that a prediction uses; the others are those of the model."""
+        used = {name: getattr(self, name) for name in names}
+        validate_parameter_constraints(self._parameter_constraints, used, type(self).__name__)
+
+    def _fitted_params(self) -> dict[str, Any]:
+        """The parameters that the model was made with, whatever the constructor's are now."""
+        params: dict[str, Any] = json.loads(self._model.params_json)
+        return params
 
     def _new_model(self, target: Target) -> _core.Classifier:
         """An empty model for the classes of ``target``."""
@@ -250,7 +273,8 @@ class Learner(ClassifierMixin, BaseEstimator):
         if target.multilabel and not self._multilabel:
             raise ValueError(
                 f"Multilabel y (an indicator or label lists) was passed, but "
-                f"{type(self).__name__} learns one label per row; OAAClassifier learns label sets"
+                f"{type(self).__name__} learns one label per row; LdSMClassifier and "
+                "OAAClassifier learn label sets"
             )
         return target
 
@@ -296,7 +320,12 @@ class Learner(ClassifierMixin, BaseEstimator):
         return self._validated(X, reset=False)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        return _validation.rows(self, X, reset=reset)
+        any_width = not reset and self._takes_any_width()
+        return _validation.rows(self, X, reset=reset, any_width=any_width)
+
+    def _takes_any_width(self) -> bool:
+        """Whether the model hashes features, so that rows of any number of columns will do."""
+        return self._fitted_params().get("n_bits") is not None
 
     def _call(self, method: Callable[..., T], X: Any, *arguments: Any) -> T:
         """A method of the core on validated rows."""

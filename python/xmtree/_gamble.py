@@ -12,10 +12,11 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _categories, _validation
-from xmtree._base import Learner
+from xmtree._base import Learner, without_own_name
 from xmtree._trees import TreeMixin
 
 
+@without_own_name
 class _Boosting(TreeMixin, Learner):
     """Base of both: everything but how a tree votes."""
 
@@ -216,10 +217,12 @@ class _Boosting(TreeMixin, Learner):
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         # In double precision, so that categories that single precision merges are noticed.
-        wide = self.categorical_features is not None
-        rows = _validation.rows(self, X, reset=reset, wide=wide)
-        if reset:
-            _categories.check(rows, self._categorical())
+        if not reset:
+            double = bool(self._fitted_params()["categorical_features"])
+            return _validation.rows(self, X, reset=False, double=double)
+        double = self.categorical_features is not None
+        rows = _validation.rows(self, X, reset=True, double=double)
+        _categories.check(rows, self._categorical())
         return rows
 
     def __sklearn_tags__(self) -> Any:

@@ -73,7 +73,7 @@ class LdSMClassifier(TreeMixin, Learner):
         by their deviation. "auto": "standard" where more than half of the values are
         not zero, else "row". "none": not at all.
     n_bits : int, optional
-        Hash columns into ``2**n_bits``.
+        Hash columns into ``2**n_bits``. Rows may then have any number of columns.
     early_stopping : bool, default=False
         Whether a node's training ends once an epoch lowers its objective by less
         than ``min_gain``.
@@ -172,7 +172,6 @@ class LdSMClassifier(TreeMixin, Learner):
 
     _short_name = "ldsm"
     _multilabel = True
-    _python_only = Learner._python_only | {"threshold", "n_labels", "warm_start"}
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
         "threshold": [None, Interval(Real, None, None, closed="neither")],
@@ -306,7 +305,7 @@ class LdSMClassifier(TreeMixin, Learner):
                 raise ValueError("y must be of the kind it was in the first fit: labels, or sets")
             weights = _validation.weights(sample_weight, X)
             before = model.params_json
-            seed = json.loads(before)["seed"]
+            seed = self._fitted_params()["seed"]
             if self.random_state is not None:
                 seed = _validation.seed(self.random_state)
             model.set_params(json.dumps({**self._core_params(), "seed": seed}))
@@ -343,7 +342,7 @@ class LdSMClassifier(TreeMixin, Learner):
         return int(self._model.summary()["n_trees"])
 
     def _label_sets(self, X: Any) -> Any:
-        self._validate_params()
+        self._validate_only("threshold", "n_labels")
         threshold = None if self.threshold is None else float(self.threshold)
         sets = self._sparse(X, threshold, self.n_labels)
         sets.data = np.ones(len(sets.data), np.int64)

@@ -39,7 +39,8 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard".
+        are not hashed. Not with the scaling "standard". Rows may then have any number of
+        columns, in ``partial_fit`` and prediction too.
     learning_rate : float, default=1.0
         Initial step size of a router.
     decay : float, default=1.0

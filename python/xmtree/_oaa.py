@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 import numpy as np
@@ -68,7 +67,8 @@ default="squared_hinge"
     n_bits : int, optional
         Hash features into 2^n_bits columns, for streams whose feature space is
         unknown or too large. From 1 to 31; by default features are not hashed.
-        Not with the scaling "standard".
+        Not with the scaling "standard". Rows may then have any number of columns,
+        in ``partial_fit`` and prediction too.
     learning_rate : float, optional
         Step size. By default 0.5 for "nag" and "adagrad"; for "pn" (where it has
         no unit) and "sgd" 5 with the losses "softmax" and "logistic", whose
@@ -267,5 +267,5 @@ default="squared_hinge"
     def _fitted_loss(self) -> str:
         """The loss that was minimised, or that will be: what scores mean depends on it."""
         if self.__sklearn_is_fitted__():
-            return str(json.loads(self._model.params_json)["loss"])
+            return str(self._fitted_params()["loss"])
         return self.loss

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _core, _validation
-from xmtree._base import Learner, transaction
+from xmtree import _core
+from xmtree._base import Learner, transaction, without_own_name
 from xmtree._labels import Target, check_classes
 from xmtree._labels.forms import class_list
 
 
+@without_own_name
 class OnlineLearner(Learner):
     """A learner with ``partial_fit``; Ctrl-C stops it and keeps what it has learned.
 
@@ -68,7 +69,7 @@ class OnlineLearner(Learner):
         with transaction(self) as change:
             target = self._encode(y, self._vocabulary(classes, started))
             _check_column_order(target, classes)
-            X = _validation.rows(self, X, reset=not started)
+            X = self._validated(X, reset=not started)
             if started:
                 self._check_same(target)
                 model = self._model
@@ -125,7 +126,8 @@ class OnlineLearner(Learner):
             had, got = ("label sets", "labels") if self._y_form != "labels" else ("labels", "sets")
             raise ValueError(f"the model was started on {had}, y now holds {got}")
         for name, value in self._core_params().items():
-            if name not in self._fit_only and value != self._started_with[name]:
+            free = name in self._fit_only or name in self._of_prediction
+            if not free and value != self._started_with[name]:
                 raise ValueError(
                     f"{name} was {self._started_with[name]!r} when learning began and is now "
                     f"{value!r}; start anew with fit, or on a clone"

@@ -24,8 +24,15 @@ STATE_VERSION = 2
 
 Arrays = dict[str, NDArray[Any]]
 
-#: The learners by class name, as in the files. Each registers itself.
+#: The learners by their names in files. Each registers itself, subclasses of users too.
 LEARNERS: dict[str, type[Any]] = {}
+
+
+def name_in_files(cls: type[Any]) -> str:
+    """The class name; outside of this package with its module."""
+    if cls.__module__.partition(".")[0] == __package__:
+        return cls.__name__
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def save(estimator: Any, path: str | Path) -> None:
@@ -41,7 +48,7 @@ def save(estimator: Any, path: str | Path) -> None:
         arrays |= _pack("feature_names", names)
     meta = {
         "state_version": STATE_VERSION,
-        "class": type(estimator).__name__,
+        "class": name_in_files(type(estimator)),
         "params": _plain_params(estimator),
         "y_form": estimator._y_form,
         "classes_dtype": estimator.classes_.dtype.str,
@@ -71,7 +78,8 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     estimator
-        Of the class that was saved.
+        Of the class that was saved. A subclass of your own must have been imported: a file
+        cannot make this function import anything.
 
     Raises
     ------
@@ -90,7 +98,10 @@ def load(path: str | Path) -> Any:
             )
         cls = LEARNERS.get(meta["class"])
         if cls is None:
-            raise _core.ModelFileError(f"{path}: xmtree {_core.__version__} has no {meta['class']}")
+            raise _core.ModelFileError(
+                f"{path}: xmtree {_core.__version__} has no {meta['class']}; import a class of "
+                "your own before you load a model of it"
+            )
         estimator = cls(**meta["params"])
         estimator.classes_ = _unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
         estimator.n_features_in_ = int(meta["n_features_in"])
@@ -116,10 +127,9 @@ def load(path: str | Path) -> Any:
 def _plain_params(estimator: Any) -> dict[str, Any]:
     """Constructor arguments as JSON types."""
     params = dict(estimator.get_params(deep=False))
-    state = params["random_state"]
-    if isinstance(state, np.random.RandomState):
+    if isinstance(params.get("random_state"), np.random.RandomState):
         # A generator changes with every use; the model depends on the seed it gave.
-        params["random_state"] = json.loads(estimator._model.params_json)["seed"]
+        params["random_state"] = estimator._fitted_params()["seed"]
     for name, value in params.items():
         if isinstance(value, np.generic):
             params[name] = value = value.item()

@@ -88,7 +88,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard".
+        are not hashed. Not with the scaling "standard". Rows may then have any number of
+        columns, in ``partial_fit`` and prediction too.
     learning_rate : float, optional
         Step size of the scorers. By default 0.5 with "nag" and "adagrad", 9 with
         "softmax" and "logistic", whose gradient never vanishes, else 1.
@@ -237,8 +238,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     """
 
     _short_name = "recall-tree"
-    #: The beam is the prediction's own affair.
-    _fit_only = OnlineLearner._fit_only | {"beam_size", "path_weight"}
+    _of_prediction = frozenset({"beam_size", "path_weight"})
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.
     PAPER: ClassVar[dict[str, Any]] = {
@@ -377,7 +377,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         return int(self._fitted().summary()["max_depth"])
 
     def _topk(self, X: Any, k: int) -> TopK:
-        self._validate_params()
+        self._validate_only(*self._of_prediction)
         options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
         found: TopK = self._call(self._model.predict_topk, X, k, json.dumps(options))
         return found

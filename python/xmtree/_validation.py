@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, validate_data
 
 from xmtree import _core
 
@@ -31,21 +31,46 @@ MAX_COUNT = 2**32 - 1
 MAX_REAL = 3e38
 
 
-def rows(estimator: Any, X: Any, *, reset: bool, wide: bool = False) -> Any:
+def rows(
+    estimator: Any, X: Any, *, reset: bool, double: bool = False, any_width: bool = False
+) -> Any:
     """``X`` as a C-contiguous array or CSR matrix of float32 or float64.
 
-    Sets (``reset``) or compares the number and the names of the features. Other types
-    become float32, or float64 if ``wide``.
+    Sets (``reset``) or compares the number and the names of the features; with ``any_width``
+    only the names of those columns that ``fit`` had, too. Other types become float32, or
+    float64 if ``double``.
     """
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32] if wide else [np.float32, np.float64],
-        order="C",
-        ensure_all_finite=False,  # the core checks, and names row and column
-    )
+    options = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32] if double else [np.float32, np.float64],
+        "order": "C",
+        "ensure_all_finite": False,  # the core checks, and names row and column
+    }
+    try:
+        if not any_width:
+            return validate_data(estimator, X, reset=reset, **options)
+        _check_shared_names(estimator, X)
+        return check_array(X, estimator=estimator, input_name="X", **options)
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ValueError(
+                f"{error}. X must hold numbers; turn text into features first, for instance by "
+                "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text"
+            ) from error
+        raise
+
+
+def _check_shared_names(estimator: Any, X: Any) -> None:
+    """Refuses a data frame whose columns have other names than the same ones in ``fit``."""
+    known, given = getattr(estimator, "feature_names_in_", None), _get_feature_names(X)
+    if known is None or given is None:
+        return
+    for column, (before, now) in enumerate(zip(known, given, strict=False)):
+        if before != now:
+            raise ValueError(
+                f"The feature names should match those that were passed during fit: column "
+                f"{column} was {before!r} and is now {now!r}"
+            )
 
 
 def plain_array(values: Any) -> NDArray[Any]:

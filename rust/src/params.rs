@@ -284,9 +284,9 @@ macro_rules! params {
 
             fn preparation(
                 &self,
-                rows: &$crate::data::Rows<'_>,
+                batch: &$crate::data::Batch<'_>,
             ) -> $crate::Result<$crate::data::Preparation> {
-                $crate::data::Preparation::new(self.scaling, self.n_bits, rows)
+                $crate::data::Preparation::of_batch(self.scaling, self.n_bits, batch)
             }
         }
     };

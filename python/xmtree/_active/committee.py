@@ -81,8 +81,8 @@ class CommitteePredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        wide = getattr(self.estimator, "categorical_features", None) is not None
-        return _validation.rows(self, X, reset=reset, wide=wide)
+        double = getattr(self.estimator, "categorical_features", None) is not None
+        return _validation.rows(self, X, reset=reset, double=double)
 
     def _new_committee(self) -> Any:
         """A clone of the template with seed, threads and categorical columns set."""

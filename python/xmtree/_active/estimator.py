@@ -92,6 +92,9 @@ class ActiveGamble(LabellingSession):
 
     Notes
     -----
+    Every call of a session follows the parameters as they are then; nothing that was computed
+    before, and nothing after ``fit``, depends on a change of them.
+
     In Algorithm 3 of [1]_ the rows chosen last are not learned. Here every round ends with
     training a committee, and no rows are chosen after the last.
 

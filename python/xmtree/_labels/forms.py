@@ -70,6 +70,8 @@ def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | Na
         raise ValueError(f"{name} is None; {_EXPECTED}")
     if sp.issparse(y):
         return Indicator(canonical(y, name), "sparse")
+    if hasattr(y, "to_pylist"):  # of pyarrow
+        y = y.to_pylist()
     if _is_label_lists(y):
         lengths = np.fromiter((len(row) for row in y), np.int64, len(y))
         flat = list(chain.from_iterable(y))
@@ -80,6 +82,9 @@ def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | Na
         array = column_or_1d(array, warn=True)
     if array.ndim == 1:
         return NamedLabels(array, np.ones(len(array), np.int64), "labels", name)
+    if array.ndim == 0:
+        kind = type(y).__name__
+        raise ValueError(f"{name} is of type {kind}; {_EXPECTED}. Pass list({name}) of an iterable")
     if array.ndim != 2:
         raise ValueError(f"{name} has {array.ndim} dimensions; {_EXPECTED}")
     if array.dtype.kind not in "biuf":
@@ -181,7 +186,7 @@ def _is_label_lists(y: Any) -> bool:
     """A sequence whose entries are collections; strings are labels, not collections."""
     if hasattr(y, "to_list") and getattr(y, "dtype", None) is not None:
         # A series.
-        y = y.to_list() if str(y.dtype).startswith(("List", "object")) else []
+        y = y.to_list() if str(y.dtype).startswith(("List", "list", "object")) else []
     if isinstance(y, np.ndarray):
         is_list = y.dtype == object and y.ndim == 1
     else:

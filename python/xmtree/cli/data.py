@@ -11,16 +11,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+import xmtree
 from xmtree import _core, datasets
+from xmtree._base import Learner
 from xmtree._labels.forms import positions, row_sets
 from xmtree.cli.errors import WrongUsage
 
 #: Rows per batch.
 BATCH = 4096
+#: Columns that svmlight text can have.
+MAX_FEATURES = 2**31 - 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DATA and its options."""
+def add_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """DATA and its options, whose group is returned."""
     parser.add_argument(
         "data",
         metavar="DATA",
@@ -47,6 +51,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"rows held at a time while streaming (default {BATCH})",
     )
+    return group
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """MODEL, DATA and their options, for the commands that apply a model."""
+    parser.add_argument("model", metavar="MODEL", help="a file of xmtree fit or of save()")
+    add_arguments(parser).add_argument(
+        "--unknown-features",
+        choices=["error", "ignore"],
+        default="error",
+        help="features of DATA that the model does not have: refused (default) or left out; a "
+        "model that hashes features (n_bits) takes all",
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: all cores (default 1)")
+
+
+def open_model(options: argparse.Namespace) -> tuple[Learner, Source]:
+    """The model of the options, and the source that it is applied to."""
+    learner = xmtree.load(options.model)
+    learner.set_params(n_jobs=options.jobs)
+    return learner, Source.of(options, learner._index_base)
 
 
 @dataclass
@@ -57,6 +82,8 @@ class Source:
     format: Literal["xmc", "svmlight"]
     zero_based: bool | Literal["auto"]
     batch_size: int
+    #: Whether ``batches_for`` leaves out features that a model does not have.
+    ignores_unknown: bool = False
 
     @classmethod
     def of(cls, options: argparse.Namespace, index_base: int | None = None) -> Source:
@@ -69,7 +96,8 @@ class Source:
         elif index_base is not None:
             zero_based = index_base == 0
         form = _format_of(options.data, options.format)
-        return cls(options.data, form, zero_based, options.batch_size)
+        ignores = getattr(options, "unknown_features", "error") == "ignore"
+        return cls(options.data, form, zero_based, options.batch_size, ignores)
 
     def fix_index_base(self) -> int | None:
         """Decides where indices begin, from the whole file; None where that is no question."""
@@ -87,7 +115,10 @@ class Source:
     def load(self, multilabel: bool | Literal["auto"]) -> tuple[Any, Any]:
         """All of X and y at once."""
         if self.format == "xmc":
-            return datasets.load_xmc(self.path, multilabel=multilabel)
+            X, y = datasets.load_xmc(self.path, multilabel=multilabel)
+            if X.shape[0] == 0:
+                raise self.empty()
+            return X, y
         X, y = datasets.load_svmlight(self.path, zero_based=self.zero_based, multilabel=multilabel)
         # Numbers in svmlight text may have fractions; labels usually do not.
         if isinstance(y, np.ndarray) and np.array_equal(y, y.astype(np.int64)):
@@ -113,6 +144,41 @@ class Source:
             )
         )
 
+    def batches_for(
+        self, learner: Learner, multilabel: bool | Literal["auto"]
+    ) -> Iterator[tuple[Any, Any]]:
+        """As :meth:`batches`, with the columns of the learner, or any where it hashes them."""
+        self.fix_index_base()
+        row = 0
+        for X, y in self.batches(MAX_FEATURES, multilabel):
+            if not learner._takes_any_width() and X.shape[1] > learner.n_features_in_:
+                if not self.ignores_unknown:
+                    self._check_columns(X, learner.n_features_in_, row)
+                X.resize(X.shape[0], learner.n_features_in_)
+            yield X, y
+            row += X.shape[0]
+
+    def _check_columns(self, X: Any, width: int, first_row: int) -> None:
+        """Refuses columns that a model of this ``width`` does not have."""
+        advice = "--unknown-features ignore leaves out the others"
+        if self.format == "xmc":
+            raise ValueError(
+                f"{self.path} has {X.shape[1]} features, the model {width} features; {advice}"
+            )
+        beyond = np.flatnonzero(X.indices >= width)
+        if len(beyond):
+            base = 0 if self.zero_based else 1
+            row = first_row + int(np.searchsorted(X.indptr, beyond[0], side="right")) - 1
+            raise ValueError(
+                f"{self.path}, row {row}: feature index {X.indices[beyond[0]] + base}; the model "
+                f"has those from {base} to {width - 1 + base}; {advice}; if indices of this file "
+                f"begin at {1 - base}, say --index-base {1 - base}"
+            )
+
+    def empty(self) -> ValueError:
+        """The error of a source without examples."""
+        return ValueError(f"{self.path} holds no examples")
+
 
 def one_label_each(indicator: Any, first_row: int) -> NDArray[Any]:
     """The labels of an indicator that has one in every row."""
@@ -122,7 +188,7 @@ def one_label_each(indicator: Any, first_row: int) -> NDArray[Any]:
         row = int(wrong[0])
         raise ValueError(
             f"row {first_row + row} has {counts[row]} labels; "
-            "this model learns exactly one per row (oaa also learns label sets)"
+            "this model learns exactly one per row (ldsm and oaa also learn label sets)"
         )
     labels: NDArray[Any] = indicator.indices.astype(np.int64)
     return labels
@@ -143,7 +209,7 @@ def as_sets(y: Any, classes: NDArray[Any]) -> Any:
         flat = np.array([label for row in y for label in row], dtype=classes.dtype)
     if len(flat) and (flat.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
         raise ValueError(
-            f"the model's labels are {classes.dtype} ({classes[0]!r}, ...), "
+            f"the model's labels are {classes.dtype} ({classes.tolist()[0]!r}, ...), "
             f"those of the file are numbers; they cannot be compared"
         )
     at = positions(flat, classes)

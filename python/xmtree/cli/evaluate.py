@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-import xmtree
 from xmtree import _core
 from xmtree._progress import progress
 from xmtree.cli import data
@@ -33,28 +32,24 @@ NAMES = {"precision": "P", "ndcg": "nDCG", "recall": "recall", "psp": "PSP", "ps
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree evaluate``."""
-    parser.add_argument("model", metavar="MODEL", help="a file of xmtree fit or of save()")
-    data.add_arguments(parser)
+    data.add_model_arguments(parser)
     parser.add_argument(
         "--train",
         metavar="FILE",
         help="the training file, for PSP@k and PSnDCG@k; formats as DATA",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: all cores (default 1)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Measures batch by batch, in constant memory."""
-    learner = xmtree.load(options.model)
-    learner.set_params(n_jobs=options.jobs)
-    source = data.Source.of(options, learner._index_base)
+    learner, source = data.open_model(options)
     sets = learner._y_form != "labels"
     cuts = [k for k in CUTS if k <= len(learner.classes_)]
     scores = _core.Scores(cuts, *_propensities(options, learner, sets))
     n, seconds = 0, 0.0
     with progress(1, "evaluate") as report:
-        for X, y in source.batches(learner.n_features_in_, sets):
+        for X, y in source.batches_for(learner, sets):
             true = data.as_sets(y, learner.classes_)
             began = time.perf_counter()
             best, _ = learner._topk(learner._rows(X), cuts[-1])
@@ -64,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
             if report:
                 report(n, 0, 1 - scores.measures()["precision"][0], None)
     if n == 0:
-        raise ValueError(f"{source.path} holds no examples")
+        raise source.empty()
     measures = scores.measures()
     figures: dict[str, Any] = {"n_examples": n, "error": 1 - float(measures["precision"][0])}
     for name, values in measures.items():
@@ -90,11 +85,12 @@ def _propensities(
     n, n_classes = 0, len(learner.classes_)
     # The last one stays 0.
     counts = np.zeros(n_classes + 1, np.int64)
-    for _, y in source.batches(learner.n_features_in_, sets):
+    # Its features do not matter.
+    for _, y in source.batches(data.MAX_FEATURES, sets):
         true = data.as_sets(y, learner.classes_)
         counts[:-1] += np.bincount(true.indices, minlength=n_classes)[:n_classes]
         n += true.shape[0]
     if n == 0:
-        raise ValueError(f"{source.path} holds no examples")
+        raise source.empty()
     *known, unseen = _core.propensities(counts, n, A, B).tolist()
     return known, unseen

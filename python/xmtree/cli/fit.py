@@ -111,10 +111,15 @@ def _check_output(path: str) -> None:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
 def _report(learner: Learner, path: str, seconds: float, stopped: bool) -> None:
-    parts = [f"{len(learner.classes_)} labels", f"{learner.n_features_in_} features"]
+    features = "hashed" if learner._takes_any_width() else learner.n_features_in_
+    parts = [f"{len(learner.classes_)} labels", f"{features} features"]
     if isinstance(learner, OnlineLearner):
         parts.append(f"{learner.n_examples_seen_} examples learned")
         parts.append(f"progressive error {learner.progressive_loss_:.4f}")
@@ -149,7 +154,7 @@ def _stream(learner: OnlineLearner, source: data.Source, options: argparse.Names
     finally:
         learner.verbose = verbose
     if not learner.__sklearn_is_fitted__():
-        raise ValueError(f"{source.path} holds no examples")
+        raise source.empty()
 
 
 def _examples(
@@ -158,7 +163,7 @@ def _examples(
     """Batches with the labels that may occur."""
     arity = _arity(learner, options)
     if source.format == "svmlight":
-        yield from _svmlight_examples(source, arity, options)
+        yield from _svmlight_examples(learner, source, arity, options)
         return
     batches = source.batches(None, True)
     first = next(batches, None)
@@ -182,13 +187,16 @@ def _is_sets(source: data.Source, first: Any) -> bool:
 
 
 def _svmlight_examples(
-    source: data.Source, arity: Any, options: argparse.Namespace
+    learner: Any, source: data.Source, arity: Any, options: argparse.Namespace
 ) -> Iterator[tuple[Any, Any, Any]]:
+    n_features = options.n_features
     if source.is_stdin:
-        if not (options.n_labels and options.n_features):
+        if n_features is None and learner.n_bits is not None:
+            n_features = data.MAX_FEATURES
+        if not (options.n_labels and n_features):
             raise WrongUsage(
                 "svmlight from stdin does not say how many labels and features there are; "
-                "give --n-labels and --n-features"
+                "give --n-labels and --n-features, or hash features with --set n_bits=BITS"
             )
         if arity == "auto":
             arity = False
@@ -198,11 +206,11 @@ def _svmlight_examples(
     else:
         # Reads the file once more to find the labels; parsing is cheap beside learning.
         found: Any = np.empty(0)
-        for _, y in source.batches(options.n_features, arity):
+        for _, y in source.batches(n_features, arity):
             found = np.union1d(found, _flat(y))
         whole = found.astype(np.int64)
         classes = whole if np.array_equal(whole, found) else found
-    for X, y in source.batches(options.n_features, arity):
+    for X, y in source.batches(n_features, arity):
         yield X, y, classes
 
 

@@ -63,7 +63,12 @@ def run(options: argparse.Namespace) -> int:
         print(f"  progressive recall {learner.progressive_recall_:.4f}")
         print(f"  candidates  at most {learner.max_candidates_} per node")
     print("parameters")
-    for name, value in sorted(learner.get_params(deep=False).items()):
+    params = learner.get_params(deep=False)
+    # Those it was trained with, as the others may have been changed before it was saved.
+    for name, value in learner._fitted_params().items():
+        if name in params and name not in learner._of_prediction:
+            params[name] = value
+    for name, value in sorted(params.items()):
         print(f"  {name:<22}{value!r}")
     for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"

@@ -15,7 +15,8 @@ from xmtree.cli.errors import WrongUsage
 
 def names() -> dict[str, type[Learner]]:
     """Every learner of the package by its short name."""
-    return {learner._short_name: learner for learner in LEARNERS.values()}
+    own = [learner for learner in LEARNERS.values() if "_short_name" in vars(learner)]
+    return {learner._short_name: learner for learner in own}
 
 
 def create(name: str, settings: list[str], **fixed: Any) -> Learner:

@@ -18,7 +18,6 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
-import xmtree
 from xmtree._progress import progress
 from xmtree.cli import data
 from xmtree.cli.errors import WrongUsage
@@ -26,27 +25,23 @@ from xmtree.cli.errors import WrongUsage
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree predict``."""
-    parser.add_argument("model", metavar="MODEL", help="a file of xmtree fit or of save()")
-    data.add_arguments(parser)
+    data.add_model_arguments(parser)
     parser.add_argument("-k", type=int, default=5, help="labels per row (default 5)")
     parser.add_argument(
         "-o", "--output", default="-", metavar="OUT", help="file to write; - is stdout (default)"
     )
     parser.add_argument("--json", action="store_true", help="JSON lines")
-    parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: all cores (default 1)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Predicts batch by batch."""
     if options.k < 1:
         raise WrongUsage(f"-k must be at least 1, got {options.k}")
-    learner = xmtree.load(options.model)
-    learner.set_params(n_jobs=options.jobs)
-    source = data.Source.of(options, learner._index_base)
+    learner, source = data.open_model(options)
     write = _json_lines if options.json else _text_lines
     with _output(options.output) as out, progress(1, "predict") as report:
         done = 0
-        for X, _ in source.batches(learner.n_features_in_, True):
+        for X, _ in source.batches_for(learner, True):
             out.writelines(write(*learner.predict_topk(X, options.k)))
             done += X.shape[0]
             if report:

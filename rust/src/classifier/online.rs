@@ -36,8 +36,8 @@ pub trait OnlineParams: Params {
     /// Whether importances count relative to their mean.
     fn scale_weights(&self) -> bool;
 
-    /// How examples are scaled and hashed, decided from the first `rows`.
-    fn preparation(&self, rows: &Rows<'_>) -> Result<Preparation>;
+    /// How examples are scaled and hashed, decided from the first rows.
+    fn preparation(&self, batch: &Batch<'_>) -> Result<Preparation>;
 }
 
 /// A learner that takes examples one after the other: one member of an [`OnlineModel`].

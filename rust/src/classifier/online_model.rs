@@ -226,7 +226,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let weights = is_scaled.then(|| batch.relative_weights(&present));
         let weights = weights.flatten();
         let batch = &batch.with_weights(weights.as_deref());
-        let mut preparation = self.params.preparation(&batch.rows)?;
+        let mut preparation = self.params.preparation(batch)?;
         preparation.observe_all(&batch.rows, &present, control)?;
         let mut members = self.new_members(&self.start(&preparation, batch, true))?;
         let schedule = self.params.schedule();
@@ -280,7 +280,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         self.check_batch(batch)?;
         if self.members.is_empty() {
-            let preparation = self.params.preparation(&batch.rows)?;
+            let preparation = self.params.preparation(batch)?;
             self.members = self.new_members(&self.start(&preparation, batch, false))?;
         }
         self.check_rows(&batch.rows)?;

@@ -5,7 +5,7 @@
 //! deviation; rows that are mostly zeros must not be touched column by column
 //! but divided by their length. `Auto` looks at the share of non-zeros.
 
-use super::{RowBuffer, Rows};
+use super::{Batch, RowBuffer, Rows};
 use crate::alloc::can_alloc;
 use crate::choices;
 use crate::control::Control;
@@ -52,14 +52,8 @@ impl Preparation {
             return Err(Error::parameter("scaling", "\"standard\"", allowed));
         }
         let scaling = match scaling {
-            Scaling::Auto => {
-                let cells = rows.n_rows() as f64 * rows.n_cols() as f64;
-                if n_bits.is_none() && rows.non_zeros() as f64 > DENSE * cells {
-                    Scaling::Standard
-                } else {
-                    Scaling::Row
-                }
-            }
+            Scaling::Auto if n_bits.is_some() => Scaling::Row,
+            Scaling::Auto => auto_scaling(rows.non_zeros(), rows.n_rows(), rows.n_cols()),
             asked => asked,
         };
         let standard = scaling == Scaling::Standard;
@@ -80,6 +74,22 @@ impl Preparation {
             scaling,
             moments: standard.then(|| Moments::new(rows.n_cols())),
         })
+    }
+
+    /// As [`new`](Self::new), for the rows of `batch` that count: those of weight 0 have no say.
+    pub fn of_batch(scaling: Scaling, n_bits: Option<u32>, batch: &Batch<'_>) -> Result<Self> {
+        let (rows, present) = (&batch.rows, batch.present());
+        let is_open = scaling == Scaling::Auto && n_bits.is_none();
+        if !is_open || present.len() == rows.n_rows() {
+            return Self::new(scaling, n_bits, rows);
+        }
+        let (mut row, mut non_zeros) = (RowBuffer::default(), 0);
+        for &i in &present {
+            rows.read(i as usize, &mut row);
+            non_zeros += row.columns.len();
+        }
+        let scaling = auto_scaling(non_zeros, present.len(), rows.n_cols());
+        Self::new(scaling, n_bits, rows)
     }
 
     /// Stores it; means and deviations as arrays, as there may be very many columns.
@@ -193,6 +203,15 @@ impl Preparation {
         }
         example.columns.push(self.width() as u32 - 1);
         example.values.push(1.0);
+    }
+}
+
+/// What `Auto` stands for with so many non-zeros.
+fn auto_scaling(non_zeros: usize, n_rows: usize, n_cols: usize) -> Scaling {
+    if non_zeros as f64 > DENSE * (n_rows as f64 * n_cols as f64) {
+        Scaling::Standard
+    } else {
+        Scaling::Row
     }
 }
 

@@ -123,6 +123,13 @@ impl<'a> Cursor<'a> {
         format!("'{}{more}'", token[..shown].escape_ascii())
     }
 
+    /// What the line has from `from` on.
+    pub fn line_from(&self, from: usize) -> &'a [u8] {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        let end = rest.iter().position(|&byte| byte == b'\n');
+        rest[..end.unwrap_or(rest.len())].trim_ascii()
+    }
+
     #[inline]
     fn eight(&self) -> u64 {
         let Some(&eight) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) else {

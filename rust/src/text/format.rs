@@ -25,3 +25,37 @@ pub(super) trait Format: Send + 'static {
     /// The rows that were read, by what is known of the file now.
     fn batch(&self, table: Table<Self::Label>) -> std::result::Result<Batch<Self::Label>, Fault>;
 }
+
+/// What is wrong with the first line that should hold data, and which other format it seems to be.
+#[cold]
+pub(super) fn wrong_first_line(what: String, line: &[u8]) -> String {
+    match foreign_format(line) {
+        Some(name) => looks_like(&what, name),
+        None => what,
+    }
+}
+
+/// The error `what` of a file that seems to be of the format `name`.
+pub(super) fn looks_like(what: &str, name: &str) -> String {
+    format!(
+        "{what}; this looks like {name}, but only svmlight (\"label index:value ...\") and XMC text \
+         (the same below a header \"N D K\") are read"
+    )
+}
+
+/// The format that a line seems to be of, if it is a common one that is not read here.
+fn foreign_format(line: &[u8]) -> Option<&'static str> {
+    let has = |text: &[u8]| line.windows(text.len()).any(|part| part == text);
+    let starts_with_digit = line.first().is_some_and(u8::is_ascii_digit);
+    if line.starts_with(b"{") || line.starts_with(b"[") {
+        Some("JSON")
+    } else if has(b"__label__") {
+        Some("fastText's format")
+    } else if has(b"|") {
+        Some("Vowpal Wabbit's format")
+    } else if (has(b",") || has(b"\t")) && !(starts_with_digit && has(b":")) {
+        Some("CSV")
+    } else {
+        None
+    }
+}

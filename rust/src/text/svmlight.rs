@@ -1,7 +1,7 @@
 //! The svmlight format: `label[,label...] [qid:n] index:value ... # comment`.
 
 use super::cursor::Cursor;
-use super::format::{Fault, Format};
+use super::format::{looks_like, wrong_first_line, Fault, Format};
 use super::table::{Batch, Table};
 use crate::error::Error;
 
@@ -54,6 +54,8 @@ pub(super) struct Columns {
     pub end: u64,
     /// Whether `#` ends the line.
     pub comments: bool,
+    /// What to add to the error of an index that would be right if indices began elsewhere.
+    pub advice: &'static str,
 }
 
 impl Svmlight {
@@ -72,6 +74,11 @@ impl Svmlight {
                 first,
                 end: end.min(MAX_INDEX + 1),
                 comments: true,
+                advice: match options.zero_based {
+                    Some(true) => "; if indices begin at 1, say zero_based=False (--index-base 1)",
+                    Some(false) => "; if indices begin at 0, say zero_based=True (--index-base 0)",
+                    None => "",
+                },
             },
             has_rows: false,
             has_sets: false,
@@ -85,7 +92,12 @@ impl Svmlight {
     pub fn layout(&self) -> Result<Layout, Fault> {
         let multilabel = self.options.multilabel.unwrap_or(self.has_sets);
         if let Some(line) = self.fraction.filter(|_| multilabel) {
-            return Err((line, NOT_WHOLE.into()));
+            // Numbers between commas are labels, as long as there is no colon.
+            let what = match self.highest {
+                Some(_) => NOT_WHOLE.into(),
+                None => looks_like(NOT_WHOLE, "CSV"),
+            };
+            return Err((line, what));
         }
         let zero_based = self.options.zero_based.unwrap_or(self.lowest == Some(0));
         let first = u64::from(!zero_based);
@@ -94,7 +106,10 @@ impl Svmlight {
             .map_or((first, 0), |(high, line)| (high as u64 + 1, line));
         let end = self.options.n_features.map_or(needed, |n| n as u64 + first);
         if needed > end {
-            return Err((line, out_of_range(needed - 1, first, end)));
+            return Err((
+                line,
+                format!("feature index {}", outside(needed - 1, first, end)),
+            ));
         }
         Ok(Layout {
             zero_based,
@@ -108,6 +123,44 @@ impl Format for Svmlight {
     type Label = f64;
 
     fn line(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        table: &mut Table<f64>,
+        line: u64,
+    ) -> Result<(), String> {
+        let (from, is_first) = (cursor.at, !self.has_rows);
+        self.row(cursor, table, line).map_err(|what| {
+            if is_first {
+                wrong_first_line(what, cursor.line_from(from))
+            } else {
+                what
+            }
+        })
+    }
+
+    fn end(&self) -> Result<(), String> {
+        let message = || "the file has no examples".into();
+        self.has_rows.then_some(()).ok_or_else(message)
+    }
+
+    /// Turns indices as they stand in the text into columns from 0.
+    fn batch(&self, mut table: Table<f64>) -> Result<Batch<f64>, Fault> {
+        let layout = self.layout()?;
+        if !layout.zero_based {
+            table.columns.iter_mut().for_each(|column| *column -= 1);
+        }
+        Ok(Batch {
+            table,
+            n_features: layout.n_features,
+            n_labels: 0,
+            multilabel: layout.multilabel,
+        })
+    }
+}
+
+impl Svmlight {
+    /// Reads a line, which may be empty or a comment.
+    fn row(
         &mut self,
         cursor: &mut Cursor<'_>,
         table: &mut Table<f64>,
@@ -144,25 +197,6 @@ impl Format for Svmlight {
         table.end_row();
         self.has_rows = true;
         Ok(())
-    }
-
-    fn end(&self) -> Result<(), String> {
-        let message = || "the file has no examples".into();
-        self.has_rows.then_some(()).ok_or_else(message)
-    }
-
-    /// Turns indices as they stand in the text into columns from 0.
-    fn batch(&self, mut table: Table<f64>) -> Result<Batch<f64>, Fault> {
-        let layout = self.layout()?;
-        if !layout.zero_based {
-            table.columns.iter_mut().for_each(|column| *column -= 1);
-        }
-        Ok(Batch {
-            table,
-            n_features: layout.n_features,
-            n_labels: 0,
-            multilabel: layout.multilabel,
-        })
     }
 }
 
@@ -228,7 +262,7 @@ pub(super) fn read_features<L>(
             return Err(not_a_pair(cursor, at));
         }
         if index < columns.first || index >= columns.end {
-            return Err(out_of_range(index, columns.first, columns.end));
+            return Err(out_of_range(index, columns));
         }
         cursor.bump();
         let value = cursor.float()?;
@@ -254,8 +288,20 @@ fn not_a_pair(cursor: &Cursor<'_>, at: usize) -> String {
 }
 
 #[cold]
-fn out_of_range(index: u64, first: u64, end: u64) -> String {
-    format!("feature index {index} is outside {first}..{end} (the end excluded)")
+fn out_of_range(index: u64, columns: Columns) -> String {
+    let Columns { first, end, .. } = columns;
+    let is_shifted = index < first || (first == 0 && index == end);
+    let advice = if is_shifted { columns.advice } else { "" };
+    format!("feature index {}{advice}", outside(index, first, end))
+}
+
+/// That `index` is not from `first` to before `end`.
+pub(super) fn outside(index: u64, first: u64, end: u64) -> String {
+    if first < end {
+        format!("{index} is outside {first} to {}", end - 1)
+    } else {
+        format!("{index} is outside: there are none")
+    }
 }
 
 #[cold]

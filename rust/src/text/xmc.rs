@@ -2,8 +2,8 @@
 //! `N D K`, then per row `label,label,... index:value ...`, all from 0.
 
 use super::cursor::Cursor;
-use super::format::{Fault, Format};
-use super::svmlight::{read_features, Columns, MAX_INDEX};
+use super::format::{wrong_first_line, Fault, Format};
+use super::svmlight::{outside, read_features, Columns, MAX_INDEX};
 use super::table::{Batch, Table};
 
 /// The three numbers of the first line.
@@ -67,6 +67,7 @@ impl Format for Xmc {
             first: 0,
             end: header.features,
             comments: false,
+            advice: "; indices of XMC text begin at 0",
         };
         read_features(cursor, columns, table)?;
         table.end_row();
@@ -108,10 +109,11 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<Header, String> {
     }
     cursor.skip_blanks();
     if !sound || cursor.peek() != b'\n' {
-        return Err(format!(
+        let what = format!(
             "the header must be three counts, \"N D K\" (rows, features, labels); it begins with {}",
             cursor.quote(from)
-        ));
+        );
+        return Err(wrong_first_line(what, cursor.line_from(from)));
     }
     cursor.bump();
     let [rows, features, labels] = numbers;
@@ -141,9 +143,12 @@ fn read_labels(cursor: &mut Cursor<'_>, end: u64, table: &mut Table<i32>) -> Res
             ));
         }
         if length > 0 && label >= end {
-            return Err(format!(
-                "label {label} is outside 0..{end} (the end excluded)"
-            ));
+            let advice = if label == end {
+                "; labels of XMC text begin at 0"
+            } else {
+                ""
+            };
+            return Err(format!("label {}{advice}", outside(label, 0, end)));
         }
         let has_more = cursor.peek() == b',';
         if length == 0 || !(has_more || cursor.at_blank()) {

@@ -69,7 +69,7 @@ impl Classifier for Ldsm {
             }
             _ => {
                 let (scaling, n_bits) = (self.params.scaling, self.params.n_bits);
-                let mut preparation = Preparation::new(scaling, n_bits, &batch.rows)?;
+                let mut preparation = Preparation::of_batch(scaling, n_bits, batch)?;
                 preparation.observe_all(&batch.rows, &labelled, control)?;
                 preparation
             }
@@ -168,10 +168,20 @@ impl Classifier for Ldsm {
     /// depend on must stay as they are.
     fn set_params(&mut self, json: &str) -> Result<()> {
         let params = Params::from_json(json)?;
-        let kept = |params: &Params| (params.arity, params.scaling, params.n_bits);
+        // What the trees share, and what is trained once for all of them.
+        let kept = |params: &Params| {
+            let shared = (params.arity, params.scaling, params.n_bits);
+            (
+                shared,
+                params.scorers,
+                params.scorer_loss,
+                params.beta < 1.0,
+            )
+        };
         if kept(&params) != kept(&self.params) {
             return Err(Error::data(
-                "arity, scaling and n_bits must stay as they are where trees are added",
+                "arity, scaling, n_bits, scorers, scorer_loss and whether beta is 1 must stay as \
+                 they are where trees are added",
             ));
         }
         self.params = params;

@@ -47,7 +47,7 @@ fn reads_svmlight() {
 
 #[test]
 fn broken_xmc_lines_are_named() {
-    let cases: [(&[u8], &str); 22] = [
+    let cases: [(&[u8], &str); 23] = [
         (b"", "test:1: the file is empty"),
         (b"\n", "test:1: the header must be three counts"),
         (b"1 2\n", "test:1: the header must be three counts"),
@@ -69,8 +69,18 @@ fn broken_xmc_lines_are_named() {
             b"1 2 2\n0 0:1\n\n1 1:1\n",
             "test:4: one row more than the 1",
         ),
-        (b"1 2 2\n2 0:1\n", "test:2: label 2 is outside 0..2"),
-        (b"1 2 2\n0 2:1\n", "test:2: feature index 2 is outside 0..2"),
+        (
+            b"1 2 2\n2 0:1\n",
+            "test:2: label 2 is outside 0 to 1; labels of XMC text begin at 0",
+        ),
+        (
+            b"1 2 2\n0 2:1\n",
+            "test:2: feature index 2 is outside 0 to 1; indices of XMC text begin at 0",
+        ),
+        (
+            b"1 0 2\n0 2:1\n",
+            "test:2: feature index 2 is outside: there are none",
+        ),
         (
             b"1 2 2\n0 99999999999999999999:1\n",
             "test:2: feature index 18446744073709551615 is outside",
@@ -125,7 +135,7 @@ fn broken_svmlight_lines_are_named() {
         n_features,
         multilabel,
     };
-    let cases: [(&[u8], SvmlightOptions, &str); 15] = [
+    let cases: [(&[u8], SvmlightOptions, &str); 18] = [
         (b"", auto, "test:1: the file has no examples"),
         (b"# nothing\n\n", auto, "test:2: the file has no examples"),
         (b"1 1:1\nx 1:1\n", auto, "test:2: 'x' is not a number"),
@@ -142,6 +152,17 @@ fn broken_svmlight_lines_are_named() {
         ),
         (b"nan 1:1\n", auto, "test:1: 'nan': all values"),
         (
+            b"label,text\n",
+            auto,
+            "test:1: 'label,text' is not a number; this looks like CSV, but only svmlight",
+        ),
+        (
+            b"# made by\n1 | a:1\n",
+            auto,
+            "test:2: '|' is not of the form index:value; this looks like Vowpal Wabbit's format",
+        ),
+        (b"what is this\n", auto, "test:1: 'what' is not a number"),
+        (
             b"1 2147483648:1\n",
             auto,
             "test:1: feature index 2147483648 is outside",
@@ -149,22 +170,22 @@ fn broken_svmlight_lines_are_named() {
         (
             b"1 1:1\n1 0:1\n",
             options(Some(false), None, None),
-            "test:2: feature index 0 is outside 1..",
+            "test:2: feature index 0 is outside 1 to 2147483647; if indices begin at 0, say",
         ),
         (
             b"1 1:1\n1 4:1\n",
             options(None, Some(3), None),
-            "test:2: feature index 4 is outside 0..4",
+            "test:2: feature index 4 is outside 0 to 3",
         ),
         (
             b"1 0:1\n1 3:1\n",
             options(None, Some(3), None),
-            "test:2: feature index 3 is outside 0..3",
+            "test:2: feature index 3 is outside 0 to 2",
         ),
         (
             b"1 0:1\n1 3:1\n",
             options(Some(true), Some(3), None),
-            "test:2: feature index 3 is outside 0..3",
+            "test:2: feature index 3 is outside 0 to 2; if indices begin at 1, say zero_based=False",
         ),
         (
             b"1 0:1\n1,2 3:1\n",
