@@ -23,6 +23,7 @@ def data(n=400, seed=0):
 
 
 X, Y = data()
+NEW = data(seed=1)
 
 
 def tree(**more):
@@ -56,6 +57,11 @@ def assert_sound(model, rows, n_classes=N_CLASSES):
     np.testing.assert_array_equal(again.predict_topk(rows, k)[1], scores)
 
 
+#: Accuracy on new rows, where it is not 0.85 at least: steps that are slow for five passes.
+LEAST = {"quantile": 0.6, ("quantile", "nag"): 0.95, "squared": 0.8, ("squared", "adagrad"): 0.65}
+LEAST[("logistic", "nag")] = 0.7
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_with_every_optimizer(loss, optimizer):
@@ -64,7 +70,17 @@ def test_every_loss_with_every_optimizer(loss, optimizer):
     for more in ({}, {"max_candidates": 3, "arity": 3}, {"path_features": "all"}):
         model = tree(loss=loss, optimizer=optimizer, scaling="row", **more).fit(X, Y)
         assert_sound(model, X[:50])
-        assert model.score(X, Y) > 0.6
+        assert model.score(*NEW) > LEAST.get((loss, optimizer), LEAST.get(loss, 0.85))
+
+
+def test_the_papers_settings_find_the_label_among_few_candidates():
+    """Two candidates of nine: the tree has to part the classes, the scorers the two."""
+    settings = RecallTreeClassifier.PAPER | {"n_passes": 5, "max_candidates": 2}
+    model = tree(**settings).fit(X, Y)
+    assert model.score(*NEW) > 0.97
+    assert model.candidate_recall(*NEW) > 0.98
+    assert model.tree_.depth.max() >= 3
+    assert model.tree_.held.any()
 
 
 EDGES = {

@@ -54,6 +54,27 @@ fn sizes_by_default() {
 }
 
 #[test]
+fn rates_by_default() {
+    let rates = |optimizer, loss| {
+        let params = Params {
+            optimizer,
+            loss,
+            ..Params::default()
+        };
+        (params.scorer_rate(), params.router_rate(), params.decay())
+    };
+    for loss in [ScorerLoss::Softmax, ScorerLoss::Logistic] {
+        assert_eq!(rates(Optimizer::Pn, loss), (9.0, 1.0, 1.0));
+    }
+    for loss in [ScorerLoss::Margin, ScorerLoss::Hinge] {
+        assert_eq!(rates(Optimizer::Sgd, loss), (1.0, 1.0, 1.0));
+    }
+    for optimizer in [Optimizer::Nag, Optimizer::Adagrad] {
+        assert_eq!(rates(optimizer, ScorerLoss::Logistic), (0.5, 0.5, 0.0));
+    }
+}
+
+#[test]
 fn rare_classes_hardly_count() {
     // Half the examples have one label, the rest are spread over seven.
     let labels: Vec<u32> = (0..28)
