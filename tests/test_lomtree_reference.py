@@ -71,10 +71,8 @@ def assert_same_tree(fast, slow):
     for at, node in enumerate(nodes):
         if node.is_leaf:
             assert tree["label"][at] == node.majority
-    known = [not node.is_leaf and not node.lost_child for node in nodes]
-    splits = [node.split() if is_known else (np.nan,) * 3 for node, is_known in zip(nodes, known, strict=True)]
     shown = np.transpose([tree["objective"], tree["balance"], tree["purity"]])
-    np.testing.assert_allclose(shown, splits, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(shown, [node.split() for node in nodes], rtol=0, atol=1e-12)
     assert tree["n_swaps"] == slow.swaps
     assert tree["n_internal"] == slow.used
     assert_same_sums(fast, slow, order)
@@ -118,8 +116,10 @@ def test_every_node_agrees(seed, budget, n_classes, resistance, drift):
         if i % 100 == 99:
             assert_same_tree(fast, slow)
     slow.check()
-    if drift and resistance == 1 and budget >= 7:
-        assert slow.swaps >= 20, "the stream was to recycle nodes again and again"
+    if drift and budget >= 7:
+        few = 20 if resistance == 1 else 2
+        assert slow.swaps >= few, "the stream was to recycle nodes again and again"
+        assert any(node.lost_child for node in slow.nodes)
     answers = fast.predict_topk(X, 1)[0][:, 0]
     columns = [np.flatnonzero(row) for row in X]
     expected = [slow.predict(c, row[c]) for c, row in zip(columns, X, strict=True)]

@@ -69,7 +69,12 @@ class Node:
         return self.left is None
 
     def split(self):
-        """J of Eq. 1, beta and alpha of the router, over the examples that it sent on."""
+        """J of Eq. 1, beta and alpha of the router, over the examples that it sent on.
+
+        NaN where Swap took a child: its counts, by which the learner knows, went with it.
+        """
+        if self.is_leaf or self.lost_child:
+            return (np.nan,) * 3
         labels, right = np.array(self.sent).T
         beta = right.mean()
         shares = [(np.mean(labels == y), right[labels == y].mean()) for y in np.unique(labels)]

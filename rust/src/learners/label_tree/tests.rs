@@ -71,7 +71,9 @@ fn batch<'a>(values: &'a [f32], labels: &'a [u32]) -> Batch<'a> {
 /// Plain rows of weights by the places of a node, found from the root by halving.
 struct Naive {
     policy: Policy,
-    weights: HashMap<(usize, usize), [f32; LANES]>,
+    decay: f32,
+    /// Weights, and the number of examples learned.
+    weights: HashMap<(usize, usize), ([f32; LANES], f32)>,
 }
 
 impl Naive {
@@ -81,7 +83,7 @@ impl Naive {
     }
 
     fn score(&self, node: (usize, usize), x: &[f32]) -> f32 {
-        self.weights.get(&node).map_or(0.0, |w| dot(x, w))
+        self.weights.get(&node).map_or(0.0, |(w, _)| dot(x, w))
     }
 
     fn predict(&self, x: &[f32]) -> usize {
@@ -108,9 +110,12 @@ impl Naive {
             let (node, below) = (pair[0], pair[1]);
             let y = if below.0 == node.0 { -1.0 } else { 1.0 };
             let before = self.score(node, x);
-            let step = Loss::Hinge.step(y, before, 0.5, square);
-            let w = self.weights.entry(node).or_insert([0.0; LANES]);
+            let (w, n) = self.weights.entry(node).or_default();
+            let n_features = x.iter().filter(|&&x| x != 0.0).count() as f32;
+            let rate = 0.5 / (1.0 + self.decay * (*n / (4.0 + 0.03 * n_features))).sqrt();
+            let step = Loss::Hinge.step(y, before, rate, square);
             axpy(step, x, w);
+            *n += 1.0;
             let lost = (before + step * square < 0.0) != (y < 0.0);
             if lost && self.policy == Policy::Filter {
                 break;
@@ -131,15 +136,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn agrees_with_a_naive_learner((values, labels) in streams(), policy in policies()) {
+    fn agrees_with_a_naive_learner(
+        (values, labels) in streams(), policy in policies(), decay in 0u8..3
+    ) {
+        let decay = f32::from(decay);
         let params = Params {
             optimizer: Optimizer::Sgd,
             learning_rate: 0.5,
-            decay: 0.0,
+            decay: f64::from(decay),
             ..params(policy)
         };
         let mut fast = Model::create(params, K, false).unwrap();
-        let mut slow = Naive { policy, weights: HashMap::new() };
+        let mut slow = Naive { policy, decay, weights: HashMap::new() };
         let control = Control::new(0);
         fast.partial_fit(&batch(&values, &labels), 1, None, &control).unwrap();
         let mut wrong = 0;

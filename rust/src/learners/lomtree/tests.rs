@@ -1,14 +1,16 @@
-//! The learner as a model: predictions, files, parameters. The tree's structure: `structure`.
+//! The learner as a model: predictions, files, parameters.
 
+mod learning;
 mod structure;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
+use crate::classifier::{
+    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, Predictor,
+};
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Labels, Rows, Scaling, Values};
+use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
 use crate::linear::Loss;
 
@@ -34,6 +36,18 @@ fn batch<'a>(values: &'a [f32], labels: &'a [u32], n_classes: usize) -> Batch<'a
     let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
     let targets = Targets::One(Labels::new(labels, n_classes).unwrap());
     Batch::new(rows, targets, None).unwrap()
+}
+
+/// A tree that has seen nothing.
+fn empty(params: &Params, n_classes: usize) -> LomTree {
+    let rows = Rows::dense(Values::F32(&[0.0; WIDTH]), 1, WIDTH).unwrap();
+    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+    LomTree::empty(params, n_classes, &preparation)
+}
+
+fn most_recycled(tree: &LomTree) -> u32 {
+    let nodes = tree.arena.nodes.iter();
+    nodes.map(|node| node.recycled).max().unwrap_or(0)
 }
 
 /// A model of `params` that has learned `batch` in passes.
@@ -234,6 +248,10 @@ fn rows_of_importance_zero_count_where_importances_do_not() {
         let control = Control::new(0);
         model.partial_fit(&batch, 1, None, &control).unwrap();
         assert_eq!(model.n_examples_seen(), n);
+        let weight = model.members()[0].progress.weight;
+        let counted = if weighted_counts { weight } else { n as f64 };
+        let bound = model.reports()[0].get("recycle_bound");
+        assert_eq!(bound, Some(vec![counted.log2()]));
     }
 }
 
@@ -261,4 +279,53 @@ fn shares_are_at_most_one_and_labels_come_once() {
             assert!(best[0] == 0 && shares[0] <= 1.0, "{shares:?}");
         }
     }
+}
+
+/// Trees that have scaled their streams in different ways each read a row in their own way, and
+/// their distributions are averaged.
+#[test]
+fn an_ensemble_averages_what_its_trees_predict_alone() {
+    let (values, labels) = few_rows();
+    let large: Vec<f32> = values.iter().map(|value| value * 100.0 + 7.0).collect();
+    let params = Params {
+        scaling: Scaling::Standard,
+        ..params()
+    };
+    let learned = batch(&values, &labels, 7);
+    let models = [&values, &large].map(|values| fitted(params.clone(), &batch(values, &labels, 7)));
+    let members = models.map(|model| model.members()[0].clone());
+    let control = Control::new(0);
+    let trees = [0, 1].map(|at| members[at].learner.freeze(&control).unwrap());
+    let distribution = |which: std::ops::Range<usize>| {
+        let (members, trees) = (&members[which.clone()], &trees[which]);
+        let mut predictor = LomTree::predictor(members, trees, &OPTIONS);
+        let mut shares = vec![0.0; 100 * 7];
+        predictor.read(&learned.rows, 0..100, &control).unwrap();
+        predictor.all_scores(&mut shares, &control).unwrap();
+        shares
+    };
+    let (first, second, both) = (distribution(0..1), distribution(1..2), distribution(0..2));
+    for at in 0..both.len() {
+        let mean = (first[at] + second[at]) / 2.0;
+        assert!((both[at] - mean).abs() < 1e-6, "{} not {mean}", both[at]);
+    }
+}
+
+/// A leaf keeps 64 labels; their shares are brought to a sum of 1.
+#[test]
+fn the_distribution_of_a_leaf_of_many_labels_adds_up_to_one() {
+    let labels: Vec<u32> = (0..300).map(|i| i % 90).collect();
+    let values = vec![1.0f32; 300 * WIDTH];
+    let batch = batch(&values, &labels, 100);
+    let params = Params {
+        max_internal: Some(0),
+        ..params()
+    };
+    let model = fitted(params, &batch);
+    let control = Control::new(0);
+    let scores = model.predict_scores(&batch.rows, &OPTIONS, 1, &control);
+    let shares = <f32 as crate::file::Element>::from_array(scores.unwrap()).unwrap();
+    let row = &shares[..100];
+    assert_eq!(row.iter().filter(|&&share| share > 0.0).count(), 64);
+    assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
 }

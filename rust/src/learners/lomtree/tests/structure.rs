@@ -1,275 +1,10 @@
-//! Properties of the structure on random streams, with weights, against what a slow reference
-//! sees of each example; Lemma 3; every case of Swap.
-
-use std::collections::HashMap;
-
-use proptest::prelude::*;
+//! The structure alone, without examples: when leaves split, Lemma 3, every case of Swap.
 
 use super::super::arena::Arena;
-use super::super::frozen::FrozenTree;
 use super::super::node::Node;
 use super::super::*;
-use super::{params, streams, WIDTH};
-use crate::control::Control;
-use crate::data::{Preparation, Rows, Scaling, Values};
-use crate::linear::{Optimizer, PathExample};
+use super::{empty, most_recycled, params};
 use crate::tree::NodeId;
-
-/// The tree after each example, one of weight `weight(i)`, with the weight of all so far.
-fn learn_each(
-    params: &Params,
-    values: &[f32],
-    labels: &[u32],
-    weight: impl Fn(usize) -> f32,
-    mut after: impl FnMut(&LomTree, usize, f64) -> Result<(), TestCaseError>,
-) -> Result<(), TestCaseError> {
-    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
-    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
-    let mut tree = LomTree::empty(params, 64, &preparation);
-    let mut example = PathExample::default();
-    let mut total = 0.0;
-    for (i, &label) in labels.iter().enumerate() {
-        example.read(&preparation, &rows, i);
-        tree.regressors.prepare(&mut example, weight(i));
-        tree.learn_one(&example, label, weight(i));
-        total += f64::from(weight(i));
-        after(&tree, i, total)?;
-    }
-    Ok(())
-}
-
-/// Weights that add up without rounding; the examples are all alike, differ a little, or some
-/// of them outweigh all before.
-fn weight_of(kind: usize, i: usize) -> f32 {
-    let weights = [[1.0; 4], [0.5, 2.0, 1.0, 3.25], [1.0, 64.0, 0.25, 1024.0]];
-    weights[kind][i % 4]
-}
-
-fn most_recycled(tree: &LomTree) -> u32 {
-    let nodes = tree.arena.nodes.iter();
-    nodes.map(|node| node.recycled).max().unwrap_or(0)
-}
-
-/// What is known of the examples that one internal node sent on, by looking from outside.
-#[derive(Debug, Clone, Default)]
-struct Seen {
-    children: [Option<NodeId>; 2],
-    recycled: u32,
-    /// Label, whether it went right, weight.
-    examples: Vec<(u32, bool, f64)>,
-    lost_a_child: bool,
-}
-
-/// Follows every example through the tree.
-#[derive(Debug, Default)]
-struct Witness {
-    nodes: HashMap<NodeId, Seen>,
-    /// Arrivals per node and label.
-    arrivals: HashMap<(NodeId, u32), f64>,
-}
-
-impl Witness {
-    fn observe(&mut self, tree: &LomTree, label: u32, weight: f64) {
-        let arena = &tree.arena;
-        for (at, node) in arena.nodes.iter().enumerate() {
-            let id = NodeId(at as u32);
-            let seen = self.nodes.entry(id).or_default();
-            if seen.recycled < node.recycled {
-                self.arrivals.retain(|&(node, _), _| node != id);
-                *seen = Seen::default();
-                seen.recycled = node.recycled;
-            }
-            let children = [node.left, node.right].map(|child| child.is_some().then_some(child));
-            seen.lost_a_child |= seen.children[0].is_some() && seen.children != children;
-            seen.children = children;
-        }
-        let mut at = arena.root;
-        while !arena.node(at).is_leaf() {
-            let node = arena.node(at);
-            let now = |child| {
-                arena
-                    .node(child)
-                    .labels
-                    .get(label)
-                    .map_or(0.0, |s| s.arrivals())
-            };
-            let came = |child| now(child) > *self.arrivals.get(&(child, label)).unwrap_or(&0.0);
-            let goes_right = came(node.right);
-            assert_ne!(goes_right, came(node.left), "an example goes one way");
-            let seen = self.nodes.get_mut(&at).unwrap();
-            seen.examples.push((label, goes_right, weight));
-            at = if goes_right { node.right } else { node.left };
-        }
-        for (at, node) in arena.nodes.iter().enumerate() {
-            let arrivals = node.labels.get(label).map_or(0.0, |stat| stat.arrivals());
-            self.arrivals.insert((NodeId(at as u32), label), arrivals);
-        }
-    }
-
-    /// J, beta and alpha by their definitions.
-    fn split(&self, id: NodeId) -> Option<[f64; 3]> {
-        let seen = &self.nodes[&id];
-        let weight = |which: &dyn Fn(u32, bool) -> bool| -> f64 {
-            let examples = seen.examples.iter();
-            examples.filter(|e| which(e.0, e.1)).map(|e| e.2).sum()
-        };
-        let all = weight(&|_, _| true);
-        let beta = weight(&|_, right| right) / all;
-        let (mut j, mut alpha) = (0.0, 0.0);
-        for label in 0..64 {
-            let of_label = weight(&|y, _| y == label);
-            if of_label > 0.0 {
-                let right = weight(&|y, right| y == label && right) / of_label;
-                j += 2.0 * of_label / all * (beta - right).abs();
-                alpha += of_label / all * right.min(1.0 - right);
-            }
-        }
-        (!seen.lost_a_child).then_some([j, beta, alpha])
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn structure_holds_after_every_example(
-        (values, labels) in streams(), kind in 0usize..3, budget in 0u32..20, resistance in 1u8..6
-    ) {
-        let params = Params { max_internal: Some(budget), swap_resistance: f64::from(resistance), ..params() };
-        learn_each(&params, &values, &labels, |i| weight_of(kind, i), |tree, _, total| {
-            prop_assert_eq!(tree.arena.check(tree.regressors.len()), Ok(()));
-            prop_assert!(tree.arena.n_internal <= budget);
-            if resistance >= 4 {
-                prop_assert!(f64::from(most_recycled(tree)) <= total.max(1.0).log2());
-            }
-            Ok(())
-        })?;
-    }
-
-    /// J, beta and alpha are those of the examples that the node's router sent on; they are
-    /// NaN where Swap made that unknown, and there alone.
-    #[test]
-    fn the_report_shows_the_splits_as_they_were_made(
-        (values, labels) in streams(), kind in 0usize..3, budget in 1u32..20, resistance in 1u8..6
-    ) {
-        let params = Params { max_internal: Some(budget), swap_resistance: f64::from(resistance), ..params() };
-        let mut witness = Witness::default();
-        let n = labels.len();
-        learn_each(&params, &values, &labels, |i| weight_of(kind, i), |tree, i, total| {
-            witness.observe(tree, labels[i], f64::from(weight_of(kind, i)));
-            if i % 16 != 0 && i + 1 != n {
-                return Ok(());
-            }
-            let report = tree.node_report(total);
-            let column = |name: &str| report.get::<f64>(name).unwrap();
-            let columns = ["objective", "balance", "purity"].map(column);
-            let (n_examples, depth) = (column("n_examples"), report.get::<u32>("depth").unwrap());
-            let topology = tree.arena.topology();
-            for (at, &id) in topology.nodes.iter().enumerate() {
-                let known = witness.split(id).filter(|_| !tree.arena.node(id).is_leaf());
-                for (column, of_split) in columns.iter().zip(known.unwrap_or([f64::NAN; 3])) {
-                    let agree = (column[at] - of_split).abs() < 1e-9;
-                    prop_assert!(agree || column[at].is_nan() && of_split.is_nan(), "{} {of_split}", column[at]);
-                }
-                prop_assert!(topology.children_of(at).all(|child| depth[child] == depth[at] + 1));
-            }
-            if tree.arena.n_swaps == 0 {
-                prop_assert_eq!(n_examples[0], total);
-            }
-            Ok(())
-        })?;
-    }
-}
-
-/// Split threshold, smoothing, decay and rate are counted in examples. Scaled with the weights
-/// they give the same tree: nothing else that is learned depends on an absolute scale (only what
-/// Swap does: the 1 of Eq. 2 and the floors of line 14 are examples, too).
-#[test]
-fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
-    let (values, labels) = drifting(700);
-    for optimizer in [Optimizer::Pn, Optimizer::Sgd, Optimizer::Nag] {
-        let learned = |scale: f64| {
-            // "nag" divides its steps by a root of sums.
-            let is_nag = optimizer == Optimizer::Nag;
-            let params = Params {
-                optimizer,
-                learning_rate: 0.5 / if is_nag { scale.sqrt() } else { scale },
-                decay: 0.5 / scale,
-                split_threshold: 3.0 * scale,
-                leaf_smoothing: 2.0 * scale,
-                soft_depth: Some(0.5),
-                max_internal: Some(1000),
-                ..params()
-            };
-            let mut frozen = None;
-            let mut nodes = Vec::new();
-            learn_each(
-                &params,
-                &values,
-                &labels,
-                |i| weight_of(1, i) * scale as f32,
-                |tree, i, _| {
-                    if i + 1 == labels.len() {
-                        frozen = Some(FrozenTree::new(tree, &Control::new(0)).unwrap().leaves);
-                        for node in &tree.arena.nodes {
-                            let stats = node.labels.iter().map(|(label, stat)| {
-                                (label, stat.arrivals() / scale, stat.score.0 / scale)
-                            });
-                            let links = [node.left.0, node.right.0, node.majority];
-                            nodes.push((links, node.score / scale, stats.collect::<Vec<_>>()));
-                        }
-                    }
-                    Ok(())
-                },
-            )
-            .unwrap();
-            (nodes, frozen)
-        };
-        let plain = learned(1.0);
-        assert!(plain.0.len() > 20, "{} nodes", plain.0.len());
-        for scale in [1.0 / 16.0, 4.0] {
-            assert_eq!(learned(scale), plain, "{optimizer:?}");
-        }
-    }
-}
-
-/// Labels that come for a while and never again, so that leaves starve.
-fn drifting(n: usize) -> (Vec<f32>, Vec<u32>) {
-    let labels: Vec<u32> = (0..n as u32).map(|i| (i * i % 7 + i / 64) % 64).collect();
-    let value = |i: usize| {
-        ((i * 37) % 23) as f32 - 11.0 + (labels[i / WIDTH] >> (i % WIDTH) & 1) as f32 * 8.0
-    };
-    ((0..n * WIDTH).map(value).collect(), labels)
-}
-
-/// Lemma 3 in the learner: nodes are recycled, as often as it allows at most.
-#[test]
-fn lemma_3_holds_where_nodes_are_recycled() {
-    let (values, labels) = drifting(1500);
-    for (resistance, kind) in [(4.0, 0), (4.0, 1), (4.0, 2), (8.0, 0), (8.0, 1), (16.0, 2)] {
-        let params = Params {
-            max_internal: Some(3),
-            swap_resistance: resistance,
-            ..params()
-        };
-        let mut times = 0;
-        learn_each(
-            &params,
-            &values,
-            &labels,
-            |i| weight_of(kind, i),
-            |tree, _, total| {
-                if most_recycled(tree) > times {
-                    times = most_recycled(tree);
-                    prop_assert!(f64::from(times) < total.log2() - 1.0);
-                }
-                Ok(())
-            },
-        )
-        .unwrap();
-        assert!(times > 0, "R_S {resistance}: no node was recycled");
-    }
-}
 
 /// Lemma 3 at its limit: whatever routers may do. Here all examples, each of another label, go
 /// right, so that the left leaf is recycled again and again.
@@ -282,8 +17,6 @@ fn lemma_3_holds_against_an_adversary() {
         (5000, |i| f64::from(i % 5) + 0.5),
         (60, growing),
     ];
-    let rows = Rows::dense(Values::F32(&[0.0; WIDTH]), 1, WIDTH).unwrap();
-    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
     for ((n, weight), resistance) in weights
         .into_iter()
         .flat_map(|w| [4.0, 5.0, 8.0].map(|r| (w, r)))
@@ -293,7 +26,7 @@ fn lemma_3_holds_against_an_adversary() {
             swap_resistance: resistance,
             ..params()
         };
-        let mut tree = LomTree::empty(&params, n as usize, &preparation);
+        let mut tree = empty(&params, n as usize);
         let right_leaf = |arena: &Arena| {
             let root = arena.node(arena.root);
             if root.is_leaf() {
@@ -338,6 +71,149 @@ fn lemma_3_holds_against_an_adversary() {
         );
         let bound: Vec<f64> = tree.node_report(total).get("recycle_bound").unwrap();
         assert_eq!(bound, [total.log2()]);
+    }
+}
+
+/// The parameters that bound growth: T, and the threshold that doubles every two levels.
+#[test]
+fn the_split_threshold_doubles_every_two_levels() {
+    let grown = Params {
+        nodes_per_class: 2.5,
+        split_threshold: 4.0,
+        soft_depth: Some(0.5),
+        ..params()
+    };
+    let tree = empty(&grown, 64);
+    assert_eq!((tree.budget, empty(&grown, 1).budget), (157, 0));
+    let with_budget = Params {
+        max_internal: Some(7),
+        ..grown.clone()
+    };
+    assert_eq!(empty(&with_budget, 64).budget, 7);
+    // 0.5 log2(64) = 3 levels of 4, then 4 sqrt(2), 8, ...
+    for (depth, threshold) in [
+        (0, 4.0),
+        (3, 4.0),
+        (4, 4.0 * 2f64.sqrt()),
+        (5, 8.0),
+        (9, 32.0),
+    ] {
+        for (impurity, splits) in [(threshold - 0.01, false), (threshold + 0.01, true)] {
+            let mut tree = tree.clone();
+            let root = tree.arena.root;
+            tree.arena.node_mut(root).count(1, 100.0);
+            tree.arena.node_mut(root).count(2, impurity);
+            assert_eq!(
+                tree.may_split(root, depth),
+                splits,
+                "depth {depth}, {impurity}"
+            );
+        }
+    }
+    let hard = Params {
+        soft_depth: None,
+        ..grown
+    };
+    let mut tree = empty(&hard, 64);
+    tree.arena.node_mut(NodeId(0)).count(1, 100.0);
+    assert!(!tree.may_split(NodeId(0), 50));
+    // At the threshold itself a leaf splits, as at the second label where it is 1.
+    tree.arena.node_mut(NodeId(0)).count(2, 4.0);
+    assert!(tree.may_split(NodeId(0), 50));
+}
+
+/// Eq. 2 where the budget is used up: C_j - max l > R_S (C_r + 1), and not where they are equal.
+#[test]
+fn without_budget_a_leaf_splits_by_equation_2() {
+    for (size, may_swap) in [(13.0, false), (14.0, true)] {
+        let mut tree = empty(
+            &Params {
+                max_internal: Some(1),
+                ..params()
+            },
+            4,
+        );
+        let regressor = tree.regressors.push();
+        tree.arena = grown(&[2.0, size]);
+        assert_eq!(regressor, 0);
+        // One arrival each of two labels: max l is 1, and 4 (2 + 1) + 1 = 13.
+        tree.arena.node_mut(NodeId(2)).count(0, 1.0);
+        tree.arena.node_mut(NodeId(2)).count(1, 1.0);
+        assert_eq!(tree.may_split(NodeId(2), 1), may_swap, "{size}");
+    }
+}
+
+#[test]
+fn the_report_of_a_tree_grown_by_hand() {
+    let mut tree = empty(&params(), 8);
+    let root = tree.arena.root;
+    for (label, n) in [(5, 2.0), (3, 2.0), (1, 1.0)] {
+        tree.arena.node_mut(root).count(label, n);
+    }
+    tree.split(root);
+    let fresh = tree.node_report(5.0).get::<u32>("label").unwrap();
+    assert_eq!(
+        fresh,
+        [3, 5, 5],
+        "children that saw nothing predict what their parent did"
+    );
+    let [left, right] = [NodeId(1), NodeId(2)];
+    for (leaf, label, n) in [(left, 5, 1.0), (left, 3, 1.0), (right, 6, 3.0)] {
+        let at_root = tree.arena.node_mut(root).labels.place_of(label);
+        tree.arena.node_mut(root).add_score(at_root, 0.5, n);
+        tree.arena.node_mut(leaf).count(label, n);
+    }
+    let report = tree.node_report(10.0);
+    let column = |name: &str| report.get::<f64>(name).unwrap();
+    // Of the labels 3, 5 and 6, at the root as often, the lowest; of those at a leaf the first.
+    assert_eq!(report.get::<u32>("label").unwrap(), [3, 5, 6]);
+    assert_eq!(report.get::<u32>("n_labels").unwrap(), [4, 2, 1]);
+    assert_eq!(column("n_examples"), [10.0, 2.0, 3.0]);
+    let ln2 = 2f64.ln();
+    assert_eq!(column("leaf_entropy"), [2.0 * ln2 / 5.0]);
+    let shares = [3.0, 3.0, 3.0, 1.0].map(|n: f64| n / 10.0);
+    let at_root: f64 = shares.iter().map(|p| -p * p.ln()).sum();
+    for (entropy, expected) in column("label_entropy").into_iter().zip([at_root, ln2, 0.0]) {
+        assert!(
+            (entropy - expected).abs() < 1e-12,
+            "{entropy} not {expected}"
+        );
+    }
+    // All of label 6 went right, all of the others left.
+    for (name, expected) in [("objective", 0.96), ("balance", 0.6), ("purity", 0.0)] {
+        assert!((column(name)[0] - expected).abs() < 1e-12, "{name}");
+    }
+}
+
+#[test]
+fn a_structure_that_does_not_fit_together_is_refused() {
+    type Damage = fn(&mut Arena);
+    let damages: [(&str, Damage); 8] = [
+        ("the root is not a root", |a| a.root = NodeId(7)),
+        ("the root is not a root", |a| a.root = NodeId(1)),
+        ("7 nodes with 2 internal ones", |a| a.n_internal = 2),
+        ("node 0 has a child that is not its own", |a| {
+            a.node_mut(NodeId(0)).left = NodeId(2)
+        }),
+        ("node 2 has a child that is not its own", |a| {
+            a.node_mut(NodeId(2)).right = NodeId(4)
+        }),
+        ("node 0 does not know its smallest leaf", |a| {
+            a.node_mut(NodeId(0)).size = 2.0
+        }),
+        ("node 1 has no regressor of its own", |a| {
+            a.node_mut(NodeId(1)).regressor = 2
+        }),
+        ("5 of 7 nodes can be reached", |a| {
+            let node = a.node_mut(NodeId(2));
+            (node.left, node.right) = (NodeId::NONE, NodeId::NONE);
+            node.size = 1.0;
+        }),
+    ];
+    for (message, damage) in damages {
+        let mut arena = grown(&[1.0, 20.0, 30.0, 40.0]);
+        damage(&mut arena);
+        assert_eq!(arena.check(3), Err(message.into()));
     }
 }
 
