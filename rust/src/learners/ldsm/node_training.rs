@@ -170,24 +170,25 @@ fn epoch[M, P](
         let labels = data.labels(i);
         let weight = data.weight(i);
         let directions = sums.best_directions(labels, f64::from(weight), || random.random());
-        let gradients = |margins: &[f32; M]| {
-            let mut gradients = [0.0; M];
-            for j in 0..M {
-                let target = (directions >> j & 1) as f32;
-                gradients[j] = weight * (loss.probability(margins[j]) - target);
-            }
-            gradients
-        };
+        let mut targets = [0.0; M];
+        for (j, target) in targets.iter_mut().enumerate() {
+            *target = (directions >> j & 1) as f32;
+        }
         let mut margins;
         match regressors {
             Regressors::Sparse(nag) => {
                 let (row, values) = data.row(i);
                 margins = nag.observe(row, values);
-                nag.step(row, values, &gradients(&margins), &mut margins);
+                let mut gradients = [0.0; M];
+                for j in 0..M {
+                    gradients[j] = weight * (loss.probability(margins[j]) - targets[j]);
+                }
+                nag.step(row, values, &gradients, &mut margins);
             }
             Regressors::Dense(dense) => {
                 margins = dense.margins(i);
-                dense.step(i, &gradients(&margins), &mut margins);
+                let steps = dense.steps(i, weight, loss, &targets, &margins);
+                dense.step(i, &steps, &mut margins);
             }
         }
         let clamped = margins.map(|margin| margin.clamp(0.0, 1.0));
