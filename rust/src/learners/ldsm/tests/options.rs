@@ -1,5 +1,6 @@
 //! Options, and examples that do not count.
 
+use super::super::dense::DenseRegressors;
 use super::*;
 
 #[test]
@@ -115,6 +116,46 @@ proptest! {
         let params = Params { scaling, beta: 0.5, ..params() };
         let (whole, kept) = (data.fit(&params), data.select(data.present()).fit(&params));
         prop_assert_eq!(format!("{whole:?}"), format!("{kept:?}"));
+        // Scorers learn from rows without labels, too.
+        let params = Params { scorers: Scorers::OneAgainstAll, ..params };
+        let weighed = data.select((0..data.len()).filter(|&i| data.weight(i) > 0.0));
+        prop_assert_eq!(format!("{:?}", data.fit(&params)), format!("{:?}", weighed.fit(&params)));
+    }
+
+    /// Whole weights are repetitions to all that only counts: histograms, centroids, what a
+    /// leaf that is not split predicts, and the moments of dense nodes.
+    #[test]
+    fn whole_weights_count_as_repetitions(examples in prop::collection::vec((0u32..9, 0u32..5000, 0u8..4), 1..30)) {
+        let mut data = Data::new(&examples, true, true);
+        data.weights.iter_mut().flatten().for_each(|weight| *weight *= 4.0);
+        prop_assume!(!data.present().is_empty());
+        let repeated = (0..data.len()).flat_map(|i| std::iter::repeat_n(i, data.weight(i) as usize));
+        let mut repeated = data.select(repeated);
+        repeated.weights = None;
+        let params = Params { max_nodes: 1, beta: 0.5, ..params() };
+        let (ldsm, wanted) = (data.fit(&params), repeated.fit(&params));
+        for (tree, wanted) in ldsm.trees.iter().zip(&wanted.trees) {
+            prop_assert_eq!((&tree.weight, &tree.labels), (&wanted.weight, &wanted.labels));
+        }
+        let all = LabelSelection::Above(f32::NEG_INFINITY);
+        let all = |ldsm: &Ldsm| ldsm.select_labels(&data.rows(), all, 1, &control()).unwrap();
+        let (found, wanted) = (all(&ldsm), all(&wanted));
+        prop_assert_eq!((&found.starts, &found.labels), (&wanted.starts, &wanted.labels));
+        for (&found, &wanted) in found.scores.iter().zip(&wanted.scores) {
+            prop_assert!(is_near(found.into(), wanted.into(), 1e-5), "{found} {wanted}");
+        }
+        let dense = |data: &Data| {
+            let examples = data.examples();
+            let ids: Vec<u32> = (0..examples.len() as u32).collect();
+            let node = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+            let ones = vec![[1.0]; node.columns.len()];
+            let dense = DenseRegressors::<1>::new(&node.examples, ones.into_iter(), 0.5);
+            let constant = node.columns.iter().position(|&column| column as usize == WIDTH);
+            dense.weights(constant.unwrap(), 0.0)
+        };
+        for (found, wanted) in dense(&data).iter().flatten().zip(dense(&repeated).iter().flatten()) {
+            prop_assert!(is_near((*found).into(), (*wanted).into(), 1e-3), "{found} {wanted}");
+        }
     }
 
     #[test]
