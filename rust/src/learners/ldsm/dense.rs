@@ -16,6 +16,8 @@ use crate::linear::Loss;
 pub struct DenseRegressors<const M: usize> {
     /// One row after the other, every feature filled.
     rows: Vec<f32>,
+    /// Squared length of each row, the constant with it.
+    lengths: Vec<f32>,
     means: Vec<f32>,
     /// 1 / deviation; 0 for a feature that does not vary, and then, as its
     /// standardised values are all 0, neither does its weight.
@@ -69,7 +71,9 @@ impl<const M: usize> DenseRegressors<M> {
                 *x = (difference * f64::from(*inverse)) as f32;
             }
         }
+        let length = |row: &[f32]| row.iter().fold(1.0, |sum, x| sum + x * x);
         Self {
+            lengths: rows.chunks_exact(width).map(length).collect(),
             rows,
             means,
             inverse,
@@ -82,7 +86,9 @@ impl<const M: usize> DenseRegressors<M> {
     #[inline]
     pub fn margins(&self, i: u32) -> [f32; M] {
         let mut margins = self.bias;
-        for (&x, weights) in self.row(i).iter().zip(&self.weights) {
+        let width = self.weights.len();
+        let row = &self.rows[i as usize * width..][..width];
+        for (&x, weights) in row.iter().zip(&self.weights) {
             for j in 0..M {
                 margins[j] += weights[j] * x;
             }
@@ -90,47 +96,27 @@ impl<const M: usize> DenseRegressors<M> {
         margins
     }
 
-    /// How far example `i` of this importance moves the regressors of these margins, in
-    /// multiples of its features, against `targets` of 0 or 1.
+    /// How far example `i` of this importance moves a regressor of this margin towards its
+    /// `target` of 0 or 1, in multiples of its features.
     #[inline]
-    pub fn steps(
+    pub fn step_length(
         &self,
         i: u32,
         importance: f32,
         loss: NodeLoss,
-        targets: &[f32; M],
-        margins: &[f32; M],
-    ) -> [f32; M] {
-        let first = importance.min(1.0);
-        let mut steps = [0.0; M];
-        for j in 0..M {
-            steps[j] = self.rate * (first * (loss.probability(margins[j]) - targets[j]));
+        target: f32,
+        margin: f32,
+    ) -> f32 {
+        let gradient = importance.min(1.0) * (loss.probability(margin) - target);
+        let step = self.rate * gradient;
+        if importance <= 1.0 {
+            return step;
         }
-        if importance > 1.0 {
-            self.add_flow(i, importance - 1.0, loss, targets, margins, &mut steps);
-        }
-        steps
-    }
-
-    /// Adds to `steps` what the gradient flow does from where they end.
-    #[cold]
-    fn add_flow(
-        &self,
-        i: u32,
-        importance: f32,
-        loss: NodeLoss,
-        targets: &[f32; M],
-        margins: &[f32; M],
-        steps: &mut [f32; M],
-    ) {
-        let length = 1.0 + self.row(i).iter().map(|x| x * x).sum::<f32>();
-        let slope = loss.logit(1.0) - loss.logit(0.0);
-        for j in 0..M {
-            let y = 2.0 * targets[j] - 1.0;
-            // Beyond 50 there is nothing left to learn.
-            let logit = y * (y * loss.logit(margins[j] - steps[j] * length)).min(50.0);
-            steps[j] -= Loss::Logistic.step(y, logit, self.rate * importance, slope * length);
-        }
+        let length = self.lengths[i as usize];
+        let (y, slope) = (2.0 * target - 1.0, loss.logit(1.0) - loss.logit(0.0));
+        // Beyond 50 there is nothing left to learn.
+        let logit = y * (y * loss.logit(margin - step * length)).min(50.0);
+        step - Loss::Logistic.step(y, logit, self.rate * (importance - 1.0), slope * length)
     }
 
     /// Takes the `steps` of example `i`; the margins are updated.
@@ -138,24 +124,15 @@ impl<const M: usize> DenseRegressors<M> {
     pub fn step(&mut self, i: u32, steps: &[f32; M], margins: &mut [f32; M]) {
         let width = self.weights.len();
         let row = &self.rows[i as usize * width..][..width];
-        let mut length = 1.0f32;
         for (&x, weights) in row.iter().zip(&mut self.weights) {
-            length += x * x;
             for j in 0..M {
                 weights[j] -= steps[j] * x;
             }
         }
         for j in 0..M {
             self.bias[j] -= steps[j];
-            margins[j] -= steps[j] * length;
+            margins[j] -= steps[j] * self.lengths[i as usize];
         }
-    }
-
-    /// The standardised features of example `i`.
-    #[inline]
-    fn row(&self, i: u32) -> &[f32] {
-        let width = self.weights.len();
-        &self.rows[i as usize * width..][..width]
     }
 
     /// Weights for the features before standardisation; that of the constant, feature

@@ -1,6 +1,7 @@
 //! Training one node, against a slow version step by step.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -74,8 +75,8 @@ impl<const M: usize> Pair<M> {
             }
             Self::Dense(dense, slow) => {
                 let mut margins = dense.margins(i as u32);
-                let targets = std::array::from_fn(target);
-                let steps = dense.steps(i as u32, weight, loss, &targets, &margins);
+                let length = |j| dense.step_length(i as u32, weight, loss, target(j), margins[j]);
+                let steps = std::array::from_fn(length);
                 dense.step(i as u32, &steps, &mut margins);
                 let (met, length) = (slow.margins(i), slow.length(i));
                 let (rate, weight) = (f64::from(rate as f32), f64::from(weight));
@@ -150,9 +151,12 @@ fn check<const M: usize, const P: usize>(
         params,
         is_dense,
         control: &control,
+        local_ids: Mutex::default(),
     };
-    let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
-    let split = context.train(ids, seed, &mut local_ids).unwrap();
+    // Again with the same local numbers.
+    let split = context.train(ids, seed).unwrap();
+    let again = context.train(ids, seed).unwrap();
+    prop_assert_eq!(&split.node.weights, &again.node.weights);
     let node = &split.node;
 
     // The examples as they came, the constant last.
@@ -185,7 +189,7 @@ fn check<const M: usize, const P: usize>(
     }
     let mut regressors = if is_dense {
         let slow = SlowDense::new(&rows, &weights, &columns, &first);
-        let node = NodeData::new(&examples, ids, &mut local_ids);
+        let node = node_data(&examples, ids);
         let dense = DenseRegressors::new(&node.examples, first.into_iter(), rate);
         Pair::Dense(dense, slow)
     } else {
@@ -374,9 +378,9 @@ proptest! {
         let train = |data: &Data| {
             let examples = data.examples();
             let control = control();
-            let context = TrainingContext { examples: &examples, params: &params, is_dense: true, control: &control };
+            let context = TrainingContext { examples: &examples, params: &params, is_dense: true, control: &control, local_ids: Mutex::default() };
             let ids: Vec<u32> = (0..examples.len() as u32).collect();
-            context.train(&ids, seed, &mut LocalIds::new(WIDTH + 1, N_CLASSES)).unwrap().node
+            context.train(&ids, seed).unwrap().node
         };
         let (node, other) = (train(&data), train(&scaled));
         prop_assert_eq!(node.curve, other.curve);

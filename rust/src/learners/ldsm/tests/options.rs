@@ -1,6 +1,7 @@
 //! Options, and examples that do not count.
 
 use super::super::dense::DenseRegressors;
+use super::super::routing::NodeExamples;
 use super::*;
 
 #[test]
@@ -132,11 +133,15 @@ proptest! {
         let repeated = (0..data.len()).flat_map(|i| std::iter::repeat_n(i, data.weight(i) as usize));
         let mut repeated = data.select(repeated);
         repeated.weights = None;
+        let root = |data: &Data| {
+            let examples = data.examples();
+            let all: Vec<u32> = (0..examples.len() as u32).collect();
+            let root = NodeExamples::new(&examples, Vec::new(), &all, |label| label as u32);
+            (root.weight, root.labels)
+        };
+        prop_assert_eq!(root(&data), root(&repeated));
         let params = Params { max_nodes: 1, beta: 0.5, ..params() };
         let (ldsm, wanted) = (data.fit(&params), repeated.fit(&params));
-        for (tree, wanted) in ldsm.trees.iter().zip(&wanted.trees) {
-            prop_assert_eq!((&tree.weight, &tree.labels), (&wanted.weight, &wanted.labels));
-        }
         let all = LabelSelection::Above(f32::NEG_INFINITY);
         let all = |ldsm: &Ldsm| ldsm.select_labels(&data.rows(), all, 1, &control()).unwrap();
         let (found, wanted) = (all(&ldsm), all(&wanted));
@@ -147,7 +152,7 @@ proptest! {
         let dense = |data: &Data| {
             let examples = data.examples();
             let ids: Vec<u32> = (0..examples.len() as u32).collect();
-            let node = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+            let node = node_data(&examples, &ids);
             let ones = vec![[1.0]; node.columns.len()];
             let dense = DenseRegressors::<1>::new(&node.examples, ones.into_iter(), 0.5);
             let constant = node.columns.iter().position(|&column| column as usize == WIDTH);

@@ -435,7 +435,6 @@ fn many_labels_are_scored_as_few() {
             for scores in [&mut few, &mut many] {
                 scores.add(tree.labels.get(leaf), 0.5 * tree.inverse_mass[leaf]);
                 scores.add(tree.labels.get(leaf - 1), 0.5 * tree.inverse_mass[leaf - 1]);
-                scores.change(|label, score| score * (label + 1) as f32);
             }
             let of_both = [leaf - 1, leaf]
                 .map(|id| tree.labels.get(id).to_vec())

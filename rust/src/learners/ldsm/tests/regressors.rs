@@ -243,7 +243,7 @@ proptest! {
         }
         let examples = data.examples();
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
-        let node = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+        let node = node_data(&examples, &ids);
         let width = node.columns.len();
         let first = |i: usize| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j * 3) % 11) as f32 / 40.0 - 0.12) };
         let mut dense = DenseRegressors::<M>::new(&node.examples, (0..width).map(first), rate);
@@ -289,7 +289,7 @@ proptest! {
     #[test]
     fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
-        let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
+        let mut local_ids = examples.no_local_ids();
         let mut ids = Vec::new();
         for at in picks {
             ids.push((at % examples.len()) as u32);
@@ -314,7 +314,7 @@ proptest! {
                 let wanted: Vec<u32> = all.into_iter().filter(|&number| seen.insert(number)).collect();
                 prop_assert_eq!(known, &wanted);
             }
-            let fresh = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+            let fresh = node_data(&examples, &ids);
             prop_assert_eq!(format!("{:?}", node), format!("{:?}", fresh));
         }
     }
@@ -327,8 +327,7 @@ fn dense_rows_that_are_all_the_same() {
         data.push(&[(4, 3.5), (7, 1e-7)], &[2], 1.0);
     }
     let examples = data.examples();
-    let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
-    let node = NodeData::new(&examples, &[0, 1, 2], &mut local_ids);
+    let node = node_data(&examples, &[0, 1, 2]);
     let mut dense = DenseRegressors::<2>::new(&node.examples, [[0.3, -0.4]; 3].into_iter(), 0.5);
     let mut margins = dense.margins(1);
     assert_eq!(margins, [0.0; 2]);
@@ -368,16 +367,14 @@ fn tiny_values_leave_the_regressors_finite() {
             data.push(&[(1, scale * sign), (2, sign)], &[1], 1.0);
         }
         let examples = data.examples();
-        let node = NodeData::new(
-            &examples,
-            &[0, 1, 2],
-            &mut LocalIds::new(WIDTH + 1, N_CLASSES),
-        );
+        let node = node_data(&examples, &[0, 1, 2]);
         let mut dense =
             DenseRegressors::<2>::new(&node.examples, [[0.1, -0.1]; 3].into_iter(), 0.5);
         for i in 0..3 {
             let mut margins = dense.margins(i);
-            let steps = dense.steps(i, 3.0, NodeLoss::Centred, &[0.0, 1.0], &margins);
+            let length =
+                |j: usize| dense.step_length(i, 3.0, NodeLoss::Centred, j as f32, margins[j]);
+            let steps = std::array::from_fn(length);
             dense.step(i, &steps, &mut margins);
             assert!(
                 margins.iter().all(|m| m.is_finite()),
@@ -405,7 +402,7 @@ fn dense_steps_do_not_overshoot_by_importance() {
     }
     let examples = data.examples();
     let ids: Vec<u32> = (0..12).collect();
-    let node = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+    let node = node_data(&examples, &ids);
     let first = vec![[0.0f32; 2]; node.columns.len()];
     for rate in [0.01f32, 0.3] {
         let mut dense = DenseRegressors::<2>::new(&node.examples, first.iter().copied(), rate);
@@ -413,41 +410,35 @@ fn dense_steps_do_not_overshoot_by_importance() {
         let mut ends = [0.0; 2];
         dense.step(3, &[-1.0; 2], &mut ends);
         let length = f64::from(ends[0]);
-        for loss in [NodeLoss::Centred, NodeLoss::Logistic] {
-            for margin in [-3.0f32, -0.4, 0.5, 0.7, 6.0] {
-                for importance in [0.25f32, 1.0, 1.5, 2.0, 10.0, 1e4, 1e30] {
-                    let steps = dense.steps(3, importance, loss, &[0.0, 1.0], &[margin; 2]);
-                    for (step, target) in steps.into_iter().zip([0.0f32, 1.0]) {
-                        let case =
-                            format!("{rate} {loss:?} {margin} {importance} {target}: {step}");
-                        let gradient = loss.probability(margin) - target;
-                        if importance <= 1.0 {
-                            assert_eq!(step, rate * (importance * gradient), "{case}");
-                        }
-                        let wanted = slow_step(
-                            loss,
-                            rate.into(),
-                            importance.into(),
-                            margin.into(),
-                            target.into(),
-                            length,
-                        );
-                        assert!(is_near(step.into(), wanted, 1e-4), "{case}, not {wanted}");
-                        // About as many plain steps in a row, where these do not overshoot.
-                        if rate < 0.1 && (2.0..100.0).contains(&importance) {
-                            let mut repeated = margin;
-                            for _ in 0..importance as u32 {
-                                let one = [repeated; 2];
-                                let steps = dense.steps(3, 1.0, loss, &[target; 2], &one);
-                                repeated -= steps[0] * length as f32;
-                            }
-                            let at_once = margin - step * length as f32;
-                            assert!(
-                                (at_once - repeated).abs() < 0.03,
-                                "{case}: {repeated} {at_once}"
-                            );
-                        }
+        let cases = [NodeLoss::Centred, NodeLoss::Logistic]
+            .into_iter()
+            .flat_map(|loss| {
+                let margins = [-3.0f32, -0.4, 0.5, 0.7, 6.0].into_iter();
+                margins.flat_map(move |margin| [(loss, margin, 0.0f32), (loss, margin, 1.0)])
+            });
+        for (loss, margin, target) in cases {
+            for importance in [0.25f32, 1.0, 1.5, 2.0, 10.0, 1e4, 1e30] {
+                let step = dense.step_length(3, importance, loss, target, margin);
+                let case = format!("{rate} {loss:?} {margin} {importance} {target}: {step}");
+                if importance <= 1.0 {
+                    let gradient = loss.probability(margin) - target;
+                    assert_eq!(step, rate * (importance * gradient), "{case}");
+                }
+                let [h, start, goal] = [importance, margin, target].map(f64::from);
+                let wanted = slow_step(loss, rate.into(), h, start, goal, length);
+                assert!(is_near(step.into(), wanted, 1e-4), "{case}, not {wanted}");
+                // About as many plain steps in a row, where these do not overshoot.
+                if rate < 0.1 && (2.0..100.0).contains(&importance) {
+                    let mut repeated = margin;
+                    for _ in 0..importance as u32 {
+                        let one = dense.step_length(3, 1.0, loss, target, repeated);
+                        repeated -= one * length as f32;
                     }
+                    let at_once = margin - step * length as f32;
+                    assert!(
+                        (at_once - repeated).abs() < 0.03,
+                        "{case}: {repeated} {at_once}"
+                    );
                 }
             }
         }
@@ -491,11 +482,7 @@ fn columns_that_meet_add_up() {
         )
         .unwrap();
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
-        let node = NodeData::new(
-            &examples,
-            &ids,
-            &mut LocalIds::new(examples.width, N_CLASSES),
-        );
+        let node = node_data(&examples, &ids);
         let dense = DenseRegressors::<1>::new(&node.examples, [[0.25]; 2].into_iter(), 0.5);
         let margins: Vec<f32> = (0..data.len() as u32)
             .map(|i| dense.margins(i)[0])

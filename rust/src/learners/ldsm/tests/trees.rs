@@ -1,8 +1,9 @@
 //! Growing trees and traversing them.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
-use super::super::growth::{grow, ScratchPool};
+use super::super::growth::grow;
 use super::super::node_training::TrainingContext;
 use super::super::routing::directions;
 use super::super::traversal::Traversal;
@@ -62,12 +63,9 @@ fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
         params,
         is_dense: params.is_dense(examples.filled()),
         control: &control,
+        local_ids: Mutex::default(),
     };
-    with_threads(n_threads, |_| {
-        let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
-        grow(&context, params.seed, ahead, &pool).unwrap()
-    })
-    .unwrap()
+    with_threads(n_threads, |_| grow(&context, params.seed, ahead).unwrap()).unwrap()
 }
 
 fn impurity(tree: &Tree, id: usize) -> f32 {
