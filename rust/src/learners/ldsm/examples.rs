@@ -121,11 +121,10 @@ impl NodeData {
         let mut labels_of = Ragged::with_capacity(ids.len(), n_labels);
         for &id in ids {
             let (own, values) = examples.row(id);
-            let own = own.iter();
-            rows.push(
-                own.map(|&column| local_id(column, local_ids, &mut columns)),
-                values,
-            );
+            let features = own
+                .iter()
+                .map(|&column| local_id(column, local_ids, &mut columns));
+            rows.push(features, values);
         }
         forget(&columns, local_ids);
         for &id in ids {

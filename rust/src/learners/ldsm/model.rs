@@ -12,7 +12,7 @@ use super::growth::grow;
 use super::node_training::TrainingContext;
 use super::params::Params;
 use super::predictor::Predictor;
-use super::scorers::{self};
+use super::scorers;
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, in_blocks, row_values, seed_of, topk, Accepts, Classifier, FitOptions,

@@ -74,11 +74,8 @@ impl TrainingContext<'_> {
 
     /// A copy of the examples `ids`.
     fn copy(&self, ids: &[u32]) -> NodeData {
-        let spare = || {
-            self.local_ids
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let spare = || self.local_ids.lock();
+        let spare = || spare().unwrap_or_else(PoisonError::into_inner);
         let free = spare().pop();
         let mut local_ids = free.unwrap_or_else(|| self.examples.no_local_ids());
         let data = NodeData::new(self.examples, ids, &mut local_ids);

@@ -89,6 +89,62 @@ fn a_fit_that_is_refused_changes_nothing() {
     assert_eq!(format!("{ldsm:?}"), before);
 }
 
+/// The constant 1 is no feature.
+#[test]
+fn dense_is_more_than_half() {
+    let mut data = Data::empty(false);
+    data.push(&[(0, 1.0), (3, 2.0)], &[1], 1.0);
+    data.push(&[(1, 1.0)], &[2], 1.0);
+    let examples = data.examples();
+    assert!(is_near(
+        examples.filled(),
+        3.0 / (2.0 * WIDTH as f64),
+        1e-12
+    ));
+    let is_dense = |optimizer, filled| {
+        Params {
+            optimizer,
+            ..params()
+        }
+        .is_dense(filled)
+    };
+    assert!(!is_dense(NodeOptimizer::Auto, 0.5) && is_dense(NodeOptimizer::Auto, 0.51));
+    assert!(!is_dense(NodeOptimizer::Nag, 1.0) && is_dense(NodeOptimizer::Sgd, 0.0));
+}
+
+/// What the trees there are depend on stays as it is.
+#[test]
+fn parameters_of_trees_to_be_added() {
+    let mut ldsm = fixed(60, false).fit(&params());
+    let json = |params: &Params| serde_json::to_string(params).unwrap();
+    let refused = [
+        Params {
+            arity: 3,
+            ..params()
+        },
+        Params {
+            scaling: Scaling::Row,
+            ..params()
+        },
+        Params {
+            n_bits: Some(4),
+            ..params()
+        },
+    ];
+    for other in refused {
+        let message = ldsm.set_params(&json(&other)).unwrap_err().to_string();
+        assert!(message.contains("arity, scaling and n_bits"), "{message}");
+        assert_eq!(ldsm.params, params());
+    }
+    let more = Params {
+        n_estimators: 5,
+        lambda1: 1.0,
+        ..params()
+    };
+    ldsm.set_params(&json(&more)).unwrap();
+    assert_eq!(ldsm.params, more);
+}
+
 /// No more epochs than it takes are made room for.
 #[test]
 fn an_end_to_epochs() {
