@@ -122,6 +122,12 @@ impl Loss {
 
 /// `W(exp(z)) - z`, W being Lambert's function: the root `w` of w + ln w = z, less z.
 fn lambert_w_of_exp_minus(z: f64) -> f64 {
+    // Beyond these the difference is that of two equal numbers, or exp(z) is 0.
+    const LARGE: f64 = 1e9;
+    const SMALL: f64 = -50.0;
+    if z < SMALL {
+        return -z;
+    }
     // A start good to a few per cent everywhere, then Newton's steps on w + ln w.
     let mut w = if z >= 1.0 {
         z - z.ln().max(0.0) * z / (1.0 + z)
@@ -136,7 +142,11 @@ fn lambert_w_of_exp_minus(z: f64) -> f64 {
         }
         w = next;
     }
-    w - z
+    if z > LARGE {
+        -w.ln()
+    } else {
+        w - z
+    }
 }
 
 #[cfg(test)]
@@ -197,6 +207,34 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// A logistic margin far on the right side stays there, one far on the other side moves
+    /// by the whole step, and one that is moved very far gets as far as the flow does.
+    #[test]
+    fn logistic_steps_of_extreme_margins() {
+        let moved = |y: f32, p: f32, a: f32, ppu: f32| {
+            f64::from(Loss::Logistic.step(y, p, a, ppu)) * f64::from(ppu)
+        };
+        for y in [-1.0f32, 1.0] {
+            for margin in [25.0f32, 33.0, 37.0, 38.0, 45.0, 50.0] {
+                for ppu in [1.0, 20.0, 1000.0] {
+                    let moved = moved(y, y * margin, 0.5, ppu) * f64::from(y);
+                    let most = 1e-4 + 0.5 * f64::from(ppu) * f64::from(-margin).exp();
+                    assert!(
+                        (-1e-4..=most).contains(&moved),
+                        "{y} {margin} {ppu}: {moved}"
+                    );
+                }
+            }
+            for margin in [-60.0f32, -700.0, -1000.0, -1e6] {
+                let moved = moved(y, y * margin, 0.5, 4.0) * f64::from(y);
+                assert!((moved - 2.0).abs() < 1e-6, "{y} {margin}: {moved}");
+            }
+            // p + e^p grows by a ppu.
+            let end = moved(y, y * 0.3, 1e20, 4.0) * f64::from(y) + f64::from(0.3f32);
+            assert!((end.exp() / 4e20 - 1.0).abs() < 1e-4, "{y}: {end}");
         }
     }
 

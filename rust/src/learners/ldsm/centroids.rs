@@ -2,7 +2,6 @@
 //! examples lie near the row gains, however rare it is.
 
 use super::examples::Examples;
-use super::label_scores::LabelScores;
 use super::params::Params;
 use super::tree::is_increasing;
 use crate::data::Ragged;
@@ -89,13 +88,15 @@ persist!(Centroids {
     Nest means;
 });
 
-/// Re-ranks one row after the other.
+/// Re-ranks the labels of one row after the other.
 pub struct Reranker<'a> {
     centroids: &'a Centroids,
     beta: f32,
     gamma: f32,
-    /// The current row, spread over all columns.
+    /// The current row, spread over all columns, its columns, and its squared length.
     spread: Vec<f32>,
+    columns: Vec<u32>,
+    square: f32,
 }
 
 impl<'a> Reranker<'a> {
@@ -105,30 +106,33 @@ impl<'a> Reranker<'a> {
             beta: params.beta as f32,
             gamma: params.gamma as f32,
             spread: vec![0.0; width],
+            columns: Vec::new(),
+            square: 0.0,
         }
     }
 
-    /// Changes every score of a row to
-    /// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
-    pub fn rerank(&mut self, (columns, values): (&[u32], &[f32]), scores: &mut LabelScores) {
-        // All but the constant, which comes last.
-        let entries = || columns.iter().zip(values).take(columns.len() - 1);
-        let mut square = 0.0;
-        for (&column, &x) in entries() {
-            // Values whose columns were hashed to one are added before they are squared.
-            let sum = &mut self.spread[column as usize];
-            square += x * (2.0 * *sum + x);
-            *sum += x;
-        }
-        let Self { beta, gamma, .. } = *self;
-        scores.change(|label, score| {
-            let distance = self.centroids.distance(label, &self.spread, square);
-            let reranked = beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
-            // A score of 0 would be none.
-            reranked.max(f32::MIN_POSITIVE)
-        });
-        for (&column, _) in entries() {
+    /// Makes a row the current one.
+    pub fn read(&mut self, (columns, values): (&[u32], &[f32])) {
+        for column in self.columns.drain(..) {
             self.spread[column as usize] = 0.0;
         }
+        self.square = 0.0;
+        // All but the constant, which comes last.
+        self.columns.extend(&columns[..columns.len() - 1]);
+        for (&column, &x) in self.columns.iter().zip(values) {
+            // Values whose columns were hashed to one are added before they are squared.
+            let sum = &mut self.spread[column as usize];
+            self.square += x * (2.0 * *sum + x);
+            *sum += x;
+        }
+    }
+
+    /// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
+    pub fn rerank(&self, label: u32, score: f32) -> f32 {
+        let Self { beta, gamma, .. } = *self;
+        let distance = self.centroids.distance(label, &self.spread, self.square);
+        let reranked = beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
+        // A score of 0 would be none.
+        reranked.max(f32::MIN_POSITIVE)
     }
 }

@@ -69,6 +69,11 @@ impl Examples {
         (self.rows.n_values() - self.len()) as f64 / cells.max(1.0)
     }
 
+    /// For [`NodeData::new`]: an entry for every column or label there is.
+    pub fn no_local_ids(&self) -> Vec<u32> {
+        vec![NONE; self.width.max(self.n_labels)]
+    }
+
     /// Columns and values of example `i`.
     #[inline]
     pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
@@ -102,28 +107,13 @@ pub struct NodeData {
     pub examples: Examples,
 }
 
-/// The local numbers of columns and labels while a [`NodeData`] is made. Kept
-/// between nodes, since it has an entry for every column and label there is.
-pub struct LocalIds {
-    columns: Vec<u32>,
-    labels: Vec<u32>,
-}
-
 /// Has no local number yet.
 const NONE: u32 = u32::MAX;
 
-impl LocalIds {
-    pub fn new(width: usize, n_labels: usize) -> Self {
-        Self {
-            columns: vec![NONE; width],
-            labels: vec![NONE; n_labels],
-        }
-    }
-}
-
 impl NodeData {
-    /// Copies the examples `ids`.
-    pub fn new(examples: &Examples, ids: &[u32], local_ids: &mut LocalIds) -> Self {
+    /// Copies the examples `ids`. `local_ids` are [`Examples::no_local_ids`], and are so again
+    /// afterwards.
+    pub fn new(examples: &Examples, ids: &[u32], local_ids: &mut [u32]) -> Self {
         let n_values = ids.iter().map(|&id| examples.row(id).0.len()).sum();
         let n_labels = ids.iter().map(|&id| examples.labels(id).len()).sum();
         let (mut columns, mut labels) = (Vec::new(), Vec::new());
@@ -133,17 +123,15 @@ impl NodeData {
             let (own, values) = examples.row(id);
             let features = own
                 .iter()
-                .map(|&column| local_id(column, &mut local_ids.columns, &mut columns));
+                .map(|&column| local_id(column, local_ids, &mut columns));
             rows.push(features, values);
+        }
+        forget(&columns, local_ids);
+        for &id in ids {
             let own = examples.labels(id).iter();
-            labels_of.push(own.map(|&label| local_id(label, &mut local_ids.labels, &mut labels)));
+            labels_of.push(own.map(|&label| local_id(label, local_ids, &mut labels)));
         }
-        for &column in &columns {
-            local_ids.columns[column as usize] = NONE;
-        }
-        for &label in &labels {
-            local_ids.labels[label as usize] = NONE;
-        }
+        forget(&labels, local_ids);
         let examples = Examples {
             rows,
             labels: labels_of,
@@ -168,4 +156,11 @@ fn local_id(id: u32, local_ids: &mut [u32], known: &mut Vec<u32>) -> u32 {
         known.push(id);
     }
     *local
+}
+
+/// Takes the local numbers of what is `known` away.
+fn forget(known: &[u32], local_ids: &mut [u32]) {
+    for &id in known {
+        local_ids[id as usize] = NONE;
+    }
 }

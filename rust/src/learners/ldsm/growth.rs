@@ -7,26 +7,19 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
-use super::examples::LocalIds;
 use super::node_training::{Split, TrainedNode, TrainingContext};
-use super::partition::NodeExamples;
+use super::routing::NodeExamples;
 use super::tree::{inverse_mass, Tree};
 use crate::error::Result;
 use crate::tree::NodeId;
 
 /// Grows a tree, at most `ahead` leaves of which are trained at a time.
-pub fn grow<F: Fn() -> LocalIds + Sync>(
-    context: &TrainingContext<'_>,
-    seed: u64,
-    ahead: usize,
-    pool: &ScratchPool<LocalIds, F>,
-) -> Result<Tree> {
+pub fn grow(context: &TrainingContext<'_>, seed: u64, ahead: usize) -> Result<Tree> {
     let arity = context.params.arity as usize;
     let max_nodes = context.params.max_nodes as usize;
     let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -34,16 +27,15 @@ pub fn grow<F: Fn() -> LocalIds + Sync>(
     all.shuffle(&mut random);
     let mut growing = GrowingTree::default();
     growing.tree.arity = context.params.arity;
-    growing.add_leaf(NodeId::NONE, NodeExamples::new(context.examples, all));
+    let root = NodeExamples::new(context.examples, all.clone(), &all, |label| label as u32);
+    growing.add_leaf(NodeId::NONE, root);
     loop {
         let families = max_nodes.saturating_sub(growing.tree.len()) / arity;
         if families == 0 || growing.queue.is_empty() {
             return Ok(growing.finish());
         }
         growing.train_next(ahead.min(families), |leaf| {
-            let seed = node_seed(seed, leaf.id);
-            let train = |ids: &mut LocalIds| context.train(&leaf.examples, seed, ids);
-            leaf.split = Some(pool.with(train)?);
+            leaf.split = Some(context.train(&leaf.examples, node_seed(seed, leaf.id))?);
             Ok(())
         })?;
         while let Some((leaf, split)) = growing.pop_trained() {
@@ -98,7 +90,7 @@ impl GrowingTree {
             .push(labels.map(|(label, count)| (label, count as f32)));
         tree.inverse_mass
             .push(inverse_mass(tree.labels.get(id.at())));
-        self.trained.push(TrainedNode::NONE);
+        self.trained.push(TrainedNode::default());
         // One example cannot be parted, and one label need not be.
         if examples.ids.len() > 1 && priority > 0.0 {
             let leaf = QueuedLeaf {
@@ -145,33 +137,6 @@ impl GrowingTree {
 }
 
 /// A seed for a node, far from those of its tree and of other trees' nodes.
-fn node_seed(seed: u64, id: NodeId) -> u64 {
+pub(super) fn node_seed(seed: u64, id: NodeId) -> u64 {
     crate::random::mix(seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03))
-}
-
-/// Working memory that is made once per thread and not once per task: pieces of it, lent
-/// to one task after the other. It makes as many as there are tasks at the same time.
-pub struct ScratchPool<T, F> {
-    free: Mutex<Vec<T>>,
-    make: F,
-}
-
-impl<T, F: Fn() -> T> ScratchPool<T, F> {
-    /// Empty; `make` makes a piece where none is free.
-    pub fn new(make: F) -> Self {
-        Self {
-            free: Mutex::new(Vec::new()),
-            make,
-        }
-    }
-
-    /// Runs `work` with a piece that no other task has at the moment.
-    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let scratch = free().pop();
-        let mut scratch = scratch.unwrap_or_else(&self.make);
-        let result = work(&mut scratch);
-        free().push(scratch);
-        result
-    }
 }

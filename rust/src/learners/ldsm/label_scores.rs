@@ -45,24 +45,6 @@ impl LabelScores {
         }
     }
 
-    pub fn change(&mut self, change: impl Fn(u32, f32) -> f32) {
-        match &self.touched {
-            None => {
-                for (label, score) in (0..).zip(&mut self.scores) {
-                    if *score > 0.0 {
-                        *score = change(label, *score);
-                    }
-                }
-            }
-            Some(touched) => {
-                for &label in touched {
-                    let score = &mut self.scores[label as usize];
-                    *score = change(label, *score);
-                }
-            }
-        }
-    }
-
     /// Calls `visit` with every label that has a score, and the score, in an order
     /// that stays the same until [`Self::clear`].
     pub fn for_each(&self, mut visit: impl FnMut(u32, f32)) {

@@ -12,30 +12,13 @@
 //! O(|y| M^2 + 2^M) for the objective. Depth is about log_M of the number of labels.
 //!
 //! ```text
-//!  Batch -> Examples -> growth: queue of leaves -> node_training on NodeData:
+//!  Batch -> examples -> growth: queue of leaves -> node_training on NodeData:
 //!                                                    objective (which children)
 //!                                                    nag or dense (regressors)
-//!                                                    partition (the children's examples)
-//!  Rows  -> predictor: traversal (leaves of each row) -> label scores
+//!                                                    routing (the children's examples)
+//!  Rows  -> predictor: traversal (leaves of each row) -> label_scores
 //!                                                        + centroids, scorers
 //! ```
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `params` | the parameters |
-//! | `examples` | the training data; the examples of one node |
-//! | `objective`, `node_stats` | J and its search; J, balancedness, purity of a trained node |
-//! | `nag`, `dense` | the regressors of a node, for sparse and for dense rows |
-//! | `routing` | from margins to children |
-//! | `node_training`, `partition` | one node; where its examples go |
-//! | `growth` | one tree; working memory of its threads |
-//! | `tree_builder`, `tree` | a tree while it grows; as flat arrays |
-//! | `traversal` | a block of rows down a tree |
-//! | `label_scores`, `centroids`, `scorers` | scores by the trees, re-ranked, joined with one-against-all |
-//! | `predictor` | a block of rows, predicted |
-//! | `ensemble` | what the model consists of |
-//! | `model` | the ensemble: its training, predictions and files |
-//! | `report` | the trees' nodes as columns |
 
 mod centroids;
 mod dense;
@@ -49,7 +32,6 @@ mod node_stats;
 mod node_training;
 mod objective;
 mod params;
-mod partition;
 mod predictor;
 mod report;
 mod routing;

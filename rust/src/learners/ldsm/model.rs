@@ -1,16 +1,18 @@
 //! The model: an ensemble of trees, its training, its predictions block by block, and its
 //! files.
 
+use std::sync::Mutex;
+
 use rayon::prelude::*;
 
 use super::centroids::Centroids;
 use super::ensemble::Ldsm;
-use super::examples::{Examples, LocalIds};
-use super::growth::{grow, ScratchPool};
+use super::examples::Examples;
+use super::growth::grow;
 use super::node_training::TrainingContext;
 use super::params::Params;
 use super::predictor::Predictor;
-use super::scorers::{self};
+use super::scorers;
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
@@ -80,6 +82,7 @@ impl Classifier for Ldsm {
             params: &self.params,
             is_dense: self.params.is_dense(examples.filled()),
             control,
+            local_ids: Mutex::default(),
         };
         // The scorers first: they count their rows, the trees their nodes.
         let scorers = match before {
@@ -89,12 +92,11 @@ impl Classifier for Ldsm {
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
         control.set_total(control.progress().done + nodes);
-        let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
         // Trees enough for all threads need no leaves trained ahead.
         let has_enough = missing >= 2 * n_threads;
         let ahead = if has_enough { 1 } else { n_threads };
         let seed = |number| seed_of(self.params.seed, number);
-        let grow_tree = |number| grow(&context, seed(number), ahead, &pool);
+        let grow_tree = |number| grow(&context, seed(number), ahead);
         let numbers = before..before + missing;
         let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
             if parallel {
@@ -149,7 +151,6 @@ impl Classifier for Ldsm {
         let mut parts = vec![SelectedLabels::default(); rows.n_rows().div_ceil(blocks.step)];
         blocks.each(parts.iter_mut(), |predictor, which, found| {
             let mut of_row = Vec::new();
-            predictor.wants_probabilities = selection == LabelSelection::Likely;
             predictor.read_block(which, control)?;
             for i in 0..predictor.block.len() {
                 predictor.score_row(i, control)?;

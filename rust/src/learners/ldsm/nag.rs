@@ -2,22 +2,12 @@
 //! Ross, Mineiro & Langford, "Normalized online learning", UAI 2013),
 //! O(M) per non-zero value.
 //!
-//! The arithmetic is that of the LdSM authors' program and not of Vowpal Wabbit,
-//! which [`crate::linear`] and one-against-all reproduce number for number:
-//!
-//! | | here | Vowpal Wabbit |
-//! |---|---|---|
-//! | step | the plain gradient step | invariant to importance (closed form of the loss) |
-//! | importance | scales the gradient alone | enters t, N and the step size |
-//! | order | scale and N before the margin, G after it | all after the margin |
-//! | a new largest value s | shrinks the weight, then the margin is taken | the margin is taken, then the weight shrinks |
-//! | zero gradient | still counts in t and N | no update at all |
-//! | tiny values | as they are | raised to 1e-19 |
-//! | per feature | M weights, M sums G, one s and its inverse | one of each per weight |
-//!
-//! All M regressors learn from every example, so one scale serves them all, and its
-//! inverse saves a division per value. So the two have the paper's formula in common
-//! and no line of arithmetic.
+//! The arithmetic is that of the LdSM authors' program, and not Vowpal Wabbit's, which
+//! [`crate::linear`] and one-against-all reproduce number for number. A step is the plain
+//! gradient step, and importance scales its gradient alone; a zero gradient still counts
+//! in t and N. Scale and N are updated before the margin is taken, G after it. All M
+//! regressors learn from every example, so one scale serves them all, and its inverse
+//! saves a division per value.
 
 /// The state of all regressors for one feature, side by side: an example needs all
 /// of it at once.

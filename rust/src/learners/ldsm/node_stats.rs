@@ -32,18 +32,23 @@ impl NodeStats {
         ("balancedness", |stats| stats.balancedness),
         ("purity", |stats| stats.purity),
     ];
+}
 
+impl Default for NodeStats {
     /// Those of a node that was not trained.
-    pub const NONE: Self = Self {
-        terms: ObjectiveTerms {
+    fn default() -> Self {
+        let terms = ObjectiveTerms {
             j: f64::NAN,
             balance: f64::NAN,
             integrity: f64::NAN,
             penalty: f64::NAN,
-        },
-        balancedness: f64::NAN,
-        purity: f64::NAN,
-    };
+        };
+        Self {
+            terms,
+            balancedness: f64::NAN,
+            purity: f64::NAN,
+        }
+    }
 }
 
 /// Sums over the examples of a trained node, each of which is seen once.

@@ -3,31 +3,36 @@
 //! An epoch takes O(M) per value of an example, and O(|y| M^2 + 2^M) per example for
 //! the search of its directions.
 
+use std::sync::{Mutex, PoisonError};
+
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::dense::DenseRegressors;
-use super::examples::{Examples, LocalIds, NodeData};
+use super::examples::{Examples, NodeData};
 use super::nag::NagRegressors;
 use super::node_stats::NodeStats;
 use super::objective::{Lambdas, ObjectiveSums};
 use super::params::{NodeLoss, Params};
-use super::partition::{partition, NodeExamples};
+use super::routing::{partition, NodeExamples};
 use crate::control::Control;
 use crate::error::Result;
 use crate::simd::dispatched;
 
 /// What the training of all nodes has in common.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct TrainingContext<'a> {
     pub examples: &'a Examples,
     pub params: &'a Params,
     /// Whether to standardise and take plain steps.
     pub is_dense: bool,
     pub control: &'a Control,
+    /// Local numbers that no thread is using, so that not every node makes its own.
+    pub local_ids: Mutex<Vec<Vec<u32>>>,
 }
 
-/// The regressors of a trained node and the record of its training.
+/// The regressors of a trained node and the record of its training; empty of an untrained one.
+#[derive(Default)]
 pub struct TrainedNode {
     /// Columns with a weight that is not 0, increasing.
     pub columns: Vec<u32>,
@@ -37,16 +42,6 @@ pub struct TrainedNode {
     pub stats: NodeStats,
     /// Running J at the end of each epoch.
     pub curve: Vec<f32>,
-}
-
-impl TrainedNode {
-    /// A node that was not trained.
-    pub const NONE: Self = Self {
-        columns: Vec::new(),
-        weights: Vec::new(),
-        stats: NodeStats::NONE,
-        curve: Vec::new(),
-    };
 }
 
 /// A trained node and the examples that it sends to each child.
@@ -65,26 +60,32 @@ impl Split {
 
 impl TrainingContext<'_> {
     /// Trains a node on the examples `ids`, in that order, and sends them on.
-    pub fn train(&self, ids: &[u32], seed: u64, local_ids: &mut LocalIds) -> Result<Split> {
+    pub fn train(&self, ids: &[u32], seed: u64) -> Result<Split> {
         match self.params.arity {
-            2 => self.train_arity::<2, 1>(ids, seed, local_ids),
-            3 => self.train_arity::<3, 3>(ids, seed, local_ids),
-            4 => self.train_arity::<4, 6>(ids, seed, local_ids),
-            5 => self.train_arity::<5, 10>(ids, seed, local_ids),
-            6 => self.train_arity::<6, 15>(ids, seed, local_ids),
-            7 => self.train_arity::<7, 21>(ids, seed, local_ids),
-            _ => self.train_arity::<8, 28>(ids, seed, local_ids),
+            2 => self.train_arity::<2, 1>(ids, seed),
+            3 => self.train_arity::<3, 3>(ids, seed),
+            4 => self.train_arity::<4, 6>(ids, seed),
+            5 => self.train_arity::<5, 10>(ids, seed),
+            6 => self.train_arity::<6, 15>(ids, seed),
+            7 => self.train_arity::<7, 21>(ids, seed),
+            _ => self.train_arity::<8, 28>(ids, seed),
         }
     }
 
-    fn train_arity<const M: usize, const P: usize>(
-        &self,
-        ids: &[u32],
-        seed: u64,
-        local_ids: &mut LocalIds,
-    ) -> Result<Split> {
+    /// A copy of the examples `ids`.
+    fn copy(&self, ids: &[u32]) -> NodeData {
+        let spare = || self.local_ids.lock();
+        let spare = || spare().unwrap_or_else(PoisonError::into_inner);
+        let free = spare().pop();
+        let mut local_ids = free.unwrap_or_else(|| self.examples.no_local_ids());
+        let data = NodeData::new(self.examples, ids, &mut local_ids);
+        spare().push(local_ids);
+        data
+    }
+
+    fn train_arity<const M: usize, const P: usize>(&self, ids: &[u32], seed: u64) -> Result<Split> {
         let (examples, params) = (self.examples, self.params);
-        let data = NodeData::new(examples, ids, local_ids);
+        let data = self.copy(ids);
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let small = 1.0 / examples.width as f32;
         let mut first_weights = || [0.0; M].map(|_: f32| random.random_range(-0.5..0.5) * small);
@@ -170,24 +171,28 @@ fn epoch[M, P](
         let labels = data.labels(i);
         let weight = data.weight(i);
         let directions = sums.best_directions(labels, f64::from(weight), || random.random());
-        let gradients = |margins: &[f32; M]| {
-            let mut gradients = [0.0; M];
-            for j in 0..M {
-                let target = (directions >> j & 1) as f32;
-                gradients[j] = weight * (loss.probability(margins[j]) - target);
-            }
-            gradients
-        };
+        let mut targets = [0.0; M];
+        for (j, target) in targets.iter_mut().enumerate() {
+            *target = (directions >> j & 1) as f32;
+        }
         let mut margins;
         match regressors {
             Regressors::Sparse(nag) => {
                 let (row, values) = data.row(i);
                 margins = nag.observe(row, values);
-                nag.step(row, values, &gradients(&margins), &mut margins);
+                let mut gradients = [0.0; M];
+                for j in 0..M {
+                    gradients[j] = weight * (loss.probability(margins[j]) - targets[j]);
+                }
+                nag.step(row, values, &gradients, &mut margins);
             }
             Regressors::Dense(dense) => {
                 margins = dense.margins(i);
-                dense.step(i, &gradients(&margins), &mut margins);
+                let mut steps = [0.0; M];
+                for j in 0..M {
+                    steps[j] = dense.step_length(i, weight, loss, targets[j], margins[j]);
+                }
+                dense.step(i, &steps, &mut margins);
             }
         }
         let clamped = margins.map(|margin| margin.clamp(0.0, 1.0));

@@ -205,12 +205,9 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         let integrity: f64 = self.label_gaps.iter().flatten().map(|gap| gap.abs()).sum();
         let penalty = (self.margins.iter().sum::<f64>() - c).abs();
         let (balance, integrity, penalty) = (balance / c, integrity / c, penalty / c);
-        let Lambdas {
-            integrity: lambda1,
-            penalty: lambda2,
-        } = self.lambdas;
+        let gain = self.lambdas.integrity * integrity;
         ObjectiveTerms {
-            j: balance - lambda1 * integrity + lambda2 * penalty,
+            j: balance - gain + self.lambdas.penalty * penalty,
             balance,
             integrity,
             penalty,

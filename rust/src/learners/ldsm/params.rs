@@ -29,14 +29,19 @@ choices! {
 }
 
 impl NodeLoss {
+    /// The number whose logistic function is the probability that a margin stands for.
+    #[inline]
+    pub fn logit(self, margin: f32) -> f32 {
+        match self {
+            Self::Centred => 4.0 * margin - 2.0,
+            Self::Logistic => margin,
+        }
+    }
+
     /// The probability of going to a child, from its regressor's margin.
     #[inline]
     pub fn probability(self, margin: f32) -> f32 {
-        let x = match self {
-            Self::Centred => 4.0 * margin - 2.0,
-            Self::Logistic => margin,
-        };
-        1.0 / (1.0 + (-x).exp())
+        1.0 / (1.0 + (-self.logit(margin)).exp())
     }
 }
 

@@ -40,8 +40,6 @@ pub struct Predictor<'a> {
     ldsm: &'a Ldsm,
     rows: &'a Rows<'a>,
     preparation: &'a Preparation,
-    /// Whether [`LabelSelection::Likely`] will be asked for.
-    pub wants_probabilities: bool,
     /// The numbers of the block's rows.
     which: Range<usize>,
     pub block: RaggedRows,
@@ -52,10 +50,10 @@ pub struct Predictor<'a> {
     reranker: Option<Reranker<'a>>,
     /// The number of the current row.
     row: usize,
-    /// The trees' scores of the current row, re-ranked.
+    /// The trees' scores of the current row.
     scores: LabelScores,
-    /// How likely the current row has each of these labels, in the same order.
-    probabilities: Vec<(u32, f32)>,
+    /// Mean number of labels per training example in the leaves of the current row.
+    labels_each: f32,
     margins: ScorerMargins,
 }
 
@@ -70,7 +68,6 @@ impl<'a> Predictor<'a> {
             ldsm,
             rows,
             preparation,
-            wants_probabilities: false,
             which: 0..0,
             block: RaggedRows::default(),
             buffer: RowBuffer::default(),
@@ -79,7 +76,7 @@ impl<'a> Predictor<'a> {
             reranker,
             row: 0,
             scores: LabelScores::new(ldsm.n_classes),
-            probabilities: Vec::new(),
+            labels_each: 0.0,
             margins: ScorerMargins::default(),
         }
     }
@@ -120,37 +117,23 @@ impl<'a> Predictor<'a> {
     /// Scores row `i` of the block; rows come in order.
     pub fn score_row(&mut self, i: usize, control: &Control) -> Result<()> {
         self.row = self.which.start + i;
-        let labels_each = self.add_leaves(i);
-        self.probabilities.clear();
-        if self.wants_probabilities {
-            // Shares of a leaf's labels become shares of its examples.
-            let probabilities = &mut self.probabilities;
-            self.scores
-                .for_each(|label, share| probabilities.push((label, share * labels_each)));
-        }
+        self.add_leaves(i);
         if let Some(reranker) = &mut self.reranker {
-            reranker.rerank(self.block.row(i), &mut self.scores);
+            reranker.read(self.block.row(i));
         }
-        let Some(scorers) = &self.ldsm.scorers else {
-            return Ok(());
-        };
-        self.margins
-            .cover(scorers, self.rows, self.row..self.which.end, control)?;
-        for (label, probability) in &mut self.probabilities {
-            let margin = self.margins.margin(self.row, *label);
-            let by_scorer = self.ldsm.params.scorer_loss.probability(margin);
-            *probability = 0.5 * (probability.min(1.0) + by_scorer);
+        if let Some(scorers) = &self.ldsm.scorers {
+            let ahead = self.row..self.which.end;
+            self.margins.cover(scorers, self.rows, ahead, control)?;
         }
         Ok(())
     }
 
     /// Averages the histograms of the leaves that row `i` reaches, over the leaves of
-    /// each tree and over trees. Returns the mean number of labels per training
-    /// example in these leaves.
-    fn add_leaves(&mut self, i: usize) -> f32 {
+    /// each tree and over trees.
+    fn add_leaves(&mut self, i: usize) {
         let trees = &self.ldsm.trees;
         self.scores.clear();
-        let mut labels_each = 0.0;
+        self.labels_each = 0.0;
         let tree_share = (trees.len() as f32).recip();
         let hits = &self.hits[i];
         let histogram = |of: &LeafHit| &trees[of.tree as usize].labels.entries()[of.labels.clone()];
@@ -163,19 +146,36 @@ impl<'a> Predictor<'a> {
                     lines.for_each(|line| prefetch(&line[0]));
                 }
                 self.scores.add(histogram(leaf), share * leaf.inverse_mass);
-                labels_each += share * leaf.labels_each;
+                self.labels_each += share * leaf.labels_each;
             }
         }
-        labels_each
     }
 
-    /// The final score of a label of the current row, from its score by the trees.
-    fn final_score(&self, label: u32, tree_score: f32) -> f32 {
+    /// Whether the current row rather has a label than not, by its share of the labels in the
+    /// leaves and by its scorer.
+    fn is_likely(&self, label: u32, share: f32) -> bool {
+        // Shares of a leaf's labels become shares of its examples.
+        let probability = share * self.labels_each;
         if self.ldsm.scorers.is_none() {
-            return tree_score;
+            return probability > 0.5;
         }
-        self.margins
-            .join(&self.ldsm.params, self.row, label, tree_score)
+        let margin = self.margins.margin(self.row, label);
+        let by_scorer = self.ldsm.params.scorer_loss.probability(margin);
+        0.5 * (probability.min(1.0) + by_scorer) > 0.5
+    }
+
+    /// The score of a label of the current row by the trees, re-ranked.
+    fn reranked(&self, label: u32, score: f32) -> f32 {
+        let reranker = self.reranker.as_ref();
+        reranker.map_or(score, |reranker| reranker.rerank(label, score))
+    }
+
+    /// The final score of a label of the current row, from its re-ranked score.
+    fn joined(&self, label: u32, score: f32) -> f32 {
+        match &self.ldsm.scorers {
+            None => score,
+            Some(_) => self.margins.join(&self.ldsm.params, self.row, label, score),
+        }
     }
 
     pub fn best(&self, top: &mut TopK) {
@@ -183,8 +183,9 @@ impl<'a> Predictor<'a> {
         // Scorers never raise a score by more than `FLOOR`. Nearly all labels are too
         // low even then and need no margin.
         self.scores.for_each(|label, score| {
+            let score = self.reranked(label, score);
             if score + FLOOR >= top.bar() {
-                top.push(label, self.final_score(label, score));
+                top.push(label, self.joined(label, score));
             }
         });
     }
@@ -192,11 +193,9 @@ impl<'a> Predictor<'a> {
     /// The selected labels of the current row, increasing, and their scores.
     pub fn select(&self, selection: LabelSelection, found: &mut Vec<(u32, f32)>) {
         found.clear();
-        // In the order of the scores, where there are any.
-        let mut probabilities = self.probabilities.iter();
         self.scores.for_each(|label, score| {
-            if probabilities.next().is_none_or(|&(_, p)| p > 0.5) {
-                found.push((label, self.final_score(label, score)));
+            if selection != LabelSelection::Likely || self.is_likely(label, score) {
+                found.push((label, self.joined(label, self.reranked(label, score))));
             }
         });
         match selection {

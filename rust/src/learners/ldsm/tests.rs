@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::examples::{Examples, LocalIds, NodeData};
+use super::examples::{Examples, NodeData};
 use super::objective::Lambdas;
 use super::tree::Tree;
 use super::*;
@@ -231,4 +231,8 @@ fn bits_of(tree: &Tree) -> String {
 
 fn all_bits(ldsm: &Ldsm) -> Vec<String> {
     ldsm.trees.iter().map(bits_of).collect()
+}
+
+fn node_data(examples: &Examples, ids: &[u32]) -> NodeData {
+    NodeData::new(examples, ids, &mut examples.no_local_ids())
 }

@@ -1,5 +1,7 @@
 //! Options, and examples that do not count.
 
+use super::super::dense::DenseRegressors;
+use super::super::routing::NodeExamples;
 use super::*;
 
 #[test]
@@ -87,6 +89,62 @@ fn a_fit_that_is_refused_changes_nothing() {
     assert_eq!(format!("{ldsm:?}"), before);
 }
 
+/// The constant 1 is no feature.
+#[test]
+fn dense_is_more_than_half() {
+    let mut data = Data::empty(false);
+    data.push(&[(0, 1.0), (3, 2.0)], &[1], 1.0);
+    data.push(&[(1, 1.0)], &[2], 1.0);
+    let examples = data.examples();
+    assert!(is_near(
+        examples.filled(),
+        3.0 / (2.0 * WIDTH as f64),
+        1e-12
+    ));
+    let is_dense = |optimizer, filled| {
+        Params {
+            optimizer,
+            ..params()
+        }
+        .is_dense(filled)
+    };
+    assert!(!is_dense(NodeOptimizer::Auto, 0.5) && is_dense(NodeOptimizer::Auto, 0.51));
+    assert!(!is_dense(NodeOptimizer::Nag, 1.0) && is_dense(NodeOptimizer::Sgd, 0.0));
+}
+
+/// What the trees there are depend on stays as it is.
+#[test]
+fn parameters_of_trees_to_be_added() {
+    let mut ldsm = fixed(60, false).fit(&params());
+    let json = |params: &Params| serde_json::to_string(params).unwrap();
+    let refused = [
+        Params {
+            arity: 3,
+            ..params()
+        },
+        Params {
+            scaling: Scaling::Row,
+            ..params()
+        },
+        Params {
+            n_bits: Some(4),
+            ..params()
+        },
+    ];
+    for other in refused {
+        let message = ldsm.set_params(&json(&other)).unwrap_err().to_string();
+        assert!(message.contains("arity, scaling and n_bits"), "{message}");
+        assert_eq!(ldsm.params, params());
+    }
+    let more = Params {
+        n_estimators: 5,
+        lambda1: 1.0,
+        ..params()
+    };
+    ldsm.set_params(&json(&more)).unwrap();
+    assert_eq!(ldsm.params, more);
+}
+
 /// No more epochs than it takes are made room for.
 #[test]
 fn an_end_to_epochs() {
@@ -115,6 +173,50 @@ proptest! {
         let params = Params { scaling, beta: 0.5, ..params() };
         let (whole, kept) = (data.fit(&params), data.select(data.present()).fit(&params));
         prop_assert_eq!(format!("{whole:?}"), format!("{kept:?}"));
+        // Scorers learn from rows without labels, too.
+        let params = Params { scorers: Scorers::OneAgainstAll, ..params };
+        let weighed = data.select((0..data.len()).filter(|&i| data.weight(i) > 0.0));
+        prop_assert_eq!(format!("{:?}", data.fit(&params)), format!("{:?}", weighed.fit(&params)));
+    }
+
+    /// Whole weights are repetitions to all that only counts: histograms, centroids, what a
+    /// leaf that is not split predicts, and the moments of dense nodes.
+    #[test]
+    fn whole_weights_count_as_repetitions(examples in prop::collection::vec((0u32..9, 0u32..5000, 0u8..4), 1..30)) {
+        let mut data = Data::new(&examples, true, true);
+        data.weights.iter_mut().flatten().for_each(|weight| *weight *= 4.0);
+        prop_assume!(!data.present().is_empty());
+        let repeated = (0..data.len()).flat_map(|i| std::iter::repeat_n(i, data.weight(i) as usize));
+        let mut repeated = data.select(repeated);
+        repeated.weights = None;
+        let root = |data: &Data| {
+            let examples = data.examples();
+            let all: Vec<u32> = (0..examples.len() as u32).collect();
+            let root = NodeExamples::new(&examples, Vec::new(), &all, |label| label as u32);
+            (root.weight, root.labels)
+        };
+        prop_assert_eq!(root(&data), root(&repeated));
+        let params = Params { max_nodes: 1, beta: 0.5, ..params() };
+        let (ldsm, wanted) = (data.fit(&params), repeated.fit(&params));
+        let all = LabelSelection::Above(f32::NEG_INFINITY);
+        let all = |ldsm: &Ldsm| ldsm.select_labels(&data.rows(), all, 1, &control()).unwrap();
+        let (found, wanted) = (all(&ldsm), all(&wanted));
+        prop_assert_eq!((&found.starts, &found.labels), (&wanted.starts, &wanted.labels));
+        for (&found, &wanted) in found.scores.iter().zip(&wanted.scores) {
+            prop_assert!(is_near(found.into(), wanted.into(), 1e-5), "{found} {wanted}");
+        }
+        let dense = |data: &Data| {
+            let examples = data.examples();
+            let ids: Vec<u32> = (0..examples.len() as u32).collect();
+            let node = node_data(&examples, &ids);
+            let ones = vec![[1.0]; node.columns.len()];
+            let dense = DenseRegressors::<1>::new(&node.examples, ones.into_iter(), 0.5);
+            let constant = node.columns.iter().position(|&column| column as usize == WIDTH);
+            dense.weights(constant.unwrap(), 0.0)
+        };
+        for (found, wanted) in dense(&data).iter().flatten().zip(dense(&repeated).iter().flatten()) {
+            prop_assert!(is_near((*found).into(), (*wanted).into(), 1e-3), "{found} {wanted}");
+        }
     }
 
     #[test]

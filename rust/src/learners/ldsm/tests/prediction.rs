@@ -158,8 +158,11 @@ proptest! {
     }
 
     #[test]
-    fn wanted_labels_are_the_best_of_all(params in models(), data in data(60), unseen in data(30), n in 0usize..12, k in 1usize..14) {
-        let params = Params { beta: 0.7, ..params };
+    fn wanted_labels_are_the_best_of_all(
+        params in models(), data in data(60), unseen in data(30), n in 0usize..12, k in 1usize..14, is_judged in any::<bool>(),
+    ) {
+        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
+        let params = Params { beta: 0.7, scorers, scorer_weight: 3.0, ..params };
         let ldsm = data.fit(&params);
         let rows = unseen.rows();
         let select = |wanted| rows_of(&ldsm.select_labels(&rows, wanted, 1, &control()).unwrap());
@@ -410,6 +413,76 @@ fn light_labels_are_there_once() {
     assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
 }
 
+/// A label that is a little better to its scorer and unlikely to the trees can still be the best.
+#[test]
+fn the_floor_lets_scorers_raise_labels() {
+    // Nearly all examples have label 0, those of column 1 have label 1.
+    let mut data = Data::empty(true);
+    for i in 0..400u32 {
+        data.push(&[(0, 1.0), (2 + i % 7, 1.0)], &[0], 1.0);
+    }
+    for _ in 0..2 {
+        data.push(&[(1, 8.0)], &[1], 1.0);
+    }
+    let params = Params {
+        max_nodes: 1,
+        scorers: Scorers::OneAgainstAll,
+        scorer_weight: 1.2,
+        ..params()
+    };
+    let ldsm = data.fit(&params);
+    let mut row = Data::empty(false);
+    row.push(&[(1, 8.0)], &[], 1.0);
+    let scores = &all(&ldsm, &row)[0];
+    assert!(scores[&1] > scores[&0], "{scores:?}");
+    assert!(
+        scores[&0] > by_trees(&ldsm, &row, 0).0[&1] as f32,
+        "{scores:?}"
+    );
+    let (labels, _) = ldsm
+        .predict_topk(&row.rows(), 1, &PredictOptions::NONE, 1, &control())
+        .unwrap();
+    assert_eq!(labels, [1]);
+}
+
+/// Labels that only trees added later know have no scorer: their scores are the trees'.
+#[test]
+fn labels_without_a_scorer_keep_their_score() {
+    let data = fixed(120, false);
+    let known = data.select((0..data.len()).filter(|&i| !data.labels_of(i).contains(&8)));
+    let params = Params {
+        scorers: Scorers::OneAgainstAll,
+        ..params()
+    };
+    let mut ldsm = known.fit(&params);
+    ldsm.params.n_estimators = 3;
+    ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
+    let mut n_found = 0;
+    for (i, found) in all(&ldsm, &data).iter().enumerate() {
+        if let Some(&score) = found.get(&8) {
+            n_found += 1;
+            let wanted = by_trees(&ldsm, &data, i).0[&8] + 0.01;
+            assert!(is_near(score.into(), wanted, 1e-5), "{score} {wanted}");
+        }
+    }
+    assert!(n_found > 0);
+}
+
+/// However far a row is from a label's examples, a label that the trees name is named.
+#[test]
+fn labels_far_away_are_still_named() {
+    let data = fixed(60, false);
+    let params = Params {
+        beta: 0.0,
+        gamma: 1e30,
+        ..params()
+    };
+    let ldsm = data.fit(&params);
+    for (i, found) in all(&ldsm, &data).iter().enumerate() {
+        assert!(found.keys().eq(by_trees(&ldsm, &data, i).0.keys()));
+    }
+}
+
 /// Few labels are all looked at, of many those that have a score are noted.
 #[test]
 fn many_labels_are_scored_as_few() {
@@ -435,7 +508,6 @@ fn many_labels_are_scored_as_few() {
             for scores in [&mut few, &mut many] {
                 scores.add(tree.labels.get(leaf), 0.5 * tree.inverse_mass[leaf]);
                 scores.add(tree.labels.get(leaf - 1), 0.5 * tree.inverse_mass[leaf - 1]);
-                scores.change(|label, score| score * (label + 1) as f32);
             }
             let of_both = [leaf - 1, leaf]
                 .map(|id| tree.labels.get(id).to_vec())

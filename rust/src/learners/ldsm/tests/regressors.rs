@@ -60,6 +60,120 @@ impl SlowNag {
     }
 }
 
+/// Rows standardised in double precision, column by column, and their regressors.
+pub(super) struct SlowDense<const M: usize> {
+    rows: Vec<Vec<f64>>,
+    means: Vec<f64>,
+    /// 1 / deviation; 0 where all values are equal.
+    inverse: Vec<f64>,
+    pub weights: Vec<[f64; M]>,
+    pub bias: [f64; M],
+}
+
+impl<const M: usize> SlowDense<M> {
+    pub fn new(
+        rows: &[Vec<(u32, f32)>],
+        importances: &[f32],
+        columns: &[u32],
+        first: &[[f32; M]],
+    ) -> Self {
+        let value = |row: &Vec<(u32, f32)>, column| {
+            let found = row.iter().find(|&&(own, _)| own == column);
+            found.map_or(0.0, |&(_, x)| f64::from(x))
+        };
+        let total: f64 = importances.iter().map(|&h| f64::from(h)).sum();
+        let (mut means, mut inverse) = (Vec::new(), Vec::new());
+        for &column in columns {
+            let mean_of = |of: &dyn Fn(f64) -> f64| {
+                let values = rows.iter().map(|row| of(value(row, column)));
+                let terms = importances.iter().zip(values);
+                terms.map(|(&h, x)| f64::from(h) * x).sum::<f64>() / total
+            };
+            let mean = mean_of(&|x| x);
+            let deviation = mean_of(&|x| (x - mean).powi(2)).sqrt();
+            let first = value(&rows[0], column).to_bits();
+            let varies = rows.iter().any(|row| value(row, column).to_bits() != first);
+            means.push(mean);
+            inverse.push(if varies { deviation.recip() } else { 0.0 });
+        }
+        let standardised = |row| {
+            let columns = columns.iter().zip(means.iter().zip(&inverse));
+            columns
+                .map(|(&column, (mean, inverse))| (value(row, column) - mean) * inverse)
+                .collect()
+        };
+        Self {
+            rows: rows.iter().map(standardised).collect(),
+            weights: first.iter().map(|own| own.map(f64::from)).collect(),
+            bias: [0.0; M],
+            means,
+            inverse,
+        }
+    }
+
+    pub fn margins(&self, i: usize) -> [f64; M] {
+        std::array::from_fn(|j| {
+            let terms = self.weights.iter().zip(&self.rows[i]);
+            self.bias[j] + terms.map(|(own, x)| own[j] * x).sum::<f64>()
+        })
+    }
+
+    pub fn step(&mut self, i: usize, steps: &[f64; M]) {
+        for (own, x) in self.weights.iter_mut().zip(&self.rows[i]) {
+            (0..M).for_each(|j| own[j] -= steps[j] * x);
+        }
+        (0..M).for_each(|j| self.bias[j] -= steps[j]);
+    }
+
+    /// Squared length of a row, the constant with it.
+    pub fn length(&self, i: usize) -> f64 {
+        1.0 + self.rows[i].iter().map(|x| x * x).sum::<f64>()
+    }
+
+    /// The weight of feature `f` before it was standardised, and what that takes off the bias.
+    pub fn plain(&self, f: usize, j: usize) -> (f64, f64) {
+        let weight = self.weights[f][j] * self.inverse[f];
+        (weight, weight * self.means[f])
+    }
+}
+
+/// The step of an example of `importance` h, whose features and constant have this squared
+/// length: up to h = 1 along the gradient, from there to where the gradient flow ends, found by
+/// halving.
+pub(super) fn slow_step(
+    loss: NodeLoss,
+    rate: f64,
+    importance: f64,
+    margin: f64,
+    target: f64,
+    length: f64,
+) -> f64 {
+    let (slope, middle) = match loss {
+        NodeLoss::Centred => (4.0, 0.5),
+        NodeLoss::Logistic => (1.0, 0.0),
+    };
+    let logit = |margin: f64| slope * (margin - middle);
+    let gradient = 1.0 / (1.0 + (-logit(margin)).exp()) - target;
+    let step = rate * importance.min(1.0) * gradient;
+    if importance <= 1.0 {
+        return step;
+    }
+    // z + exp(z) grows by the time that the flow takes.
+    let y = 2.0 * target - 1.0;
+    let start = y * logit(margin - step * length);
+    let time = rate * (importance - 1.0) * slope * length;
+    let (mut low, mut high) = (start, start + time);
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if middle - start + middle.exp() - start.exp() < time {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    step - y * (low - start) / (slope * length)
+}
+
 /// Rows of some of six columns, of sizes from 1/8 to 16, and gradients of each.
 type Steps = Vec<([i8; 6], [i8; M])>;
 
@@ -129,49 +243,26 @@ proptest! {
         }
         let examples = data.examples();
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
-        let node = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+        let node = node_data(&examples, &ids);
         let width = node.columns.len();
         let first = |i: usize| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j * 3) % 11) as f32 / 40.0 - 0.12) };
         let mut dense = DenseRegressors::<M>::new(&node.examples, (0..width).map(first), rate);
 
-        // In double precision, column by column.
-        let plain: Vec<Vec<f64>> = (0..data.len())
-            .map(|i| {
-                let mut full = [0.0; WIDTH + 1];
-                data.row(i).into_iter().for_each(|(column, x)| full[column as usize] = f64::from(x));
-                node.columns.iter().map(|&column| full[column as usize]).collect()
-            })
-            .collect();
-        let weight = |i: usize| f64::from(data.weight(i));
-        let total: f64 = (0..data.len()).map(weight).sum();
-        let mean_of = |value: &dyn Fn(usize) -> f64| (0..data.len()).map(|i| weight(i) * value(i)).sum::<f64>() / total;
-        let means: Vec<f64> = (0..width).map(|f| mean_of(&|i| plain[i][f])).collect();
-        let deviations: Vec<f64> = (0..width).map(|f| mean_of(&|i| (plain[i][f] - means[f]).powi(2)).sqrt()).collect();
-        let standard = |i: usize, f: usize| {
-            let is_constant = plain.iter().all(|row| row[f] == plain[0][f]);
-            if is_constant { 0.0 } else { (plain[i][f] - means[f]) / deviations[f] }
-        };
-        let mut weights: Vec<[f64; M]> = (0..width).map(|f| first(f).map(f64::from)).collect();
-        let mut bias = [0.0f64; M];
-        let margins_of = |weights: &[[f64; M]], bias: &[f64; M], i: usize| -> [f64; M] {
-            std::array::from_fn(|j| bias[j] + (0..width).map(|f| weights[f][j] * standard(i, f)).sum::<f64>())
-        };
+        let first: Vec<[f32; M]> = (0..width).map(first).collect();
+        let importances: Vec<f32> = (0..data.len()).map(|i| data.weight(i)).collect();
+        let with_constant = |i| data.row(i).into_iter().chain([(WIDTH as u32, 1.0)]).collect();
+        let plain: Vec<Vec<(u32, f32)>> = (0..data.len()).map(with_constant).collect();
+        let mut slow = SlowDense::new(&plain, &importances, &node.columns, &first);
         for (i, (_, _, gradients)) in rows.iter().enumerate() {
-            let gradients = gradients.map(|level| f32::from(level) / 3.0);
+            let steps = gradients.map(|level| rate * f32::from(level) / 3.0);
             let mut margins = dense.margins(i as u32);
-            let wanted = margins_of(&weights, &bias, i);
+            let wanted = slow.margins(i);
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "{margins:?} {wanted:?}");
             }
-            dense.step(i as u32, &gradients, &mut margins);
-            for j in 0..M {
-                let step = f64::from(rate) * f64::from(gradients[j]);
-                bias[j] -= step;
-                for (f, weights) in weights.iter_mut().enumerate() {
-                    weights[j] -= step * standard(i, f);
-                }
-            }
-            let wanted = margins_of(&weights, &bias, i);
+            dense.step(i as u32, &steps, &mut margins);
+            slow.step(i, &steps.map(f64::from));
+            let wanted = slow.margins(i);
             for j in 0..M {
                 prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "moved: {margins:?} {wanted:?}");
             }
@@ -198,7 +289,7 @@ proptest! {
     #[test]
     fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
-        let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
+        let mut local_ids = examples.no_local_ids();
         let mut ids = Vec::new();
         for at in picks {
             ids.push((at % examples.len()) as u32);
@@ -223,7 +314,7 @@ proptest! {
                 let wanted: Vec<u32> = all.into_iter().filter(|&number| seen.insert(number)).collect();
                 prop_assert_eq!(known, &wanted);
             }
-            let fresh = NodeData::new(&examples, &ids, &mut LocalIds::new(WIDTH + 1, N_CLASSES));
+            let fresh = node_data(&examples, &ids);
             prop_assert_eq!(format!("{:?}", node), format!("{:?}", fresh));
         }
     }
@@ -236,12 +327,11 @@ fn dense_rows_that_are_all_the_same() {
         data.push(&[(4, 3.5), (7, 1e-7)], &[2], 1.0);
     }
     let examples = data.examples();
-    let mut local_ids = LocalIds::new(WIDTH + 1, N_CLASSES);
-    let node = NodeData::new(&examples, &[0, 1, 2], &mut local_ids);
+    let node = node_data(&examples, &[0, 1, 2]);
     let mut dense = DenseRegressors::<2>::new(&node.examples, [[0.3, -0.4]; 3].into_iter(), 0.5);
     let mut margins = dense.margins(1);
     assert_eq!(margins, [0.0; 2]);
-    dense.step(1, &[1.0, -0.5], &mut margins);
+    dense.step(1, &[0.5, -0.25], &mut margins);
     assert_eq!(margins, [-0.5, 0.25]);
     assert_eq!(dense.margins(2), margins);
     assert_eq!(dense.weights(2, 0.0), [[0.0; 2], [0.0; 2], margins]);
@@ -277,16 +367,15 @@ fn tiny_values_leave_the_regressors_finite() {
             data.push(&[(1, scale * sign), (2, sign)], &[1], 1.0);
         }
         let examples = data.examples();
-        let node = NodeData::new(
-            &examples,
-            &[0, 1, 2],
-            &mut LocalIds::new(WIDTH + 1, N_CLASSES),
-        );
+        let node = node_data(&examples, &[0, 1, 2]);
         let mut dense =
             DenseRegressors::<2>::new(&node.examples, [[0.1, -0.1]; 3].into_iter(), 0.5);
         for i in 0..3 {
             let mut margins = dense.margins(i);
-            dense.step(i, &[0.5, -0.5], &mut margins);
+            let length =
+                |j: usize| dense.step_length(i, 3.0, NodeLoss::Centred, j as f32, margins[j]);
+            let steps = std::array::from_fn(length);
+            dense.step(i, &steps, &mut margins);
             assert!(
                 margins.iter().all(|m| m.is_finite()),
                 "{scale:e} {margins:?}"
@@ -300,6 +389,59 @@ fn tiny_values_leave_the_regressors_finite() {
                 .all(|w| w.is_finite()),
             "{scale:e}"
         );
+    }
+}
+
+/// Importance 1 is the plain gradient step; more follows the gradient flow from there.
+#[test]
+fn dense_steps_do_not_overshoot_by_importance() {
+    let mut data = Data::empty(false);
+    for i in 0..12u8 {
+        let row = (0..6).map(|column| (column, f32::from((i * 5 + column as u8 * 7) % 11)));
+        data.push(&row.collect::<Vec<_>>(), &[1], 1.0);
+    }
+    let examples = data.examples();
+    let ids: Vec<u32> = (0..12).collect();
+    let node = node_data(&examples, &ids);
+    let first = vec![[0.0f32; 2]; node.columns.len()];
+    for rate in [0.01f32, 0.3] {
+        let mut dense = DenseRegressors::<2>::new(&node.examples, first.iter().copied(), rate);
+        // The steps are taken from given margins, whatever the weights are.
+        let mut ends = [0.0; 2];
+        dense.step(3, &[-1.0; 2], &mut ends);
+        let length = f64::from(ends[0]);
+        let cases = [NodeLoss::Centred, NodeLoss::Logistic]
+            .into_iter()
+            .flat_map(|loss| {
+                let margins = [-3.0f32, -0.4, 0.5, 0.7, 6.0].into_iter();
+                margins.flat_map(move |margin| [(loss, margin, 0.0f32), (loss, margin, 1.0)])
+            });
+        for (loss, margin, target) in cases {
+            for importance in [0.25f32, 1.0, 1.5, 2.0, 10.0, 1e4, 1e30] {
+                let step = dense.step_length(3, importance, loss, target, margin);
+                let case = format!("{rate} {loss:?} {margin} {importance} {target}: {step}");
+                if importance <= 1.0 {
+                    let gradient = loss.probability(margin) - target;
+                    assert_eq!(step, rate * (importance * gradient), "{case}");
+                }
+                let [h, start, goal] = [importance, margin, target].map(f64::from);
+                let wanted = slow_step(loss, rate.into(), h, start, goal, length);
+                assert!(is_near(step.into(), wanted, 1e-4), "{case}, not {wanted}");
+                // About as many plain steps in a row, where these do not overshoot.
+                if rate < 0.1 && (2.0..100.0).contains(&importance) {
+                    let mut repeated = margin;
+                    for _ in 0..importance as u32 {
+                        let one = dense.step_length(3, 1.0, loss, target, repeated);
+                        repeated -= one * length as f32;
+                    }
+                    let at_once = margin - step * length as f32;
+                    assert!(
+                        (at_once - repeated).abs() < 0.03,
+                        "{case}: {repeated} {at_once}"
+                    );
+                }
+            }
+        }
     }
 }
 
@@ -340,11 +482,7 @@ fn columns_that_meet_add_up() {
         )
         .unwrap();
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
-        let node = NodeData::new(
-            &examples,
-            &ids,
-            &mut LocalIds::new(examples.width, N_CLASSES),
-        );
+        let node = node_data(&examples, &ids);
         let dense = DenseRegressors::<1>::new(&node.examples, [[0.25]; 2].into_iter(), 0.5);
         let margins: Vec<f32> = (0..data.len() as u32)
             .map(|i| dense.margins(i)[0])

@@ -1,8 +1,12 @@
 //! Growing trees and traversing them.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
-use super::super::growth::{grow, ScratchPool};
+use rand::{seq::SliceRandom, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::super::growth::{grow, node_seed};
 use super::super::node_training::TrainingContext;
 use super::super::routing::directions;
 use super::super::traversal::Traversal;
@@ -62,12 +66,9 @@ fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
         params,
         is_dense: params.is_dense(examples.filled()),
         control: &control,
+        local_ids: Mutex::default(),
     };
-    with_threads(n_threads, |_| {
-        let pool = ScratchPool::new(|| LocalIds::new(examples.width, examples.n_labels));
-        grow(&context, params.seed, ahead, &pool).unwrap()
-    })
-    .unwrap()
+    with_threads(n_threads, |_| grow(&context, params.seed, ahead).unwrap()).unwrap()
 }
 
 fn impurity(tree: &Tree, id: usize) -> f32 {
@@ -249,6 +250,96 @@ fn chance_makes_trees_differ() {
     assert_ne!(bits_of(&plain.trees[0]), bits_of(&plain.trees[1]));
     let counts = |tree: &Tree| tree.labels.get(0).to_vec();
     assert_eq!(counts(&plain.trees[0]), counts(&plain.trees[1]));
+}
+
+/// The order of a tree's examples and the seed of each node come from the tree's seed.
+#[test]
+fn orders_and_seeds_of_nodes() {
+    let data = fixed(150, false);
+    let (examples, control) = (data.examples(), control());
+    let params = Params {
+        reshuffle: false,
+        ..params()
+    };
+    let context = TrainingContext {
+        examples: &examples,
+        params: &params,
+        is_dense: false,
+        control: &control,
+        local_ids: Mutex::default(),
+    };
+    let tree = grow(&context, params.seed, 1).unwrap();
+    let mut order: Vec<u32> = (0..examples.len() as u32).collect();
+    order.shuffle(&mut Pcg64Mcg::seed_from_u64(params.seed));
+    let mut waiting = vec![(Tree::ROOT, order)];
+    while let Some((id, ids)) = waiting.pop() {
+        let Some(first) = tree.children(id) else {
+            continue;
+        };
+        let split = context.train(&ids, node_seed(params.seed, id)).unwrap();
+        let (columns, weights) = tree.regressors(id);
+        assert_eq!(
+            (columns, weights),
+            (&split.node.columns[..], &split.node.weights[..])
+        );
+        let children = split.children.into_iter().map(|child| child.ids);
+        waiting.extend((first.0..).map(NodeId).zip(children));
+    }
+    let seeds = (0..50).flat_map(|seed| (0..50).map(move |id| node_seed(seed, NodeId(id))));
+    assert_eq!(seeds.collect::<BTreeSet<_>>().len(), 2500);
+}
+
+#[test]
+fn where_margins_lead() {
+    let cases: [(&[f32], u32); 6] = [
+        (&[0.5, 0.49], 0b01),
+        (&[0.5, 0.7, 0.2], 0b011),
+        (&[0.1, 0.2, 0.2], 0b010),
+        (&[-3.0, -3.0], 0b01),
+        (&[-3.0, -2.0, -1.0, 0.0], 0b1000),
+        (&[9.0, 9.0, 9.0, 9.0], 0b1111),
+    ];
+    for (margins, wanted) in cases {
+        assert_eq!(directions(margins), wanted, "{margins:?}");
+    }
+}
+
+/// Small for its bound and with leaves nearly as mixed as the root.
+#[test]
+fn collapsed_trees_are_reported() {
+    let entropy = |tree: &Tree, id: usize| {
+        let counts = tree.labels.get(id).iter().map(|&(_, n)| f64::from(n));
+        let all: f64 = counts.clone().sum();
+        counts.map(|n| -n / all * (n / all).ln()).sum::<f64>()
+    };
+    let (mut n_mixed, mut n_parted) = (0, 0);
+    for (n, max_nodes) in [(60, 3), (60, 5), (200, 7), (200, 31)] {
+        let params = Params {
+            max_nodes,
+            ..params()
+        };
+        let mut ldsm = fixed(n, false).fit(&params);
+        for tree in 0..2 {
+            let (of, mut shares) = (&ldsm.trees[tree], Vec::new());
+            for id in 0..of.len() {
+                if of.children(NodeId(id as u32)).is_none() {
+                    shares.push((of.weight[id], entropy(of, id)));
+                }
+            }
+            let all: f64 = shares.iter().map(|(weight, _)| weight).sum();
+            let mixed: f64 = shares.iter().map(|(weight, own)| weight * own).sum();
+            let is_mixed = mixed / all > 0.75 * entropy(of, 0);
+            n_mixed += usize::from(is_mixed);
+            n_parted += usize::from(!is_mixed && mixed > 0.0);
+            let n = of.len() as u32;
+            for (most, is_small) in [(100 * n, false), (100 * n + 1, true)] {
+                ldsm.params.max_nodes = most;
+                let collapsed = ldsm.summary().get::<u8>("collapsed").unwrap();
+                assert_eq!(collapsed[tree] == 1, is_small && is_mixed);
+            }
+        }
+    }
+    assert!(n_mixed > 0 && n_parted > 0, "{n_mixed} {n_parted}");
 }
 
 #[test]
