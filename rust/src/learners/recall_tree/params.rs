@@ -160,6 +160,7 @@ impl Params {
     }
 
     /// With the beam of one prediction, where that sets one.
+    #[must_use]
     pub fn with_beam(&self, options: &PredictOptions) -> Self {
         Self {
             beam_size: options.beam_size.unwrap_or(self.beam_size),

@@ -279,14 +279,14 @@ proptest! {
 
 /// How often each side of the root counted each of two labels, 300 examples of each, whose rows
 /// have columns of their own.
-fn sides(params: Params) -> [[f64; 2]; 2] {
+fn sides(params: &Params) -> [[f64; 2]; 2] {
     let params = Params {
         honest: false,
         back_off: false,
         max_candidates: Some(1),
         max_depth: Some(1),
         bern_hyper: 0.0,
-        ..params
+        ..params.clone()
     };
     let examples: Vec<_> = (0..60u32).map(|i| (i % 2, 1, 4)).collect();
     let stream = Stream::new(&examples, false, false);
@@ -309,7 +309,7 @@ fn sides(params: Params) -> [[f64; 2]; 2] {
 #[test]
 fn randomized_routing_follows_the_scores() {
     let random = |router_rate| {
-        sides(Params {
+        sides(&Params {
             randomized_routing: true,
             router_rate: Some(router_rate),
             ..params()

@@ -57,8 +57,8 @@ fn sizes_by_default() {
 fn rates_by_default() {
     let rates = |optimizer, loss| {
         let params = Params {
-            optimizer,
             loss,
+            optimizer,
             ..Params::default()
         };
         (params.scorer_rate(), params.router_rate(), params.decay())
