@@ -306,7 +306,7 @@ fn an_ensemble_averages_what_its_trees_predict_alone() {
     };
     let (first, second, both) = (distribution(0..1), distribution(1..2), distribution(0..2));
     for at in 0..both.len() {
-        let mean = (first[at] + second[at]) / 2.0;
+        let mean = f32::midpoint(first[at], second[at]);
         assert!((both[at] - mean).abs() < 1e-6, "{} not {mean}", both[at]);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::frozen::FrozenTree;
+use super::super::node::LabelStat;
 use super::super::*;
 use super::{empty, most_recycled, params, streams, WIDTH};
 use crate::control::Control;
@@ -84,7 +85,7 @@ impl Witness {
                     .node(child)
                     .labels
                     .get(label)
-                    .map_or(0.0, |s| s.arrivals())
+                    .map_or(0.0, LabelStat::arrivals)
             };
             let came = |child| now(child) > *self.arrivals.get(&(child, label)).unwrap_or(&0.0);
             let goes_right = came(node.right);
@@ -94,7 +95,7 @@ impl Witness {
             at = if goes_right { node.right } else { node.left };
         }
         for (at, node) in arena.nodes.iter().enumerate() {
-            let arrivals = node.labels.get(label).map_or(0.0, |stat| stat.arrivals());
+            let arrivals = node.labels.get(label).map_or(0.0, LabelStat::arrivals);
             self.arrivals.insert((NodeId(at as u32), label), arrivals);
         }
     }

@@ -193,16 +193,16 @@ fn a_structure_that_does_not_fit_together_is_refused() {
         ("the root is not a root", |a| a.root = NodeId(1)),
         ("7 nodes with 2 internal ones", |a| a.n_internal = 2),
         ("node 0 has a child that is not its own", |a| {
-            a.node_mut(NodeId(0)).left = NodeId(2)
+            a.node_mut(NodeId(0)).left = NodeId(2);
         }),
         ("node 2 has a child that is not its own", |a| {
-            a.node_mut(NodeId(2)).right = NodeId(4)
+            a.node_mut(NodeId(2)).right = NodeId(4);
         }),
         ("node 0 does not know its smallest leaf", |a| {
-            a.node_mut(NodeId(0)).size = 2.0
+            a.node_mut(NodeId(0)).size = 2.0;
         }),
         ("node 1 has no regressor of its own", |a| {
-            a.node_mut(NodeId(1)).regressor = 2
+            a.node_mut(NodeId(1)).regressor = 2;
         }),
         ("5 of 7 nodes can be reached", |a| {
             let node = a.node_mut(NodeId(2));
