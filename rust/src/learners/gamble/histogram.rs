@@ -3,10 +3,10 @@
 //! O(rows) to fill it and O(codes x classes at the node) to go over it, which is why it is
 //! chosen only where that is at most a fixed multiple of the rows: see [`Histogram::pays`].
 
-use super::split::Cut;
 use super::binning::Coding;
 use super::node::Node;
 use super::small_feature::{CodeTable, PrefixSums, MAX_CODES};
+use super::split::Cut;
 use crate::simd::dispatched;
 
 /// Classes side by side: one 512-bit register, two of 256 bits.

@@ -224,6 +224,9 @@ pub struct RunScan {
     by_class: Vec<f64>,
     /// Cuts above the code of rows without an item.
     cuts_above: Vec<Cut>,
+    /// How often [`best_cut`](Self::best_cut) was called.
+    #[cfg(test)]
+    pub n_scans: usize,
 }
 
 impl RunScan {
@@ -235,6 +238,10 @@ impl RunScan {
         missing: Option<u32>,
         implicit: Option<u32>,
     ) -> Option<Cut> {
+        #[cfg(test)]
+        {
+            self.n_scans += 1;
+        }
         let SortedRuns { items, runs, .. } = &self.sorted;
         let (runs, missing_run) = match runs.split_last() {
             Some((last, runs)) if Some(last.code) == missing => (runs, Some(last)),
@@ -248,13 +255,14 @@ impl RunScan {
         let mut best = BestCut::new(node);
         let n_sides = 1 + usize::from(missing_run.is_some());
         for missing_left in [false, true].into_iter().take(n_sides) {
-            let cut = |score: f64, left_weight: f64, last_left: u32, first_right: Option<u32>| Cut {
-                score,
-                last_left,
-                first_right,
-                missing_left: missing_run.map(|_| missing_left),
-                left_weight,
-            };
+            let cut =
+                |score: f64, left_weight: f64, last_left: u32, first_right: Option<u32>| Cut {
+                    score,
+                    last_left,
+                    first_right,
+                    missing_left: missing_run.map(|_| missing_left),
+                    left_weight,
+                };
             let on_left = missing_run.filter(|_| missing_left);
             let on_right = missing_run.filter(|_| !missing_left);
             let mut left = Side::new(node, &mut self.by_class);
@@ -278,15 +286,20 @@ impl RunScan {
                 right.add(run.of(items));
                 let last_left = above.last().map_or(implicit, |run| run.code);
                 let weight = node.weight - right.weight;
-                self.cuts_above.push(cut(right.score(), weight, last_left, None));
+                self.cuts_above
+                    .push(cut(right.score(), weight, last_left, None));
             }
             for (at, run) in above.iter().enumerate().rev() {
                 right.add(run.of(items));
                 let last_left = if at > 0 { above[at - 1].code } else { implicit };
                 let weight = node.weight - right.weight;
-                self.cuts_above.push(cut(right.score(), weight, last_left, Some(run.code)));
+                self.cuts_above
+                    .push(cut(right.score(), weight, last_left, Some(run.code)));
             }
-            self.cuts_above.iter().rev().for_each(|&cut| best.offer(cut));
+            self.cuts_above
+                .iter()
+                .rev()
+                .for_each(|&cut| best.offer(cut));
             right.clear(items);
         }
         best.cut

@@ -3,9 +3,9 @@
 //! The strategies `histogram` and `sorted_scan` differ in how they find these sums; scoring the
 //! cuts by them is the same, O(codes).
 
-use super::split::{BestCut, Cut};
 use super::binning::Coding;
 use super::node::Node;
+use super::split::{BestCut, Cut};
 use crate::simd::dispatched;
 
 /// Codes that a small feature has at most.

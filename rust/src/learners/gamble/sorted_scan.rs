@@ -4,10 +4,10 @@
 //! O(rows + codes), whatever the number of classes. A row's weight is read in single precision,
 //! which loses nothing: weights are rounded to it.
 
-use super::split::Cut;
 use super::binning::Coding;
 use super::node::Node;
 use super::small_feature::{CodeTable, MAX_CODES};
+use super::split::Cut;
 use crate::simd::dispatched;
 
 /// Bits of a code.

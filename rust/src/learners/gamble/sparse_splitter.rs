@@ -10,12 +10,12 @@
 //! sorted: O(entries + columns x classes at the node), chosen where that is at most a fixed
 //! multiple of the entries.
 
-use super::split::{BestSplit, ColumnSplit, Cut};
 use super::columns::Columns;
 use super::histogram::{fold, stride, FEW_LANES};
 use super::node::Node;
 use super::run_scan::{Item, RunScan};
 use super::sampling::SampledFeatures;
+use super::split::{BestSplit, ColumnSplit, Cut};
 use crate::simd::dispatched;
 
 /// Cells that cost as much as an entry.

@@ -3,7 +3,6 @@
 
 use rayon::prelude::*;
 
-use super::split::{BestSplit, ColumnSplit, Rule, Split, Threshold};
 use super::columns::{Column, Columns, Storage};
 use super::histogram::Histogram;
 use super::node::Node;
@@ -12,6 +11,7 @@ use super::run_scan::RunScan;
 use super::sampling::FeatureSampler;
 use super::sorted_scan::SortedScan;
 use super::sparse_splitter::SparseSplitter;
+use super::split::{BestSplit, ColumnSplit, Rule, Split, Threshold};
 use super::subset_search::SubsetSearch;
 use super::tree::Statistics;
 use crate::control::Control;

@@ -6,10 +6,10 @@
 //! heaviest classes are tried, and each category against all others. A missing value is
 //! a category like any other. O(rows + categories log categories) per order tried.
 
-use super::split::{ColumnSplit, Subset};
 use super::binning::Coding;
 use super::node::Node;
 use super::run_scan::{Run, Side, SortedRuns};
+use super::split::{ColumnSplit, Subset};
 
 /// Orders tried: by the shares of so many of the heaviest classes.
 const ORDERS: usize = 4;

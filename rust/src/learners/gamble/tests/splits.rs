@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::split::{Cut, Rule, Split};
 use super::super::histogram::Histogram;
 use super::super::run_scan::RunScan;
 use super::super::sorted_scan::SortedScan;
+use super::super::split::{Cut, Rule, Split};
 use super::super::split_search::{SplitFinder, TrainingSet};
 use super::*;
 
@@ -44,7 +44,7 @@ fn tables(most_values: i8) -> impl Strategy<Value = Table> {
 }
 
 /// Sum over both sides of sum_k W_k^2 / W, from scratch.
-fn score(table: &Table, goes_left: &[bool]) -> f64 {
+pub(super) fn score(table: &Table, goes_left: &[bool]) -> f64 {
     let mut sides = [vec![0.0; table.n_classes], vec![0.0; table.n_classes]];
     for ((&left, &label), &weight) in goes_left.iter().zip(&table.labels).zip(&table.weights) {
         sides[usize::from(left)][label as usize] += f64::from(weight);
@@ -85,7 +85,7 @@ fn best_by_trying(table: &Table, min_rows: usize) -> f64 {
 }
 
 /// The best split of all rows as one node.
-fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> Option<Split> {
+pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> Option<Split> {
     let params = Params {
         min_samples_leaf: min_rows as u32,
         ..paper()
@@ -103,7 +103,7 @@ fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> Option<Split
     finder.find(&training_set, &node.rows, 0, true).1
 }
 
-fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
+pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
     (0..table.labels.len())
         .map(|row| {
             split
