@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 /// four times as much as a code.
 const DENSE: f64 = 0.4;
 
-/// Where at least one of so many rows has an entry, a bit for each row says whether it has:
-/// the bits take no more memory than the entries.
+/// Where at least one of so many rows has an entry, a bit for each row says whether it has: the
+/// bits take no more memory than the entries.
 const OFTEN: usize = 64;
 
 /// Where the codes of a column are: in an array of their own, or among the entries of the rows.
@@ -25,11 +25,17 @@ pub enum Storage {
     Small(Vec<u8>),
     /// More. With them the rows in the order of their codes, and then of their numbers.
     Large { codes: Vec<u32>, order: Vec<u32> },
-    /// The code `zero` has no entries. Which rows have one, a bit each; none if that are too few.
-    Sparse {
-        zero: u32,
-        with_entry: Option<Vec<u64>>,
-    },
+    /// All rows but those with an entry have the code `zero`.
+    Sparse { zero: u32, entries: Entries },
+}
+
+/// Which rows have an entry in a sparse column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entries {
+    /// A bit for each row; its code is among the entries of the row.
+    Frequent(Vec<u64>),
+    /// These few, rising, with their codes.
+    Rare(Vec<(u32, u32)>),
 }
 
 /// A feature of more than one code.
@@ -41,17 +47,6 @@ pub struct Column {
     pub storage: Storage,
 }
 
-/// The codes of a column, in brief.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ColumnInfo {
-    /// Their number, that of missing values included.
-    pub n_codes: u32,
-    /// That of missing values, if there are any.
-    pub missing: Option<u32>,
-    /// That of zero, if the column is sparse.
-    pub zero: Option<u32>,
-}
-
 /// All examples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
@@ -59,9 +54,8 @@ pub struct Columns {
     pub columns: Vec<Column>,
     /// Those that are dense.
     pub dense: Vec<u32>,
-    /// What reading entries needs of each, side by side: where columns are very many, most of
-    /// them have an entry or two at a node.
-    infos: Vec<ColumnInfo>,
+    /// The others.
+    pub sparse: Vec<u32>,
     /// For each row its columns, rising, of another code than that of zero, and these codes.
     entries: Grouped<u32>,
     /// Whether all sparse columns have two codes, of which zero's is the first.
@@ -107,24 +101,20 @@ impl Columns {
             };
             *mark = true;
         }
-        let make = |feature: usize| -> Result<Option<Column>> {
-            control.check()?;
-            Column::new(
-                feature,
-                &by_feature,
-                which.len(),
-                params,
-                categorical[feature],
-            )
+        let make = |feature: usize| {
+            let is_categorical = categorical[feature];
+            let column = control.check().and_then(|()| {
+                Column::new(feature, &by_feature, which.len(), params, is_categorical)
+            });
+            column.transpose()
         };
         let features = 0..rows.n_cols();
-        let made: Vec<Option<Column>> = if threads {
-            features.into_par_iter().map(make).collect::<Result<_>>()?
+        let columns: Vec<Column> = if threads {
+            let columns = features.into_par_iter().filter_map(make);
+            columns.collect::<Result<_>>()?
         } else {
-            features.map(make).collect::<Result<_>>()?
+            features.filter_map(make).collect::<Result<_>>()?
         };
-        let columns: Vec<Column> = made.into_iter().flatten().collect();
-        let infos: Vec<ColumnInfo> = columns.iter().map(Column::info).collect();
         let entries = Grouped::new(which.len(), |take| {
             for (at, column) in columns.iter().enumerate() {
                 let Storage::Sparse { zero, .. } = column.storage else {
@@ -141,14 +131,17 @@ impl Columns {
             }
             Ok(())
         })?;
-        let is_dense = |at: &u32| infos[*at as usize].zero.is_none();
-        let is_binary = |info: &ColumnInfo| {
-            info.zero.is_none() || (info.n_codes, info.missing, info.zero) == (2, None, Some(0))
+        let zero = |at: u32| columns[at as usize].zero();
+        let (sparse, dense): (Vec<u32>, Vec<u32>) =
+            (0..columns.len() as u32).partition(|&at| zero(at).is_some());
+        let is_binary = |&at: &u32| {
+            let coding = &columns[at as usize].coding;
+            coding.n_codes() == 2 && !coding.missing && zero(at) == Some(0)
         };
         Ok(Self {
-            dense: (0..columns.len() as u32).filter(is_dense).collect(),
-            are_binary: infos.iter().all(is_binary),
-            infos,
+            are_binary: sparse.iter().all(is_binary),
+            dense,
+            sparse,
             columns,
             entries,
         })
@@ -166,15 +159,13 @@ impl Columns {
         self.entries.values(row)
     }
 
-    #[inline]
-    pub fn info(&self, column: u32) -> ColumnInfo {
-        self.infos[column as usize]
-    }
-
     /// Which rows have an entry in column `column`, where that is all that its codes say.
     pub fn rows_with_entry(&self, column: usize) -> Option<&[u64]> {
         match &self.columns[column].storage {
-            Storage::Sparse { with_entry, .. } if self.are_binary => with_entry.as_deref(),
+            Storage::Sparse {
+                entries: Entries::Frequent(set),
+                ..
+            } if self.are_binary => Some(set),
             _ => None,
         }
     }
@@ -184,20 +175,18 @@ impl Columns {
         match &self.columns[column].storage {
             Storage::Small(codes) => u32::from(codes[row]),
             Storage::Large { codes, .. } => codes[row],
-            Storage::Sparse { zero, with_entry } => {
-                if let Some(with_entry) = with_entry {
-                    if !is_in(with_entry, row) {
-                        return *zero;
-                    }
-                    if self.are_binary {
-                        return 1;
-                    }
+            Storage::Sparse { zero, entries } => match entries {
+                Entries::Frequent(set) if !is_in(set, row) => *zero,
+                Entries::Frequent(_) if self.are_binary => 1,
+                Entries::Frequent(_) => {
+                    let at = self.entries(row).binary_search(&(column as u32));
+                    at.map_or(*zero, |at| self.entry_codes(row)[at])
                 }
-                match self.entries(row).binary_search(&(column as u32)) {
-                    Ok(at) => self.entry_codes(row)[at],
-                    Err(_) => *zero,
+                Entries::Rare(codes) => {
+                    let at = codes.binary_search_by_key(&(row as u32), |&(row, _)| row);
+                    at.map_or(*zero, |at| codes[at].1)
                 }
-            }
+            },
         }
     }
 }
@@ -239,16 +228,17 @@ impl Column {
                 Storage::Large { codes, order }
             }
         } else {
-            let with_entry = (rows.len() * OFTEN >= n_rows).then(|| {
+            let codes = values.iter().map(|&value| coding.code(value));
+            let codes = rows.iter().copied().zip(codes);
+            let codes = codes.filter(|&(_, code)| code != zero);
+            let entries = if rows.len() * OFTEN >= n_rows {
                 let mut set = vec![0; n_rows.div_ceil(64)];
-                for (&row, &value) in rows.iter().zip(values) {
-                    if coding.code(value) != zero {
-                        set[row as usize / 64] |= 1 << (row % 64);
-                    }
-                }
-                set
-            });
-            Storage::Sparse { zero, with_entry }
+                codes.for_each(|(row, _)| set[row as usize / 64] |= 1 << (row % 64));
+                Entries::Frequent(set)
+            } else {
+                Entries::Rare(codes.collect())
+            };
+            Storage::Sparse { zero, entries }
         };
         Ok(Some(Self {
             feature: feature as u32,
@@ -257,14 +247,11 @@ impl Column {
         }))
     }
 
-    fn info(&self) -> ColumnInfo {
-        ColumnInfo {
-            n_codes: self.coding.n_codes() as u32,
-            missing: self.coding.missing_code(),
-            zero: match self.storage {
-                Storage::Sparse { zero, .. } => Some(zero),
-                _ => None,
-            },
+    /// The code of rows without an entry, if the column is sparse.
+    pub fn zero(&self) -> Option<u32> {
+        match self.storage {
+            Storage::Sparse { zero, .. } => Some(zero),
+            _ => None,
         }
     }
 }

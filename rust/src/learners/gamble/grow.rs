@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::columns::{is_in, Columns, Storage};
 use super::leaf::Leaves;
 use super::params::Params;
-use super::rule::{Rule, Split};
+use super::split::{Rule, Split};
 use super::split_search::{SplitFinder, TrainingSet};
 use super::tree::{Statistics, Tree, TreeNode};
 use crate::error::Result;

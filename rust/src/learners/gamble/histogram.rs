@@ -4,10 +4,9 @@
 //! chosen only where that is at most a fixed multiple of the rows: see [`Histogram::pays`].
 
 use super::binning::Coding;
-use super::columns::{Columns, Storage};
 use super::node::Node;
 use super::small_feature::{CodeTable, PrefixSums, MAX_CODES};
-use super::split_strategy::{ColumnSplit, Cut, Found, SplitStrategy};
+use super::split::Cut;
 use crate::simd::dispatched;
 
 /// Classes side by side: one 512-bit register, two of 256 bits.
@@ -34,18 +33,6 @@ pub struct Histogram {
     /// Weights by code and class.
     cells: Vec<f64>,
     table: Box<CodeTable>,
-}
-
-impl SplitStrategy for Histogram {
-    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
-        for &at in wanted {
-            let column = &columns.columns[at as usize];
-            if let Storage::Small(codes) = &column.storage {
-                let cut = self.best_cut(node, codes, &column.coding);
-                found.extend(cut.map(|cut| (at, ColumnSplit::Cut(cut))));
-            }
-        }
-    }
 }
 
 impl Histogram {

@@ -24,10 +24,10 @@
 //! | `leaf`, `samme` | from a leaf's class weights to its votes |
 //! | `binning`, `columns` | values as codes; dense and sparse columns of codes |
 //! | `grow` | a tree, best first |
-//! | `node`, `rule` | a node's rows; which of them go left |
-//! | `split_search`, `split_strategy` | a node's statistics and best split: the choice among five strategies behind one interface |
+//! | `node`, `split` | a node's rows; which of them go left, and the best such choice |
+//! | `split_search` | a node's statistics and best split: the choice among five strategies |
 //! | `histogram`, `sorted_scan` | the strategies for small features; `small_feature` is what they share |
-//! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones; `runs` is what they share |
+//! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones |
 //! | `tree` | the learned tree |
 //! | `held_out` | early stopping |
 //! | `model`, `predict` | the classifier; scores of blocks of rows |
@@ -45,16 +45,14 @@ mod node;
 mod params;
 mod predict;
 mod report;
-mod rule;
 mod run_scan;
-mod runs;
 mod samme;
 mod sampling;
 mod small_feature;
 mod sorted_scan;
 mod sparse_splitter;
+mod split;
 mod split_search;
-mod split_strategy;
 mod subset_search;
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,219 @@
 //! Strategy for dense columns of any number of codes: the rows as runs of equal codes, which are
-//! added to the left side one after the other.
+//! added to the left side one after the other. Sparse columns and categories are scanned with the
+//! same runs and sums.
 //!
-//! O(rows) after sorting. A feature of many codes comes with all rows in its order, and a large
-//! node picks its own from them: O(rows of the training set). A small node sorts its rows:
-//! O(rows log rows), which is also cheaper than a table of all codes where a small feature has
-//! many times more codes than the node has rows.
+//! A row of class c and weight w that is added to a side changes the side's sum of squared
+//! class weights by w (2 W_c + w), and the other side's by a sum kept alike. So adding a row is
+//! O(1), whatever the number of classes, and a scan O(rows) after sorting. A feature of many codes
+//! comes with all rows in its order, and a large node picks its own from them: O(rows of the
+//! training set). A small node sorts its rows: O(rows log rows), which is also cheaper than a table
+//! of all codes where a small feature has many times more codes than the node has rows.
 
-use super::columns::{Columns, Storage};
 use super::node::Node;
-use super::runs::{Side, SortedRuns};
-use super::split_strategy::{BestCut, ColumnSplit, Cut, Found, SplitStrategy};
+use super::split::{BestCut, Cut};
+
+/// A row of a node, on its own: what a scan needs to know of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Item {
+    pub weight: f64,
+    /// Its class, as numbered at the node.
+    pub class: u32,
+    pub code: u32,
+}
+
+impl Item {
+    /// Row `at` of `node`, of this code.
+    #[inline]
+    pub fn of(node: &Node, at: usize, code: u32) -> Self {
+        Self {
+            weight: node.weights[at],
+            class: node.classes[at],
+            code,
+        }
+    }
+
+    /// Score of the split of `node` into this row and all others.
+    #[inline]
+    pub fn score_alone(&self, node: &Node) -> f64 {
+        let (weight, all) = (self.weight, node.totals[self.class as usize]);
+        score(node, 1, weight, weight * weight, weight * all)
+    }
+}
+
+/// Items of one code, side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    pub code: u32,
+    from: usize,
+    to: usize,
+}
+
+impl Run {
+    pub fn of<'a>(&self, items: &'a [Item]) -> &'a [Item] {
+        &items[self.from..self.to]
+    }
+}
+
+/// One side of a split while rows are added to it, and with it the other.
+pub struct Side<'a> {
+    node: &'a Node,
+    /// W_k on this side.
+    by_class: &'a mut Vec<f64>,
+    /// W on this side.
+    pub weight: f64,
+    square: f64,
+    /// Sum over the classes of W_k here times W_k at the node.
+    cross: f64,
+    rows: usize,
+}
+
+impl<'a> Side<'a> {
+    /// The empty side. `by_class` is a buffer, all zero.
+    pub fn new(node: &'a Node, by_class: &'a mut Vec<f64>) -> Self {
+        if by_class.len() < node.totals.len() {
+            by_class.resize(node.totals.len(), 0.0);
+        }
+        Self {
+            node,
+            by_class,
+            weight: 0.0,
+            square: 0.0,
+            cross: 0.0,
+            rows: 0,
+        }
+    }
+
+    #[inline]
+    pub fn add(&mut self, items: &[Item]) {
+        for item in items {
+            let before = &mut self.by_class[item.class as usize];
+            self.square += item.weight * (2.0 * *before + item.weight);
+            *before += item.weight;
+            self.cross += item.weight * self.node.totals[item.class as usize];
+            self.weight += item.weight;
+        }
+        self.rows += items.len();
+    }
+
+    /// Makes the buffer zero again, after `items` were added.
+    pub fn clear(&mut self, items: &[Item]) {
+        for item in items {
+            self.by_class[item.class as usize] = 0.0;
+        }
+    }
+
+    /// Score of the split into this side and the rest.
+    #[inline]
+    pub fn score(&self) -> f64 {
+        score(self.node, self.rows, self.weight, self.square, self.cross)
+    }
+}
+
+/// Score of the split of `node` into a side of these sums, as [`Side`] has them, and the rest; 0
+/// where one of them lacks the rows that it needs, or rounding leaves it no weight.
+#[inline]
+fn score(node: &Node, rows: usize, weight: f64, square: f64, cross: f64) -> f64 {
+    let (other_rows, other) = (node.len() - rows, node.weight - weight);
+    if rows.min(other_rows) < node.min_rows || weight <= 0.0 || other <= 0.0 {
+        return 0.0;
+    }
+    let other_square = node.square - 2.0 * cross + square;
+    // A difference of large sums may leave more than there can be.
+    square / weight + other_square.clamp(0.0, other * other) / other
+}
+
+/// Sorts rows into runs, those of one code in their order. Workspace for one thread.
+#[derive(Debug, Default)]
+pub struct SortedRuns {
+    /// The rows, sorted.
+    pub items: Vec<Item>,
+    /// Their codes, rising.
+    pub runs: Vec<Run>,
+    counts: Vec<u32>,
+    keys: Vec<u64>,
+}
+
+impl SortedRuns {
+    /// Sorts the rows of `node` by the codes that `code` returns, of which there are `n_codes`.
+    pub fn sort_rows(&mut self, node: &Node, n_codes: usize, code: impl Fn(u32) -> u32) {
+        let item = |at: usize| Item::of(node, at, code(node.rows[at]));
+        self.sort(node.len(), n_codes, item);
+    }
+
+    /// Sorts `n` items by their codes, of which there are `n_codes`: by counting, O(items + codes),
+    /// or by comparing, O(items log items), where that is cheaper.
+    pub fn sort(&mut self, n: usize, n_codes: usize, item: impl Fn(usize) -> Item) {
+        if n_codes > 4 * n {
+            let key = |at: usize| u64::from(item(at).code) << 32 | at as u64;
+            self.keys.clear();
+            self.keys.extend((0..n).map(key));
+            self.keys.sort_unstable();
+            let sorted = self.keys.iter().map(|&key| item(key as u32 as usize));
+            collect(&mut self.items, &mut self.runs, sorted);
+            return;
+        }
+        self.counts.clear();
+        self.counts.resize(n_codes, 0);
+        for at in 0..n {
+            self.counts[item(at).code as usize] += 1;
+        }
+        self.runs.clear();
+        let mut to = 0;
+        for (code, count) in (0..).zip(&mut self.counts) {
+            let from = to;
+            to += *count as usize;
+            if *count > 0 {
+                self.runs.push(Run { code, from, to });
+            }
+            *count = from as u32;
+        }
+        self.items.resize(n, Item::default());
+        for item in (0..n).map(item) {
+            let to = &mut self.counts[item.code as usize];
+            self.items[*to as usize] = item;
+            *to += 1;
+        }
+    }
+
+    /// Sorts the rows of `node` by their `codes`, with the help of the `order` of all rows: a
+    /// large node goes over the presorted rows, a small one sorts its own.
+    pub fn sort_presorted(&mut self, node: &Node, n_codes: usize, codes: &[u32], order: &[u32]) {
+        if node.len() * (node.len().ilog2() as usize + 1) < order.len() {
+            self.sort_rows(node, n_codes, |row| codes[row as usize]);
+            return;
+        }
+        // Place of each row at the node, from 1; 0: not there.
+        self.counts.clear();
+        self.counts.resize(codes.len(), 0);
+        let places = &mut self.counts[..];
+        for (at, &row) in node.rows.iter().enumerate() {
+            places[row as usize] = at as u32 + 1;
+        }
+        let sorted = order.iter().filter_map(|&row| {
+            let at = places[row as usize].checked_sub(1)?;
+            Some(Item::of(node, at as usize, codes[row as usize]))
+        });
+        collect(&mut self.items, &mut self.runs, sorted);
+    }
+}
+
+/// Stores the `sorted` items and their runs.
+fn collect(items: &mut Vec<Item>, runs: &mut Vec<Run>, sorted: impl Iterator<Item = Item>) {
+    items.clear();
+    runs.clear();
+    for item in sorted {
+        items.push(item);
+        let to = items.len();
+        match runs.last_mut() {
+            Some(run) if run.code == item.code => run.to = to,
+            _ => runs.push(Run {
+                code: item.code,
+                from: to - 1,
+                to,
+            }),
+        }
+    }
+}
 
 /// Finds splits by scanning runs. Workspace for one thread.
 #[derive(Debug, Default)]
@@ -18,27 +222,11 @@ pub struct RunScan {
     pub sorted: SortedRuns,
     /// Weight by class on one side; zero between scans.
     by_class: Vec<f64>,
-    /// Cuts above the code of rows without an item: score, weight of the left side, last code
-    /// there and first code of the other.
-    cuts_above: Vec<(f64, f64, u32, Option<u32>)>,
-}
-
-impl SplitStrategy for RunScan {
-    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
-        for &at in wanted {
-            let column = &columns.columns[at as usize];
-            match &column.storage {
-                Storage::Small(codes) => {
-                    let code = |row: u32| u32::from(codes[row as usize]);
-                    self.sorted.sort_by_comparing(node, code);
-                }
-                Storage::Large { codes, order } => self.sorted.sort_presorted(node, codes, order),
-                Storage::Sparse { .. } => continue,
-            }
-            let cut = self.best_cut(node, column.coding.missing_code(), None);
-            found.extend(cut.map(|cut| (at, ColumnSplit::Cut(cut))));
-        }
-    }
+    /// Cuts above the code of rows without an item.
+    cuts_above: Vec<Cut>,
+    /// How often [`best_cut`](Self::best_cut) was called.
+    #[cfg(test)]
+    pub n_scans: usize,
 }
 
 impl RunScan {
@@ -50,6 +238,10 @@ impl RunScan {
         missing: Option<u32>,
         implicit: Option<u32>,
     ) -> Option<Cut> {
+        #[cfg(test)]
+        {
+            self.n_scans += 1;
+        }
         let SortedRuns { items, runs, .. } = &self.sorted;
         let (runs, missing_run) = match runs.split_last() {
             Some((last, runs)) if Some(last.code) == missing => (runs, Some(last)),
@@ -63,7 +255,14 @@ impl RunScan {
         let mut best = BestCut::new(node);
         let n_sides = 1 + usize::from(missing_run.is_some());
         for missing_left in [false, true].into_iter().take(n_sides) {
-            let missing = missing_run.map(|_| missing_left);
+            let cut =
+                |score: f64, left_weight: f64, last_left: u32, first_right: Option<u32>| Cut {
+                    score,
+                    last_left,
+                    first_right,
+                    missing_left: missing_run.map(|_| missing_left),
+                    left_weight,
+                };
             let on_left = missing_run.filter(|_| missing_left);
             let on_right = missing_run.filter(|_| !missing_left);
             let mut left = Side::new(node, &mut self.by_class);
@@ -72,7 +271,7 @@ impl RunScan {
                 left.add(run.of(items));
                 let first_right = below.get(at + 1).map(|run| run.code).or(implicit);
                 if first_right.is_some() || on_right.is_some() {
-                    best.offer(left.score(), left.weight, run.code, first_right, missing);
+                    best.offer(cut(left.score(), left.weight, run.code, first_right));
                 }
             }
             left.clear(items);
@@ -82,23 +281,25 @@ impl RunScan {
             // From the right, so that the rows without an item never have to be added; but offered
             // from the left, as of equals the lowest wins.
             let mut right = Side::new(node, &mut self.by_class);
-            let all = node.weight;
-            let cuts_above = &mut self.cuts_above;
-            cuts_above.clear();
+            self.cuts_above.clear();
             if let Some(run) = on_right {
                 right.add(run.of(items));
                 let last_left = above.last().map_or(implicit, |run| run.code);
-                cuts_above.push((right.score(), all - right.weight, last_left, None));
+                let weight = node.weight - right.weight;
+                self.cuts_above
+                    .push(cut(right.score(), weight, last_left, None));
             }
             for (at, run) in above.iter().enumerate().rev() {
                 right.add(run.of(items));
                 let last_left = if at > 0 { above[at - 1].code } else { implicit };
-                let weight = all - right.weight;
-                cuts_above.push((right.score(), weight, last_left, Some(run.code)));
+                let weight = node.weight - right.weight;
+                self.cuts_above
+                    .push(cut(right.score(), weight, last_left, Some(run.code)));
             }
-            for &(score, weight, last_left, first_right) in cuts_above.iter().rev() {
-                best.offer(score, weight, last_left, first_right, missing);
-            }
+            self.cuts_above
+                .iter()
+                .rev()
+                .for_each(|&cut| best.offer(cut));
             right.clear(items);
         }
         best.cut

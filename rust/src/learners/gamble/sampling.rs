@@ -32,15 +32,31 @@ pub struct FeatureSampler {
     n: usize,
     /// How many are sampled for a split, about.
     pub n_sampled: usize,
-    sampled: Vec<u32>,
+    order: Vec<u32>,
+    marks: Vec<bool>,
 }
 
+/// The columns that a split chooses from.
 #[derive(Debug, Clone, Copy)]
 pub enum SampledFeatures<'a> {
-    /// These, in any order.
-    Listed(&'a [u32]),
+    /// Those whose mark is true.
+    Marked(&'a [bool]),
     /// Those whose hash with the key of the node is at most `max_hash`.
     Hashed { key: u64, max_hash: u64 },
+}
+
+impl SampledFeatures<'_> {
+    /// Whether `column` is one of them.
+    #[inline]
+    pub fn contains(&self, column: u32) -> bool {
+        match *self {
+            Self::Marked(marks) => marks[column as usize],
+            Self::Hashed { key, max_hash } => {
+                let column = u64::from(column).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                mix(key.wrapping_add(column)) <= max_hash
+            }
+        }
+    }
 }
 
 impl FeatureSampler {
@@ -50,7 +66,8 @@ impl FeatureSampler {
             n,
             // A whole number that rounding put just above itself is not rounded up.
             n_sampled: ((n as f64 * share - 1e-9).ceil() as usize).clamp(n.min(1), n),
-            sampled: Vec::new(),
+            order: Vec::new(),
+            marks: Vec::new(),
         }
     }
 
@@ -65,24 +82,21 @@ impl FeatureSampler {
                 max_hash: (n_sampled as f64 / n as f64 * 2f64.powi(64)) as u64,
             };
         }
-        self.sampled.clear();
-        self.sampled.extend(0..n as u32);
+        self.marks.clear();
+        self.marks.resize(n, n_sampled == n);
         if n_sampled < n {
+            self.order.clear();
+            self.order.extend(0..n as u32);
             for at in 0..n_sampled {
                 // Up to 2^-32 not uniform, which no test could tell.
                 let left = (n - at) as u64;
                 let other = at + ((u64::from(random.random::<u32>()) * left) >> 32) as usize;
-                self.sampled.swap(at, other);
+                self.order.swap(at, other);
+                self.marks[self.order[at] as usize] = true;
             }
         }
-        SampledFeatures::Listed(&self.sampled[..n_sampled])
+        SampledFeatures::Marked(&self.marks)
     }
-}
-
-/// Whether `column` is sampled for a node with this key.
-#[inline]
-pub fn is_sampled(column: u32, key: u64, max_hash: u64) -> bool {
-    mix(key.wrapping_add(u64::from(column).wrapping_mul(0x9E37_79B9_7F4A_7C15))) <= max_hash
 }
 
 /// Samples the rows that a tree is grown from.
@@ -191,14 +205,10 @@ mod tests {
 
     fn columns(n: usize, share: f64, node: u64) -> Vec<u32> {
         let mut features = FeatureSampler::new(n, share);
-        let mut columns = match features.sample(7, 3, node) {
-            SampledFeatures::Listed(columns) => columns.to_vec(),
-            SampledFeatures::Hashed { key, max_hash } => (0..n as u32)
-                .filter(|&column| is_sampled(column, key, max_hash))
-                .collect(),
-        };
-        columns.sort_unstable();
-        columns
+        let sampled = features.sample(7, 3, node);
+        (0..n as u32)
+            .filter(|&column| sampled.contains(column))
+            .collect()
     }
 
     #[test]

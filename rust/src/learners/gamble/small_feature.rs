@@ -5,7 +5,7 @@
 
 use super::binning::Coding;
 use super::node::Node;
-use super::split_strategy::{BestCut, Cut};
+use super::split::{BestCut, Cut};
 use crate::simd::dispatched;
 
 /// Codes that a small feature has at most.
@@ -70,7 +70,13 @@ impl CodeTable {
                 rows += count as usize;
                 // The sums of a code without rows are those before it, and no better.
                 if rows >= node.min_rows && all - rows >= node.min_rows {
-                    best.offer(score, sums.weight[code], code as u32, None, missing);
+                    best.offer(Cut {
+                        score,
+                        last_left: code as u32,
+                        first_right: None,
+                        missing_left: missing,
+                        left_weight: sums.weight[code],
+                    });
                 }
             }
         }

@@ -5,10 +5,9 @@
 //! which loses nothing: weights are rounded to it.
 
 use super::binning::Coding;
-use super::columns::{Columns, Storage};
 use super::node::Node;
 use super::small_feature::{CodeTable, MAX_CODES};
-use super::split_strategy::{ColumnSplit, Cut, Found, SplitStrategy};
+use super::split::Cut;
 use crate::simd::dispatched;
 
 /// Bits of a code.
@@ -92,18 +91,6 @@ dispatched! {
             sides[item.class_and_code as usize % MAX_CODES] = side;
         }
         side
-    }
-}
-
-impl SplitStrategy for SortedScan {
-    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
-        for &at in wanted {
-            let column = &columns.columns[at as usize];
-            if let Storage::Small(codes) = &column.storage {
-                let cut = self.best_cut(node, codes, &column.coding);
-                found.extend(cut.map(|cut| (at, ColumnSplit::Cut(cut))));
-            }
-        }
     }
 }
 

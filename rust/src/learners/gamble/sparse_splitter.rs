@@ -1,142 +1,155 @@
 //! Strategy for sparse columns, all of them at once: the entries of a node's rows are read row by
 //! row, and what is not among them is zero.
 //!
-//! O(entries of the node's rows), and as much again to scan the runs of each column, whatever the
-//! number of rows, features or classes. Where all sparse columns have two codes the weights are
-//! added up by column and class instead of sorted: O(entries + columns x classes at the node),
-//! chosen where that is at most a fixed multiple of the entries.
+//! O(entries of the node's rows), whatever the number of rows, columns or classes: the entries of
+//! the columns sampled are sorted by column, and the runs of each column scanned. Where columns
+//! are very many, most of them have one entry at a node. Such a column splits off one row, so its
+//! score is known without a scan, and it is scanned only where it may be the best.
+//!
+//! Where all sparse columns have two codes the weights are added up by column and class instead of
+//! sorted: O(entries + columns x classes at the node), chosen where that is at most a fixed
+//! multiple of the entries.
 
 use super::columns::Columns;
 use super::histogram::{fold, stride, FEW_LANES};
 use super::node::Node;
-use super::run_scan::RunScan;
-use super::runs::Item;
-use super::split_strategy::{ColumnSplit, Cut, Found, SplitStrategy};
+use super::run_scan::{Item, RunScan};
+use super::sampling::SampledFeatures;
+use super::split::{BestSplit, ColumnSplit, Cut};
 use crate::simd::dispatched;
 
 /// Cells that cost as much as an entry.
 const CELLS_PER_ENTRY: usize = 4;
 
-/// The slot of a column that is not wanted.
-const NONE: u32 = u32::MAX;
+/// In the place of where a column's entries go: it has one at the node.
+const ALONE: u32 = u32::MAX;
+
+/// An entry of a row of the node.
+#[derive(Debug, Default, Clone, Copy)]
+struct Entry {
+    column: u32,
+    code: u32,
+    /// The row, as a place among the node's.
+    at: u32,
+}
 
 /// Finds splits by sparse columns. Workspace.
 #[derive(Debug, Default)]
 pub struct SparseSplitter {
-    /// Place of each column among the wanted ones; [`NONE`] between sorts.
-    slots: Vec<u32>,
-    /// Entries of each wanted column at the node, then where its next one goes.
-    ends: Vec<usize>,
+    /// Buffer for the entries of the columns sampled, row by row.
+    entries: Vec<Entry>,
+    /// The columns sampled that have an entry.
+    sampled: Vec<u32>,
+    /// Of each column the number of its entries, then where the next one goes, or [`ALONE`]; 0
+    /// between searches.
+    places: Vec<u32>,
     /// Entries, column by column.
     sorted: Vec<Item>,
-    run_scan: RunScan,
+    pub run_scan: RunScan,
     /// Weights of the entries by column and class.
     cells: Vec<f64>,
     counts: Vec<u32>,
     totals: Vec<f64>,
-    /// Score and weight of the entries of each wanted column.
+    /// Score and weight of the entries of each column sampled.
     scores: Vec<[f64; 2]>,
 }
 
-impl SplitStrategy for SparseSplitter {
-    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
-        if columns.are_binary && cells_are_few(node, columns) {
-            self.by_cells(node, columns, wanted, found);
-        } else {
-            self.by_runs(node, columns, wanted, found);
-        }
-    }
-}
-
 impl SparseSplitter {
-    /// The columns that have an entry at the node and `is_wanted` accepts.
-    pub fn columns_with_entries(
+    /// Offers to `best` the best split of `node` by each of the sparse columns among those
+    /// `sampled`.
+    pub fn find(
         &mut self,
         node: &Node,
         columns: &Columns,
-        is_wanted: impl Fn(&u32) -> bool,
-    ) -> Vec<u32> {
-        self.slots.resize(columns.columns.len(), NONE);
-        let mut found = Vec::new();
-        for &row in &node.rows {
-            for &column in columns.entries(row as usize) {
-                let slot = &mut self.slots[column as usize];
-                if *slot == NONE {
-                    *slot = 0;
-                    found.push(column);
-                }
-            }
-        }
-        for &column in &found {
-            self.slots[column as usize] = NONE;
-        }
-        found.retain(is_wanted);
-        found
-    }
-
-    /// From the entries of each column, sorted.
-    fn by_runs(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
-        self.sort(node, columns, wanted);
-        let mut from = 0;
-        for (slot, &column) in wanted.iter().enumerate() {
-            let to = self.ends[slot];
-            let entries = &mut self.sorted[from..to];
-            from = to;
-            if entries.is_empty() {
-                continue;
-            }
-            let info = columns.info(column);
-            let scan = &mut self.run_scan;
-            scan.sorted.sort_items(entries, info.n_codes as usize);
-            let cut = scan.best_cut(node, info.missing, info.zero);
-            found.extend(cut.map(|cut| (column, ColumnSplit::Cut(cut))));
+        sampled: SampledFeatures<'_>,
+        best: &mut BestSplit,
+    ) {
+        let entries = |&row: &u32| columns.entries(row as usize).len();
+        let n_entries = node.rows.iter().map(entries).sum();
+        let n_cells = stride(node) * columns.columns.len();
+        if columns.are_binary && n_cells <= CELLS_PER_ENTRY * n_entries {
+            self.by_cells(node, columns, sampled, best);
+        } else {
+            let n = self.read(node, columns, sampled, n_entries);
+            self.by_runs(node, columns, n, best);
         }
     }
 
-    /// Sorts the entries of the columns `wanted` by column.
-    fn sort(&mut self, node: &Node, columns: &Columns, wanted: &[u32]) {
-        self.slots.resize(columns.columns.len(), NONE);
-        for (slot, &column) in wanted.iter().enumerate() {
-            self.slots[column as usize] = slot as u32;
-        }
-        self.ends.clear();
-        self.ends.resize(wanted.len(), 0);
-        for &row in &node.rows {
-            for &column in columns.entries(row as usize) {
-                if let Some(n) = self.ends.get_mut(self.slots[column as usize] as usize) {
-                    *n += 1;
-                }
-            }
-        }
-        let mut next = 0;
-        for n in &mut self.ends {
-            let from = next;
-            next += *n;
-            *n = from;
-        }
-        self.sorted.resize(next, Item::default());
-        for ((&row, &class), &weight) in node.rows.iter().zip(&node.classes).zip(&node.weights) {
+    /// Reads the entries of the columns `sampled`, of all `n_entries` at the node; returns their
+    /// number.
+    fn read(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        sampled: SampledFeatures<'_>,
+        n_entries: usize,
+    ) -> usize {
+        // All are written and those sampled are kept: no branch that could be mispredicted.
+        let size = self.entries.len().max(n_entries);
+        self.entries.resize(size, Entry::default());
+        let mut n = 0;
+        for (at, &row) in (0..).zip(&node.rows) {
             let codes = columns.entry_codes(row as usize);
             for (&column, &code) in columns.entries(row as usize).iter().zip(codes) {
-                if let Some(to) = self.ends.get_mut(self.slots[column as usize] as usize) {
-                    self.sorted[*to] = Item {
-                        weight,
-                        class,
-                        code,
-                    };
-                    *to += 1;
-                }
+                self.entries[n] = Entry { column, code, at };
+                n += usize::from(sampled.contains(column));
             }
         }
-        for &column in wanted {
-            self.slots[column as usize] = NONE;
+        n
+    }
+
+    /// From the `n` entries that were read, sorted by column.
+    fn by_runs(&mut self, node: &Node, columns: &Columns, n: usize, best: &mut BestSplit) {
+        let entries = &self.entries[..n];
+        self.places.resize(columns.columns.len(), 0);
+        self.sampled.clear();
+        for entry in entries {
+            let n = &mut self.places[entry.column as usize];
+            if *n == 0 {
+                self.sampled.push(entry.column);
+            }
+            *n += 1;
+        }
+        let mut next = 0;
+        for &column in &self.sampled {
+            let place = &mut self.places[column as usize];
+            let n = *place;
+            *place = if n == 1 { ALONE } else { next };
+            next += if n == 1 { 0 } else { n };
+        }
+        self.sorted.resize(next as usize, Item::default());
+        let scan = &mut self.run_scan;
+        for &Entry { column, code, at } in entries {
+            let item = Item::of(node, at as usize, code);
+            let place = &mut self.places[column as usize];
+            if *place != ALONE {
+                self.sorted[*place as usize] = item;
+                *place += 1;
+            } else if best.may_be(column, item.score_alone(node)) {
+                offer(best, node, column, columns, &[item], scan);
+            }
+        }
+        let mut from = 0;
+        for &column in &self.sampled {
+            let place = std::mem::take(&mut self.places[column as usize]);
+            if place != ALONE {
+                let entries = &self.sorted[from..place as usize];
+                from = place as usize;
+                offer(best, node, column, columns, entries, scan);
+            }
         }
     }
 
     /// From the weights of the entries by column and class, where every column has two codes,
     /// zero and another. The cells of all columns are filled: asking of every entry whether its
-    /// column is wanted would take longer.
-    fn by_cells(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
+    /// column is sampled would take longer.
+    fn by_cells(
+        &mut self,
+        node: &Node,
+        columns: &Columns,
+        sampled: SampledFeatures<'_>,
+        best: &mut BestSplit,
+    ) {
         let stride = stride(node);
         self.cells.clear();
         self.cells.resize(columns.columns.len() * stride, 0.0);
@@ -171,14 +184,15 @@ impl SparseSplitter {
         self.totals.clear();
         self.totals.extend_from_slice(&node.totals);
         self.totals.resize(stride, 0.0);
+        self.sampled.clear();
+        let is_sampled = |column: &u32| sampled.contains(*column);
+        let sparse = columns.sparse.iter().copied();
+        self.sampled.extend(sparse.filter(is_sampled));
         let (cells, totals) = (&self.cells, &self.totals);
-        cut_off(cells, wanted, totals, node.weight, &mut self.scores);
-        let mut to_beat = node.score() + node.tolerance();
-        for (&column, &[score, weight]) in wanted.iter().zip(&self.scores) {
+        cut_off(cells, &self.sampled, totals, node.weight, &mut self.scores);
+        for (&column, &[score, weight]) in self.sampled.iter().zip(&self.scores) {
             let rows_fit = || !counted || fits.contains(&(self.counts[column as usize] as usize));
-            if score > to_beat && rows_fit() {
-                // Those that are as good are wanted too: of equals the first column counts.
-                to_beat = to_beat.max(score - node.tolerance());
+            if best.may_be(column, score) && rows_fit() {
                 let cut = Cut {
                     score,
                     last_left: 0,
@@ -186,29 +200,41 @@ impl SparseSplitter {
                     missing_left: None,
                     left_weight: node.weight - weight,
                 };
-                found.push((column, ColumnSplit::Cut(cut)));
+                best.offer(column, ColumnSplit::Cut(cut));
             }
         }
     }
 }
 
-/// Whether it pays to have cells for all columns.
-fn cells_are_few(node: &Node, columns: &Columns) -> bool {
-    let entries = |&row: &u32| columns.entries(row as usize).len();
-    let n_entries: usize = node.rows.iter().map(entries).sum();
-    stride(node) * columns.columns.len() <= CELLS_PER_ENTRY * n_entries
+/// Offers to `best` the best split of `node` by `column`, number `at`, which has these `entries`.
+fn offer(
+    best: &mut BestSplit,
+    node: &Node,
+    at: u32,
+    columns: &Columns,
+    entries: &[Item],
+    scan: &mut RunScan,
+) {
+    let column = &columns.columns[at as usize];
+    let coding = &column.coding;
+    scan.sorted
+        .sort(entries.len(), coding.n_codes(), |at| entries[at]);
+    let cut = scan.best_cut(node, coding.missing_code(), column.zero());
+    if let Some(cut) = cut {
+        best.offer(at, ColumnSplit::Cut(cut));
+    }
 }
 
 dispatched! {
-    /// Scores of cutting the cells of each of the columns `wanted`, a weight per class, off
+    /// Scores of cutting the cells of each of the columns `sampled`, a weight per class, off
     /// from the `totals` of a node of weight `all`; 0 where a side would be empty. With each
     /// the weight of the cells.
     fn cut_off(
-        cells: &[f64], wanted: &[u32], totals: &[f64], all: f64, scores: &mut Vec<[f64; 2]>,
+        cells: &[f64], sampled: &[u32], totals: &[f64], all: f64, scores: &mut Vec<[f64; 2]>,
     ) {
         let stride = totals.len();
         scores.clear();
-        scores.extend(wanted.iter().map(|&column| {
+        scores.extend(sampled.iter().map(|&column| {
             let at = column as usize * stride;
             let (mut weight, mut square, mut other) =
                 ([0.0; FEW_LANES], [0.0; FEW_LANES], [0.0; FEW_LANES]);

@@ -7,12 +7,11 @@ use super::columns::{Column, Columns, Storage};
 use super::histogram::Histogram;
 use super::node::Node;
 use super::params::Params;
-use super::rule::{Rule, Split, Threshold};
 use super::run_scan::RunScan;
-use super::sampling::{is_sampled, FeatureSampler, SampledFeatures};
+use super::sampling::FeatureSampler;
 use super::sorted_scan::SortedScan;
 use super::sparse_splitter::SparseSplitter;
-use super::split_strategy::{ColumnSplit, Found, SplitStrategy};
+use super::split::{BestSplit, ColumnSplit, Rule, Split, Threshold};
 use super::subset_search::SubsetSearch;
 use super::tree::Statistics;
 use crate::control::Control;
@@ -23,37 +22,52 @@ const SHARED: usize = 1 << 14;
 /// Parts that the columns are shared out in, per thread: the last to end is waited for.
 const PARTS: usize = 2;
 
-/// The five strategies. Workspace for one thread.
+/// The strategies for dense columns. Workspace for one thread.
 #[derive(Debug, Default)]
 struct Strategies {
     histogram: Histogram,
     sorted_scan: SortedScan,
     run_scan: RunScan,
     subset_search: SubsetSearch,
-    sparse_splitter: SparseSplitter,
 }
 
 impl Strategies {
-    /// The cheapest strategy for `column` at `node`, where n rows have k classes:
+    /// The best split of `node` by `column`, where one is better than none. All strategies find
+    /// the same, scores aside that are sums in another order; they differ in which columns they
+    /// take and in their cost. The cheapest is chosen, where n rows have k classes:
     ///
     /// | column | strategy | cost |
     /// |---|---|---|
-    /// | sparse | [`SparseSplitter`], all such columns together | O(entries of the rows) |
     /// | categorical | [`SubsetSearch`] | O(n + codes log codes) |
     /// | at most 256 codes, n large against codes x k | [`Histogram`] | O(n + codes x k) |
     /// | at most 256 codes, n not small against codes | [`SortedScan`] | O(n + codes) |
     /// | at most 256 codes, n small | [`RunScan`] | O(n log n) |
     /// | more than 256 codes | [`RunScan`] | O(n log n), or O(rows of the training set) |
-    fn choose(&mut self, node: &Node, columns: &Columns, column: u32) -> &mut dyn SplitStrategy {
-        let column = &columns.columns[column as usize];
-        let n_codes = column.coding.n_codes();
+    /// | sparse | [`SparseSplitter`], all such columns together | O(entries of the rows) |
+    fn best_split(&mut self, node: &Node, column: &Column) -> Option<ColumnSplit> {
+        let coding = &column.coding;
+        let n_codes = coding.n_codes();
+        let sorted = &mut self.run_scan.sorted;
         match &column.storage {
-            Storage::Sparse { .. } => &mut self.sparse_splitter,
-            Storage::Small(_) if column.coding.categorical => &mut self.subset_search,
-            Storage::Small(_) if Histogram::pays(node, n_codes) => &mut self.histogram,
-            Storage::Small(_) if SortedScan::pays(node, n_codes) => &mut self.sorted_scan,
-            Storage::Small(_) | Storage::Large { .. } => &mut self.run_scan,
+            Storage::Small(codes) => {
+                if coding.categorical {
+                    return self.subset_search.best_split(node, codes, coding);
+                }
+                if Histogram::pays(node, n_codes) {
+                    let cut = self.histogram.best_cut(node, codes, coding);
+                    return cut.map(ColumnSplit::Cut);
+                }
+                if SortedScan::pays(node, n_codes) {
+                    let cut = self.sorted_scan.best_cut(node, codes, coding);
+                    return cut.map(ColumnSplit::Cut);
+                }
+                sorted.sort_rows(node, n_codes, |row| u32::from(codes[row as usize]));
+            }
+            Storage::Large { codes, order } => sorted.sort_presorted(node, n_codes, codes, order),
+            Storage::Sparse { .. } => return None,
         }
+        let cut = self.run_scan.best_cut(node, coding.missing_code(), None);
+        cut.map(ColumnSplit::Cut)
     }
 }
 
@@ -73,7 +87,9 @@ pub struct TrainingSet<'a> {
 pub struct SplitFinder {
     pub features: FeatureSampler,
     node: Node,
-    search: SplitSearch,
+    /// For each part of the dense columns; one part unless they are shared out.
+    parts: Vec<Strategies>,
+    sparse: SparseSplitter,
 }
 
 impl SplitFinder {
@@ -81,12 +97,14 @@ impl SplitFinder {
         Self {
             features: FeatureSampler::new(n_columns, params.max_features),
             node: Node::new(n_classes, params.min_samples_leaf as usize),
-            search: SplitSearch::default(),
+            parts: vec![Strategies::default()],
+            sparse: SparseSplitter::default(),
         }
     }
 
     /// The statistics of the node of this `number`, which has these `rows`, and its best split, if
-    /// it may be split and can be.
+    /// it may be split and can be; of equals that by the first column. Once the control of the
+    /// training set says to stop nothing more is found.
     pub fn find(
         &mut self,
         training_set: &TrainingSet<'_>,
@@ -107,107 +125,54 @@ impl SplitFinder {
             return (statistics, None);
         }
         let ((seed, round), columns) = (training_set.seed, training_set.columns);
-        let (threads, control) = (training_set.threads, training_set.control);
         let sampled = self.features.sample(seed, round, number as u64);
-        let split = self.search.best(node, columns, sampled, threads, control);
+        let is_sampled = |column: &u32| sampled.contains(*column);
+        let dense: Vec<u32> = columns.dense.iter().copied().filter(is_sampled).collect();
+        let mut best = best_by_dense(&mut self.parts, node, training_set, &dense);
+        if !columns.sparse.is_empty() {
+            self.sparse.find(node, columns, sampled, &mut best);
+        }
+        let split = best.get().map(|(column, split)| Split {
+            column,
+            gain: split.score() - node.score(),
+            rule: rule(&columns.columns[column as usize], &split, node),
+        });
         (statistics, split)
     }
 }
 
-#[derive(Debug, Default)]
-pub struct SplitSearch {
-    first: Strategies,
-    /// For the other parts of the columns, where they are shared out.
-    others: Vec<Strategies>,
-}
-
-impl SplitSearch {
-    /// The best split of `node` by one of the columns `sampled`; of equals that by the first
-    /// column. Once `control` says to stop nothing more is found.
-    pub fn best(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        sampled: SampledFeatures<'_>,
-        threads: bool,
-        control: &Control,
-    ) -> Option<Split> {
-        let (dense, sparse) = self.dense_and_sparse(node, columns, sampled);
-        let mut found = self.by_dense(node, columns, &dense, threads, control);
-        if let Some(&first) = sparse.first() {
-            let strategy = self.first.choose(node, columns, first);
-            strategy.best_splits(node, columns, &sparse, &mut found);
-        }
-        // In the order of the columns, however they are stored.
-        found.sort_by_key(|&(column, _)| column);
-        let mut best = None;
-        let mut score = node.score();
-        for (column, split) in found {
-            if split.score() > score + node.tolerance() {
-                score = split.score();
-                best = Some((column, split));
+/// The best split of `node` by each of the columns `dense`, as far as it may be the best of all.
+fn best_by_dense(
+    parts: &mut Vec<Strategies>,
+    node: &Node,
+    training_set: &TrainingSet<'_>,
+    dense: &[u32],
+) -> BestSplit {
+    let best_of_part = |(part, strategies): (&[u32], &mut Strategies)| {
+        let mut best = BestSplit::new(node);
+        for &at in part {
+            if training_set.control.check().is_err() {
+                break;
+            }
+            let column = &training_set.columns.columns[at as usize];
+            if let Some(split) = strategies.best_split(node, column) {
+                best.offer(at, split);
             }
         }
-        let (column, split) = best?;
-        Some(Split {
-            column,
-            gain: score - node.score(),
-            rule: rule(&columns.columns[column as usize], &split, node),
-        })
+        best
+    };
+    if !training_set.threads || dense.len() * node.len() < SHARED {
+        return best_of_part((dense, &mut parts[0]));
     }
-
-    /// The columns sampled that are dense, and the sparse ones, as far as they can split `node`.
-    fn dense_and_sparse(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        sampled: SampledFeatures<'_>,
-    ) -> (Vec<u32>, Vec<u32>) {
-        match sampled {
-            SampledFeatures::Listed(sampled) => {
-                let sampled = sampled.iter();
-                sampled.partition(|&&column| columns.info(column).zero.is_none())
-            }
-            SampledFeatures::Hashed { key, max_hash } => {
-                let is_sampled = |column: &u32| is_sampled(*column, key, max_hash);
-                let dense = columns.dense.iter().copied().filter(is_sampled).collect();
-                let splitter = &mut self.first.sparse_splitter;
-                let sparse = splitter.columns_with_entries(node, columns, is_sampled);
-                (dense, sparse)
-            }
-        }
+    // As many in every call of a fit.
+    parts.resize_with(PARTS * rayon::current_num_threads(), Strategies::default);
+    let shares = dense.par_chunks(dense.len().div_ceil(parts.len()));
+    let found: Vec<_> = shares.zip(parts).map(best_of_part).collect();
+    let mut best = BestSplit::new(node);
+    for (column, split) in found.into_iter().flat_map(|part| part.splits) {
+        best.offer(column, split);
     }
-
-    fn by_dense(
-        &mut self,
-        node: &Node,
-        columns: &Columns,
-        dense: &[u32],
-        threads: bool,
-        control: &Control,
-    ) -> Found {
-        let splits_of_part = |(part, strategies): (&[u32], &mut Strategies)| {
-            let mut found = Vec::with_capacity(part.len());
-            for column in part {
-                if control.check().is_err() {
-                    break;
-                }
-                let strategy = strategies.choose(node, columns, *column);
-                strategy.best_splits(node, columns, &[*column], &mut found);
-            }
-            found
-        };
-        if !threads || dense.len() * node.len() < SHARED {
-            return splits_of_part((dense, &mut self.first));
-        }
-        let n_parts = PARTS * rayon::current_num_threads();
-        // As many in every call of a fit.
-        self.others.resize_with(n_parts, Strategies::default);
-        let parts = dense
-            .par_chunks(dense.len().div_ceil(n_parts))
-            .zip(&mut self.others);
-        parts.flat_map_iter(splits_of_part).collect()
-    }
+    best
 }
 
 /// The rule of the split found. Missing values to come where none was missing at the node

@@ -6,11 +6,10 @@
 //! heaviest classes are tried, and each category against all others. A missing value is
 //! a category like any other. O(rows + categories log categories) per order tried.
 
-use super::columns::{Columns, Storage};
+use super::binning::Coding;
 use super::node::Node;
-use super::rule::Subset;
-use super::runs::{Run, Side, SortedRuns};
-use super::split_strategy::{ColumnSplit, Found, SplitStrategy};
+use super::run_scan::{Run, Side, SortedRuns};
+use super::split::{ColumnSplit, Subset};
 
 /// Orders tried: by the shares of so many of the heaviest classes.
 const ORDERS: usize = 4;
@@ -23,17 +22,16 @@ pub struct SubsetSearch {
     by_class: Vec<f64>,
 }
 
-impl SplitStrategy for SubsetSearch {
-    fn best_splits(&mut self, node: &Node, columns: &Columns, wanted: &[u32], found: &mut Found) {
-        for &at in wanted {
-            let column = &columns.columns[at as usize];
-            if let Storage::Small(codes) = &column.storage {
-                self.sorted
-                    .sort_by_counting(node, codes, column.coding.n_codes());
-                let split = best_subset(node, &self.sorted, &mut self.by_class);
-                found.extend(split.map(|split| (at, split)));
-            }
-        }
+impl SubsetSearch {
+    pub fn best_split(
+        &mut self,
+        node: &Node,
+        codes: &[u8],
+        coding: &Coding,
+    ) -> Option<ColumnSplit> {
+        let code = |row: u32| u32::from(codes[row as usize]);
+        self.sorted.sort_rows(node, coding.n_codes(), code);
+        best_subset(node, &self.sorted, &mut self.by_class)
     }
 }
 

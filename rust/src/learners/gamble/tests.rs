@@ -3,6 +3,7 @@
 mod large;
 mod properties;
 mod splits;
+mod wide;
 
 use super::binning::Coding;
 use super::columns::Columns;

@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use super::leaf::Leaves;
-use super::rule::{Rule, Split};
+use super::split::{Rule, Split};
 use crate::file::is_count;
 use crate::record;
 

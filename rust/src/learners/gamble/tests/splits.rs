@@ -3,12 +3,10 @@
 use proptest::prelude::*;
 
 use super::super::histogram::Histogram;
-use super::super::rule::{Rule, Split};
 use super::super::run_scan::RunScan;
-use super::super::sampling::SampledFeatures;
 use super::super::sorted_scan::SortedScan;
-use super::super::split_search::SplitSearch;
-use super::super::split_strategy::Cut;
+use super::super::split::{Cut, Rule, Split};
+use super::super::split_search::{SplitFinder, TrainingSet};
 use super::*;
 
 /// Rows of few different values, some of them missing, some columns mostly zero.
@@ -46,7 +44,7 @@ fn tables(most_values: i8) -> impl Strategy<Value = Table> {
 }
 
 /// Sum over both sides of sum_k W_k^2 / W, from scratch.
-fn score(table: &Table, goes_left: &[bool]) -> f64 {
+pub(super) fn score(table: &Table, goes_left: &[bool]) -> f64 {
     let mut sides = [vec![0.0; table.n_classes], vec![0.0; table.n_classes]];
     for ((&left, &label), &weight) in goes_left.iter().zip(&table.labels).zip(&table.weights) {
         sides[usize::from(left)][label as usize] += f64::from(weight);
@@ -86,7 +84,26 @@ fn best_by_trying(table: &Table, min_rows: usize) -> f64 {
     best
 }
 
-fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
+/// The best split of all rows as one node.
+pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> Option<Split> {
+    let params = Params {
+        min_samples_leaf: min_rows as u32,
+        ..paper()
+    };
+    let node = table.node(min_rows);
+    let training_set = TrainingSet {
+        columns,
+        labels: &table.labels,
+        weights: &node.weights,
+        seed: (0, 0),
+        threads: false,
+        control: &Control::new(0),
+    };
+    let mut finder = SplitFinder::new(&params, columns.columns.len(), table.n_classes);
+    finder.find(&training_set, &node.rows, 0, true).1
+}
+
+pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
     (0..table.labels.len())
         .map(|row| {
             split
@@ -107,15 +124,16 @@ pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
         let (n_codes, missing) = (coding.n_codes(), coding.missing_code());
         assert!(n_codes <= 256);
         let mut scan = RunScan::default();
-        scan.sorted.sort_by_counting(&node, &codes, n_codes);
-        let scanned = scan.best_cut(&node, missing, None);
         let code = |row: u32| u32::from(codes[row as usize]);
-        scan.sorted.sort_by_comparing(&node, code);
+        scan.sorted.sort_rows(&node, n_codes, code);
+        let scanned = scan.best_cut(&node, missing, None);
+        // So many that they are sorted by comparing.
+        scan.sorted.sort_rows(&node, usize::MAX, code);
         assert_eq!(scan.best_cut(&node, missing, None), scanned);
         let many: Vec<u32> = codes.iter().map(|&code| u32::from(code)).collect();
         let mut order: Vec<u32> = (0..many.len() as u32).collect();
         order.sort_by_key(|&row| many[row as usize]);
-        scan.sorted.sort_presorted(&node, &many, &order);
+        scan.sorted.sort_presorted(&node, n_codes, &many, &order);
         assert_eq!(scan.best_cut(&node, missing, None), scanned);
         let summed = [
             Histogram::default().best_cut(&node, &codes, &coding),
@@ -141,9 +159,8 @@ proptest! {
     ) {
         let columns = table.columns(&Params { splits, ..paper() });
         let node = table.node(min_rows);
-        let sampled: Vec<u32> = (0..columns.columns.len() as u32).collect();
         let expected = best_by_trying(&table, min_rows);
-        match SplitSearch::default().best(&node, &columns, SampledFeatures::Listed(&sampled), false, &Control::new(0)) {
+        match best_split(&table, &columns, min_rows) {
             Some(split) => {
                 let left = goes_left(&table, &columns, &split);
                 prop_assert!((score(&table, &left) - expected).abs() < 1e-9 * node.weight);
@@ -178,8 +195,7 @@ proptest! {
             let left: Vec<bool> = table.values.iter().map(|&v| subset >> v as u32 & 1 == 1).collect();
             best = best.max(score(&table, &left));
         }
-        let sampled: Vec<u32> = (0..columns.columns.len() as u32).collect();
-        let found = SplitSearch::default().best(&node, &columns, SampledFeatures::Listed(&sampled), false, &Control::new(0));
+        let found = best_split(&table, &columns, 1);
         let found = found.map_or(node.score(), |split| {
             assert!(matches!(split.rule, Rule::Subset(_)));
             score(&table, &goes_left(&table, &columns, &split))

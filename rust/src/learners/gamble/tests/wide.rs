@@ -1,0 +1,132 @@
+//! Sparse columns that are more than the rows: what a node costs follows its entries.
+
+use rand::RngExt;
+
+use super::super::columns::Storage;
+use super::super::sampling::{generator, SampledFeatures};
+use super::super::sparse_splitter::SparseSplitter;
+use super::super::split::BestSplit;
+use super::splits::{best_split, goes_left, score};
+use super::*;
+
+/// All columns, as where there are too many to list those sampled.
+const ALL: SampledFeatures<'_> = SampledFeatures::Hashed {
+    key: 0,
+    max_hash: u64::MAX,
+};
+
+/// Rows of random classes with entries in `own` columns each that no other row has, and in one
+/// more that the row before them has, too. The entries have the `values` in turn.
+fn table(n_rows: usize, own: usize, values: &[f32], weights: impl Fn(usize) -> f32) -> Table {
+    let mut random = generator(2, 0, 0);
+    let width = n_rows * (own + 1);
+    let mut table = Table {
+        values: vec![0.0; n_rows * width],
+        width,
+        labels: (0..n_rows).map(|_| random.random_range(0..5)).collect(),
+        weights: (0..n_rows).map(weights).collect(),
+        n_classes: 5,
+    };
+    for row in 0..n_rows {
+        let columns = row * (own + 1)..(row + 1) * (own + 1);
+        let neighbour = (row + 1) % n_rows * (own + 1);
+        for column in columns.chain([neighbour]) {
+            table.values[row * width + column] = values[column % values.len()];
+        }
+    }
+    table
+}
+
+#[test]
+fn columns_of_one_entry_are_scanned_only_where_they_may_be_the_best() {
+    let unequal = |row: usize| 1.0 + (row * 37 % 200) as f32 / 100.0;
+    for table in [
+        table(200, 20, &[1.0], |_| 1.0),
+        table(200, 20, &[1.0, 2.0, f32::NAN], unequal),
+    ] {
+        let (columns, node) = (table.columns(&paper()), table.node(1));
+        assert_eq!(columns.sparse.len(), 200 * 21);
+        let mut splitter = SparseSplitter::default();
+        for _ in 0..2 {
+            splitter.run_scan.n_scans = 0;
+            let mut best = BestSplit::new(&node);
+            splitter.find(&node, &columns, ALL, &mut best);
+            assert!(best.get().is_some());
+            // The 200 columns that two rows share, and hardly any of the 4000 others.
+            let n_scans = splitter.run_scan.n_scans;
+            assert!((200..250).contains(&n_scans), "{n_scans} scans");
+        }
+    }
+}
+
+#[test]
+fn of_columns_of_one_entry_the_best_is_found() {
+    for (own, values) in [
+        (8, &[1.0][..]),
+        (8, &[1.0, -1.0, 2.0, f32::NAN, -3.0]),
+        (1, &[2.0, -1.0]),
+    ] {
+        for min_rows in [1, 2] {
+            let table = table(150, own, values, |row| [1.0, 1.0, 2.5][row % 3]);
+            let (columns, node) = (table.columns(&paper()), table.node(min_rows));
+            let rows_of = |column: usize| -> Vec<bool> {
+                let values = table.values.iter().skip(column).step_by(table.width);
+                values.map(|&value| value != 0.0).collect()
+            };
+            let scores: Vec<f64> = (0..table.width)
+                .map(|column| {
+                    let rows = rows_of(column);
+                    let n = rows.iter().filter(|row| **row).count();
+                    let may_be = n >= min_rows;
+                    if may_be {
+                        score(&table, &rows)
+                    } else {
+                        0.0
+                    }
+                })
+                .collect();
+            let highest = scores.iter().copied().fold(0.0, f64::max);
+            let first = scores.iter().position(|&score| score > highest - 1e-9);
+            let split = best_split(&table, &columns, min_rows).unwrap();
+            assert_eq!(Some(split.column as usize), first);
+            assert!((split.gain + node.score() - highest).abs() < 1e-9);
+            let left = goes_left(&table, &columns, &split);
+            assert!((score(&table, &left) - highest).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn every_storage_gives_the_codes_back() {
+    let n = 300;
+    // Mostly zero and of two values; of more; seldom not zero; full, of few values and of many.
+    let value = |row: usize, column: usize| match column {
+        0 => f32::from(u8::from(row % 5 == 0)),
+        1 => [1.0, 0.0, 0.0, -2.0, 0.0, 0.0, f32::NAN, 0.0][row % 8],
+        2 => [0.0, 3.0, -3.0][usize::from(row == 17) + 2 * usize::from(row == 290)],
+        3 => (row % 9) as f32 - 4.0,
+        _ => (row * 7 % n) as f32 - 20.0,
+    };
+    for width in [1, 5] {
+        let table = Table {
+            values: (0..n * width)
+                .map(|at| value(at / width, at % width))
+                .collect(),
+            width,
+            labels: vec![0; n],
+            weights: vec![1.0; n],
+            n_classes: 1,
+        };
+        let columns = table.columns(&paper());
+        assert_eq!(columns.are_binary, width == 1);
+        assert_eq!(columns.rows_with_entry(0).is_some(), width == 1);
+        let is_sparse = |at: &usize| matches!(columns.columns[*at].storage, Storage::Sparse { .. });
+        assert!((0..width).filter(is_sparse).eq(0..width.min(3)));
+        for (at, column) in columns.columns.iter().enumerate() {
+            for row in 0..n {
+                let expected = column.coding.code(value(row, at));
+                assert_eq!(columns.code(at, row), expected, "row {row}, column {at}");
+            }
+        }
+    }
+}
