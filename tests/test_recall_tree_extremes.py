@@ -198,7 +198,9 @@ def test_a_heavy_example_does_not_overshoot(loss, heavy):
     assert model.predict(X[17:18]) == Y[17]
     # Logistic goes as far as the logarithm of the weight and takes long to come back.
     assert model.score(X, Y) > (0.4 if loss in ("logistic", "quantile") else 0.8)
-    assert np.abs(model.predict_topk(X, 3)[1]).max() < 50
+    # The flow of the logistic loss goes to ln(weight); the others stop at the margin.
+    most = 20 + np.log(heavy) if loss == "logistic" else 50
+    assert np.abs(model.predict_topk(X, 3)[1]).max() < most
 
 
 @pytest.mark.parametrize("loss", ["softmax", "margin", "logistic"])
