@@ -123,7 +123,7 @@ impl Loss {
 /// `W(exp(z)) - z`, W being Lambert's function: the root `w` of w + ln w = z, less z.
 fn lambert_w_of_exp_minus(z: f64) -> f64 {
     // Beyond these the difference is that of two equal numbers, or exp(z) is 0.
-    const LARGE: f64 = 1e9;
+    const LARGE: f64 = 1e12;
     const SMALL: f64 = -50.0;
     if z < SMALL {
         return -z;

@@ -478,7 +478,9 @@ fn labels_far_away_are_still_named() {
         ..params()
     };
     let ldsm = data.fit(&params);
-    for (i, found) in all(&ldsm, &data).iter().enumerate() {
+    let above = LabelSelection::Above(0.0);
+    let found = ldsm.select_labels(&data.rows(), above, 1, &control());
+    for (i, found) in rows_of(&found.unwrap()).iter().enumerate() {
         assert!(found.keys().eq(by_trees(&ldsm, &data, i).0.keys()));
     }
 }

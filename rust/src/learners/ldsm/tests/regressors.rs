@@ -337,6 +337,22 @@ fn dense_rows_that_are_all_the_same() {
     assert_eq!(dense.weights(2, 0.0), [[0.0; 2], [0.0; 2], margins]);
 }
 
+/// Weights whose sums round leave equal values a deviation of rounding errors.
+#[test]
+fn equal_values_of_any_weights_have_no_weight() {
+    let mut data = Data::empty(true);
+    for (i, weight) in [0.1f32, 0.7, 0.3, 1.9, 1e-3].into_iter().enumerate() {
+        let row = [(0, 0.7), (1, 1234.567), (2, 1e-7), (3, i as f32 + 1.0)];
+        data.push(&row, &[2], weight);
+    }
+    let examples = data.examples();
+    let node = node_data(&examples, &[0, 1, 2, 3, 4]);
+    let dense = DenseRegressors::<1>::new(&node.examples, [[1.0]; 5].into_iter(), 0.5);
+    let weights = dense.weights(4, 0.0);
+    assert_eq!(weights[..3], [[0.0]; 3]);
+    assert!(weights[3][0] > 0.1);
+}
+
 /// Features whose inverse is more than a single float holds.
 #[test]
 fn tiny_values_leave_the_regressors_finite() {
