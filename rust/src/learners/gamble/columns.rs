@@ -120,9 +120,8 @@ impl Columns {
                 let Storage::Sparse { zero, .. } = column.storage else {
                     continue;
                 };
-                let feature = column.feature as usize;
-                let rows = by_feature.indices(feature).iter();
-                for (&row, &value) in rows.zip(by_feature.values(feature)) {
+                let (rows, values) = by_feature.get(column.feature as usize);
+                for (&row, &value) in rows.iter().zip(values) {
                     let code = column.coding.code(value);
                     if code != zero {
                         take(row, at as u32, code);
@@ -147,16 +146,10 @@ impl Columns {
         })
     }
 
-    /// Columns of the entries of row `row`, rising.
+    /// The columns, rising, of the entries of row `row`, and their codes.
     #[inline]
-    pub fn entries(&self, row: usize) -> &[u32] {
-        self.entries.indices(row)
-    }
-
-    /// Their codes.
-    #[inline]
-    pub fn entry_codes(&self, row: usize) -> &[u32] {
-        self.entries.values(row)
+    pub fn entries(&self, row: usize) -> (&[u32], &[u32]) {
+        self.entries.get(row)
     }
 
     /// Which rows have an entry in column `column`, where that is all that its codes say.
@@ -179,8 +172,9 @@ impl Columns {
                 Entries::Frequent(set) if !is_in(set, row) => *zero,
                 Entries::Frequent(_) if self.are_binary => 1,
                 Entries::Frequent(_) => {
-                    let at = self.entries(row).binary_search(&(column as u32));
-                    at.map_or(*zero, |at| self.entry_codes(row)[at])
+                    let (columns, codes) = self.entries(row);
+                    let at = columns.binary_search(&(column as u32));
+                    at.map_or(*zero, |at| codes[at])
                 }
                 Entries::Rare(codes) => {
                     let at = codes.binary_search_by_key(&(row as u32), |&(row, _)| row);
@@ -207,7 +201,7 @@ impl Column {
         params: &Params,
         categorical: bool,
     ) -> Result<Option<Self>> {
-        let (rows, values) = (by_feature.indices(feature), by_feature.values(feature));
+        let (rows, values) = by_feature.get(feature);
         let zeros = n_rows - rows.len();
         let coding = Coding::of(feature, values, zeros, params.splits, categorical)?;
         if coding.n_codes() < 2 {
@@ -294,12 +288,8 @@ impl<T: Clone + Default> Grouped<T> {
     }
 
     #[inline]
-    fn indices(&self, list: usize) -> &[u32] {
-        &self.indices[self.starts[list]..self.starts[list + 1]]
-    }
-
-    #[inline]
-    fn values(&self, list: usize) -> &[T] {
-        &self.values[self.starts[list]..self.starts[list + 1]]
+    fn get(&self, list: usize) -> (&[u32], &[T]) {
+        let span = self.starts[list]..self.starts[list + 1];
+        (&self.indices[span.clone()], &self.values[span])
     }
 }

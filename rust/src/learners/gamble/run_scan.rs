@@ -136,26 +136,35 @@ pub struct SortedRuns {
 impl SortedRuns {
     /// Sorts the rows of `node` by the codes that `code` returns, of which there are `n_codes`.
     pub fn sort_rows(&mut self, node: &Node, n_codes: usize, code: impl Fn(u32) -> u32) {
-        let item = |at: usize| Item::of(node, at, code(node.rows[at]));
-        self.sort(node.len(), n_codes, item);
+        let code = |at: usize| code(node.rows[at]);
+        self.sort(node.len(), n_codes, code, |at, code| {
+            Item::of(node, at, code)
+        });
     }
 
-    /// Sorts `n` items by their codes, of which there are `n_codes`: by counting, O(items + codes),
-    /// or by comparing, O(items log items), where that is cheaper.
-    pub fn sort(&mut self, n: usize, n_codes: usize, item: impl Fn(usize) -> Item) {
+    /// Sorts `n` items by the codes that `code` returns, of which there are `n_codes`: by counting,
+    /// O(items + codes), or by comparing, O(items log items), where that is cheaper.
+    pub fn sort(
+        &mut self,
+        n: usize,
+        n_codes: usize,
+        code: impl Fn(usize) -> u32,
+        item: impl Fn(usize, u32) -> Item,
+    ) {
         if n_codes > 4 * n {
-            let key = |at: usize| u64::from(item(at).code) << 32 | at as u64;
             self.keys.clear();
+            let key = |at| u64::from(code(at)) << 32 | at as u64;
             self.keys.extend((0..n).map(key));
             self.keys.sort_unstable();
-            let sorted = self.keys.iter().map(|&key| item(key as u32 as usize));
+            let keys = self.keys.iter();
+            let sorted = keys.map(|&key| item(key as u32 as usize, (key >> 32) as u32));
             collect(&mut self.items, &mut self.runs, sorted);
             return;
         }
         self.counts.clear();
         self.counts.resize(n_codes, 0);
         for at in 0..n {
-            self.counts[item(at).code as usize] += 1;
+            self.counts[code(at) as usize] += 1;
         }
         self.runs.clear();
         let mut to = 0;
@@ -168,9 +177,10 @@ impl SortedRuns {
             *count = from as u32;
         }
         self.items.resize(n, Item::default());
-        for item in (0..n).map(item) {
-            let to = &mut self.counts[item.code as usize];
-            self.items[*to as usize] = item;
+        for at in 0..n {
+            let code = code(at);
+            let to = &mut self.counts[code as usize];
+            self.items[*to as usize] = item(at, code);
             *to += 1;
         }
     }

@@ -64,42 +64,36 @@ impl SparseSplitter {
         sampled: SampledFeatures<'_>,
         best: &mut BestSplit,
     ) {
-        let entries = |&row: &u32| columns.entries(row as usize).len();
+        let entries = |&row: &u32| columns.entries(row as usize).0.len();
         let n_entries = node.rows.iter().map(entries).sum();
         let n_cells = stride(node) * columns.columns.len();
         if columns.are_binary && n_cells <= CELLS_PER_ENTRY * n_entries {
             self.by_cells(node, columns, sampled, best);
         } else {
-            let n = self.read(node, columns, sampled, n_entries);
-            self.by_runs(node, columns, n, best);
+            self.by_runs(node, columns, sampled, n_entries, best);
         }
     }
 
-    /// Reads the entries of the columns `sampled`, of all `n_entries` at the node; returns their
-    /// number.
-    fn read(
+    /// From the entries sampled of all `n_entries`, sorted by column.
+    fn by_runs(
         &mut self,
         node: &Node,
         columns: &Columns,
         sampled: SampledFeatures<'_>,
         n_entries: usize,
-    ) -> usize {
-        // All are written and those sampled are kept: no branch that could be mispredicted.
+        best: &mut BestSplit,
+    ) {
         let size = self.entries.len().max(n_entries);
         self.entries.resize(size, Entry::default());
         let mut n = 0;
+        // All are written and those sampled are kept: no branch that could be mispredicted.
         for (at, &row) in (0..).zip(&node.rows) {
-            let codes = columns.entry_codes(row as usize);
-            for (&column, &code) in columns.entries(row as usize).iter().zip(codes) {
+            let (of_row, codes) = columns.entries(row as usize);
+            for (&column, &code) in of_row.iter().zip(codes) {
                 self.entries[n] = Entry { column, code, at };
                 n += usize::from(sampled.contains(column));
             }
         }
-        n
-    }
-
-    /// From the `n` entries that were read, sorted by column.
-    fn by_runs(&mut self, node: &Node, columns: &Columns, n: usize, best: &mut BestSplit) {
         let entries = &self.entries[..n];
         self.places.resize(columns.columns.len(), 0);
         self.sampled.clear();
@@ -118,7 +112,17 @@ impl SparseSplitter {
             next += if n == 1 { 0 } else { n };
         }
         self.sorted.resize(next as usize, Item::default());
-        let scan = &mut self.run_scan;
+        let run_scan = &mut self.run_scan;
+        let mut scan = |at: u32, entries: &[Item], best: &mut BestSplit| {
+            let column = &columns.columns[at as usize];
+            let coding = &column.coding;
+            let sorted = &mut run_scan.sorted;
+            let code = |at: usize| entries[at].code;
+            sorted.sort(entries.len(), coding.n_codes(), code, |at, _| entries[at]);
+            if let Some(cut) = run_scan.best_cut(node, coding.missing_code(), column.zero()) {
+                best.offer(at, ColumnSplit::Cut(cut));
+            }
+        };
         for &Entry { column, code, at } in entries {
             let item = Item::of(node, at as usize, code);
             let place = &mut self.places[column as usize];
@@ -126,16 +130,15 @@ impl SparseSplitter {
                 self.sorted[*place as usize] = item;
                 *place += 1;
             } else if best.may_be(column, item.score_alone(node)) {
-                offer(best, node, column, columns, &[item], scan);
+                scan(column, &[item], best);
             }
         }
         let mut from = 0;
         for &column in &self.sampled {
-            let place = std::mem::take(&mut self.places[column as usize]);
-            if place != ALONE {
-                let entries = &self.sorted[from..place as usize];
-                from = place as usize;
-                offer(best, node, column, columns, entries, scan);
+            let to = std::mem::take(&mut self.places[column as usize]);
+            if to != ALONE {
+                scan(column, &self.sorted[from..to as usize], best);
+                from = to as usize;
             }
         }
     }
@@ -159,13 +162,13 @@ impl SparseSplitter {
             let (cells, _) = self.cells.as_chunks_mut::<FEW_LANES>();
             for ((&row, &class), &weight) in rows {
                 let class = class as usize % FEW_LANES;
-                for &column in columns.entries(row as usize) {
+                for &column in columns.entries(row as usize).0 {
                     cells[column as usize][class] += weight;
                 }
             }
         } else {
             for ((&row, &class), &weight) in rows {
-                for &column in columns.entries(row as usize) {
+                for &column in columns.entries(row as usize).0 {
                     self.cells[column as usize * stride + class as usize] += weight;
                 }
             }
@@ -175,7 +178,7 @@ impl SparseSplitter {
             self.counts.clear();
             self.counts.resize(columns.columns.len(), 0);
             for &row in &node.rows {
-                for &column in columns.entries(row as usize) {
+                for &column in columns.entries(row as usize).0 {
                     self.counts[column as usize] += 1;
                 }
             }
@@ -203,25 +206,6 @@ impl SparseSplitter {
                 best.offer(column, ColumnSplit::Cut(cut));
             }
         }
-    }
-}
-
-/// Offers to `best` the best split of `node` by `column`, number `at`, which has these `entries`.
-fn offer(
-    best: &mut BestSplit,
-    node: &Node,
-    at: u32,
-    columns: &Columns,
-    entries: &[Item],
-    scan: &mut RunScan,
-) {
-    let column = &columns.columns[at as usize];
-    let coding = &column.coding;
-    scan.sorted
-        .sort(entries.len(), coding.n_codes(), |at| entries[at]);
-    let cut = scan.best_cut(node, coding.missing_code(), column.zero());
-    if let Some(cut) = cut {
-        best.offer(at, ColumnSplit::Cut(cut));
     }
 }
 
