@@ -5,6 +5,9 @@
 //! [`Regressors`] keeps the weights of many regressors of which an example needs few;
 //! one-against-all, where an example needs all, has a layout of its own.
 
+// Kernels have to become part of the function whose instruction set they are compiled for.
+#![allow(clippy::inline_always)]
+
 mod adagrad;
 mod block;
 mod example;

@@ -46,10 +46,6 @@ impl Regressors {
             Optimizer::Adagrad => Kind::Adagrad(Vec::new()),
             Optimizer::Nag => Kind::Nag(Span::default(), Vec::new()),
         };
-        Self::from_parts(kind, loss, width)
-    }
-
-    pub(crate) fn from_parts(kind: Kind, loss: Loss, width: usize) -> Self {
         Self {
             width: padded(width),
             loss,
@@ -60,12 +56,6 @@ impl Regressors {
     /// The loss.
     pub fn loss(&self) -> Loss {
         self.loss
-    }
-
-    /// Whether `other` has the same optimiser, loss and width.
-    pub fn same_kind(&self, other: &Self) -> bool {
-        std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
-            && (self.loss, self.width) == (other.loss, other.width)
     }
 
     /// Padded number of columns.

@@ -37,7 +37,6 @@ struct Sums<const G: usize> {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
@@ -65,7 +64,6 @@ fn learn_groups<const G: usize>(
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
     let importance = example.params.importance;
     let mut y = [[-1.0; LANES]; G];
@@ -90,7 +88,6 @@ fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
 /// The squared slopes of the loss times importance, 0 where a class learns nothing;
 /// none if no class learns anything.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn slopes<const G: usize>(loss: Loss, p: &[Lanes; G], targets: &Targets<G>) -> Option<[Lanes; G]> {
     let mut slopes = [[0.0f32; LANES]; G];
     let mut any = false;
@@ -109,7 +106,6 @@ fn slopes<const G: usize>(loss: Loss, p: &[Lanes; G], targets: &Targets<G>) -> O
 /// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
 /// its features.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn update_sums<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
@@ -166,7 +162,6 @@ fn update_sums<const G: usize>(
 
 /// Each class's step, 0 for those without a slope.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn steps<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
@@ -198,7 +193,6 @@ fn steps<const G: usize>(
 
 /// Adds the steps to the weights and to the average sums.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn apply<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
@@ -227,7 +221,6 @@ fn apply<const G: usize>(
 
 /// Adds the change of the weights of `slot` to the average sums.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn add_to_average<const G: usize>(
     tile: &mut Tile,
     slot: u32,

@@ -1,9 +1,7 @@
 //! A chunk of examples, prepared once and then learned by one tile of classes
 //! after the other.
 
-use std::ops::Range;
-
-use crate::data::RowBuffer;
+use crate::data::{Ragged, RaggedRows, RowBuffer};
 use crate::linear::Span;
 
 /// What a step depends on beside features and classes.
@@ -55,14 +53,11 @@ pub(super) struct Example<'a> {
 /// Examples one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
-    ends: Vec<usize>,
-    slots: Vec<u32>,
-    values: Vec<f32>,
-    direction: Vec<f32>,
-    label_ends: Vec<usize>,
-    labels: Vec<u32>,
-    negative_ends: Vec<usize>,
-    negatives: Vec<u32>,
+    /// Slots and values.
+    rows: RaggedRows,
+    direction: Ragged<f32>,
+    labels: Ragged<u32>,
+    negatives: Ragged<u32>,
     params: Vec<StepParams>,
     /// Number of classes of the model.
     pub n_classes: usize,
@@ -82,13 +77,9 @@ impl Chunk {
 
     /// Removes all examples.
     pub fn clear(&mut self) {
-        self.ends.clear();
-        self.slots.clear();
-        self.values.clear();
+        self.rows.clear();
         self.direction.clear();
-        self.label_ends.clear();
         self.labels.clear();
-        self.negative_ends.clear();
         self.negatives.clear();
         self.params.clear();
     }
@@ -100,7 +91,7 @@ impl Chunk {
 
     /// Number of values of all examples.
     pub fn n_values(&self) -> usize {
-        self.values.len()
+        self.rows.n_values()
     }
 
     /// Adds an example whose columns have been turned into slots.
@@ -112,48 +103,25 @@ impl Chunk {
         negatives: &[u32],
         params: StepParams,
     ) {
-        self.slots.extend_from_slice(&row.columns);
-        self.values.extend_from_slice(&row.values);
-        self.direction.extend_from_slice(direction);
-        self.ends.push(self.slots.len());
-        self.labels.extend_from_slice(labels);
-        self.label_ends.push(self.labels.len());
-        self.negatives.extend_from_slice(negatives);
-        self.negative_ends.push(self.negatives.len());
+        self.rows.push(row.columns.iter().copied(), &row.values);
+        self.direction.push(direction.iter().copied());
+        self.labels.push(labels.iter().copied());
+        self.negatives.push(negatives.iter().copied());
         self.params.push(params);
     }
 
     /// Example `i`.
     #[inline]
     pub fn get(&self, i: usize) -> Example<'_> {
-        let entries = range(&self.ends, i);
+        let (slots, values) = self.rows.row(i);
         Example {
-            slots: &self.slots[entries.clone()],
-            values: &self.values[entries.clone()],
-            direction: &self.direction[entries],
-            labels: self.labels(i),
-            negatives: self
-                .negative_weight
-                .map(|_| &self.negatives[range(&self.negative_ends, i)]),
+            slots,
+            values,
+            direction: self.direction.get(i),
+            labels: self.labels.get(i),
+            negatives: self.negative_weight.map(|_| self.negatives.get(i)),
             negative_weight: self.negative_weight.unwrap_or(1.0),
             params: self.params[i],
         }
     }
-
-    /// The classes of example `i`, increasing.
-    #[inline]
-    pub fn labels(&self, i: usize) -> &[u32] {
-        &self.labels[range(&self.label_ends, i)]
-    }
-
-    /// Importance of example `i`.
-    pub fn importance(&self, i: usize) -> f32 {
-        self.params[i].importance
-    }
-}
-
-#[inline]
-fn range(ends: &[usize], i: usize) -> Range<usize> {
-    let from = if i == 0 { 0 } else { ends[i - 1] };
-    from..ends[i]
 }

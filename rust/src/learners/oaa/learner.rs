@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Example};
 use super::predict::TilePredictor;
 use super::preparer::{ExamplePreparer, Rescaling};
 use super::sampling::NegativeSampler;
@@ -146,9 +146,9 @@ impl OnlineLearner for Oaa {
                     if let Some(predicted) = &mut learning.predicted {
                         predicted[row as usize] = class.map_or(-1, |class| class as i32);
                     }
-                    let labels = chunk.labels(i);
+                    let Example { labels, params, .. } = chunk.get(i);
                     let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
-                    learning.progress.count(!is_right, chunk.importance(i));
+                    learning.progress.count(!is_right, params.importance);
                 }
                 order = rest;
                 learning.report(learned.len())?;

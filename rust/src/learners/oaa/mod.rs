@@ -20,6 +20,9 @@
 //! | `predict` | answers for a block of rows |
 //! | `persist` | the state as named arrays |
 
+// Kernels have to become part of the function whose instruction set they are compiled for.
+#![allow(clippy::inline_always)]
+
 mod adaptive;
 mod average;
 mod chunk;

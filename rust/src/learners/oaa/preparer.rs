@@ -7,7 +7,7 @@ use super::sampling::NegativeSampler;
 use super::slots::FeatureSlots;
 use super::Params;
 use crate::classifier::Learning;
-use crate::data::{RowBuffer, Targets};
+use crate::data::RowBuffer;
 use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span};
 
 /// Examples of a chunk, at most.
@@ -110,7 +110,7 @@ impl ExamplePreparer {
             for column in &mut row.columns {
                 *column = self.slots.get_or_insert(*column);
             }
-            read_labels(batch.targets, i, &mut labels);
+            batch.targets.read(i, &mut labels);
             if let Some(sampler) = &mut self.sampler {
                 sampler.draw(&labels, &mut negatives);
             }
@@ -179,17 +179,6 @@ impl ExamplePreparer {
         if params.l1 > 0.0 {
             self.l1_shift += params.l1 * step / self.shrink;
         }
-    }
-}
-
-/// Replaces `into` by the labels of row `i`, in increasing order.
-fn read_labels(targets: Targets<'_>, i: usize, into: &mut Vec<u32>) {
-    match targets {
-        Targets::One(labels) => {
-            into.clear();
-            into.push(labels.as_slice()[i]);
-        }
-        Targets::Sets(sets) => sets.read(i, into),
     }
 }
 

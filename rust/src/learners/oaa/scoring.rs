@@ -19,7 +19,6 @@ pub(super) struct BestClass {
 
 /// Sums over the features of values times weights, the latter as `read` has them.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn sums<const G: usize>(
     weights: &[f32],
     slots: &[u32],
@@ -41,7 +40,6 @@ fn sums<const G: usize>(
 /// Scores of an example as the weights stand: the constant's, which is last,
 /// is neither moved nor shrunk.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
     let (Some((&constant, slots)), Some((&one, values))) =
         (example.slots.split_last(), example.values.split_last())
@@ -65,7 +63,6 @@ pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> 
 
 /// The best of a tile's classes that have been seen.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
     let mask = row::<G>(&tile.unseen_mask, 0);
     let mut top = [f32::NEG_INFINITY; LANES];
@@ -106,7 +103,6 @@ dispatched! {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn write_scores<const G: usize>(weights: &[f32], example: &Example<'_>, out: &mut [f32]) {
     out.copy_from_slice(scores::<G>(weights, example).as_flattened());
 }
@@ -132,7 +128,6 @@ dispatched! {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn write_sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32], out: &mut [f32]) {
     out.copy_from_slice(sums::<G>(weights, slots, values, |w| w).as_flattened());
 }

@@ -27,7 +27,6 @@ dispatched! {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
@@ -65,7 +64,6 @@ fn learn_groups<const G: usize>(
 /// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
 /// with what the lanes have in common computed once.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn negative_steps<const G: usize>(
     loss: Loss,
     p: &[Lanes; G],
@@ -91,7 +89,6 @@ fn negative_steps<const G: usize>(
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn map_lanes<const G: usize>(p: &[Lanes; G], u: &mut [Lanes; G], step: impl Fn(f32) -> f32) {
     for g in 0..G {
         for lane in 0..LANES {
@@ -112,7 +109,6 @@ fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
 /// Adds the steps `u` of the classes to the weights and to the average sums.
 /// Groups of classes without a step, most of them, are left alone.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
     let averages = !tile.average_sums.is_empty();
     for g in 0..G {

@@ -61,9 +61,9 @@ impl Tile {
         let is_nag = params.optimizer == Optimizer::Nag;
         let zeros = |is_kept: bool| vec![0.0; if is_kept { width } else { 0 }];
         // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
-        let n_allowed = if is_nag { n_classes } else { 0 };
+        let competes = |class| is_nag && class < n_classes;
         let mask = |class| {
-            if class < n_allowed {
+            if competes(class) {
                 0.0
             } else {
                 f32::NEG_INFINITY
@@ -86,26 +86,22 @@ impl Tile {
 
     /// Everything that has a row per feature; some are empty.
     pub fn planes(&self) -> [&Vec<f32>; 4] {
-        let Self {
-            weights,
-            average_sums,
-            squares,
-            scales,
-            ..
-        } = self;
-        [weights, average_sums, squares, scales]
+        [
+            &self.weights,
+            &self.average_sums,
+            &self.squares,
+            &self.scales,
+        ]
     }
 
     /// As [`planes`](Self::planes), to be changed.
     pub fn planes_mut(&mut self) -> [&mut Vec<f32>; 4] {
-        let Self {
-            weights,
-            average_sums,
-            squares,
-            scales,
-            ..
-        } = self;
-        [weights, average_sums, squares, scales]
+        [
+            &mut self.weights,
+            &mut self.average_sums,
+            &mut self.squares,
+            &mut self.scales,
+        ]
     }
 
     /// Number of classes, padding included.
@@ -178,14 +174,12 @@ impl Tile {
 
 /// `w` moved towards zero by `shift`, but not past it.
 #[inline(always)]
-#[allow(clippy::inline_always)] // it has to become part of its caller's instruction set
 pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
     (w.abs() - shift).max(0.0).copysign(w)
 }
 
 /// The row of `slot` in a plane: one group of lanes after the other.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
     let (lanes, _) = plane.as_chunks::<LANES>();
     let (rows, _) = lanes.as_chunks::<G>();
@@ -194,7 +188,6 @@ pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
 
 /// As [`row`], to be changed.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn row_mut<const G: usize>(plane: &mut [f32], slot: u32) -> &mut [Lanes; G] {
     let (lanes, _) = plane.as_chunks_mut::<LANES>();
     let (rows, _) = lanes.as_chunks_mut::<G>();
