@@ -140,6 +140,11 @@ impl Span {
         self.high = self.high.max(label);
     }
 
+    /// Whether 0 is in it, and so `f32::clamp` content.
+    pub fn is_ordered(self) -> bool {
+        self.low <= 0.0 && self.high >= 0.0
+    }
+
     /// `p`, brought into the span.
     #[inline]
     pub fn clamp(self, p: f32) -> f32 {

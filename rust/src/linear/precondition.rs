@@ -17,9 +17,9 @@ use crate::simd::{over_fourth_root, over_root};
 pub struct Preconditioner {
     power: Power,
     /// Sum of importances.
-    pub(super) total: f64,
+    pub(crate) total: f64,
     /// Sum of importance times squared value, by column.
-    pub(super) squares: Vec<f32>,
+    pub(crate) squares: Vec<f32>,
 }
 
 /// The root of a column's sum of squares that its steps are divided by.
@@ -44,6 +44,13 @@ impl Preconditioner {
     /// Columns of an example.
     pub fn width(&self) -> usize {
         self.squares.len()
+    }
+
+    /// Has `width` columns from now on, if it has fewer.
+    pub fn widen(&mut self, width: usize) {
+        if self.squares.len() < width {
+            self.squares.resize(width, 0.0);
+        }
     }
 
     /// Adds `example` to the sums and replaces `direction` by its step direction, one
@@ -82,19 +89,5 @@ impl Preconditioner {
             direction.iter_mut().for_each(|d| *d *= scale);
         }
         dimension * self.total as f32
-    }
-
-    /// The power, the sum of importances and the sums of squares, for saving.
-    pub fn parts(&self) -> (Power, f64, &[f32]) {
-        (self.power, self.total, &self.squares)
-    }
-
-    /// From saved parts.
-    pub fn from_parts(power: Power, total: f64, squares: Vec<f32>) -> Self {
-        Self {
-            power,
-            total,
-            squares,
-        }
     }
 }

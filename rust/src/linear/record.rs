@@ -146,8 +146,7 @@ impl Persist for Regressors {
             Kind::Nag(span, all) => {
                 let ends = bundle.take_exactly::<f32>("span", 2)?;
                 (span.low, span.high) = (ends[0], ends[1]);
-                // f32::clamp demands an ordered span.
-                if !(span.low <= 0.0 && span.high >= 0.0) {
+                if !span.is_ordered() {
                     return Err(bundle.damaged("the span of labels is out of order"));
                 }
                 let mut found: Vec<Weights<NagSlot>> = Vec::new();

@@ -53,11 +53,6 @@ impl Regressors {
         }
     }
 
-    /// The loss.
-    pub fn loss(&self) -> Loss {
-        self.loss
-    }
-
     /// Padded number of columns.
     pub fn width(&self) -> usize {
         self.width

@@ -5,10 +5,12 @@ use super::average::PolynomialAverage;
 use super::chunk::{Chunk, StepParams};
 use super::sampling::NegativeSampler;
 use super::slots::FeatureSlots;
+use super::tile::Tile;
 use super::Params;
 use crate::classifier::Learning;
 use crate::data::RowBuffer;
 use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span};
+use crate::persist;
 
 /// Examples of a chunk, at most.
 const MAX_EXAMPLES: usize = 512;
@@ -24,7 +26,8 @@ const MIN_SHRINK: f64 = 1e-6;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExamplePreparer {
     pub slots: FeatureSlots,
-    pub preconditioner: Option<Preconditioner>,
+    /// Of the slots ("pn").
+    pub preconditioner: Preconditioner,
     /// Passes done, with fractions.
     pub passes: f64,
     pub average: PolynomialAverage,
@@ -34,17 +37,19 @@ pub(super) struct ExamplePreparer {
     pub shrink: f64,
     /// Scores are clamped to the span of the labels learned so far ("nag").
     pub span: Option<Span>,
-    pub sampler: Option<NegativeSampler>,
+    pub sampler: NegativeSampler,
 }
 
-/// What the tiles have to be multiplied by before a chunk is learned.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rescaling {
-    /// Factor of the average sums.
-    pub average_sums: Option<f32>,
-    /// Factor of all weights and average sums but the constant's.
-    pub weights: Option<f32>,
-}
+persist!(ExamplePreparer {
+    Meta passes;
+    Meta average;
+    Meta l1_shift;
+    Meta shrink;
+    Meta span;
+    Meta importance = preconditioner.total;
+    Meta sampler_position = sampler.position;
+    Columns column_squares = preconditioner.squares;
+});
 
 impl ExamplePreparer {
     /// For examples of `width` columns, the last of which is the constant.
@@ -54,30 +59,39 @@ impl ExamplePreparer {
         slots.get_or_insert(width as u32 - 1);
         Self {
             slots,
-            preconditioner: (params.optimizer == Optimizer::Pn)
-                .then(|| Preconditioner::new(Power::Quarter, width)),
+            preconditioner: Preconditioner::new(Power::Quarter, 0),
             passes: 0.0,
             average: PolynomialAverage::default(),
             l1_shift: 0.0,
             shrink: 1.0,
             span: (params.optimizer == Optimizer::Nag).then(Span::default),
-            sampler: params
-                .n_negatives
-                .and_then(|n| NegativeSampler::new(n, n_classes, params.seed)),
+            sampler: NegativeSampler::new(params.n_negatives, n_classes, params.seed),
         }
     }
 
-    /// To be called, and applied to the tiles, before [`fill_chunk`](Self::fill_chunk).
-    pub fn rescale(&mut self) -> Rescaling {
-        let weights = (self.shrink < MIN_SHRINK).then(|| {
-            let factor = self.shrink;
-            self.l1_shift *= factor;
+    /// Whether span and squares are those of the optimizer.
+    pub fn fits(&self, params: &Params) -> bool {
+        let has_span = params.optimizer == Optimizer::Nag;
+        let is_pn = params.optimizer == Optimizer::Pn;
+        self.span.is_some() == has_span
+            && self.span.is_none_or(Span::is_ordered)
+            && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
+    }
+
+    /// Takes common factors out of the tiles' numbers before these leave the range of floats;
+    /// to be called before [`fill_chunk`](Self::fill_chunk).
+    pub fn rescale(&mut self, tiles: &mut [Tile]) {
+        if self.shrink < MIN_SHRINK {
+            let factor = self.shrink as f32;
+            tiles
+                .iter_mut()
+                .for_each(|tile| tile.rescale_weights(factor));
+            self.l1_shift *= self.shrink;
             self.shrink = 1.0;
-            factor as f32
-        });
-        Rescaling {
-            average_sums: self.average.rescale(),
-            weights,
+        }
+        if let Some(factor) = self.average.rescale() {
+            let sums = tiles.iter_mut().flat_map(|tile| &mut tile.average_sums);
+            sums.for_each(|u| *u *= factor);
         }
     }
 
@@ -105,15 +119,13 @@ impl ExamplePreparer {
                 preparation.observe(&batch.rows, i, &mut row);
             }
             preparation.read(&batch.rows, i, &mut row);
-            let importance = batch.weight(i);
-            let ppu = self.step_direction(&row, importance, &mut direction);
             for column in &mut row.columns {
                 *column = self.slots.get_or_insert(*column);
             }
+            let importance = batch.weight(i);
+            let ppu = self.step_direction(params, &row, importance, &mut direction);
             batch.targets.read(i, &mut labels);
-            if let Some(sampler) = &mut self.sampler {
-                sampler.draw(&labels, &mut negatives);
-            }
+            self.sampler.draw(&labels, &mut negatives);
             let eta = self.learning_rate(params);
             let step_params = StepParams {
                 eta: eta as f32,
@@ -136,15 +148,17 @@ impl ExamplePreparer {
         }
     }
 
-    /// Replaces `direction` by that of a step; returns its product with the example.
+    /// Replaces `direction` by that of a step along a row of slots; returns its product with the example.
     fn step_direction(
         &mut self,
+        params: &Params,
         row: &RowBuffer,
         importance: f32,
         direction: &mut Vec<f32>,
     ) -> f32 {
-        let ppu = if let Some(preconditioner) = &mut self.preconditioner {
-            preconditioner.direction(row, importance, direction);
+        let ppu = if params.optimizer == Optimizer::Pn {
+            self.preconditioner.widen(self.slots.len());
+            self.preconditioner.direction(row, importance, direction);
             1.0
         } else {
             direction.clone_from(&row.values);

@@ -140,11 +140,6 @@ impl Tile {
         }
     }
 
-    /// Multiplies all average sums.
-    pub fn rescale_average_sums(&mut self, factor: f32) {
-        self.average_sums.iter_mut().for_each(|u| *u *= factor);
-    }
-
     /// Multiplies weights and average sums, the constant's excepted.
     pub fn rescale_weights(&mut self, factor: f32) {
         let width = self.width();
@@ -169,6 +164,39 @@ impl Tile {
             }
         }
         weights
+    }
+}
+
+/// The tiles' values as rows of all `n_classes`.
+pub(super) fn by_class<T: Copy>(
+    tiles: &[Tile],
+    n_classes: usize,
+    of: impl Fn(&Tile) -> &Vec<T>,
+) -> Vec<T> {
+    let n_rows = of(&tiles[0]).len() / tiles[0].width();
+    let mut rows = Vec::with_capacity(n_rows * n_classes);
+    for row in 0..n_rows {
+        for tile in tiles {
+            let n = tile.width().min(n_classes - tile.first);
+            rows.extend_from_slice(&of(tile)[row * tile.width()..][..n]);
+        }
+    }
+    rows
+}
+
+/// Hands rows of all `n_classes` out to the tiles.
+pub(super) fn set_by_class<T: Copy>(
+    tiles: &mut [Tile],
+    n_classes: usize,
+    rows: &[T],
+    of: impl Fn(&mut Tile) -> &mut Vec<T>,
+) {
+    for (number, row) in rows.chunks_exact(n_classes).enumerate() {
+        for tile in &mut *tiles {
+            let (width, row) = (tile.width(), &row[tile.first..]);
+            let n = width.min(row.len());
+            of(tile)[number * width..][..n].copy_from_slice(&row[..n]);
+        }
     }
 }
 
