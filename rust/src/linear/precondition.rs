@@ -12,6 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::data::RowBuffer;
 use crate::simd::{over_fourth_root, over_root};
 
+/// From so many examples on a sum of squares has no digit for the next one alike.
+const ALL_DIGITS: f64 = (1 << 24) as f64;
+
+/// The multiples of the golden section are spread evenly over fractions.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
 /// Sums of squares per column and the direction they give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preconditioner {
@@ -68,17 +74,19 @@ impl Preconditioner {
     ) -> f32 {
         self.total += f64::from(importance);
         direction.clear();
-        direction.extend(
-            example
-                .columns
-                .iter()
-                .zip(&example.values)
-                .map(|(&column, &x)| {
-                    let square = &mut self.squares[column as usize];
-                    *square += importance * x * x;
-                    *square
-                }),
-        );
+        let is_long = self.total >= ALL_DIGITS * f64::from(importance);
+        let chance = (self.total * GOLDEN).fract() as f32;
+        let entries = example.columns.iter().zip(&example.values);
+        direction.extend(entries.map(|(&column, &x)| {
+            let square = &mut self.squares[column as usize];
+            let sum = *square + importance * x * x;
+            *square = if is_long && sum == *square {
+                round_up_by_chance(sum, importance * x * x, chance)
+            } else {
+                sum
+            };
+            *square
+        }));
         // A value so small that its square vanishes does not move anything.
         let (norm, dimension) = match self.power {
             Power::Quarter => over_fourth_root(&example.values, direction),
@@ -89,5 +97,45 @@ impl Preconditioner {
             direction.iter_mut().for_each(|d| *d *= scale);
         }
         dimension * self.total as f32
+    }
+}
+
+/// `sum` with the chance that makes it right on average after an `addend` that is too small for
+/// its digits; else it would stand still, and with it the rates that fall as it grows.
+#[cold]
+fn round_up_by_chance(sum: f32, addend: f32, chance: f32) -> f32 {
+    let next = sum.next_up();
+    if addend > (next - sum) * chance {
+        next
+    } else {
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_grow_on_after_more_examples_than_a_float_has_digits_for() {
+        let mut preconditioner = Preconditioner::new(Power::Half, 3);
+        preconditioner.total = ALL_DIGITS;
+        preconditioner.squares = vec![ALL_DIGITS as f32, 0.01 * ALL_DIGITS as f32, 5.0];
+        let example = RowBuffer {
+            columns: vec![0, 1, 2],
+            values: vec![1.0, 0.1, 0.0],
+        };
+        let (mut direction, mut dimension) = (Vec::new(), 0.0);
+        for _ in 0..1_000_000 {
+            dimension = preconditioner.direction(&example, 1.0, &mut direction);
+        }
+        let expected = ALL_DIGITS as f32 + 1e6;
+        let grown = |square: f32, per_example: f32| square / (per_example * expected) - 1.0;
+        let squares = &preconditioner.squares;
+        assert!(grown(squares[0], 1.0).abs() < 1e-3, "{squares:?}");
+        assert!(grown(squares[1], 0.01).abs() < 1e-3, "{squares:?}");
+        assert_eq!(squares[2].to_bits(), 5.0f32.to_bits());
+        // Two columns that are as in all examples before count as one dimension each.
+        assert!((dimension - 2.0).abs() < 1e-3, "{dimension}");
     }
 }

@@ -130,6 +130,7 @@ impl Regressors {
         ahead: impl FnOnce(f32) -> Option<u32>,
     ) -> Scores {
         let number = number as usize;
+        let target = Target { y, a, importance };
         match &mut self.kind {
             Kind::Pn(_, rows) | Kind::Sgd(rows) => {
                 let before = example.dot(&rows[number]);
@@ -148,7 +149,7 @@ impl Regressors {
                 &mut rows[number],
                 self.loss,
                 &example.row,
-                Target { y, a, importance },
+                target,
                 self.width,
             ),
             Kind::Nag(span, rows) => nag::learn(
@@ -156,7 +157,7 @@ impl Regressors {
                 span,
                 self.loss,
                 &example.row,
-                Target { y, a, importance },
+                target,
                 self.width,
             ),
         }

@@ -7,7 +7,7 @@
 
 use super::chunk::{Chunk, Example};
 use super::scoring::{best, scores, BestClass};
-use super::tile::{for_groups, row_mut, Lanes, Tile};
+use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
 use crate::linear::nag::{inverse_root, Magnitude};
 use crate::linear::{Loss, NagSlot};
 use crate::simd::{dispatched, LANES};
@@ -26,6 +26,8 @@ struct Targets<const G: usize> {
     y: [Lanes; G],
     /// Importance, 0 where there is nothing to learn.
     h: [Lanes; G],
+    /// The squared slope of the loss times importance, 0 where a class learns nothing.
+    slopes: [Lanes; G],
 }
 
 /// What the sums say about an example once it has been added to them.
@@ -53,54 +55,47 @@ fn learn_groups<const G: usize>(
             }
         }
         out.push(best::<G>(tile, &p));
-        let targets = targets::<G>(tile, &example);
         tile.mark_seen(example.labels);
-        if let Some(slopes) = slopes(loss, &p, &targets) {
-            let sums = update_sums(tile, &example, &slopes, &mut rates);
-            let u = steps(tile, &example, loss, &p, &targets, &slopes, &sums);
+        if let Some(targets) = targets(tile, &example, loss, &p) {
+            let sums = update_sums(tile, &example, &targets.slopes, &mut rates);
+            let u = steps(tile, &example, loss, &p, &targets, &sums);
             apply(tile, &example, &u, &rates);
         }
     }
 }
 
+/// None if no class learns anything.
 #[inline(always)]
-fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
+fn targets<const G: usize>(
+    tile: &Tile,
+    example: &Example<'_>,
+    loss: Loss,
+    p: &[Lanes; G],
+) -> Option<Targets<G>> {
     let importance = example.params.importance;
     let mut y = [[-1.0; LANES]; G];
     let mut h = [[importance; LANES]; G];
-    if let Some(negatives) = example.negatives {
+    if let Some((negatives, weight)) = example.negatives {
         h = [[0.0; LANES]; G];
         for at in negatives.iter().filter_map(|&class| tile.position(class)) {
-            h.as_flattened_mut()[at] = importance * example.negative_weight;
+            h.as_flattened_mut()[at] = importance * weight;
         }
     }
-    for at in example
-        .labels
-        .iter()
-        .filter_map(|&class| tile.position(class))
-    {
+    let labels = example.labels.iter();
+    for at in labels.filter_map(|&class| tile.position(class)) {
         y.as_flattened_mut()[at] = 1.0;
         h.as_flattened_mut()[at] = importance;
     }
-    Targets { y, h }
-}
-
-/// The squared slopes of the loss times importance, 0 where a class learns nothing;
-/// none if no class learns anything.
-#[inline(always)]
-fn slopes<const G: usize>(loss: Loss, p: &[Lanes; G], targets: &Targets<G>) -> Option<[Lanes; G]> {
     let mut slopes = [[0.0f32; LANES]; G];
     let mut any = false;
-    for g in 0..G {
-        for lane in 0..LANES {
-            let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
-            if h > 0.0 && !loss.is_satisfied(y, p) {
-                slopes[g][lane] = h * loss.slope_squared(y, p);
-                any |= slopes[g][lane] > 0.0;
-            }
+    each_lane::<G>(|g, lane| {
+        let (p, y, h) = (p[g][lane], y[g][lane], h[g][lane]);
+        if h > 0.0 && !loss.is_satisfied(y, p) {
+            slopes[g][lane] = h * loss.slope_squared(y, p);
+            any |= slopes[g][lane] > 0.0;
         }
-    }
-    any.then_some(slopes)
+    });
+    any.then_some(Targets { y, h, slopes })
 }
 
 /// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
@@ -112,7 +107,7 @@ fn update_sums<const G: usize>(
     slopes: &[Lanes; G],
     rates: &mut Vec<[Lanes; G]>,
 ) -> Sums<G> {
-    let is_nag = !tile.scales.is_empty();
+    let (is_nag, slopes) = (!tile.scales.is_empty(), *slopes);
     rates.clear();
     let mut ppu = [[0.0f32; LANES]; G];
     let mut length = [[0.0f32; LANES]; G];
@@ -124,37 +119,25 @@ fn update_sums<const G: usize>(
             let scales = row_mut::<G>(&mut tile.scales, slot);
             let weights = row_mut::<G>(&mut tile.weights, slot);
             let mut change = [[0.0f32; LANES]; G];
-            for g in 0..G {
-                for lane in 0..LANES {
-                    let w = weights[g][lane];
-                    let mut weight = NagSlot {
-                        w,
-                        g: squares[g][lane],
-                        s: scales[g][lane],
-                    };
-                    let (square, r) = weight.update::<true>(x, slopes[g][lane]);
-                    weights[g][lane] = weight.w;
-                    squares[g][lane] = weight.g;
-                    scales[g][lane] = weight.s;
-                    change[g][lane] = weight.w - w;
-                    rate[g][lane] = r;
-                    length[g][lane] += square;
-                }
-            }
+            each_lane::<G>(|at, lane| {
+                let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
+                let mut weight = NagSlot { w, g, s };
+                let (square, r) = weight.update::<true>(x, slopes[at][lane]);
+                weights[at][lane] = weight.w;
+                squares[at][lane] = weight.g;
+                scales[at][lane] = weight.s;
+                change[at][lane] = weight.w - w;
+                rate[at][lane] = r;
+                length[at][lane] += square;
+            });
             add_to_average(tile, slot, example, &change);
         } else {
-            for g in 0..G {
-                for lane in 0..LANES {
-                    squares[g][lane] += slopes[g][lane] * x.square;
-                    rate[g][lane] = inverse_root(squares[g][lane]);
-                }
-            }
+            each_lane::<G>(|g, lane| {
+                squares[g][lane] += slopes[g][lane] * x.square;
+                rate[g][lane] = inverse_root(squares[g][lane]);
+            });
         }
-        for g in 0..G {
-            for lane in 0..LANES {
-                ppu[g][lane] += x.square * rate[g][lane];
-            }
-        }
+        each_lane::<G>(|g, lane| ppu[g][lane] += x.square * rate[g][lane]);
         rates.push(rate);
     }
     Sums { ppu, length }
@@ -168,26 +151,23 @@ fn steps<const G: usize>(
     loss: Loss,
     p: &[Lanes; G],
     targets: &Targets<G>,
-    slopes: &[Lanes; G],
     sums: &Sums<G>,
 ) -> [Lanes; G] {
     let is_nag = !tile.totals.is_empty();
     let mut u = [[0.0f32; LANES]; G];
-    for g in 0..G {
-        for lane in 0..LANES {
-            if slopes[g][lane] > 0.0 {
-                let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
-                let mut factor = 1.0;
-                if is_nag {
-                    factor = tile.totals[g * LANES + lane].update(h, sums.length[g][lane]);
-                }
-                let ppu = sums.ppu[g][lane] * factor;
-                if ppu > 0.0 {
-                    u[g][lane] = loss.step(y, p, example.params.eta * h, ppu) * factor;
-                }
+    each_lane::<G>(|g, lane| {
+        if targets.slopes[g][lane] > 0.0 {
+            let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
+            let mut factor = 1.0;
+            if is_nag {
+                factor = tile.totals[g * LANES + lane].update(h, sums.length[g][lane]);
+            }
+            let ppu = sums.ppu[g][lane] * factor;
+            if ppu > 0.0 {
+                u[g][lane] = loss.step(y, p, example.params.eta * h, ppu) * factor;
             }
         }
-    }
+    });
     u
 }
 
@@ -199,8 +179,10 @@ fn apply<const G: usize>(
     u: &[Lanes; G],
     rates: &[[Lanes; G]],
 ) {
+    let u = *u;
     let constant = example.slots.len().saturating_sub(1);
-    for (i, (&slot, &x)) in example.slots.iter().zip(example.values).enumerate() {
+    let entries = example.slots.iter().zip(example.values).zip(rates);
+    for (i, ((&slot, &x), &rate)) in entries.enumerate() {
         // Stored weights are those in use divided by `shrink`.
         let x = if i == constant {
             x
@@ -209,12 +191,10 @@ fn apply<const G: usize>(
         };
         let mut change = [[0.0f32; LANES]; G];
         let weights = row_mut::<G>(&mut tile.weights, slot);
-        for g in 0..G {
-            for lane in 0..LANES {
-                change[g][lane] = u[g][lane] * (x * rates[i][g][lane]);
-                weights[g][lane] += change[g][lane];
-            }
-        }
+        each_lane::<G>(|g, lane| {
+            change[g][lane] = u[g][lane] * (x * rate[g][lane]);
+            weights[g][lane] += change[g][lane];
+        });
         add_to_average(tile, slot, example, &change);
     }
 }
@@ -232,9 +212,5 @@ fn add_to_average<const G: usize>(
     }
     let factor = example.params.average_factor;
     let sums = row_mut::<G>(&mut tile.average_sums, slot);
-    for g in 0..G {
-        for lane in 0..LANES {
-            sums[g][lane] += factor * change[g][lane];
-        }
-    }
+    each_lane::<G>(|g, lane| sums[g][lane] += factor * change[g][lane]);
 }

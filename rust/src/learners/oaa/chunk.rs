@@ -42,10 +42,9 @@ pub(super) struct Example<'a> {
     pub direction: &'a [f32],
     /// Its classes, increasing.
     pub labels: &'a [u32],
-    /// The classes to learn as not being its own; none: all others.
-    pub negatives: Option<&'a [u32]>,
-    /// Importance of a negative, relative to the example's.
-    pub negative_weight: f32,
+    /// The classes to learn as not being its own, and their importance relative to the
+    /// example's; none: all others.
+    pub negatives: Option<(&'a [u32], f32)>,
     /// The rest.
     pub params: StepParams,
 }
@@ -56,9 +55,9 @@ pub(super) struct Chunk {
     /// Slots and values.
     rows: RaggedRows,
     direction: Ragged<f32>,
-    labels: Ragged<u32>,
+    pub labels: Ragged<u32>,
     negatives: Ragged<u32>,
-    params: Vec<StepParams>,
+    pub params: Vec<StepParams>,
     /// Number of classes of the model.
     pub n_classes: usize,
     /// Relative importance of a sampled negative; none: all negatives are learned.
@@ -111,7 +110,7 @@ impl Chunk {
     }
 
     /// Example `i`.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, i: usize) -> Example<'_> {
         let (slots, values) = self.rows.row(i);
         Example {
@@ -119,8 +118,9 @@ impl Chunk {
             values,
             direction: self.direction.get(i),
             labels: self.labels.get(i),
-            negatives: self.negative_weight.map(|_| self.negatives.get(i)),
-            negative_weight: self.negative_weight.unwrap_or(1.0),
+            negatives: self
+                .negative_weight
+                .map(|weight| (self.negatives.get(i), weight)),
             params: self.params[i],
         }
     }

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::chunk::{Chunk, Example};
+use super::chunk::Chunk;
 use super::predict::TilePredictor;
 use super::preparer::ExamplePreparer;
 use super::scoring::BestClass;
@@ -73,19 +73,16 @@ impl Oaa {
             self.tiles.iter_mut().zip(&mut *bests).for_each(work);
         }
         if loss.is_none() {
-            softmax::learn(&mut self.tiles, chunk, &mut bests[0]);
+            softmax::learn(&mut self.tiles, chunk, bests);
         }
     }
 }
 
 /// The best class of example `i` over all tiles, the lowest of equals.
 fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
-    let mut top: Option<BestClass> = None;
-    for best in bests.iter().filter_map(|best| best.get(i)) {
-        if best.score > top.map_or(f32::NEG_INFINITY, |top| top.score) {
-            top = Some(*best);
-        }
-    }
+    let bests = bests.iter().filter_map(|bests| bests.get(i));
+    let seen = bests.filter(|best| best.score > f32::NEG_INFINITY);
+    let top = seen.reduce(|top, best| if best.score > top.score { best } else { top });
     top.map(|top| top.class)
 }
 
@@ -133,9 +130,10 @@ impl OnlineLearner for Oaa {
                     if let Some(predicted) = &mut learning.predicted {
                         predicted[row as usize] = class.map_or(-1, |class| class as i32);
                     }
-                    let Example { labels, params, .. } = chunk.get(i);
+                    let labels = chunk.labels.get(i);
                     let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
-                    learning.progress.count(!is_right, params.importance);
+                    let importance = chunk.params[i].importance;
+                    learning.progress.count(!is_right, importance);
                 }
                 order = rest;
                 learning.report(learned.len())?;
@@ -145,16 +143,11 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze(&self, control: &Control) -> Result<Option<Vec<Vec<f32>>>> {
-        let (preparer, averages) = (&self.preparer, self.params.averages());
-        let is_regularized = preparer.l1_shift > 0.0 || preparer.shrink < 1.0;
-        if !averages && !is_regularized {
+        let preparer = &self.preparer;
+        let total = preparer.average.total();
+        if total == 0.0 && preparer.l1_shift == 0.0 && preparer.shrink == 1.0 {
             return Ok(None);
         }
-        let total = if averages {
-            preparer.average.total()
-        } else {
-            0.0
-        };
         let (l1_shift, shrink) = (preparer.l1_shift as f32, preparer.shrink as f32);
         let weights = self.tiles.iter().map(|tile| {
             control.check()?;

@@ -83,9 +83,13 @@ impl ExamplePreparer {
     pub fn rescale(&mut self, tiles: &mut [Tile]) {
         if self.shrink < MIN_SHRINK {
             let factor = self.shrink as f32;
-            tiles
-                .iter_mut()
-                .for_each(|tile| tile.rescale_weights(factor));
+            for tile in &mut *tiles {
+                let width = tile.width();
+                // The constant's row, the first, is not shrunk.
+                for plane in [&mut tile.weights, &mut tile.average_sums] {
+                    plane.iter_mut().skip(width).for_each(|w| *w *= factor);
+                }
+            }
             self.l1_shift *= self.shrink;
             self.shrink = 1.0;
         }

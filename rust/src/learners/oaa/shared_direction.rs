@@ -3,7 +3,7 @@
 
 use super::chunk::{Chunk, Example};
 use super::scoring::{best, scores, BestClass};
-use super::tile::{for_groups, row, row_mut, Lanes, Tile};
+use super::tile::{each_lane, for_groups, row, row_mut, Lanes, Tile};
 use crate::linear::Loss;
 use crate::simd::{dispatched, LANES};
 
@@ -18,11 +18,7 @@ dispatched! {
 dispatched! {
     /// Takes given steps; `u` is as long as the tile is wide.
     pub(super) fn apply_steps(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
-        match tile.groups {
-            1 => apply::<1>(tile, example, row::<1>(u, 0)),
-            2 => apply::<2>(tile, example, row::<2>(u, 0)),
-            _ => apply::<4>(tile, example, row::<4>(u, 0)),
-        }
+        for_groups!(tile.groups, apply(tile, example, u));
     }
 }
 
@@ -41,8 +37,8 @@ fn learn_groups<const G: usize>(
         let mut u = [[0.0; LANES]; G];
         match example.negatives {
             None => negative_steps(loss, &p, rate, ppu, &mut u),
-            Some(negatives) => {
-                let rate = rate * example.negative_weight;
+            Some((negatives, weight)) => {
+                let rate = rate * weight;
                 for at in negatives.iter().filter_map(|&class| tile.position(class)) {
                     let p = p.as_flattened()[at];
                     u.as_flattened_mut()[at] = loss.step(-1.0, p, rate, ppu);
@@ -57,7 +53,7 @@ fn learn_groups<const G: usize>(
             u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, ppu);
         }
         tile.mark_seen(example.labels);
-        apply::<G>(tile, &example, &u);
+        apply::<G>(tile, &example, u.as_flattened());
     }
 }
 
@@ -90,11 +86,7 @@ fn negative_steps<const G: usize>(
 
 #[inline(always)]
 fn map_lanes<const G: usize>(p: &[Lanes; G], u: &mut [Lanes; G], step: impl Fn(f32) -> f32) {
-    for g in 0..G {
-        for lane in 0..LANES {
-            u[g][lane] = step(p[g][lane]);
-        }
-    }
+    each_lane::<G>(|g, lane| u[g][lane] = step(p[g][lane]));
 }
 
 /// Which share of its gap a squared loss closes: (1 - e^-a)/ppu, or `limit`.
@@ -109,7 +101,8 @@ fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
 /// Adds the steps `u` of the classes to the weights and to the average sums.
 /// Groups of classes without a step, most of them, are left alone.
 #[inline(always)]
-fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
+fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
+    let u = *row::<G>(u, 0);
     let averages = !tile.average_sums.is_empty();
     for g in 0..G {
         // Without an early exit, so that it vectorises.

@@ -140,14 +140,6 @@ impl Tile {
         }
     }
 
-    /// Multiplies weights and average sums, the constant's excepted.
-    pub fn rescale_weights(&mut self, factor: f32) {
-        let width = self.width();
-        for plane in [&mut self.weights, &mut self.average_sums] {
-            plane.iter_mut().skip(width).for_each(|w| *w *= factor);
-        }
-    }
-
     /// The weights to predict with: averaged if there is an average (of total
     /// `total`), moved towards zero by `l1_shift` and multiplied by `shrink`.
     pub fn prediction_weights(&self, total: f64, l1_shift: f32, shrink: f32) -> Vec<f32> {
@@ -206,20 +198,27 @@ pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
     (w.abs() - shift).max(0.0).copysign(w)
 }
 
+/// Calls `each` with every group of G and every lane of it. Where `each` writes to a row of
+/// weights, what it reads should be local: else the compiler fears that these are the same.
+#[inline(always)]
+pub(super) fn each_lane<const G: usize>(mut each: impl FnMut(usize, usize)) {
+    for g in 0..G {
+        for lane in 0..LANES {
+            each(g, lane);
+        }
+    }
+}
+
 /// The row of `slot` in a plane: one group of lanes after the other.
 #[inline(always)]
 pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
-    let (lanes, _) = plane.as_chunks::<LANES>();
-    let (rows, _) = lanes.as_chunks::<G>();
-    &rows[slot as usize]
+    &plane.as_chunks().0.as_chunks().0[slot as usize]
 }
 
 /// As [`row`], to be changed.
 #[inline(always)]
 pub(super) fn row_mut<const G: usize>(plane: &mut [f32], slot: u32) -> &mut [Lanes; G] {
-    let (lanes, _) = plane.as_chunks_mut::<LANES>();
-    let (rows, _) = lanes.as_chunks_mut::<G>();
-    &mut rows[slot as usize]
+    &mut plane.as_chunks_mut().0.as_chunks_mut().0[slot as usize]
 }
 
 /// Calls `$function::<G>` with G, the number of groups of lanes of a tile.
