@@ -49,10 +49,8 @@ impl Block {
             let RowBuffer { columns, values } = &self.row;
             assert_below(columns, width);
             if columns.len() * DENSE_SHARE >= width {
-                let from = self.full.len();
-                self.full_at.push(from);
-                self.full.resize(from + width, 0.0);
-                spread(columns, values, &mut self.full[from..]);
+                self.full_at.push(self.full.len());
+                spread(columns, values, width, &mut self.full);
             } else {
                 self.full_at.push(SPARSE);
             }

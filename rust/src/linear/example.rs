@@ -65,8 +65,7 @@ impl PathExample {
         self.is_spread = columns.len() * Self::DENSE_SHARE >= width;
         if self.is_spread {
             self.spread.clear();
-            self.spread.resize(width, 0.0);
-            spread(columns, values, &mut self.spread);
+            spread(columns, values, width, &mut self.spread);
         }
     }
 
@@ -92,10 +91,9 @@ impl PathExample {
 
     pub(super) fn settle_direction(&mut self, width: usize) {
         if self.is_spread {
-            self.spread_direction.clear();
-            self.spread_direction.resize(width, 0.0);
             let (columns, direction) = (&self.row.columns, &self.direction);
-            spread(columns, direction, &mut self.spread_direction);
+            self.spread_direction.clear();
+            spread(columns, direction, width, &mut self.spread_direction);
         }
     }
 
@@ -146,10 +144,12 @@ pub(super) fn assert_below(columns: &[u32], width: usize) {
     assert!((highest as usize) < width);
 }
 
-/// Adds the values to a full row; hashed columns may collide.
-pub(super) fn spread(columns: &[u32], values: &[f32], row: &mut [f32]) {
+/// Appends the values as a full row; hashed columns may collide.
+pub(super) fn spread(columns: &[u32], values: &[f32], width: usize, into: &mut Vec<f32>) {
+    let from = into.len();
+    into.resize(from + width, 0.0);
     for (&column, &value) in columns.iter().zip(values) {
-        row[column as usize] += value;
+        into[from + column as usize] += value;
     }
 }
 

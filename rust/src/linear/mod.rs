@@ -13,7 +13,6 @@ mod block;
 mod example;
 mod loss;
 pub(crate) mod nag;
-mod optimizer;
 mod precondition;
 mod rate;
 mod record;
@@ -21,6 +20,8 @@ mod regressors;
 pub(crate) mod softmax;
 mod step;
 mod table;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 pub use adagrad::AdaSlot;
@@ -28,10 +29,9 @@ pub use block::Block;
 pub use example::{padded, PathExample};
 pub use loss::Loss;
 pub use nag::{NagSlot, NagTotals, Span};
-pub use optimizer::Optimizer;
 pub use precondition::{Power, Preconditioner};
 pub use rate::Rate;
-pub use regressors::Regressors;
+pub use regressors::{Optimizer, Regressors};
 pub use step::Scores;
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;

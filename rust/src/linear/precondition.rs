@@ -74,17 +74,16 @@ impl Preconditioner {
     ) -> f32 {
         self.total += f64::from(importance);
         direction.clear();
-        let is_long = self.total >= ALL_DIGITS * f64::from(importance);
-        let chance = (self.total * GOLDEN).fract() as f32;
+        let addend = if self.total < ALL_DIGITS * f64::from(importance) {
+            importance
+        } else {
+            self.add_by_chance(example, importance);
+            0.0
+        };
         let entries = example.columns.iter().zip(&example.values);
         direction.extend(entries.map(|(&column, &x)| {
             let square = &mut self.squares[column as usize];
-            let sum = *square + importance * x * x;
-            *square = if is_long && sum == *square {
-                round_up_by_chance(sum, importance * x * x, chance)
-            } else {
-                sum
-            };
+            *square += addend * x * x;
             *square
         }));
         // A value so small that its square vanishes does not move anything.
@@ -98,17 +97,27 @@ impl Preconditioner {
         }
         dimension * self.total as f32
     }
-}
 
-/// `sum` with the chance that makes it right on average after an `addend` that is too small for
-/// its digits; else it would stand still, and with it the rates that fall as it grows.
-#[cold]
-fn round_up_by_chance(sum: f32, addend: f32, chance: f32) -> f32 {
-    let next = sum.next_up();
-    if addend > (next - sum) * chance {
-        next
-    } else {
-        sum
+    /// Adds `example` to the sums, rounded up or down by chance so that they are right on
+    /// average. Rounded to nearest they would stand still, and with them the rates that fall as
+    /// they grow.
+    #[cold]
+    fn add_by_chance(&mut self, example: &RowBuffer, importance: f32) {
+        let chance = (self.total * GOLDEN).fract();
+        for (&column, &x) in example.columns.iter().zip(&example.values) {
+            let square = &mut self.squares[column as usize];
+            let exact = f64::from(*square) + f64::from(importance * x * x);
+            let nearest = exact as f32;
+            let is_above = f64::from(nearest) > exact;
+            let low = if is_above {
+                nearest.next_down()
+            } else {
+                nearest
+            };
+            let high = low.next_up();
+            let share = (exact - f64::from(low)) / f64::from(high - low);
+            *square = if share > chance { high } else { low };
+        }
     }
 }
 

@@ -38,8 +38,7 @@ impl<S: Record + Copy + Default> Record for Table<S> {
         let mut entries = keys.into_iter().zip(values);
         Ok(lengths
             .into_iter()
-            .map(|n| entries.by_ref().take(n).collect::<Vec<(u32, S)>>())
-            .map(|entries| entries.into_iter().collect())
+            .map(|n| Self::from_iter(entries.by_ref().take(n).collect::<Vec<_>>()))
             .collect())
     }
 }

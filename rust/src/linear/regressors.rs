@@ -7,7 +7,22 @@
 use super::step::{product, Scores, Target};
 use super::{adagrad, nag};
 use super::{padded, PathExample, Weights};
-use super::{AdaSlot, Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
+use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
+use crate::choices;
+
+choices! {
+    /// In which direction a regressor steps.
+    pub enum Optimizer {
+        /// Preconditioned, normalised: [`Preconditioner`]. No state per weight.
+        Pn = "pn",
+        /// Normalised adaptive gradient: Vowpal Wabbit's default.
+        Nag = "nag",
+        /// Each weight's rate falls with its own sum of squared gradients.
+        Adagrad = "adagrad",
+        /// The plain gradient.
+        Sgd = "sgd",
+    }
+}
 
 /// Regressors by number, all of one optimiser.
 #[derive(Debug, Clone)]

@@ -30,14 +30,6 @@ struct Targets<const G: usize> {
     slopes: [Lanes; G],
 }
 
-/// What the sums say about an example once it has been added to them.
-struct Sums<const G: usize> {
-    /// Per class, the change of its score by a step of 1, but for the factor M.
-    ppu: [Lanes; G],
-    /// Per class, the example's squared length in units of the largest sizes ("nag").
-    length: [Lanes; G],
-}
-
 #[inline(always)]
 fn learn_groups<const G: usize>(
     tile: &mut Tile,
@@ -46,7 +38,7 @@ fn learn_groups<const G: usize>(
     out: &mut Vec<BestClass>,
 ) {
     let mut rates = Vec::new();
-    for i in 0..chunk.len() {
+    for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
         let mut p = scores::<G>(&tile.weights, &example);
         if let Some(span) = example.params.span {
@@ -77,12 +69,11 @@ fn targets<const G: usize>(
     let mut h = [[importance; LANES]; G];
     if let Some((negatives, weight)) = example.negatives {
         h = [[0.0; LANES]; G];
-        for at in negatives.iter().filter_map(|&class| tile.position(class)) {
+        for at in tile.positions(negatives) {
             h.as_flattened_mut()[at] = importance * weight;
         }
     }
-    let labels = example.labels.iter();
-    for at in labels.filter_map(|&class| tile.position(class)) {
+    for at in tile.positions(example.labels) {
         y.as_flattened_mut()[at] = 1.0;
         h.as_flattened_mut()[at] = importance;
     }
@@ -99,15 +90,16 @@ fn targets<const G: usize>(
 }
 
 /// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
-/// its features.
+/// its features. Returns, per class, the change of its score by a step of 1, but for the
+/// factor M, and the example's squared length in units of the largest sizes ("nag").
 #[inline(always)]
 fn update_sums<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
     slopes: &[Lanes; G],
     rates: &mut Vec<[Lanes; G]>,
-) -> Sums<G> {
-    let (is_nag, slopes) = (!tile.scales.is_empty(), *slopes);
+) -> [[Lanes; G]; 2] {
+    let is_nag = !tile.scales.is_empty();
     rates.clear();
     let mut ppu = [[0.0f32; LANES]; G];
     let mut length = [[0.0f32; LANES]; G];
@@ -119,28 +111,32 @@ fn update_sums<const G: usize>(
             let scales = row_mut::<G>(&mut tile.scales, slot);
             let weights = row_mut::<G>(&mut tile.weights, slot);
             let mut change = [[0.0f32; LANES]; G];
-            each_lane::<G>(|at, lane| {
-                let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
-                let mut weight = NagSlot { w, g, s };
-                let (square, r) = weight.update::<true>(x, slopes[at][lane]);
-                weights[at][lane] = weight.w;
-                squares[at][lane] = weight.g;
-                scales[at][lane] = weight.s;
-                change[at][lane] = weight.w - w;
-                rate[at][lane] = r;
-                length[at][lane] += square;
-            });
+            for at in 0..G {
+                for lane in 0..LANES {
+                    let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
+                    let mut weight = NagSlot { w, g, s };
+                    let (square, r) = weight.update::<true>(x, slopes[at][lane]);
+                    weights[at][lane] = weight.w;
+                    squares[at][lane] = weight.g;
+                    scales[at][lane] = weight.s;
+                    change[at][lane] = weight.w - w;
+                    rate[at][lane] = r;
+                    length[at][lane] += square;
+                }
+            }
             add_to_average(tile, slot, example, &change);
         } else {
-            each_lane::<G>(|g, lane| {
-                squares[g][lane] += slopes[g][lane] * x.square;
-                rate[g][lane] = inverse_root(squares[g][lane]);
-            });
+            for g in 0..G {
+                for lane in 0..LANES {
+                    squares[g][lane] += slopes[g][lane] * x.square;
+                    rate[g][lane] = inverse_root(squares[g][lane]);
+                }
+            }
         }
         each_lane::<G>(|g, lane| ppu[g][lane] += x.square * rate[g][lane]);
         rates.push(rate);
     }
-    Sums { ppu, length }
+    [ppu, length]
 }
 
 /// Each class's step, 0 for those without a slope.
@@ -151,18 +147,15 @@ fn steps<const G: usize>(
     loss: Loss,
     p: &[Lanes; G],
     targets: &Targets<G>,
-    sums: &Sums<G>,
+    [ppu, length]: &[[Lanes; G]; 2],
 ) -> [Lanes; G] {
-    let is_nag = !tile.totals.is_empty();
     let mut u = [[0.0f32; LANES]; G];
     each_lane::<G>(|g, lane| {
         if targets.slopes[g][lane] > 0.0 {
             let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
-            let mut factor = 1.0;
-            if is_nag {
-                factor = tile.totals[g * LANES + lane].update(h, sums.length[g][lane]);
-            }
-            let ppu = sums.ppu[g][lane] * factor;
+            let totals = tile.totals.get_mut(g * LANES + lane);
+            let factor = totals.map_or(1.0, |totals| totals.update(h, length[g][lane]));
+            let ppu = ppu[g][lane] * factor;
             if ppu > 0.0 {
                 u[g][lane] = loss.step(y, p, example.params.eta * h, ppu) * factor;
             }
@@ -179,22 +172,19 @@ fn apply<const G: usize>(
     u: &[Lanes; G],
     rates: &[[Lanes; G]],
 ) {
-    let u = *u;
+    let shrink = example.params.shrink;
     let constant = example.slots.len().saturating_sub(1);
-    let entries = example.slots.iter().zip(example.values).zip(rates);
-    for (i, ((&slot, &x), &rate)) in entries.enumerate() {
+    for (i, (&slot, &x)) in example.slots.iter().zip(example.values).enumerate() {
         // Stored weights are those in use divided by `shrink`.
-        let x = if i == constant {
-            x
-        } else {
-            x / example.params.shrink
-        };
+        let x = if i == constant { x } else { x / shrink };
         let mut change = [[0.0f32; LANES]; G];
         let weights = row_mut::<G>(&mut tile.weights, slot);
-        each_lane::<G>(|g, lane| {
-            change[g][lane] = u[g][lane] * (x * rate[g][lane]);
-            weights[g][lane] += change[g][lane];
-        });
+        for g in 0..G {
+            for lane in 0..LANES {
+                change[g][lane] = u[g][lane] * (x * rates[i][g][lane]);
+                weights[g][lane] += change[g][lane];
+            }
+        }
         add_to_average(tile, slot, example, &change);
     }
 }

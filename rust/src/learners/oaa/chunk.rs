@@ -53,7 +53,7 @@ pub(super) struct Example<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     /// Slots and values.
-    rows: RaggedRows,
+    pub rows: RaggedRows,
     direction: Ragged<f32>,
     pub labels: Ragged<u32>,
     negatives: Ragged<u32>,
@@ -81,16 +81,6 @@ impl Chunk {
         self.labels.clear();
         self.negatives.clear();
         self.params.clear();
-    }
-
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        self.params.len()
-    }
-
-    /// Number of values of all examples.
-    pub fn n_values(&self) -> usize {
-        self.rows.n_values()
     }
 
     /// Adds an example whose columns have been turned into slots.

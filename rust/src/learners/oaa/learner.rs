@@ -111,10 +111,8 @@ impl OnlineLearner for Oaa {
     /// weights as they are, not their average; there is none before a class has been seen.
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
         // The softmax needs the scores of all tiles before any may step.
-        let n_threads = match self.params.loss.single() {
-            Some(_) => learning.n_threads,
-            None => 1,
-        };
+        let single = self.params.loss.single();
+        let n_threads = single.map_or(1, |_| learning.n_threads);
         with_threads(n_threads, |parallel| {
             let mut chunk = Chunk::new(self.n_classes, self.preparer.sampler.weight());
             let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
@@ -124,7 +122,7 @@ impl OnlineLearner for Oaa {
                 self.preparer
                     .fill_chunk(&self.params, learning, order, &mut chunk);
                 self.learn_chunk(&chunk, parallel, &mut bests);
-                let (learned, rest) = order.split_at(chunk.len());
+                let (learned, rest) = order.split_at(chunk.rows.len());
                 for (i, &row) in learned.iter().enumerate() {
                     let class = best_of_tiles(&bests, i);
                     if let Some(predicted) = &mut learning.predicted {
@@ -132,8 +130,8 @@ impl OnlineLearner for Oaa {
                     }
                     let labels = chunk.labels.get(i);
                     let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
-                    let importance = chunk.params[i].importance;
-                    learning.progress.count(!is_right, importance);
+                    let params = chunk.params[i];
+                    learning.progress.count(!is_right, params.importance);
                 }
                 order = rest;
                 learning.report(learned.len())?;

@@ -46,9 +46,7 @@ impl<'a> TilePredictor<'a> {
     ) -> Result<()> {
         for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
-            let weights = self
-                .weights
-                .map_or(&tile.weights, |weights| &weights[number]);
+            let weights = self.weights.map_or(&tile.weights, |all| &all[number]);
             self.scores.resize(self.rows.len() * tile.width(), 0.0);
             score_rows(weights, tile.groups, &self.rows, &mut self.scores);
             if let Some(span) = self.oaa.preparer.span {
@@ -116,20 +114,19 @@ impl Predictor for TilePredictor<'_> {
 
 /// Offers a tile's scores to the best of a row.
 fn push_scores(top: &mut TopK, tile: &Tile, scores: &[f32]) {
-    let groups = scores
-        .chunks_exact(LANES)
-        .zip(tile.unseen_mask.chunks_exact(LANES));
-    for (group, (scores, mask)) in (0..).zip(groups) {
+    let masks = tile.unseen_mask.chunks_exact(LANES);
+    let groups = scores.chunks_exact(LANES).zip(masks);
+    for (first, (scores, mask)) in (tile.first as u32..).step_by(LANES).zip(groups) {
         let bar = top.bar();
+        let masked = scores.iter().zip(mask);
         // Without an early exit, so that it vectorises; mostly there is none.
-        let mut any = false;
-        for (score, mask) in scores.iter().zip(mask) {
-            any |= score + mask > bar;
-        }
-        if any {
-            for (lane, (score, mask)) in (0..).zip(scores.iter().zip(mask)) {
+        if masked
+            .clone()
+            .fold(false, |any, (score, mask)| any | (score + mask > bar))
+        {
+            for (class, (score, mask)) in (first..).zip(masked) {
                 if score + mask > f32::NEG_INFINITY {
-                    top.push(tile.first as u32 + group * LANES as u32 + lane, *score);
+                    top.push(class, *score);
                 }
             }
         }

@@ -114,7 +114,7 @@ impl ExamplePreparer {
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
-            let is_full = chunk.len() == MAX_EXAMPLES || chunk.n_values() > max_values;
+            let is_full = chunk.rows.len() == MAX_EXAMPLES || chunk.rows.n_values() > max_values;
             if is_full || self.shrink < MIN_SHRINK {
                 break;
             }
@@ -130,7 +130,13 @@ impl ExamplePreparer {
             let ppu = self.step_direction(params, &row, importance, &mut direction);
             batch.targets.read(i, &mut labels);
             self.sampler.draw(&labels, &mut negatives);
-            let eta = self.learning_rate(params);
+            // The rate of "nag" and "adagrad" is divided by sums of gradients as it is.
+            let passes = if params.is_adaptive() {
+                0.0
+            } else {
+                self.passes
+            };
+            let eta = params.rate() / (1.0 + passes).sqrt();
             let step_params = StepParams {
                 eta: eta as f32,
                 importance,
@@ -178,16 +184,6 @@ impl ExamplePreparer {
         ppu
     }
 
-    /// The rate of "pn" and "sgd" falls with the passes done. That of "nag" and
-    /// "adagrad" is divided by sums of gradients as it is.
-    fn learning_rate(&self, params: &Params) -> f64 {
-        if params.is_adaptive() {
-            params.rate()
-        } else {
-            params.rate() / (1.0 + self.passes).sqrt()
-        }
-    }
-
     /// Shrinks and moves all weights after a step of this size.
     fn regularize(&mut self, params: &Params, step: f64) {
         if params.l2 > 0.0 {
@@ -203,15 +199,11 @@ impl ExamplePreparer {
 /// Widens the span to the targets of an example of `n_labels` labels: +1 if there is
 /// one, -1 if there is any other class.
 fn widen(span: &mut Span, loss: Option<Loss>, n_labels: usize, n_classes: usize) {
-    if loss == Some(Loss::Logistic) {
-        span.widen(-50.0);
-        span.widen(50.0);
-        return;
-    }
-    if n_labels > 0 {
-        span.widen(1.0);
-    }
-    if n_labels < n_classes {
-        span.widen(-1.0);
-    }
+    let lowest = if n_labels < n_classes { -1.0 } else { 0.0 };
+    let (low, high) = match loss {
+        Some(Loss::Logistic) => (-50.0, 50.0),
+        _ => (lowest, f32::from(n_labels > 0)),
+    };
+    span.widen(low);
+    span.widen(high);
 }

@@ -62,28 +62,24 @@ pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClas
     let mask = row::<G>(&tile.unseen_mask, 0);
     let mut top = [f32::NEG_INFINITY; LANES];
     let mut masked = *scores;
-    for g in 0..G {
-        for lane in 0..LANES {
-            masked[g][lane] += mask[g][lane];
-            let score = masked[g][lane];
-            top[lane] = if score > top[lane] { score } else { top[lane] };
-        }
-    }
+    each_lane::<G>(|g, lane| {
+        masked[g][lane] += mask[g][lane];
+        let score = masked[g][lane];
+        top[lane] = if score > top[lane] { score } else { top[lane] };
+    });
     let score = top.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
-    let mut position = 0;
-    for g in (0..G).rev() {
-        let mut lowest = LANES as u32;
-        for (lane, &masked) in (0..).zip(&masked[g]) {
-            lowest = lowest.min(if masked == score { lane } else { LANES as u32 });
-        }
-        if lowest < LANES as u32 {
-            position = g as u32 * LANES as u32 + lowest;
-        }
-    }
-    BestClass {
-        score,
-        class: tile.first as u32 + position,
-    }
+    let mut lowest = [u32::MAX; LANES];
+    each_lane::<G>(|g, lane| {
+        let is_best = masked[g][lane] == score;
+        let class = if is_best {
+            tile.first + g * LANES + lane
+        } else {
+            usize::MAX
+        } as u32;
+        lowest[lane] = lowest[lane].min(class);
+    });
+    let class = lowest.iter().fold(u32::MAX, |a, &b| a.min(b));
+    BestClass { score, class }
 }
 
 dispatched! {

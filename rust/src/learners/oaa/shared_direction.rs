@@ -3,7 +3,7 @@
 
 use super::chunk::{Chunk, Example};
 use super::scoring::{best, scores, BestClass};
-use super::tile::{each_lane, for_groups, row, row_mut, Lanes, Tile};
+use super::tile::{for_groups, row, row_mut, Lanes, Tile};
 use crate::linear::Loss;
 use crate::simd::{dispatched, LANES};
 
@@ -18,8 +18,13 @@ dispatched! {
 dispatched! {
     /// Takes given steps; `u` is as long as the tile is wide.
     pub(super) fn apply_steps(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
-        for_groups!(tile.groups, apply(tile, example, u));
+        for_groups!(tile.groups, apply_slice(tile, example, u));
     }
+}
+
+#[inline(always)]
+fn apply_slice<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
+    apply(tile, example, row::<G>(u, 0));
 }
 
 #[inline(always)]
@@ -29,64 +34,59 @@ fn learn_groups<const G: usize>(
     loss: Loss,
     out: &mut Vec<BestClass>,
 ) {
-    for i in 0..chunk.len() {
+    for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
         let (rate, ppu) = (example.params.rate(), example.params.ppu);
         let p = scores::<G>(&tile.weights, &example);
         out.push(best::<G>(tile, &p));
         let mut u = [[0.0; LANES]; G];
         match example.negatives {
-            None => negative_steps(loss, &p, rate, ppu, &mut u),
+            None => u = negative_steps(loss, &p, rate, ppu),
             Some((negatives, weight)) => {
-                let rate = rate * weight;
-                for at in negatives.iter().filter_map(|&class| tile.position(class)) {
+                for at in tile.positions(negatives) {
                     let p = p.as_flattened()[at];
-                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate, ppu);
+                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, ppu);
                 }
             }
         }
-        for at in example
-            .labels
-            .iter()
-            .filter_map(|&class| tile.position(class))
-        {
+        for at in tile.positions(example.labels) {
             u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, ppu);
         }
         tile.mark_seen(example.labels);
-        apply::<G>(tile, &example, u.as_flattened());
+        apply::<G>(tile, &example, &u);
     }
 }
 
 /// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
 /// with what the lanes have in common computed once.
 #[inline(always)]
-fn negative_steps<const G: usize>(
-    loss: Loss,
-    p: &[Lanes; G],
-    rate: f32,
-    ppu: f32,
-    u: &mut [Lanes; G],
-) {
+fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32, ppu: f32) -> [Lanes; G] {
     match loss {
         Loss::SquaredHinge => {
             let share = saturation(rate * ppu, rate, ppu);
-            map_lanes(p, u, |p| -(1.0 + p).max(0.0) * share);
+            map_lanes(p, |p| -(1.0 + p).max(0.0) * share)
         }
         Loss::Squared => {
             let share = saturation(2.0 * rate * ppu, 2.0 * rate, ppu);
-            map_lanes(p, u, |p| (-1.0 - p) * share);
+            map_lanes(p, |p| (-1.0 - p) * share)
         }
         Loss::Hinge => {
             let unit = ppu.max(f32::MIN_POSITIVE).recip();
-            map_lanes(p, u, |p| -rate.min((1.0 + p).max(0.0) * unit));
+            map_lanes(p, |p| -rate.min((1.0 + p).max(0.0) * unit))
         }
-        Loss::Quantile | Loss::Logistic => map_lanes(p, u, |p| loss.step(-1.0, p, rate, ppu)),
+        Loss::Quantile | Loss::Logistic => map_lanes(p, |p| loss.step(-1.0, p, rate, ppu)),
     }
 }
 
 #[inline(always)]
-fn map_lanes<const G: usize>(p: &[Lanes; G], u: &mut [Lanes; G], step: impl Fn(f32) -> f32) {
-    each_lane::<G>(|g, lane| u[g][lane] = step(p[g][lane]));
+fn map_lanes<const G: usize>(p: &[Lanes; G], step: impl Fn(f32) -> f32) -> [Lanes; G] {
+    let mut u = [[0.0; LANES]; G];
+    for g in 0..G {
+        for lane in 0..LANES {
+            u[g][lane] = step(p[g][lane]);
+        }
+    }
+    u
 }
 
 /// Which share of its gap a squared loss closes: (1 - e^-a)/ppu, or `limit`.
@@ -101,16 +101,11 @@ fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
 /// Adds the steps `u` of the classes to the weights and to the average sums.
 /// Groups of classes without a step, most of them, are left alone.
 #[inline(always)]
-fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
-    let u = *row::<G>(u, 0);
+fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
     let averages = !tile.average_sums.is_empty();
     for g in 0..G {
         // Without an early exit, so that it vectorises.
-        let mut any = false;
-        for &u in &u[g] {
-            any |= u != 0.0;
-        }
-        if !any {
+        if !u[g].iter().fold(false, |any, &u| any | (u != 0.0)) {
             continue;
         }
         for (&slot, &d) in example.slots.iter().zip(example.direction) {

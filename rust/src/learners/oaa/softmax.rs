@@ -20,7 +20,7 @@ pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClas
     let width: usize = tiles.iter().map(Tile::width).sum();
     let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);
     let mut gradients = vec![0.0; width];
-    for i in 0..chunk.len() {
+    for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
         for (tile, bests) in tiles.iter().zip(&mut *bests) {
             let scores = &mut scores[tile.first..][..tile.width()];

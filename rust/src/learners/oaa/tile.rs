@@ -45,11 +45,8 @@ impl Tile {
         let mut first = 0;
         while first < n_classes {
             // The largest power of two that is not mostly padding.
-            let groups = match (n_classes - first).div_ceil(LANES) {
-                1 => 1,
-                2 => 2,
-                _ => MAX_GROUPS,
-            };
+            let needed = (n_classes - first).div_ceil(LANES);
+            let groups = if needed < 3 { needed } else { MAX_GROUPS };
             tiles.push(Self::new(first, groups, n_classes, params));
             first += groups * LANES;
         }
@@ -109,20 +106,21 @@ impl Tile {
         self.groups * LANES
     }
 
-    /// The position of `class` in the tile, if it is one of the tile's.
+    /// Where those of `classes` stand that are the tile's.
     #[inline]
-    pub fn position(&self, class: u32) -> Option<usize> {
-        let position = (class as usize).checked_sub(self.first)?;
-        (position < self.width()).then_some(position)
+    pub fn positions<'a>(&self, classes: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
+        let (first, width) = (self.first, self.width());
+        let positions = classes
+            .iter()
+            .map(move |&class| (class as usize).wrapping_sub(first));
+        positions.filter(move |&position| position < width)
     }
 
     /// Lets the classes of an example compete from now on.
     #[inline]
     pub fn mark_seen(&mut self, labels: &[u32]) {
-        for &label in labels {
-            if let Some(position) = self.position(label) {
-                self.unseen_mask[position] = 0.0;
-            }
+        for position in self.positions(labels) {
+            self.unseen_mask[position] = 0.0;
         }
     }
 
@@ -198,8 +196,8 @@ pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
     (w.abs() - shift).max(0.0).copysign(w)
 }
 
-/// Calls `each` with every group of G and every lane of it. Where `each` writes to a row of
-/// weights, what it reads should be local: else the compiler fears that these are the same.
+/// Calls `each` with every group of G and every lane of it. Not for writing to rows of weights:
+/// in a closure the compiler fears that these are what it reads, and takes lane after lane.
 #[inline(always)]
 pub(super) fn each_lane<const G: usize>(mut each: impl FnMut(usize, usize)) {
     for g in 0..G {
