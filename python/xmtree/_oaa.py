@@ -220,7 +220,9 @@ default="squared_hinge"
         """
         scores = self._all_scores(X)
         if self._y_form == "labels" and len(self.classes_) == 2:
-            return scores[:, 1] - scores[:, 0]
+            # Without examples both are minus infinity, and neither is ahead.
+            first, second = scores.T
+            return np.subtract(second, first, out=np.zeros_like(first), where=first != second)
         return scores
 
     @available_if(_has_probabilities)
@@ -236,6 +238,8 @@ default="squared_hinge"
         float32 array of shape (n, n_classes)
             "softmax": the softmax of the scores. "logistic": the logistic
             function of each score, for single labels divided by their sum.
+            Classes without examples have probability 0; before any example,
+            single labels are equally likely with "softmax".
 
         Raises
         ------
@@ -244,7 +248,7 @@ default="squared_hinge"
         """
         scores = self._all_scores(X)
         if self._fitted_loss() == "softmax":
-            return np.asarray(softmax(scores, axis=1))
+            return self._softmax(scores)
         chances = np.asarray(expit(scores))
         if self._y_form == "labels":
             # Where all probabilities are zero in float32 only the best score is known.
@@ -261,8 +265,17 @@ default="squared_hinge"
     def _present(self, X: Any) -> Any:
         scores = self._call(self._model.predict_scores, X)
         if self._fitted_loss() == "softmax":
-            return sp.csr_matrix(softmax(scores, axis=1) > 0.5)
+            return sp.csr_matrix(self._softmax(scores) > 0.5)
         return sp.csr_matrix(scores > 0)
+
+    def _softmax(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        # Classes without examples have the score minus infinity. While that is all of them, no
+        # label set is known, and labels are equally likely.
+        none_seen = np.isneginf(scores).all(axis=1, keepdims=True)
+        chances = softmax(np.where(none_seen, 0, scores), axis=1)
+        if self._y_form != "labels":
+            chances = np.where(none_seen, 0, chances)
+        return np.asarray(chances, dtype=np.float32)
 
     def _fitted_loss(self) -> str:
         """The loss that was minimised, or that will be: what scores mean depends on it."""

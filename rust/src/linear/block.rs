@@ -4,8 +4,9 @@
 //! node. Sent down together, the examples at a node share its weights, and the
 //! examples themselves, kept as non-zeros, are a fraction of their size.
 
-use super::{lookup, Slot};
-use crate::data::{Preparation, RowBuffer, Rows};
+use super::example::{assert_below, dot_slots, spread};
+use super::Slot;
+use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::simd::{dot, dot_lanes, sparse_dot, LANES};
 
 /// An example of which at least one column in so many is filled is kept as a
@@ -17,9 +18,7 @@ const DENSE_SHARE: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Block {
     width: usize,
-    starts: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f32>,
+    rows: RaggedRows,
     /// Where a row lies in `full`, or `SPARSE`.
     full_at: Vec<usize>,
     full: Vec<f32>,
@@ -42,33 +41,20 @@ impl Block {
         width: usize,
     ) {
         self.width = width;
-        self.starts.clear();
-        self.starts.push(0);
-        self.columns.clear();
-        self.values.clear();
+        self.rows.clear();
         self.full_at.clear();
         self.full.clear();
         for i in which {
             preparation.read(rows, i, &mut self.row);
             let RowBuffer { columns, values } = &self.row;
-            let highest = columns
-                .iter()
-                .fold(0, |highest, &column| column.max(highest));
-            assert!((highest as usize) < width);
+            assert_below(columns, width);
             if columns.len() * DENSE_SHARE >= width {
-                let from = self.full.len();
-                self.full_at.push(from);
-                self.full.resize(from + width, 0.0);
-                for (&column, &value) in columns.iter().zip(values) {
-                    // Hashed columns may collide.
-                    self.full[from + column as usize] += value;
-                }
+                self.full_at.push(self.full.len());
+                spread(columns, values, width, &mut self.full);
             } else {
                 self.full_at.push(SPARSE);
             }
-            self.columns.extend_from_slice(columns);
-            self.values.extend_from_slice(values);
-            self.starts.push(self.columns.len());
+            self.rows.push(columns.iter().copied(), values);
         }
     }
 
@@ -79,8 +65,7 @@ impl Block {
 
     /// Columns and values of row `i`.
     pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
-        let span = self.starts[i]..self.starts[i + 1];
-        (&self.columns[span.clone()], &self.values[span])
+        self.rows.row(i)
     }
 
     /// Number of rows.
@@ -103,8 +88,7 @@ impl Block {
         assert_eq!(weights.len(), self.width);
         match self.full_at[i] {
             SPARSE => {
-                let span = self.starts[i]..self.starts[i + 1];
-                let (columns, values) = (&self.columns[span.clone()], &self.values[span]);
+                let (columns, values) = self.rows.row(i);
                 // SAFETY: `fill` has compared all columns with `width`.
                 unsafe { sparse_dot(columns, values, weights) }
             }
@@ -119,20 +103,14 @@ impl Block {
     /// If there are not as many weights as the block is wide.
     #[inline]
     pub fn dot_lanes(&self, i: usize, lanes: &[[f32; LANES]]) -> [f32; LANES] {
-        let span = self.starts[i]..self.starts[i + 1];
-        dot_lanes(&self.columns[span.clone()], &self.values[span], lanes)
+        let (columns, values) = self.rows.row(i);
+        dot_lanes(columns, values, lanes)
     }
 
     /// Product of row `i` with weights in the slots of a table.
     #[inline]
     pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
-        let span = self.starts[i]..self.starts[i + 1];
-        let mut sum = 0.0;
-        for (&column, &x) in self.columns[span.clone()].iter().zip(&self.values[span]) {
-            if let Some(w) = lookup(slots, column) {
-                sum += w * x;
-            }
-        }
-        sum
+        let (columns, values) = self.rows.row(i);
+        dot_slots(columns, values, slots)
     }
 }

@@ -59,13 +59,13 @@ impl PathExample {
 
     /// Checks the columns and decides on the form.
     pub(super) fn settle(&mut self, width: usize) {
-        let columns = self.row.columns.iter();
-        let highest = columns.fold(0, |highest, &column| column.max(highest));
-        assert!((highest as usize) < width);
+        let RowBuffer { columns, values } = &self.row;
+        assert_below(columns, width);
         self.width = width;
-        self.is_spread = self.row.columns.len() * Self::DENSE_SHARE >= width;
+        self.is_spread = columns.len() * Self::DENSE_SHARE >= width;
         if self.is_spread {
-            spread(&self.row.columns, &self.row.values, width, &mut self.spread);
+            self.spread.clear();
+            spread(columns, values, width, &mut self.spread);
         }
     }
 
@@ -91,52 +91,30 @@ impl PathExample {
 
     pub(super) fn settle_direction(&mut self, width: usize) {
         if self.is_spread {
-            spread(
-                &self.row.columns,
-                &self.direction,
-                width,
-                &mut self.spread_direction,
-            );
+            let (columns, direction) = (&self.row.columns, &self.direction);
+            self.spread_direction.clear();
+            spread(columns, direction, width, &mut self.spread_direction);
         }
     }
 
     /// Product with the weights of one regressor.
-    #[inline]
-    pub fn dot(&self, weights: &Weights<f32>) -> f32 {
-        match weights {
-            Weights::Row(row) => self.dot_row(row),
-            Weights::Table(table) => self.dot_slots(table.slots()),
-        }
-    }
-
-    /// Product with weights in a full row.
     ///
     /// # Panics
     ///
-    /// If the row is shorter than the example is wide, or its form not settled.
+    /// If a row of weights is shorter than the example is wide, or its form not settled.
     #[inline]
-    pub fn dot_row(&self, row: &[f32]) -> f32 {
-        if self.is_spread {
-            return dot(&self.spread, row);
-        }
-        assert!(row.len() >= self.width && self.width > 0);
-        // SAFETY: `settle` has compared all columns with `width`, and `read`,
-        // which alone changes them, takes that back.
-        unsafe { sparse_dot(&self.row.columns, &self.row.values, row) }
-    }
-
-    /// Product with weights in the slots of a table.
-    #[inline]
-    pub fn dot_slots(&self, slots: &[Slot<f32>]) -> f32 {
-        let mut sum = 0.0;
-        if !slots.is_empty() {
-            for (&column, &x) in self.row.columns.iter().zip(&self.row.values) {
-                if let Some(w) = lookup(slots, column) {
-                    sum += w * x;
-                }
+    pub fn dot(&self, weights: &Weights<f32>) -> f32 {
+        let RowBuffer { columns, values } = &self.row;
+        match weights {
+            Weights::Row(row) if self.is_spread => dot(&self.spread, row),
+            Weights::Row(row) => {
+                assert!(row.len() >= self.width && self.width > 0);
+                // SAFETY: `settle` has compared all columns with `width`, and `read`,
+                // which alone changes them, takes that back.
+                unsafe { sparse_dot(columns, values, row) }
             }
+            Weights::Table(table) => dot_slots(columns, values, table.slots()),
         }
-        sum
     }
 
     /// Adds `step` times the direction to the weights of one regressor of `width`
@@ -158,13 +136,35 @@ impl PathExample {
     }
 }
 
-fn spread(columns: &[u32], values: &[f32], width: usize, into: &mut Vec<f32>) {
-    into.clear();
-    into.resize(width, 0.0);
+/// Panics unless all columns are below `width`: unchecked products rely on it.
+pub(super) fn assert_below(columns: &[u32], width: usize) {
+    let highest = columns
+        .iter()
+        .fold(0, |highest, &column| column.max(highest));
+    assert!((highest as usize) < width);
+}
+
+/// Appends the values as a full row; hashed columns may collide.
+pub(super) fn spread(columns: &[u32], values: &[f32], width: usize, into: &mut Vec<f32>) {
+    let from = into.len();
+    into.resize(from + width, 0.0);
     for (&column, &value) in columns.iter().zip(values) {
-        // Hashed columns may collide.
-        into[column as usize] += value;
+        into[from + column as usize] += value;
     }
+}
+
+/// Product with weights in the slots of a table.
+#[inline]
+pub(super) fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
+    let mut sum = 0.0;
+    if !slots.is_empty() {
+        for (&column, &x) in columns.iter().zip(values) {
+            if let Some(w) = lookup(slots, column) {
+                sum += w * x;
+            }
+        }
+    }
+    sum
 }
 
 /// `width` rounded up to whole registers.

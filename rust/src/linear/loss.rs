@@ -84,24 +84,12 @@ impl Loss {
     pub fn slope_squared(self, y: f32, p: f32) -> f32 {
         match self {
             Self::Squared => 4.0 * (y - p) * (y - p),
-            Self::Quantile => {
-                if y == p {
-                    0.0
-                } else {
-                    0.25
-                }
-            }
+            Self::Quantile => 0.25 * f32::from(y != p),
             Self::Logistic => {
                 let slope = 1.0 / (1.0 + (y * p).exp());
                 slope * slope
             }
-            Self::Hinge => {
-                if y * p < 1.0 {
-                    1.0
-                } else {
-                    0.0
-                }
-            }
+            Self::Hinge => f32::from(y * p < 1.0),
             Self::SquaredHinge => {
                 let gap = (1.0 - y * p).max(0.0);
                 gap * gap

@@ -5,12 +5,14 @@
 //! [`Regressors`] keeps the weights of many regressors of which an example needs few;
 //! one-against-all, where an example needs all, has a layout of its own.
 
+// Kernels have to become part of the function whose instruction set they are compiled for.
+#![allow(clippy::inline_always)]
+
 mod adagrad;
 mod block;
 mod example;
 mod loss;
 pub(crate) mod nag;
-mod optimizer;
 mod precondition;
 mod rate;
 mod record;
@@ -18,6 +20,8 @@ mod regressors;
 pub(crate) mod softmax;
 mod step;
 mod table;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 pub use adagrad::AdaSlot;
@@ -25,10 +29,9 @@ pub use block::Block;
 pub use example::{padded, PathExample};
 pub use loss::Loss;
 pub use nag::{NagSlot, NagTotals, Span};
-pub use optimizer::Optimizer;
 pub use precondition::{Power, Preconditioner};
 pub use rate::Rate;
-pub use regressors::Regressors;
+pub use regressors::{Optimizer, Regressors};
 pub use step::Scores;
 pub use table::{lookup, Slot, Table};
 pub use weights::Weights;

@@ -45,7 +45,6 @@ impl NagSlot {
     /// the same but for one case: where the first gradients of a weight are so small
     /// that G is still 0, its rate is 0 in lanes, and infinite otherwise.
     #[inline(always)]
-    #[allow(clippy::inline_always)]
     pub fn update<const IN_LANES: bool>(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
         let Self { w, s, .. } = *self;
         self.g += slope_squared * x.square;
@@ -73,7 +72,6 @@ impl NagSlot {
 
 /// 1/sqrt(g), 0 where g is 0.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(crate) fn inverse_root(g: f32) -> f32 {
     let root = g.sqrt();
     if root > 0.0 {
@@ -97,7 +95,6 @@ impl Magnitude {
 
     /// That of a feature of value `x`.
     #[inline(always)]
-    #[allow(clippy::inline_always)]
     pub fn of(x: f32) -> Self {
         let size = x.abs().max(Self::SMALLEST);
         Self {
@@ -141,6 +138,11 @@ impl Span {
     pub fn widen(&mut self, label: f32) {
         self.low = self.low.min(label);
         self.high = self.high.max(label);
+    }
+
+    /// Whether 0 is in it, and so `f32::clamp` content.
+    pub fn is_ordered(self) -> bool {
+        self.low <= 0.0 && self.high >= 0.0
     }
 
     /// `p`, brought into the span.

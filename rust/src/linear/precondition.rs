@@ -12,14 +12,20 @@ use serde::{Deserialize, Serialize};
 use crate::data::RowBuffer;
 use crate::simd::{over_fourth_root, over_root};
 
+/// From so many examples on a sum of squares has no digit for the next one alike.
+const ALL_DIGITS: f64 = (1 << 24) as f64;
+
+/// The multiples of the golden section are spread evenly over fractions.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
 /// Sums of squares per column and the direction they give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preconditioner {
     power: Power,
     /// Sum of importances.
-    pub(super) total: f64,
+    pub(crate) total: f64,
     /// Sum of importance times squared value, by column.
-    pub(super) squares: Vec<f32>,
+    pub(crate) squares: Vec<f32>,
 }
 
 /// The root of a column's sum of squares that its steps are divided by.
@@ -29,23 +35,6 @@ pub enum Power {
     Quarter,
     /// The square root.
     Half,
-}
-
-/// From this weight of examples on, a sum of squares may be so large that it loses what is added.
-const LONG: f64 = 4_194_304.0;
-
-/// The number after `sum`, which has just lost `more`, as often as makes up for that on average:
-/// a sum that stood still would make examples look as if they had ever more dimensions.
-#[cold]
-fn next(sum: f32, more: f32, total: f64) -> f32 {
-    let above = sum.next_up();
-    // Evenly spread over 0..1, as the total grows.
-    let place = (total * 0.618_033_988_749_894_9).fract();
-    if place < f64::from(more) / f64::from(above - sum) {
-        above
-    } else {
-        sum
-    }
 }
 
 impl Preconditioner {
@@ -63,6 +52,13 @@ impl Preconditioner {
         self.squares.len()
     }
 
+    /// Has `width` columns from now on, if it has fewer.
+    pub fn widen(&mut self, width: usize) {
+        if self.squares.len() < width {
+            self.squares.resize(width, 0.0);
+        }
+    }
+
     /// Adds `example` to the sums and replaces `direction` by its step direction, one
     /// value per entry of the example.
     ///
@@ -77,25 +73,19 @@ impl Preconditioner {
         direction: &mut Vec<f32>,
     ) -> f32 {
         self.total += f64::from(importance);
-        let total = self.total;
         direction.clear();
-        direction.extend(
-            example
-                .columns
-                .iter()
-                .zip(&example.values)
-                .map(|(&column, &x)| {
-                    let square = &mut self.squares[column as usize];
-                    let sum = *square + importance * x * x;
-                    let is_lost = total > LONG && sum == *square;
-                    *square = if is_lost {
-                        next(sum, importance * x * x, total)
-                    } else {
-                        sum
-                    };
-                    *square
-                }),
-        );
+        let addend = if self.total < ALL_DIGITS * f64::from(importance) {
+            importance
+        } else {
+            self.add_by_chance(example, importance);
+            0.0
+        };
+        let entries = example.columns.iter().zip(&example.values);
+        direction.extend(entries.map(|(&column, &x)| {
+            let square = &mut self.squares[column as usize];
+            *square += addend * x * x;
+            *square
+        }));
         // A value so small that its square vanishes does not move anything.
         let (norm, dimension) = match self.power {
             Power::Quarter => over_fourth_root(&example.values, direction),
@@ -108,17 +98,25 @@ impl Preconditioner {
         dimension * self.total as f32
     }
 
-    /// The power, the sum of importances and the sums of squares, for saving.
-    pub fn parts(&self) -> (Power, f64, &[f32]) {
-        (self.power, self.total, &self.squares)
-    }
-
-    /// From saved parts.
-    pub fn from_parts(power: Power, total: f64, squares: Vec<f32>) -> Self {
-        Self {
-            power,
-            total,
-            squares,
+    /// Adds `example` to the sums, rounded up or down by chance so that they are right on
+    /// average. Rounded to nearest they would stand still, and with them the rates that fall as
+    /// they grow.
+    #[cold]
+    fn add_by_chance(&mut self, example: &RowBuffer, importance: f32) {
+        let chance = (self.total * GOLDEN).fract();
+        for (&column, &x) in example.columns.iter().zip(&example.values) {
+            let square = &mut self.squares[column as usize];
+            let exact = f64::from(*square) + f64::from(importance * x * x);
+            let nearest = exact as f32;
+            let is_above = f64::from(nearest) > exact;
+            let low = if is_above {
+                nearest.next_down()
+            } else {
+                nearest
+            };
+            let high = low.next_up();
+            let share = (exact - f64::from(low)) / f64::from(high - low);
+            *square = if share > chance { high } else { low };
         }
     }
 }
@@ -127,26 +125,26 @@ impl Preconditioner {
 mod tests {
     use super::*;
 
-    /// 2^26: in single precision 1 more is nothing.
     #[test]
-    fn sums_of_squares_go_on_after_millions_of_examples() {
-        let n = 67_108_864.0;
+    fn sums_grow_on_after_more_examples_than_a_float_has_digits_for() {
+        let mut preconditioner = Preconditioner::new(Power::Half, 3);
+        preconditioner.total = ALL_DIGITS;
+        preconditioner.squares = vec![ALL_DIGITS as f32, 0.01 * ALL_DIGITS as f32, 5.0];
         let example = RowBuffer {
-            columns: vec![0, 1],
-            values: vec![1.0, 0.5],
+            columns: vec![0, 1, 2],
+            values: vec![1.0, 0.1, 0.0],
         };
-        let mut sums = Preconditioner {
-            power: Power::Half,
-            total: n,
-            squares: vec![n as f32, n as f32 / 4.0],
-        };
-        let mut dimension = 0.0;
-        for _ in 0..100_000 {
-            dimension = sums.direction(&example, 1.0, &mut Vec::new());
+        let (mut direction, mut dimension) = (Vec::new(), 0.0);
+        for _ in 0..1_000_000 {
+            dimension = preconditioner.direction(&example, 1.0, &mut direction);
         }
-        let grown = [sums.squares[0] - n as f32, sums.squares[1] - n as f32 / 4.0];
-        assert!((grown[0] - 100_000.0).abs() < 100.0, "{grown:?}");
-        assert!((grown[1] - 25_000.0).abs() < 100.0, "{grown:?}");
-        assert!((dimension - 2.0).abs() < 1e-4, "{dimension}");
+        let expected = ALL_DIGITS as f32 + 1e6;
+        let grown = |square: f32, per_example: f32| square / (per_example * expected) - 1.0;
+        let squares = &preconditioner.squares;
+        assert!(grown(squares[0], 1.0).abs() < 1e-3, "{squares:?}");
+        assert!(grown(squares[1], 0.01).abs() < 1e-3, "{squares:?}");
+        assert_eq!(squares[2].to_bits(), 5.0f32.to_bits());
+        // Two columns that are as in all examples before count as one dimension each.
+        assert!((dimension - 2.0).abs() < 1e-3, "{dimension}");
     }
 }

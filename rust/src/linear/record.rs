@@ -38,8 +38,7 @@ impl<S: Record + Copy + Default> Record for Table<S> {
         let mut entries = keys.into_iter().zip(values);
         Ok(lengths
             .into_iter()
-            .map(|n| entries.by_ref().take(n).collect::<Vec<(u32, S)>>())
-            .map(|entries| entries.into_iter().collect())
+            .map(|n| Self::from_iter(entries.by_ref().take(n).collect::<Vec<_>>()))
             .collect())
     }
 }
@@ -109,53 +108,46 @@ impl Persist for Regressors {
             }
             Kind::Sgd(weights) => Columns::put(weights, name, bundle),
             Kind::Adagrad(weights) => Columns::put(weights, name, bundle),
-            Kind::Nag(span, regressors) => {
+            Kind::Nag(span, all) => {
                 bundle.put("span", vec![span.low, span.high]);
-                NagTotals::put(
-                    regressors.iter().map(|(totals, _)| totals),
-                    "totals",
-                    bundle,
-                );
-                Weights::put(regressors.iter().map(|(_, weights)| weights), name, bundle);
+                NagTotals::put(all.iter().map(|(totals, _)| totals), "totals", bundle);
+                Weights::put(all.iter().map(|(_, weights)| weights), name, bundle);
             }
         }
     }
 
     fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
-        fn weights<S: Record + Copy + Default>(
-            into: &mut Vec<Weights<S>>,
-            width: usize,
-            bundle: &mut Bundle,
-        ) -> Result<()> {
-            Columns::fill(into, "weights", bundle)?;
-            if into.iter().all(|weights| weights.fits(width)) {
-                return Ok(());
-            }
-            Err(bundle.damaged(format_args!("weights do not fit {width} columns")))
-        }
-        match &mut self.kind {
+        let width = self.width;
+        let fits = match &mut self.kind {
             Kind::Pn(preconditioner, all) => {
                 preconditioner.fill(bundle)?;
-                if preconditioner.width() != self.width {
-                    return Err(bundle.damaged("the squares do not fit the columns"));
-                }
-                weights(all, self.width, bundle)
+                preconditioner.width() == width && fill_weights(all, width, bundle)?
             }
-            Kind::Sgd(all) => weights(all, self.width, bundle),
-            Kind::Adagrad(all) => weights(all, self.width, bundle),
+            Kind::Sgd(all) => fill_weights(all, width, bundle)?,
+            Kind::Adagrad(all) => fill_weights(all, width, bundle)?,
             Kind::Nag(span, all) => {
                 let ends = bundle.take_exactly::<f32>("span", 2)?;
                 (span.low, span.high) = (ends[0], ends[1]);
-                // f32::clamp demands an ordered span.
-                if !(span.low <= 0.0 && span.high >= 0.0) {
-                    return Err(bundle.damaged("the span of labels is out of order"));
-                }
-                let mut found: Vec<Weights<NagSlot>> = Vec::new();
-                weights(&mut found, self.width, bundle)?;
+                let mut found = Vec::new();
+                let fits = fill_weights(&mut found, width, bundle)?;
                 let totals = NagTotals::take(Some(found.len()), "totals", bundle)?;
                 *all = totals.into_iter().zip(found).collect();
-                Ok(())
+                fits && span.is_ordered()
             }
+        };
+        if fits {
+            return Ok(());
         }
+        Err(bundle.damaged(format_args!("the regressors do not fit {width} columns")))
     }
+}
+
+/// Returns whether all of the weights are within `width` columns.
+fn fill_weights<S: Record + Copy + Default>(
+    into: &mut Vec<Weights<S>>,
+    width: usize,
+    bundle: &mut Bundle,
+) -> Result<bool> {
+    Columns::fill(into, "weights", bundle)?;
+    Ok(into.iter().all(|weights| weights.fits(width)))
 }

@@ -7,7 +7,22 @@
 use super::step::{product, Scores, Target};
 use super::{adagrad, nag};
 use super::{padded, PathExample, Weights};
-use super::{AdaSlot, Loss, NagSlot, NagTotals, Optimizer, Power, Preconditioner, Span};
+use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
+use crate::choices;
+
+choices! {
+    /// In which direction a regressor steps.
+    pub enum Optimizer {
+        /// Preconditioned, normalised: [`Preconditioner`]. No state per weight.
+        Pn = "pn",
+        /// Normalised adaptive gradient: Vowpal Wabbit's default.
+        Nag = "nag",
+        /// Each weight's rate falls with its own sum of squared gradients.
+        Adagrad = "adagrad",
+        /// The plain gradient.
+        Sgd = "sgd",
+    }
+}
 
 /// Regressors by number, all of one optimiser.
 #[derive(Debug, Clone)]
@@ -46,26 +61,11 @@ impl Regressors {
             Optimizer::Adagrad => Kind::Adagrad(Vec::new()),
             Optimizer::Nag => Kind::Nag(Span::default(), Vec::new()),
         };
-        Self::from_parts(kind, loss, width)
-    }
-
-    pub(crate) fn from_parts(kind: Kind, loss: Loss, width: usize) -> Self {
         Self {
             width: padded(width),
             loss,
             kind,
         }
-    }
-
-    /// The loss.
-    pub fn loss(&self) -> Loss {
-        self.loss
-    }
-
-    /// Whether `other` has the same optimiser, loss and width.
-    pub fn same_kind(&self, other: &Self) -> bool {
-        std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
-            && (self.loss, self.width) == (other.loss, other.width)
     }
 
     /// Padded number of columns.
@@ -145,6 +145,7 @@ impl Regressors {
         ahead: impl FnOnce(f32) -> Option<u32>,
     ) -> Scores {
         let number = number as usize;
+        let target = Target { y, a, importance };
         match &mut self.kind {
             Kind::Pn(_, rows) | Kind::Sgd(rows) => {
                 let before = example.dot(&rows[number]);
@@ -163,7 +164,7 @@ impl Regressors {
                 &mut rows[number],
                 self.loss,
                 &example.row,
-                Target { y, a, importance },
+                target,
                 self.width,
             ),
             Kind::Nag(span, rows) => nag::learn(
@@ -171,7 +172,7 @@ impl Regressors {
                 span,
                 self.loss,
                 &example.row,
-                Target { y, a, importance },
+                target,
                 self.width,
             ),
         }

@@ -40,7 +40,6 @@ dispatched! {
 /// e^x for x <= 0 to a few units in the last place, 0 below -87: a polynomial, which
 /// vectorises and gives the same result on all machines, as the C library's does not.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn exp(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;

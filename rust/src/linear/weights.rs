@@ -23,15 +23,6 @@ impl<S: Copy + Default> Default for Weights<S> {
 }
 
 impl<S: Copy + Default> Weights<S> {
-    /// Weight of `column`.
-    #[inline]
-    pub fn get(&self, column: u32) -> S {
-        match self {
-            Self::Table(table) => table.get(column).copied().unwrap_or_default(),
-            Self::Row(row) => row[column as usize],
-        }
-    }
-
     /// Prepares for at most `incoming` further columns: turns into a row
     /// of `width` where a table with them in it would be no smaller.
     #[inline]

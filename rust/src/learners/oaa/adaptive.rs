@@ -7,7 +7,7 @@
 
 use super::chunk::{Chunk, Example};
 use super::scoring::{best, scores, BestClass};
-use super::tile::{for_groups, row_mut, Lanes, Tile};
+use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
 use crate::linear::nag::{inverse_root, Magnitude};
 use crate::linear::{Loss, NagSlot};
 use crate::simd::{dispatched, LANES};
@@ -26,18 +26,11 @@ struct Targets<const G: usize> {
     y: [Lanes; G],
     /// Importance, 0 where there is nothing to learn.
     h: [Lanes; G],
-}
-
-/// What the sums say about an example once it has been added to them.
-struct Sums<const G: usize> {
-    /// Per class, the change of its score by a step of 1, but for the factor M.
-    ppu: [Lanes; G],
-    /// Per class, the example's squared length in units of the largest sizes ("nag").
-    length: [Lanes; G],
+    /// The squared slope of the loss times importance, 0 where a class learns nothing.
+    slopes: [Lanes; G],
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
@@ -45,7 +38,7 @@ fn learn_groups<const G: usize>(
     out: &mut Vec<BestClass>,
 ) {
     let mut rates = Vec::new();
-    for i in 0..chunk.len() {
+    for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
         let mut p = scores::<G>(&tile.weights, &example);
         if let Some(span) = example.params.span {
@@ -54,68 +47,58 @@ fn learn_groups<const G: usize>(
             }
         }
         out.push(best::<G>(tile, &p));
-        let targets = targets::<G>(tile, &example);
         tile.mark_seen(example.labels);
-        if let Some(slopes) = slopes(loss, &p, &targets) {
-            let sums = update_sums(tile, &example, &slopes, &mut rates);
-            let u = steps(tile, &example, loss, &p, &targets, &slopes, &sums);
+        if let Some(targets) = targets(tile, &example, loss, &p) {
+            let sums = update_sums(tile, &example, &targets.slopes, &mut rates);
+            let u = steps(tile, &example, loss, &p, &targets, &sums);
             apply(tile, &example, &u, &rates);
         }
     }
 }
 
+/// None if no class learns anything.
 #[inline(always)]
-#[allow(clippy::inline_always)]
-fn targets<const G: usize>(tile: &Tile, example: &Example<'_>) -> Targets<G> {
+fn targets<const G: usize>(
+    tile: &Tile,
+    example: &Example<'_>,
+    loss: Loss,
+    p: &[Lanes; G],
+) -> Option<Targets<G>> {
     let importance = example.params.importance;
     let mut y = [[-1.0; LANES]; G];
     let mut h = [[importance; LANES]; G];
-    if let Some(negatives) = example.negatives {
+    if let Some((negatives, weight)) = example.negatives {
         h = [[0.0; LANES]; G];
-        for at in negatives.iter().filter_map(|&class| tile.position(class)) {
-            h.as_flattened_mut()[at] = importance * example.negative_weight;
+        for at in tile.positions(negatives) {
+            h.as_flattened_mut()[at] = importance * weight;
         }
     }
-    for at in example
-        .labels
-        .iter()
-        .filter_map(|&class| tile.position(class))
-    {
+    for at in tile.positions(example.labels) {
         y.as_flattened_mut()[at] = 1.0;
         h.as_flattened_mut()[at] = importance;
     }
-    Targets { y, h }
-}
-
-/// The squared slopes of the loss times importance, 0 where a class learns nothing;
-/// none if no class learns anything.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn slopes<const G: usize>(loss: Loss, p: &[Lanes; G], targets: &Targets<G>) -> Option<[Lanes; G]> {
     let mut slopes = [[0.0f32; LANES]; G];
     let mut any = false;
-    for g in 0..G {
-        for lane in 0..LANES {
-            let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
-            if h > 0.0 && !loss.is_satisfied(y, p) {
-                slopes[g][lane] = h * loss.slope_squared(y, p);
-                any |= slopes[g][lane] > 0.0;
-            }
+    each_lane::<G>(|g, lane| {
+        let (p, y, h) = (p[g][lane], y[g][lane], h[g][lane]);
+        if h > 0.0 && !loss.is_satisfied(y, p) {
+            slopes[g][lane] = h * loss.slope_squared(y, p);
+            any |= slopes[g][lane] > 0.0;
         }
-    }
-    any.then_some(slopes)
+    });
+    any.then_some(Targets { y, h, slopes })
 }
 
 /// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
-/// its features.
+/// its features. Returns, per class, the change of its score by a step of 1, but for the
+/// factor M, and the example's squared length in units of the largest sizes ("nag").
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn update_sums<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
     slopes: &[Lanes; G],
     rates: &mut Vec<[Lanes; G]>,
-) -> Sums<G> {
+) -> [[Lanes; G]; 2] {
     let is_nag = !tile.scales.is_empty();
     rates.clear();
     let mut ppu = [[0.0f32; LANES]; G];
@@ -128,21 +111,17 @@ fn update_sums<const G: usize>(
             let scales = row_mut::<G>(&mut tile.scales, slot);
             let weights = row_mut::<G>(&mut tile.weights, slot);
             let mut change = [[0.0f32; LANES]; G];
-            for g in 0..G {
+            for at in 0..G {
                 for lane in 0..LANES {
-                    let w = weights[g][lane];
-                    let mut weight = NagSlot {
-                        w,
-                        g: squares[g][lane],
-                        s: scales[g][lane],
-                    };
-                    let (square, r) = weight.update::<true>(x, slopes[g][lane]);
-                    weights[g][lane] = weight.w;
-                    squares[g][lane] = weight.g;
-                    scales[g][lane] = weight.s;
-                    change[g][lane] = weight.w - w;
-                    rate[g][lane] = r;
-                    length[g][lane] += square;
+                    let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
+                    let mut weight = NagSlot { w, g, s };
+                    let (square, r) = weight.update::<true>(x, slopes[at][lane]);
+                    weights[at][lane] = weight.w;
+                    squares[at][lane] = weight.g;
+                    scales[at][lane] = weight.s;
+                    change[at][lane] = weight.w - w;
+                    rate[at][lane] = r;
+                    length[at][lane] += square;
                 }
             }
             add_to_average(tile, slot, example, &change);
@@ -154,65 +133,50 @@ fn update_sums<const G: usize>(
                 }
             }
         }
-        for g in 0..G {
-            for lane in 0..LANES {
-                ppu[g][lane] += x.square * rate[g][lane];
-            }
-        }
+        each_lane::<G>(|g, lane| ppu[g][lane] += x.square * rate[g][lane]);
         rates.push(rate);
     }
-    Sums { ppu, length }
+    [ppu, length]
 }
 
 /// Each class's step, 0 for those without a slope.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn steps<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
     loss: Loss,
     p: &[Lanes; G],
     targets: &Targets<G>,
-    slopes: &[Lanes; G],
-    sums: &Sums<G>,
+    [ppu, length]: &[[Lanes; G]; 2],
 ) -> [Lanes; G] {
-    let is_nag = !tile.totals.is_empty();
     let mut u = [[0.0f32; LANES]; G];
-    for g in 0..G {
-        for lane in 0..LANES {
-            if slopes[g][lane] > 0.0 {
-                let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
-                let mut factor = 1.0;
-                if is_nag {
-                    factor = tile.totals[g * LANES + lane].update(h, sums.length[g][lane]);
-                }
-                let ppu = sums.ppu[g][lane] * factor;
-                if ppu > 0.0 {
-                    u[g][lane] = loss.step(y, p, example.params.eta * h, ppu) * factor;
-                }
+    each_lane::<G>(|g, lane| {
+        if targets.slopes[g][lane] > 0.0 {
+            let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
+            let totals = tile.totals.get_mut(g * LANES + lane);
+            let factor = totals.map_or(1.0, |totals| totals.update(h, length[g][lane]));
+            let ppu = ppu[g][lane] * factor;
+            if ppu > 0.0 {
+                u[g][lane] = loss.step(y, p, example.params.eta * h, ppu) * factor;
             }
         }
-    }
+    });
     u
 }
 
 /// Adds the steps to the weights and to the average sums.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn apply<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
     u: &[Lanes; G],
     rates: &[[Lanes; G]],
 ) {
+    let shrink = example.params.shrink;
     let constant = example.slots.len().saturating_sub(1);
     for (i, (&slot, &x)) in example.slots.iter().zip(example.values).enumerate() {
         // Stored weights are those in use divided by `shrink`.
-        let x = if i == constant {
-            x
-        } else {
-            x / example.params.shrink
-        };
+        let x = if i == constant { x } else { x / shrink };
         let mut change = [[0.0f32; LANES]; G];
         let weights = row_mut::<G>(&mut tile.weights, slot);
         for g in 0..G {
@@ -227,7 +191,6 @@ fn apply<const G: usize>(
 
 /// Adds the change of the weights of `slot` to the average sums.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn add_to_average<const G: usize>(
     tile: &mut Tile,
     slot: u32,
@@ -239,9 +202,5 @@ fn add_to_average<const G: usize>(
     }
     let factor = example.params.average_factor;
     let sums = row_mut::<G>(&mut tile.average_sums, slot);
-    for g in 0..G {
-        for lane in 0..LANES {
-            sums[g][lane] += factor * change[g][lane];
-        }
-    }
+    each_lane::<G>(|g, lane| sums[g][lane] += factor * change[g][lane]);
 }

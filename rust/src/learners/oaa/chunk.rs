@@ -1,9 +1,7 @@
 //! A chunk of examples, prepared once and then learned by one tile of classes
 //! after the other.
 
-use std::ops::Range;
-
-use crate::data::RowBuffer;
+use crate::data::{Ragged, RaggedRows, RowBuffer};
 use crate::linear::Span;
 
 /// What a step depends on beside features and classes.
@@ -44,10 +42,9 @@ pub(super) struct Example<'a> {
     pub direction: &'a [f32],
     /// Its classes, increasing.
     pub labels: &'a [u32],
-    /// The classes to learn as not being its own; none: all others.
-    pub negatives: Option<&'a [u32]>,
-    /// Importance of a negative, relative to the example's.
-    pub negative_weight: f32,
+    /// The classes to learn as not being its own, and their importance relative to the
+    /// example's; none: all others.
+    pub negatives: Option<(&'a [u32], f32)>,
     /// The rest.
     pub params: StepParams,
 }
@@ -55,15 +52,12 @@ pub(super) struct Example<'a> {
 /// Examples one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
-    ends: Vec<usize>,
-    slots: Vec<u32>,
-    values: Vec<f32>,
-    direction: Vec<f32>,
-    label_ends: Vec<usize>,
-    labels: Vec<u32>,
-    negative_ends: Vec<usize>,
-    negatives: Vec<u32>,
-    params: Vec<StepParams>,
+    /// Slots and values.
+    pub rows: RaggedRows,
+    direction: Ragged<f32>,
+    pub labels: Ragged<u32>,
+    negatives: Ragged<u32>,
+    pub params: Vec<StepParams>,
     /// Number of classes of the model.
     pub n_classes: usize,
     /// Relative importance of a sampled negative; none: all negatives are learned.
@@ -82,25 +76,11 @@ impl Chunk {
 
     /// Removes all examples.
     pub fn clear(&mut self) {
-        self.ends.clear();
-        self.slots.clear();
-        self.values.clear();
+        self.rows.clear();
         self.direction.clear();
-        self.label_ends.clear();
         self.labels.clear();
-        self.negative_ends.clear();
         self.negatives.clear();
         self.params.clear();
-    }
-
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        self.params.len()
-    }
-
-    /// Number of values of all examples.
-    pub fn n_values(&self) -> usize {
-        self.values.len()
     }
 
     /// Adds an example whose columns have been turned into slots.
@@ -112,48 +92,26 @@ impl Chunk {
         negatives: &[u32],
         params: StepParams,
     ) {
-        self.slots.extend_from_slice(&row.columns);
-        self.values.extend_from_slice(&row.values);
-        self.direction.extend_from_slice(direction);
-        self.ends.push(self.slots.len());
-        self.labels.extend_from_slice(labels);
-        self.label_ends.push(self.labels.len());
-        self.negatives.extend_from_slice(negatives);
-        self.negative_ends.push(self.negatives.len());
+        self.rows.push(row.columns.iter().copied(), &row.values);
+        self.direction.push(direction.iter().copied());
+        self.labels.push(labels.iter().copied());
+        self.negatives.push(negatives.iter().copied());
         self.params.push(params);
     }
 
     /// Example `i`.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, i: usize) -> Example<'_> {
-        let entries = range(&self.ends, i);
+        let (slots, values) = self.rows.row(i);
         Example {
-            slots: &self.slots[entries.clone()],
-            values: &self.values[entries.clone()],
-            direction: &self.direction[entries],
-            labels: self.labels(i),
+            slots,
+            values,
+            direction: self.direction.get(i),
+            labels: self.labels.get(i),
             negatives: self
                 .negative_weight
-                .map(|_| &self.negatives[range(&self.negative_ends, i)]),
-            negative_weight: self.negative_weight.unwrap_or(1.0),
+                .map(|weight| (self.negatives.get(i), weight)),
             params: self.params[i],
         }
     }
-
-    /// The classes of example `i`, increasing.
-    #[inline]
-    pub fn labels(&self, i: usize) -> &[u32] {
-        &self.labels[range(&self.label_ends, i)]
-    }
-
-    /// Importance of example `i`.
-    pub fn importance(&self, i: usize) -> f32 {
-        self.params[i].importance
-    }
-}
-
-#[inline]
-fn range(ends: &[usize], i: usize) -> Range<usize> {
-    let from = if i == 0 { 0 } else { ends[i - 1] };
-    from..ends[i]
 }

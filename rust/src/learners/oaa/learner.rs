@@ -5,17 +5,17 @@ use rayon::prelude::*;
 
 use super::chunk::Chunk;
 use super::predict::TilePredictor;
-use super::preparer::{ExamplePreparer, Rescaling};
-use super::sampling::NegativeSampler;
+use super::preparer::ExamplePreparer;
 use super::scoring::BestClass;
-use super::tile::Tile;
+use super::tile::{self, Tile};
 use super::{adaptive, shared_direction, softmax, Params};
 use crate::alloc::can_alloc;
 use crate::classifier::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Start};
 use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
-use crate::file::Bundle;
+use crate::file::{Bundle, Persist, Record};
+use crate::linear::NagTotals;
 use crate::threads::with_threads;
 
 /// Bytes that a class takes before anything is learned of it, at least.
@@ -55,22 +55,10 @@ impl Oaa {
 
     /// Learns a chunk; `bests` gets, tile by tile, the best class of each example as
     /// it stood before the example was learned.
-    fn learn_chunk(
-        &mut self,
-        chunk: &Chunk,
-        rescaling: Rescaling,
-        parallel: bool,
-        bests: &mut [Vec<BestClass>],
-    ) {
+    fn learn_chunk(&mut self, chunk: &Chunk, parallel: bool, bests: &mut [Vec<BestClass>]) {
         let n_slots = self.preparer.slots.len();
         let (loss, is_adaptive) = (self.params.loss.single(), self.params.is_adaptive());
         let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
-            if let Some(factor) = rescaling.weights {
-                tile.rescale_weights(factor);
-            }
-            if let Some(factor) = rescaling.average_sums {
-                tile.rescale_average_sums(factor);
-            }
             tile.grow(n_slots);
             bests.clear();
             match loss {
@@ -85,19 +73,16 @@ impl Oaa {
             self.tiles.iter_mut().zip(&mut *bests).for_each(work);
         }
         if loss.is_none() {
-            softmax::learn(&mut self.tiles, chunk, &mut bests[0]);
+            softmax::learn(&mut self.tiles, chunk, bests);
         }
     }
 }
 
 /// The best class of example `i` over all tiles, the lowest of equals.
 fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
-    let mut top: Option<BestClass> = None;
-    for best in bests.iter().filter_map(|best| best.get(i)) {
-        if best.score > top.map_or(f32::NEG_INFINITY, |top| top.score) {
-            top = Some(*best);
-        }
-    }
+    let bests = bests.iter().filter_map(|bests| bests.get(i));
+    let seen = bests.filter(|best| best.score > f32::NEG_INFINITY);
+    let top = seen.reduce(|top, best| if best.score > top.score { best } else { top });
     top.map(|top| top.class)
 }
 
@@ -126,29 +111,27 @@ impl OnlineLearner for Oaa {
     /// weights as they are, not their average; there is none before a class has been seen.
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
         // The softmax needs the scores of all tiles before any may step.
-        let n_threads = match self.params.loss.single() {
-            Some(_) => learning.n_threads,
-            None => 1,
-        };
+        let single = self.params.loss.single();
+        let n_threads = single.map_or(1, |_| learning.n_threads);
         with_threads(n_threads, |parallel| {
-            let sampler = self.preparer.sampler.as_ref();
-            let mut chunk = Chunk::new(self.n_classes, sampler.map(NegativeSampler::weight));
+            let mut chunk = Chunk::new(self.n_classes, self.preparer.sampler.weight());
             let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
             let mut order = learning.order;
             while !order.is_empty() {
-                let rescaling = self.preparer.rescale();
+                self.preparer.rescale(&mut self.tiles);
                 self.preparer
                     .fill_chunk(&self.params, learning, order, &mut chunk);
-                self.learn_chunk(&chunk, rescaling, parallel, &mut bests);
-                let (learned, rest) = order.split_at(chunk.len());
+                self.learn_chunk(&chunk, parallel, &mut bests);
+                let (learned, rest) = order.split_at(chunk.rows.len());
                 for (i, &row) in learned.iter().enumerate() {
                     let class = best_of_tiles(&bests, i);
                     if let Some(predicted) = &mut learning.predicted {
                         predicted[row as usize] = class.map_or(-1, |class| class as i32);
                     }
-                    let labels = chunk.labels(i);
+                    let labels = chunk.labels.get(i);
                     let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
-                    learning.progress.count(!is_right, chunk.importance(i));
+                    let params = chunk.params[i];
+                    learning.progress.count(!is_right, params.importance);
                 }
                 order = rest;
                 learning.report(learned.len())?;
@@ -158,16 +141,11 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze(&self, control: &Control) -> Result<Option<Vec<Vec<f32>>>> {
-        let (preparer, averages) = (&self.preparer, self.params.averages());
-        let is_regularized = preparer.l1_shift > 0.0 || preparer.shrink < 1.0;
-        if !averages && !is_regularized {
+        let preparer = &self.preparer;
+        let total = preparer.average.total();
+        if total == 0.0 && preparer.l1_shift == 0.0 && preparer.shrink == 1.0 {
             return Ok(None);
         }
-        let total = if averages {
-            preparer.average.total()
-        } else {
-            0.0
-        };
         let (l1_shift, shrink) = (preparer.l1_shift as f32, preparer.shrink as f32);
         let weights = self.tiles.iter().map(|tile| {
             control.check()?;
@@ -197,8 +175,20 @@ impl OnlineLearner for Oaa {
         n_slots.saturating_mul(self.n_classes + AT_LEAST)
     }
 
+    /// Weights and sums are stored row by row, a row per feature slot and a value per class,
+    /// whatever the tiles. Learning goes on after loading as if nothing had happened.
     fn put(&self, bundle: &mut Bundle) {
-        self.put_arrays(bundle);
+        self.preparer.put(bundle);
+        bundle.put("columns", self.preparer.slots.columns());
+        let masks = tile::by_class(&self.tiles, self.n_classes, |tile| &tile.unseen_mask);
+        let seen: Vec<bool> = masks.iter().map(|&mask| mask == 0.0).collect();
+        bool::put(seen.iter(), "seen", bundle);
+        for (at, name) in Tile::PLANES.into_iter().enumerate() {
+            let rows = tile::by_class(&self.tiles, self.n_classes, |tile| tile.planes()[at]);
+            bundle.put(name, rows);
+        }
+        let totals = tile::by_class(&self.tiles, self.n_classes, |tile| &tile.totals);
+        NagTotals::put(totals.iter(), "totals", bundle);
     }
 
     fn take(
@@ -207,6 +197,42 @@ impl OnlineLearner for Oaa {
         preparation: &Preparation,
         bundle: &mut Bundle,
     ) -> Result<Self> {
-        Self::take_arrays(params, n_classes, preparation.width(), bundle)
+        // First of all: nothing as large as K is made unless the file is.
+        let seen = bool::take(Some(n_classes), "seen", bundle)?;
+        let mut oaa = Self::of_width(params, n_classes, preparation.width());
+        oaa.preparer.fill(bundle)?;
+        let columns: Vec<u32> = bundle.take("columns")?;
+        if !oaa.preparer.slots.insert_all(&columns) {
+            return Err(bundle.damaged("the columns are not the constant and others, once each"));
+        }
+        if !oaa.preparer.fits(params) {
+            return Err(bundle.damaged("the state does not fit the optimizer"));
+        }
+        for (at, name) in Tile::PLANES.into_iter().enumerate() {
+            let is_kept = !oaa.tiles[0].planes()[at].is_empty();
+            let n = if is_kept {
+                columns.len() * n_classes
+            } else {
+                0
+            };
+            let rows = bundle.take_exactly(name, n)?;
+            oaa.tiles
+                .iter_mut()
+                .for_each(|tile| tile.grow(columns.len()));
+            tile::set_by_class(&mut oaa.tiles, n_classes, &rows, |tile| {
+                tile.planes_mut()[at]
+            });
+        }
+        let unseen = seen
+            .iter()
+            .map(|&seen| if seen { 0.0 } else { f32::NEG_INFINITY });
+        let unseen: Vec<f32> = unseen.collect();
+        tile::set_by_class(&mut oaa.tiles, n_classes, &unseen, |tile| {
+            &mut tile.unseen_mask
+        });
+        let n_totals = oaa.preparer.span.map_or(0, |_| n_classes);
+        let totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
+        tile::set_by_class(&mut oaa.tiles, n_classes, &totals, |tile| &mut tile.totals);
+        Ok(oaa)
     }
 }

@@ -18,14 +18,15 @@
 //! | `softmax` | steps of all tiles together |
 //! | `learner` | learning, chunk by chunk |
 //! | `predict` | answers for a block of rows |
-//! | `persist` | the state as named arrays |
+
+// Kernels have to become part of the function whose instruction set they are compiled for.
+#![allow(clippy::inline_always)]
 
 mod adaptive;
 mod average;
 mod chunk;
 mod learner;
 mod params;
-mod persist;
 mod predict;
 mod preparer;
 mod sampling;

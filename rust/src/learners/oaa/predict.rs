@@ -8,11 +8,11 @@ use super::tile::Tile;
 use super::Oaa;
 use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
-use crate::data::{Preparation, RowBuffer, Rows};
+use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
 use crate::simd::LANES;
 
-/// What one thread predicts with: a block's entries, and its scores by one tile.
+/// What one thread predicts with: a block of rows, and its scores by one tile.
 #[derive(Debug)]
 pub struct TilePredictor<'a> {
     preparation: &'a Preparation,
@@ -20,9 +20,8 @@ pub struct TilePredictor<'a> {
     /// The weights to predict with, where they are not those of the tiles.
     weights: Option<&'a [Vec<f32>]>,
     row: RowBuffer,
-    entries: RowBuffer,
-    /// Where the entries of each row end.
-    ends: Vec<usize>,
+    /// The block, with slots for columns.
+    rows: RaggedRows,
     scores: Vec<f32>,
 }
 
@@ -34,8 +33,7 @@ impl<'a> TilePredictor<'a> {
             oaa: &member.learner,
             weights,
             row: RowBuffer::default(),
-            entries: RowBuffer::default(),
-            ends: Vec::new(),
+            rows: RaggedRows::default(),
             scores: Vec::new(),
         }
     }
@@ -48,18 +46,9 @@ impl<'a> TilePredictor<'a> {
     ) -> Result<()> {
         for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
-            let weights = self
-                .weights
-                .map_or(&tile.weights, |weights| &weights[number]);
-            self.scores.resize(self.ends.len() * tile.width(), 0.0);
-            score_rows(
-                weights,
-                tile.groups,
-                &self.ends,
-                &self.entries.columns,
-                &self.entries.values,
-                &mut self.scores,
-            );
+            let weights = self.weights.map_or(&tile.weights, |all| &all[number]);
+            self.scores.resize(self.rows.len() * tile.width(), 0.0);
+            score_rows(weights, tile.groups, &self.rows, &mut self.scores);
             if let Some(span) = self.oaa.preparer.span {
                 self.scores.iter_mut().for_each(|p| *p = span.clamp(*p));
             }
@@ -76,15 +65,12 @@ impl Predictor for TilePredictor<'_> {
         which: impl ExactSizeIterator<Item = usize> + Clone,
         _control: &Control,
     ) -> Result<()> {
-        self.entries.columns.clear();
-        self.entries.values.clear();
-        self.ends.clear();
+        self.rows.clear();
         for i in which {
             self.preparation.read(rows, i, &mut self.row);
             self.oaa.preparer.slots.translate(&mut self.row);
-            self.entries.columns.extend_from_slice(&self.row.columns);
-            self.entries.values.extend_from_slice(&self.row.values);
-            self.ends.push(self.entries.columns.len());
+            self.rows
+                .push(self.row.columns.iter().copied(), &self.row.values);
         }
         Ok(())
     }
@@ -97,7 +83,7 @@ impl Predictor for TilePredictor<'_> {
         scores: &mut [f32],
         control: &Control,
     ) -> Result<()> {
-        let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.ends.len()];
+        let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.rows.len()];
         self.score_tiles(control, |tile, scores| {
             for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
                 push_scores(top, tile, scores);
@@ -128,20 +114,19 @@ impl Predictor for TilePredictor<'_> {
 
 /// Offers a tile's scores to the best of a row.
 fn push_scores(top: &mut TopK, tile: &Tile, scores: &[f32]) {
-    let groups = scores
-        .chunks_exact(LANES)
-        .zip(tile.unseen_mask.chunks_exact(LANES));
-    for (group, (scores, mask)) in (0..).zip(groups) {
+    let masks = tile.unseen_mask.chunks_exact(LANES);
+    let groups = scores.chunks_exact(LANES).zip(masks);
+    for (first, (scores, mask)) in (tile.first as u32..).step_by(LANES).zip(groups) {
         let bar = top.bar();
+        let masked = scores.iter().zip(mask);
         // Without an early exit, so that it vectorises; mostly there is none.
-        let mut any = false;
-        for (score, mask) in scores.iter().zip(mask) {
-            any |= score + mask > bar;
-        }
-        if any {
-            for (lane, (score, mask)) in (0..).zip(scores.iter().zip(mask)) {
+        if masked
+            .clone()
+            .fold(false, |any, (score, mask)| any | (score + mask > bar))
+        {
+            for (class, (score, mask)) in (first..).zip(masked) {
                 if score + mask > f32::NEG_INFINITY {
-                    top.push(tile.first as u32 + group * LANES as u32 + lane, *score);
+                    top.push(class, *score);
                 }
             }
         }

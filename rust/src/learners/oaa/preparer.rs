@@ -5,10 +5,12 @@ use super::average::PolynomialAverage;
 use super::chunk::{Chunk, StepParams};
 use super::sampling::NegativeSampler;
 use super::slots::FeatureSlots;
+use super::tile::Tile;
 use super::Params;
 use crate::classifier::Learning;
-use crate::data::{RowBuffer, Targets};
+use crate::data::RowBuffer;
 use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span};
+use crate::persist;
 
 /// Examples of a chunk, at most.
 const MAX_EXAMPLES: usize = 512;
@@ -24,7 +26,8 @@ const MIN_SHRINK: f64 = 1e-6;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExamplePreparer {
     pub slots: FeatureSlots,
-    pub preconditioner: Option<Preconditioner>,
+    /// Of the slots ("pn").
+    pub preconditioner: Preconditioner,
     /// Passes done, with fractions.
     pub passes: f64,
     pub average: PolynomialAverage,
@@ -34,17 +37,19 @@ pub(super) struct ExamplePreparer {
     pub shrink: f64,
     /// Scores are clamped to the span of the labels learned so far ("nag").
     pub span: Option<Span>,
-    pub sampler: Option<NegativeSampler>,
+    pub sampler: NegativeSampler,
 }
 
-/// What the tiles have to be multiplied by before a chunk is learned.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rescaling {
-    /// Factor of the average sums.
-    pub average_sums: Option<f32>,
-    /// Factor of all weights and average sums but the constant's.
-    pub weights: Option<f32>,
-}
+persist!(ExamplePreparer {
+    Meta passes;
+    Meta average;
+    Meta l1_shift;
+    Meta shrink;
+    Meta span;
+    Meta importance = preconditioner.total;
+    Meta sampler_position = sampler.position;
+    Columns column_squares = preconditioner.squares;
+});
 
 impl ExamplePreparer {
     /// For examples of `width` columns, the last of which is the constant.
@@ -54,30 +59,43 @@ impl ExamplePreparer {
         slots.get_or_insert(width as u32 - 1);
         Self {
             slots,
-            preconditioner: (params.optimizer == Optimizer::Pn)
-                .then(|| Preconditioner::new(Power::Quarter, width)),
+            preconditioner: Preconditioner::new(Power::Quarter, 0),
             passes: 0.0,
             average: PolynomialAverage::default(),
             l1_shift: 0.0,
             shrink: 1.0,
             span: (params.optimizer == Optimizer::Nag).then(Span::default),
-            sampler: params
-                .n_negatives
-                .and_then(|n| NegativeSampler::new(n, n_classes, params.seed)),
+            sampler: NegativeSampler::new(params.n_negatives, n_classes, params.seed),
         }
     }
 
-    /// To be called, and applied to the tiles, before [`fill_chunk`](Self::fill_chunk).
-    pub fn rescale(&mut self) -> Rescaling {
-        let weights = (self.shrink < MIN_SHRINK).then(|| {
-            let factor = self.shrink;
-            self.l1_shift *= factor;
+    /// Whether span and squares are those of the optimizer.
+    pub fn fits(&self, params: &Params) -> bool {
+        let has_span = params.optimizer == Optimizer::Nag;
+        let is_pn = params.optimizer == Optimizer::Pn;
+        self.span.is_some() == has_span
+            && self.span.is_none_or(Span::is_ordered)
+            && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
+    }
+
+    /// Takes common factors out of the tiles' numbers before these leave the range of floats;
+    /// to be called before [`fill_chunk`](Self::fill_chunk).
+    pub fn rescale(&mut self, tiles: &mut [Tile]) {
+        if self.shrink < MIN_SHRINK {
+            let factor = self.shrink as f32;
+            for tile in &mut *tiles {
+                let width = tile.width();
+                // The constant's row, the first, is not shrunk.
+                for plane in [&mut tile.weights, &mut tile.average_sums] {
+                    plane.iter_mut().skip(width).for_each(|w| *w *= factor);
+                }
+            }
+            self.l1_shift *= self.shrink;
             self.shrink = 1.0;
-            factor as f32
-        });
-        Rescaling {
-            average_sums: self.average.rescale(),
-            weights,
+        }
+        if let Some(factor) = self.average.rescale() {
+            let sums = tiles.iter_mut().flat_map(|tile| &mut tile.average_sums);
+            sums.for_each(|u| *u *= factor);
         }
     }
 
@@ -96,7 +114,7 @@ impl ExamplePreparer {
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
-            let is_full = chunk.len() == MAX_EXAMPLES || chunk.n_values() > max_values;
+            let is_full = chunk.rows.len() == MAX_EXAMPLES || chunk.rows.n_values() > max_values;
             if is_full || self.shrink < MIN_SHRINK {
                 break;
             }
@@ -105,16 +123,20 @@ impl ExamplePreparer {
                 preparation.observe(&batch.rows, i, &mut row);
             }
             preparation.read(&batch.rows, i, &mut row);
-            let importance = batch.weight(i);
-            let ppu = self.step_direction(&row, importance, &mut direction);
             for column in &mut row.columns {
                 *column = self.slots.get_or_insert(*column);
             }
-            read_labels(batch.targets, i, &mut labels);
-            if let Some(sampler) = &mut self.sampler {
-                sampler.draw(&labels, &mut negatives);
-            }
-            let eta = self.learning_rate(params);
+            let importance = batch.weight(i);
+            let ppu = self.step_direction(params, &row, importance, &mut direction);
+            batch.targets.read(i, &mut labels);
+            self.sampler.draw(&labels, &mut negatives);
+            // The rate of "nag" and "adagrad" is divided by sums of gradients as it is.
+            let passes = if params.is_adaptive() {
+                0.0
+            } else {
+                self.passes
+            };
+            let eta = params.rate() / (1.0 + passes).sqrt();
             let step_params = StepParams {
                 eta: eta as f32,
                 importance,
@@ -136,15 +158,17 @@ impl ExamplePreparer {
         }
     }
 
-    /// Replaces `direction` by that of a step; returns its product with the example.
+    /// Replaces `direction` by that of a step along a row of slots; returns its product with the example.
     fn step_direction(
         &mut self,
+        params: &Params,
         row: &RowBuffer,
         importance: f32,
         direction: &mut Vec<f32>,
     ) -> f32 {
-        let ppu = if let Some(preconditioner) = &mut self.preconditioner {
-            preconditioner.direction(row, importance, direction);
+        let ppu = if params.optimizer == Optimizer::Pn {
+            self.preconditioner.widen(self.slots.len());
+            self.preconditioner.direction(row, importance, direction);
             1.0
         } else {
             direction.clone_from(&row.values);
@@ -160,16 +184,6 @@ impl ExamplePreparer {
         ppu
     }
 
-    /// The rate of "pn" and "sgd" falls with the passes done. That of "nag" and
-    /// "adagrad" is divided by sums of gradients as it is.
-    fn learning_rate(&self, params: &Params) -> f64 {
-        if params.is_adaptive() {
-            params.rate()
-        } else {
-            params.rate() / (1.0 + self.passes).sqrt()
-        }
-    }
-
     /// Shrinks and moves all weights after a step of this size.
     fn regularize(&mut self, params: &Params, step: f64) {
         if params.l2 > 0.0 {
@@ -182,29 +196,14 @@ impl ExamplePreparer {
     }
 }
 
-/// Replaces `into` by the labels of row `i`, in increasing order.
-fn read_labels(targets: Targets<'_>, i: usize, into: &mut Vec<u32>) {
-    match targets {
-        Targets::One(labels) => {
-            into.clear();
-            into.push(labels.as_slice()[i]);
-        }
-        Targets::Sets(sets) => sets.read(i, into),
-    }
-}
-
 /// Widens the span to the targets of an example of `n_labels` labels: +1 if there is
 /// one, -1 if there is any other class.
 fn widen(span: &mut Span, loss: Option<Loss>, n_labels: usize, n_classes: usize) {
-    if loss == Some(Loss::Logistic) {
-        span.widen(-50.0);
-        span.widen(50.0);
-        return;
-    }
-    if n_labels > 0 {
-        span.widen(1.0);
-    }
-    if n_labels < n_classes {
-        span.widen(-1.0);
-    }
+    let lowest = if n_labels < n_classes { -1.0 } else { 0.0 };
+    let (low, high) = match loss {
+        Some(Loss::Logistic) => (-50.0, 50.0),
+        _ => (lowest, f32::from(n_labels > 0)),
+    };
+    span.widen(low);
+    span.widen(high);
 }

@@ -5,7 +5,8 @@
 //! same result to the last bit on all of them.
 
 use super::chunk::Example;
-use super::tile::{for_groups, row, towards_zero, Lanes, Tile};
+use super::tile::{each_lane, for_groups, row, towards_zero, Lanes, Tile};
+use crate::data::RaggedRows;
 use crate::simd::{dispatched, LANES};
 
 /// The best class of a tile and its score.
@@ -19,7 +20,6 @@ pub(super) struct BestClass {
 
 /// Sums over the features of values times weights, the latter as `read` has them.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn sums<const G: usize>(
     weights: &[f32],
     slots: &[u32],
@@ -29,11 +29,7 @@ fn sums<const G: usize>(
     let mut sums = [[0.0; LANES]; G];
     for (&slot, &x) in slots.iter().zip(values) {
         let row = row::<G>(weights, slot);
-        for g in 0..G {
-            for lane in 0..LANES {
-                sums[g][lane] += x * read(row[g][lane]);
-            }
-        }
+        each_lane::<G>(|g, lane| sums[g][lane] += x * read(row[g][lane]));
     }
     sums
 }
@@ -41,7 +37,6 @@ fn sums<const G: usize>(
 /// Scores of an example as the weights stand: the constant's, which is last,
 /// is neither moved nor shrunk.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
     let (Some((&constant, slots)), Some((&one, values))) =
         (example.slots.split_last(), example.values.split_last())
@@ -55,84 +50,63 @@ pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> 
         sums::<G>(weights, slots, values, |w| w)
     };
     let constant = row::<G>(weights, constant);
-    for g in 0..G {
-        for lane in 0..LANES {
-            scores[g][lane] = shrink * scores[g][lane] + one * constant[g][lane];
-        }
-    }
+    each_lane::<G>(|g, lane| {
+        scores[g][lane] = shrink * scores[g][lane] + one * constant[g][lane];
+    });
     scores
 }
 
 /// The best of a tile's classes that have been seen.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
     let mask = row::<G>(&tile.unseen_mask, 0);
     let mut top = [f32::NEG_INFINITY; LANES];
     let mut masked = *scores;
-    for g in 0..G {
-        for lane in 0..LANES {
-            masked[g][lane] += mask[g][lane];
-            top[lane] = if masked[g][lane] > top[lane] {
-                masked[g][lane]
-            } else {
-                top[lane]
-            };
-        }
-    }
+    each_lane::<G>(|g, lane| {
+        masked[g][lane] += mask[g][lane];
+        let score = masked[g][lane];
+        top[lane] = if score > top[lane] { score } else { top[lane] };
+    });
     let score = top.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
-    let mut position = 0;
-    for g in (0..G).rev() {
-        let mut lowest = LANES as u32;
-        for (lane, &masked) in (0..).zip(&masked[g]) {
-            lowest = lowest.min(if masked == score { lane } else { LANES as u32 });
-        }
-        if lowest < LANES as u32 {
-            position = g as u32 * LANES as u32 + lowest;
-        }
-    }
-    BestClass {
-        score,
-        class: tile.first as u32 + position,
-    }
+    let mut lowest = [u32::MAX; LANES];
+    each_lane::<G>(|g, lane| {
+        let is_best = masked[g][lane] == score;
+        let class = if is_best {
+            tile.first + g * LANES + lane
+        } else {
+            usize::MAX
+        } as u32;
+        lowest[lane] = lowest[lane].min(class);
+    });
+    let class = lowest.iter().fold(u32::MAX, |a, &b| a.min(b));
+    BestClass { score, class }
 }
 
 dispatched! {
     /// Scores of one example, for a learner that has to see all of them
-    /// before it steps; `out` is as long as the tile is wide.
-    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) {
-        for_groups!(tile.groups, write_scores(&tile.weights, example, out));
+    /// before it steps; `out` is as long as the tile is wide. Returns the best class.
+    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+        for_groups!(tile.groups, write_scores(tile, example, out))
     }
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
-fn write_scores<const G: usize>(weights: &[f32], example: &Example<'_>, out: &mut [f32]) {
-    out.copy_from_slice(scores::<G>(weights, example).as_flattened());
+fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+    let scores = scores::<G>(&tile.weights, example);
+    out.copy_from_slice(scores.as_flattened());
+    best::<G>(tile, &scores)
 }
 
 dispatched! {
-    /// Scores of rows for prediction. `out` holds `groups` groups of lanes
-    /// per row; `ends[i]` is where the entries of row i end.
-    pub(super) fn score_rows(
-        weights: &[f32],
-        groups: usize,
-        ends: &[usize],
-        slots: &[u32],
-        values: &[f32],
-        out: &mut [f32],
-    ) {
-        let mut from = 0;
-        for (&to, out) in ends.iter().zip(out.chunks_exact_mut(groups * LANES)) {
-            let (slots, values) = (&slots[from..to], &values[from..to]);
-            for_groups!(groups, write_sums(weights, slots, values, out));
-            from = to;
+    /// Scores of rows of slots for prediction; `out` holds `groups` groups of lanes per row.
+    pub(super) fn score_rows(weights: &[f32], groups: usize, rows: &RaggedRows, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(groups * LANES).enumerate() {
+            for_groups!(groups, write_sums(weights, rows.row(i), out));
         }
     }
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
-fn write_sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32], out: &mut [f32]) {
-    out.copy_from_slice(sums::<G>(weights, slots, values, |w| w).as_flattened());
+fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut [f32]) {
+    out.copy_from_slice(sums::<G>(weights, row.0, row.1, |w| w).as_flattened());
 }

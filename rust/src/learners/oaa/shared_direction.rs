@@ -18,43 +18,38 @@ dispatched! {
 dispatched! {
     /// Takes given steps; `u` is as long as the tile is wide.
     pub(super) fn apply_steps(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
-        match tile.groups {
-            1 => apply::<1>(tile, example, row::<1>(u, 0)),
-            2 => apply::<2>(tile, example, row::<2>(u, 0)),
-            _ => apply::<4>(tile, example, row::<4>(u, 0)),
-        }
+        for_groups!(tile.groups, apply_slice(tile, example, u));
     }
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
+fn apply_slice<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
+    apply(tile, example, row::<G>(u, 0));
+}
+
+#[inline(always)]
 fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
     loss: Loss,
     out: &mut Vec<BestClass>,
 ) {
-    for i in 0..chunk.len() {
+    for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
         let (rate, ppu) = (example.params.rate(), example.params.ppu);
         let p = scores::<G>(&tile.weights, &example);
         out.push(best::<G>(tile, &p));
         let mut u = [[0.0; LANES]; G];
         match example.negatives {
-            None => negative_steps(loss, &p, rate, ppu, &mut u),
-            Some(negatives) => {
-                let rate = rate * example.negative_weight;
-                for at in negatives.iter().filter_map(|&class| tile.position(class)) {
+            None => u = negative_steps(loss, &p, rate, ppu),
+            Some((negatives, weight)) => {
+                for at in tile.positions(negatives) {
                     let p = p.as_flattened()[at];
-                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate, ppu);
+                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, ppu);
                 }
             }
         }
-        for at in example
-            .labels
-            .iter()
-            .filter_map(|&class| tile.position(class))
-        {
+        for at in tile.positions(example.labels) {
             u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, ppu);
         }
         tile.mark_seen(example.labels);
@@ -65,39 +60,33 @@ fn learn_groups<const G: usize>(
 /// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
 /// with what the lanes have in common computed once.
 #[inline(always)]
-#[allow(clippy::inline_always)]
-fn negative_steps<const G: usize>(
-    loss: Loss,
-    p: &[Lanes; G],
-    rate: f32,
-    ppu: f32,
-    u: &mut [Lanes; G],
-) {
+fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32, ppu: f32) -> [Lanes; G] {
     match loss {
         Loss::SquaredHinge => {
             let share = saturation(rate * ppu, rate, ppu);
-            map_lanes(p, u, |p| -(1.0 + p).max(0.0) * share);
+            map_lanes(p, |p| -(1.0 + p).max(0.0) * share)
         }
         Loss::Squared => {
             let share = saturation(2.0 * rate * ppu, 2.0 * rate, ppu);
-            map_lanes(p, u, |p| (-1.0 - p) * share);
+            map_lanes(p, |p| (-1.0 - p) * share)
         }
         Loss::Hinge => {
             let unit = ppu.max(f32::MIN_POSITIVE).recip();
-            map_lanes(p, u, |p| -rate.min((1.0 + p).max(0.0) * unit));
+            map_lanes(p, |p| -rate.min((1.0 + p).max(0.0) * unit))
         }
-        Loss::Quantile | Loss::Logistic => map_lanes(p, u, |p| loss.step(-1.0, p, rate, ppu)),
+        Loss::Quantile | Loss::Logistic => map_lanes(p, |p| loss.step(-1.0, p, rate, ppu)),
     }
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
-fn map_lanes<const G: usize>(p: &[Lanes; G], u: &mut [Lanes; G], step: impl Fn(f32) -> f32) {
+fn map_lanes<const G: usize>(p: &[Lanes; G], step: impl Fn(f32) -> f32) -> [Lanes; G] {
+    let mut u = [[0.0; LANES]; G];
     for g in 0..G {
         for lane in 0..LANES {
             u[g][lane] = step(p[g][lane]);
         }
     }
+    u
 }
 
 /// Which share of its gap a squared loss closes: (1 - e^-a)/ppu, or `limit`.
@@ -112,16 +101,11 @@ fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
 /// Adds the steps `u` of the classes to the weights and to the average sums.
 /// Groups of classes without a step, most of them, are left alone.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
     let averages = !tile.average_sums.is_empty();
     for g in 0..G {
         // Without an early exit, so that it vectorises.
-        let mut any = false;
-        for &u in &u[g] {
-            any |= u != 0.0;
-        }
-        if !any {
+        if !u[g].iter().fold(false, |any, &u| any | (u != 0.0)) {
             continue;
         }
         for (&slot, &d) in example.slots.iter().zip(example.direction) {

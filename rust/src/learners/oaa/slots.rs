@@ -42,6 +42,16 @@ impl FeatureSlots {
         *slot - 1
     }
 
+    /// Gives slots to stored `columns` in their order; false where the first does not have
+    /// slot 0 already, or another one is too high or has a slot.
+    pub fn insert_all(&mut self, columns: &[u32]) -> bool {
+        let mut numbered = (0..).zip(columns);
+        let fits = |&column: &u32| (column as usize) < self.slots.len();
+        !columns.is_empty()
+            && columns.iter().all(fits)
+            && numbered.all(|(slot, &column)| self.get_or_insert(column) == slot)
+    }
+
     /// The slot of `column`, if it has one.
     #[inline]
     fn get(&self, column: u32) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! The cross-entropy of the softmax, in which all classes learn from each
 //! other's scores: one example after the other, each through all tiles.
 
-use super::chunk::{Chunk, Example};
+use super::chunk::Chunk;
 use super::scoring::{score_example, BestClass};
 use super::shared_direction::apply_steps;
 use super::tile::Tile;
@@ -14,15 +14,18 @@ const MAX_SUBSTEP: f32 = 1.0;
 /// More substeps than this change nothing: the gradient is zero by then.
 const MAX_SUBSTEPS: f32 = 32.0;
 
-/// Learns the chunk's examples one after the other; `out` gets the best class of
-/// each as it stood before the example was learned.
-pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, out: &mut Vec<BestClass>) {
+/// Learns the chunk's examples one after the other; `bests` gets, tile by tile, the best
+/// class of each as it stood before the example was learned.
+pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClass>]) {
     let width: usize = tiles.iter().map(Tile::width).sum();
     let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);
     let mut gradients = vec![0.0; width];
-    for i in 0..chunk.len() {
+    for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
-        out.push(score_tiles(tiles, &example, &mut scores));
+        for (tile, bests) in tiles.iter().zip(&mut *bests) {
+            let scores = &mut scores[tile.first..][..tile.width()];
+            bests.push(score_example(tile, &example, scores));
+        }
         if example.labels.is_empty() {
             continue;
         }
@@ -44,27 +47,7 @@ pub(super) fn learn(tiles: &mut [Tile], chunk: &Chunk, out: &mut Vec<BestClass>)
         steps.iter_mut().for_each(|u| *u /= ppu);
         for tile in tiles.iter_mut() {
             tile.mark_seen(example.labels);
-            let u = &steps[tile.first..tile.first + tile.width()];
-            apply_steps(tile, &example, u);
+            apply_steps(tile, &example, &steps[tile.first..][..tile.width()]);
         }
     }
-}
-
-/// Writes the scores of all classes; returns the best of those that have been seen.
-fn score_tiles(tiles: &[Tile], example: &Example<'_>, scores: &mut [f32]) -> BestClass {
-    let mut best = BestClass {
-        score: f32::NEG_INFINITY,
-        class: 0,
-    };
-    for tile in tiles {
-        let scores = &mut scores[tile.first..tile.first + tile.width()];
-        score_example(tile, example, scores);
-        for (lane, (&score, &mask)) in scores.iter().zip(&tile.unseen_mask).enumerate() {
-            if score + mask > best.score {
-                best.score = score;
-                best.class = (tile.first + lane) as u32;
-            }
-        }
-    }
-    best
 }

@@ -45,11 +45,8 @@ impl Tile {
         let mut first = 0;
         while first < n_classes {
             // The largest power of two that is not mostly padding.
-            let groups = match (n_classes - first).div_ceil(LANES) {
-                1 => 1,
-                2 => 2,
-                _ => MAX_GROUPS,
-            };
+            let needed = (n_classes - first).div_ceil(LANES);
+            let groups = if needed < 3 { needed } else { MAX_GROUPS };
             tiles.push(Self::new(first, groups, n_classes, params));
             first += groups * LANES;
         }
@@ -61,9 +58,9 @@ impl Tile {
         let is_nag = params.optimizer == Optimizer::Nag;
         let zeros = |is_kept: bool| vec![0.0; if is_kept { width } else { 0 }];
         // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
-        let n_allowed = if is_nag { n_classes } else { 0 };
+        let competes = |class| is_nag && class < n_classes;
         let mask = |class| {
-            if class < n_allowed {
+            if competes(class) {
                 0.0
             } else {
                 f32::NEG_INFINITY
@@ -86,26 +83,22 @@ impl Tile {
 
     /// Everything that has a row per feature; some are empty.
     pub fn planes(&self) -> [&Vec<f32>; 4] {
-        let Self {
-            weights,
-            average_sums,
-            squares,
-            scales,
-            ..
-        } = self;
-        [weights, average_sums, squares, scales]
+        [
+            &self.weights,
+            &self.average_sums,
+            &self.squares,
+            &self.scales,
+        ]
     }
 
     /// As [`planes`](Self::planes), to be changed.
     pub fn planes_mut(&mut self) -> [&mut Vec<f32>; 4] {
-        let Self {
-            weights,
-            average_sums,
-            squares,
-            scales,
-            ..
-        } = self;
-        [weights, average_sums, squares, scales]
+        [
+            &mut self.weights,
+            &mut self.average_sums,
+            &mut self.squares,
+            &mut self.scales,
+        ]
     }
 
     /// Number of classes, padding included.
@@ -113,20 +106,21 @@ impl Tile {
         self.groups * LANES
     }
 
-    /// The position of `class` in the tile, if it is one of the tile's.
+    /// Where those of `classes` stand that are the tile's.
     #[inline]
-    pub fn position(&self, class: u32) -> Option<usize> {
-        let position = (class as usize).checked_sub(self.first)?;
-        (position < self.width()).then_some(position)
+    pub fn positions<'a>(&self, classes: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
+        let (first, width) = (self.first, self.width());
+        let positions = classes
+            .iter()
+            .map(move |&class| (class as usize).wrapping_sub(first));
+        positions.filter(move |&position| position < width)
     }
 
     /// Lets the classes of an example compete from now on.
     #[inline]
     pub fn mark_seen(&mut self, labels: &[u32]) {
-        for &label in labels {
-            if let Some(position) = self.position(label) {
-                self.unseen_mask[position] = 0.0;
-            }
+        for position in self.positions(labels) {
+            self.unseen_mask[position] = 0.0;
         }
     }
 
@@ -141,19 +135,6 @@ impl Tile {
                 }
                 plane.resize(len, 0.0);
             }
-        }
-    }
-
-    /// Multiplies all average sums.
-    pub fn rescale_average_sums(&mut self, factor: f32) {
-        self.average_sums.iter_mut().for_each(|u| *u *= factor);
-    }
-
-    /// Multiplies weights and average sums, the constant's excepted.
-    pub fn rescale_weights(&mut self, factor: f32) {
-        let width = self.width();
-        for plane in [&mut self.weights, &mut self.average_sums] {
-            plane.iter_mut().skip(width).for_each(|w| *w *= factor);
         }
     }
 
@@ -176,29 +157,66 @@ impl Tile {
     }
 }
 
+/// The tiles' values as rows of all `n_classes`.
+pub(super) fn by_class<T: Copy>(
+    tiles: &[Tile],
+    n_classes: usize,
+    of: impl Fn(&Tile) -> &Vec<T>,
+) -> Vec<T> {
+    let n_rows = of(&tiles[0]).len() / tiles[0].width();
+    let mut rows = Vec::with_capacity(n_rows * n_classes);
+    for row in 0..n_rows {
+        for tile in tiles {
+            let n = tile.width().min(n_classes - tile.first);
+            rows.extend_from_slice(&of(tile)[row * tile.width()..][..n]);
+        }
+    }
+    rows
+}
+
+/// Hands rows of all `n_classes` out to the tiles.
+pub(super) fn set_by_class<T: Copy>(
+    tiles: &mut [Tile],
+    n_classes: usize,
+    rows: &[T],
+    of: impl Fn(&mut Tile) -> &mut Vec<T>,
+) {
+    for (number, row) in rows.chunks_exact(n_classes).enumerate() {
+        for tile in &mut *tiles {
+            let (width, row) = (tile.width(), &row[tile.first..]);
+            let n = width.min(row.len());
+            of(tile)[number * width..][..n].copy_from_slice(&row[..n]);
+        }
+    }
+}
+
 /// `w` moved towards zero by `shift`, but not past it.
 #[inline(always)]
-#[allow(clippy::inline_always)] // it has to become part of its caller's instruction set
 pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
     (w.abs() - shift).max(0.0).copysign(w)
 }
 
+/// Calls `each` with every group of G and every lane of it. Not for writing to rows of weights:
+/// in a closure the compiler fears that these are what it reads, and takes lane after lane.
+#[inline(always)]
+pub(super) fn each_lane<const G: usize>(mut each: impl FnMut(usize, usize)) {
+    for g in 0..G {
+        for lane in 0..LANES {
+            each(g, lane);
+        }
+    }
+}
+
 /// The row of `slot` in a plane: one group of lanes after the other.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
-    let (lanes, _) = plane.as_chunks::<LANES>();
-    let (rows, _) = lanes.as_chunks::<G>();
-    &rows[slot as usize]
+    &plane.as_chunks().0.as_chunks().0[slot as usize]
 }
 
 /// As [`row`], to be changed.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(super) fn row_mut<const G: usize>(plane: &mut [f32], slot: u32) -> &mut [Lanes; G] {
-    let (lanes, _) = plane.as_chunks_mut::<LANES>();
-    let (rows, _) = lanes.as_chunks_mut::<G>();
-    &mut rows[slot as usize]
+    &mut plane.as_chunks_mut().0.as_chunks_mut().0[slot as usize]
 }
 
 /// Calls `$function::<G>` with G, the number of groups of lanes of a tile.

@@ -1,0 +1,261 @@
+//! Single numbers: rates, first weights, ties, averages, samples, files that somebody made up.
+
+use super::super::sampling::NegativeSampler;
+use super::*;
+
+/// A batch of equal dense rows.
+fn rows(values: &[f32], n: usize) -> Rows<'_> {
+    Rows::dense(Values::F32(values), n, values.len() / n).unwrap()
+}
+
+fn one_label(labels: &[u32], n_classes: usize) -> Targets<'_> {
+    Targets::One(Labels::new(labels, n_classes).unwrap())
+}
+
+#[test]
+fn rates_fall_with_the_passes_of_fit_but_not_those_of_adaptive_steps() {
+    // The score of class 1 after each pass over one example whose values are all 1: the hinge
+    // is far from satisfied, so that each step moves the score by rate times ppu.
+    for (optimizer, expected) in [
+        (
+            Optimizer::Sgd,
+            [2.0, 1.0 / 2.0f32.sqrt() * 2.0, 2.0 / 3.0f32.sqrt()],
+        ),
+        (
+            Optimizer::Adagrad,
+            [2.0, 2.0 / 2.0f32.sqrt(), 2.0 / 3.0f32.sqrt()],
+        ),
+    ] {
+        for n_passes in 1..=3 {
+            let params = Params {
+                learning_rate: Some(0.01),
+                average: Average::Chosen(false),
+                scaling: Scaling::None,
+                n_passes,
+                ..params(OaaLoss::Hinge, optimizer)
+            };
+            let mut oaa = Model::create(params, 2, false).unwrap();
+            let batch = Batch::new(rows(&[1.0], 1), one_label(&[1], 2), None).unwrap();
+            oaa.fit(&batch, FitOptions::threads(1), &control()).unwrap();
+            let score = all_scores(&oaa, &batch.rows, 1)[1];
+            let moved: f32 = expected[..n_passes as usize].iter().sum();
+            assert!(
+                (score - (0.01 * moved - 1.0)).abs() < 1e-6,
+                "{optimizer:?} {n_passes}: {score}"
+            );
+        }
+    }
+}
+
+#[test]
+fn hinge_losses_start_satisfied_with_other_classes() {
+    for (loss, optimizer, expected) in [
+        (OaaLoss::SquaredHinge, Optimizer::Pn, -1.0),
+        (OaaLoss::Hinge, Optimizer::Adagrad, -1.0),
+        (OaaLoss::Hinge, Optimizer::Nag, 0.0),
+        (OaaLoss::Logistic, Optimizer::Pn, 0.0),
+    ] {
+        assert_eq!(params(loss, optimizer).initial_bias(), expected);
+    }
+}
+
+#[test]
+fn the_first_of_equal_classes_is_the_answer() {
+    let mut answers = [7; 2];
+    let sets = LabelSets::new(
+        Indices::I32(&[0, 3, 6]),
+        Indices::I32(&[3, 5, 70, 3, 5, 70]),
+        150,
+    );
+    let batch = Batch::new(rows(&[1.0, 1.0], 2), Targets::Sets(sets.unwrap()), None).unwrap();
+    for loss in [OaaLoss::SquaredHinge, OaaLoss::Softmax] {
+        let mut oaa = Model::create(params(loss, Optimizer::Pn), 150, true).unwrap();
+        oaa.partial_fit(&batch, 1, Some(&mut answers), &control())
+            .unwrap();
+        assert_eq!(answers, [-1, 3], "{loss:?}");
+    }
+}
+
+#[test]
+fn averages_are_those_of_the_weights_after_each_example() {
+    let data = Data::new(60, 24, 20, 14);
+    for optimizer in [
+        Optimizer::Pn,
+        Optimizer::Nag,
+        Optimizer::Adagrad,
+        Optimizer::Sgd,
+    ] {
+        let params = Params {
+            average: Average::Chosen(true),
+            scaling: Scaling::None,
+            ..params(OaaLoss::Logistic, optimizer)
+        };
+        let mut oaa = Model::create(params, 20, false).unwrap();
+        // Every column first, so that weights keep their places.
+        let all: Vec<f32> = vec![0.1; 24];
+        let batch = Batch::new(rows(&all, 1), one_label(&[0], 20), None).unwrap();
+        oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+        let mut average: Vec<f64> = widened(&learner(&oaa).tiles[0].weights);
+        for i in 0..60 {
+            let span = data.starts[i] as usize..data.starts[i + 1] as usize;
+            let starts = [0, span.len() as i32];
+            let (columns, values) = (&data.columns[span.clone()], &data.values[span]);
+            let (starts, columns) = (Indices::I32(&starts), Indices::I32(columns));
+            let row = Rows::csr(starts, columns, Values::F32(values), 24).unwrap();
+            let batch = Batch::new(row, one_label(&data.labels[i..=i], 20), None).unwrap();
+            oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+            let share = (POWER + 1.0) / (i as f64 + 2.0 + POWER);
+            for (a, w) in average
+                .iter_mut()
+                .zip(widened(&learner(&oaa).tiles[0].weights))
+            {
+                *a += share * (w - *a);
+            }
+        }
+        let frozen = learner(&oaa).freeze(&control()).unwrap().unwrap();
+        for (got, expected) in widened(&frozen[0]).into_iter().zip(average) {
+            assert!(
+                (got - expected).abs() < 1e-4,
+                "{optimizer:?}: {got} {expected}"
+            );
+        }
+    }
+}
+
+fn widened(weights: &[f32]) -> Vec<f64> {
+    weights.iter().map(|&w| f64::from(w)).collect()
+}
+
+#[test]
+fn negatives_are_other_classes_and_all_of_them_in_turn() {
+    let mut sampler = NegativeSampler::new(Some(3), 12, 5);
+    let (mut drawn, mut counts) = (Vec::new(), [0; 12]);
+    for i in 0..1200 {
+        let label = i % 12;
+        sampler.draw(&[label], &mut drawn);
+        assert!(drawn.len() == 3 && !drawn.contains(&label));
+        drawn.iter().for_each(|&class| counts[class as usize] += 1);
+    }
+    assert!(
+        counts.iter().all(|&n| (280..=320).contains(&n)),
+        "{counts:?}"
+    );
+    assert_eq!(sampler.weight(), Some(4.0));
+    // Nothing to draw where labels leave nothing, or where all are learned anyway.
+    sampler.draw(&(0..12).collect::<Vec<u32>>(), &mut drawn);
+    assert!(drawn.is_empty());
+    for n in [None, Some(12), Some(13)] {
+        let mut sampler = NegativeSampler::new(n, 12, 5);
+        sampler.draw(&[1], &mut drawn);
+        assert!(drawn.is_empty() && sampler.weight().is_none());
+    }
+}
+
+#[test]
+fn an_example_of_any_importance_does_not_overshoot() {
+    for (loss, l2) in [
+        (OaaLoss::Softmax, 0.0),
+        (OaaLoss::SquaredHinge, 0.9),
+        (OaaLoss::Hinge, 0.0),
+    ] {
+        let params = Params {
+            l2,
+            scaling: Scaling::None,
+            average: Average::Chosen(false),
+            ..params(loss, Optimizer::Pn)
+        };
+        for weight in [1e-30, 1e3, 1e9, 1e30] {
+            let mut oaa = Model::create(params.clone(), 3, false).unwrap();
+            let (x, weights) = ([1.0, 2.0, 2.0, 1.0], [weight; 2]);
+            let batch = Batch::new(rows(&x, 2), one_label(&[1, 0], 3), Some(&weights)).unwrap();
+            oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+            let scores = all_scores(&oaa, &batch.rows, 1);
+            let seen = scores.iter().filter(|&&score| score > f32::NEG_INFINITY);
+            assert!(
+                seen.clone().count() == 4 && seen.clone().all(|s| s.abs() < 40.0),
+                "{scores:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_span_of_nag_has_only_labels_that_were_there() {
+    for (starts, labels, low, high) in [
+        ([0, 0], &[][..], -1.0, 0.0),
+        ([0, 1], &[1][..], -1.0, 1.0),
+        ([0, 2], &[0, 1][..], 0.0, 1.0),
+    ] {
+        let mut oaa = Model::create(params(OaaLoss::Hinge, Optimizer::Nag), 2, true).unwrap();
+        let sets = LabelSets::new(Indices::I32(&starts), Indices::I32(labels), 2).unwrap();
+        let batch = Batch::new(rows(&[1.0], 1), Targets::Sets(sets), None).unwrap();
+        oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+        let span = learner(&oaa).preparer.span.unwrap();
+        assert_eq!((span.low, span.high), (low, high));
+    }
+}
+
+#[test]
+fn state_of_another_optimizer_or_width_is_refused() {
+    let data = Data::new(50, 24, 70, 3);
+    for optimizer in [
+        Optimizer::Pn,
+        Optimizer::Nag,
+        Optimizer::Adagrad,
+        Optimizer::Sgd,
+    ] {
+        let mut oaa = Model::create(params(OaaLoss::Hinge, optimizer), 70, false).unwrap();
+        oaa.fit(&data.batch(), FitOptions::threads(1), &control())
+            .unwrap();
+        let load = |change: &dyn Fn(&mut Bundle)| {
+            let mut bundle = oaa.to_bundle();
+            let mut member = bundle.unnest("member0").unwrap();
+            change(&mut member);
+            bundle.nest("member0", member);
+            Model::from_bundle(bundle)
+        };
+        assert!(load(&|_| ()).is_ok());
+        for at in [0, 3] {
+            for column in [5, 24, 999] {
+                let change = |member: &mut Bundle| {
+                    let mut columns = member.take::<u32>("columns").unwrap();
+                    columns[at] = if columns[at] == column { 6 } else { column };
+                    member.put("columns", columns);
+                };
+                assert!(load(&change).is_err(), "{optimizer:?} {at} {column}");
+            }
+        }
+        let no_columns = |member: &mut Bundle| {
+            member.take::<u32>("columns").unwrap();
+            member.put("columns", Vec::<u32>::new());
+        };
+        assert!(load(&no_columns).is_err());
+        let more_squares = |member: &mut Bundle| {
+            let mut squares = member.take::<f32>("column_squares").unwrap();
+            squares.push(1.0);
+            member.put("column_squares", squares);
+        };
+        assert!(load(&more_squares).is_err());
+        let with_span = |span: Option<[f32; 2]>| {
+            load(&|member: &mut Bundle| {
+                member.take_meta::<serde_json::Value>("span").unwrap();
+                let span = span.map(|[low, high]| serde_json::json!({"low": low, "high": high}));
+                member.put_meta("span", &span);
+            })
+        };
+        let is_nag = optimizer == Optimizer::Nag;
+        assert_eq!(with_span(Some([-1.0, 1.0])).is_ok(), is_nag);
+        assert_eq!(with_span(None).is_ok(), !is_nag);
+        assert!(with_span(Some([1.0, -1.0])).is_err());
+        // Any place in the order of the classes is one.
+        let far_on = |member: &mut Bundle| {
+            member.take_meta::<u64>("sampler_position").unwrap();
+            member.put_meta("sampler_position", &u64::MAX);
+        };
+        let batch = data.batch();
+        load(&far_on)
+            .unwrap()
+            .partial_fit(&batch, 1, None, &control())
+            .unwrap();
+    }
+}

@@ -1,0 +1,201 @@
+//! Weights in their forms, the steps of single regressors, files that somebody made up.
+
+use super::*;
+use crate::data::{Indices, Preparation, RowBuffer, Rows, Scaling, Values};
+use crate::file::{Bundle, Persist};
+
+/// One row of `width` columns, the last the constant, prepared by `n_bits`.
+fn example(
+    columns: &[i32],
+    values: &[f32],
+    width: usize,
+    n_bits: Option<u32>,
+) -> (PathExample, Block) {
+    let starts = [0, columns.len() as i32];
+    let (starts, columns) = (Indices::I32(&starts), Indices::I32(columns));
+    let rows = Rows::csr(starts, columns, Values::F32(values), width).unwrap();
+    let preparation = Preparation::new(Scaling::None, n_bits, &rows).unwrap();
+    let (mut example, mut block) = (PathExample::default(), Block::default());
+    example.read(&preparation, &rows, 0);
+    block.fill(&preparation, &rows, 0..1, padded(preparation.width()));
+    (example, block)
+}
+
+#[test]
+fn rows_and_tables_give_one_product_whatever_the_form_of_the_example() {
+    // Hashed into two columns, three of which must meet; and wide, so that it stays sparse.
+    for (width, n_bits) in [(40, Some(1)), (40, None), (4000, None)] {
+        let (mut example, block) = example(&[0, 7, 9], &[0.5, 2.0, -1.0], width, n_bits);
+        let mut regressors = Regressors::new(Optimizer::Sgd, Loss::Squared, example_width(&block));
+        regressors.push();
+        regressors.prepare(&mut example, 1.0);
+        let expected: f32 = example
+            .row()
+            .columns
+            .iter()
+            .zip(&example.row().values)
+            .map(|(&column, &x)| (column as f32 + 1.0) * x)
+            .sum();
+        let full: Vec<f32> = (1..=regressors.width()).map(|w| w as f32).collect();
+        let table: Table<f32> = example
+            .row()
+            .columns
+            .iter()
+            .map(|&column| (column, column as f32 + 1.0))
+            .collect::<std::collections::BTreeMap<_, _>>()
+            .into_iter()
+            .collect::<Vec<_>>()
+            .into_iter()
+            .collect();
+        assert_eq!(block.dot_row(0, &full), expected);
+        assert_eq!(block.dot_slots(0, table.slots()), expected);
+        assert_eq!(example.dot(&Weights::Row(full)), expected);
+        assert_eq!(example.dot(&Weights::Table(table)), expected);
+        // A step along the direction, which is the example itself.
+        regressors.learn(0, &example, 1.0, 1e-3, 1.0, |_| None);
+        let plain = regressors.plain(0);
+        let got = example.dot(&plain);
+        let ppu: f32 = example.row().values.iter().map(|x| x * x).sum();
+        let step = Loss::Squared.step(1.0, 0.0, 1e-3, ppu);
+        let columns = &example.row().columns;
+        let mut direct = vec![0.0; regressors.width()];
+        for (&column, &x) in columns.iter().zip(&example.row().values) {
+            direct[column as usize] += step * x;
+        }
+        assert!((got - example.dot(&Weights::Row(direct))).abs() < 1e-7);
+    }
+}
+
+fn example_width(block: &Block) -> usize {
+    block.width()
+}
+
+#[test]
+fn a_table_becomes_a_row_once_that_is_no_larger() {
+    let mut weights = Weights::<f32>::default();
+    let columns: Vec<u32> = (0..10).collect();
+    weights.prepare_for(columns.len(), 64);
+    weights.change(&columns, |entry, w| *w = entry as f32);
+    assert!(matches!(&weights, Weights::Table(table) if table.len() == 10));
+    weights.prepare_for(6, 64);
+    let Weights::Row(row) = &weights else {
+        panic!("{weights:?}")
+    };
+    let expected: Vec<f32> = (0..64)
+        .map(|w| if w < 10 { w as f32 } else { 0.0 })
+        .collect();
+    assert_eq!(row, &expected);
+}
+
+/// The scores of one regressor that learns one value per example: `(x, y, importance)`.
+fn learned(optimizer: Optimizer, loss: Loss, examples: &[(f32, f32, f32)]) -> Vec<Scores> {
+    let mut regressors = Regressors::new(optimizer, loss, 1);
+    regressors.push();
+    let learn = |&(x, y, importance): &(f32, f32, f32)| {
+        let mut example = PathExample::default();
+        example.row = RowBuffer {
+            columns: vec![0],
+            values: vec![x],
+        };
+        regressors.prepare(&mut example, importance);
+        regressors.learn(0, &example, y, 0.1 * importance, importance, |_| None)
+    };
+    examples.iter().map(learn).collect()
+}
+
+#[test]
+fn adaptive_steps_are_those_of_their_formulas() {
+    // The hinge, far from satisfied: slope 1, a step of 0.1 times importance.
+    let scores = learned(
+        Optimizer::Adagrad,
+        Loss::Hinge,
+        &[(2.0, 1.0, 3.0), (1.0, 1.0, 1.0)],
+    );
+    let (first, second) = (1.0 + 3.0 * 4.0f32, 1.0 + 3.0 * 4.0 + 1.0f32);
+    let w = 0.3 * 2.0 / first.sqrt();
+    assert!((scores[0].after - 2.0 * w).abs() < 1e-6 && (scores[1].before - w).abs() < 1e-6);
+    assert!((scores[1].after - (w + 0.1 / second.sqrt())).abs() < 1e-6);
+    // The same with sizes: s = 2, then 4; t = 1, 2, N = 1, 2, so M = 1.
+    let scores = learned(
+        Optimizer::Nag,
+        Loss::Hinge,
+        &[(2.0, 1.0, 1.0), (4.0, 1.0, 1.0)],
+    );
+    let w = 0.1 * 2.0 / (2.0 * 2.0f32);
+    assert!((scores[0].raw - 2.0 * w).abs() < 1e-6, "{scores:?}");
+    assert!((scores[1].before - 4.0 * w).abs() < 1e-6, "{scores:?}");
+    let (rescaled, root) = (w * 2.0 / 4.0, (4.0 + 16.0f32).sqrt());
+    assert!((scores[1].raw - 4.0 * (rescaled + 0.1 * 4.0 / (4.0 * root))).abs() < 1e-6);
+    // Beyond the labels learned the score is clamped, and the raw one is not.
+    let scores = learned(
+        Optimizer::Nag,
+        Loss::Hinge,
+        &[(1.0, 1.0, 100.0), (9.0, -1.0, 1e-6)],
+    );
+    assert!(scores[1].before > 1.0 && scores[1].raw > 1.0, "{scores:?}");
+    assert_eq!(scores[1].after, 1.0);
+}
+
+#[test]
+fn the_span_of_others_widens_both_ends() {
+    let mut regressors = Regressors::new(Optimizer::Nag, Loss::Hinge, 1);
+    regressors.widen(Span {
+        low: -2.0,
+        high: 3.0,
+    });
+    regressors.widen(Span {
+        low: -1.0,
+        high: 1.0,
+    });
+    assert_eq!(
+        regressors.span(),
+        Span {
+            low: -2.0,
+            high: 3.0
+        }
+    );
+}
+
+#[test]
+fn regressors_of_another_width_are_refused() {
+    for optimizer in [
+        Optimizer::Pn,
+        Optimizer::Sgd,
+        Optimizer::Adagrad,
+        Optimizer::Nag,
+    ] {
+        let of_width = |width| {
+            let mut regressors = Regressors::new(optimizer, Loss::Hinge, width);
+            regressors.push();
+            regressors
+        };
+        let stored = |learned: bool| {
+            let mut regressors = of_width(160);
+            let mut example = PathExample::default();
+            example.row = RowBuffer {
+                columns: vec![3, 159],
+                values: vec![1.0, 1.0],
+            };
+            regressors.prepare(&mut example, 1.0);
+            if learned {
+                regressors.learn(0, &example, 1.0, 1.0, 1.0, |_| None);
+            }
+            let mut bundle = Bundle::new("regressors");
+            regressors.put(&mut bundle);
+            bundle
+        };
+        assert!(of_width(160).fill(&mut stored(true)).is_ok());
+        assert!(
+            of_width(16).fill(&mut stored(true)).is_err(),
+            "{optimizer:?}"
+        );
+        let is_pn = optimizer == Optimizer::Pn;
+        assert_eq!(of_width(16).fill(&mut stored(false)).is_err(), is_pn);
+    }
+    let mut bundle = Bundle::new("regressors");
+    let mut nag = Regressors::new(Optimizer::Nag, Loss::Hinge, 16);
+    nag.put(&mut bundle);
+    bundle.take::<f32>("span").unwrap();
+    bundle.put("span", vec![1.0f32, -1.0]);
+    assert!(nag.fill(&mut bundle).is_err());
+}
