@@ -9,7 +9,7 @@ use super::predict::BlockPredictor;
 use super::routing_tree::RoutingTree;
 use super::scorers::Scorers;
 use crate::classifier::{
-    block_rows, row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
+    row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
 };
 use crate::control::Control;
 use crate::data::Preparation;
@@ -106,10 +106,6 @@ impl OnlineLearner for OnlineRecallTree {
             return Err(Error::data("the Recall Tree predicts with its one tree"));
         }
         params.with_beam(options).check().map(drop)
-    }
-
-    fn block_rows(row_values: usize) -> usize {
-        block_rows(row_values, FrozenRouters::BLOCK)
     }
 
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {

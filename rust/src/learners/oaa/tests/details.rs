@@ -161,13 +161,19 @@ fn an_example_of_any_importance_does_not_overshoot() {
         let params = Params {
             l2,
             scaling: Scaling::None,
+            scale_weights: false,
             average: Average::Chosen(false),
             ..params(loss, Optimizer::Pn)
         };
         for weight in [1e-30, 1e3, 1e9, 1e30] {
             let mut oaa = Model::create(params.clone(), 3, false).unwrap();
             let (x, weights) = ([1.0, 2.0, 2.0, 1.0], [weight; 2]);
-            let batch = Batch::new(rows(&x, 2), one_label(&[1, 0], 3), Some(&weights)).unwrap();
+            let batch = Batch::new(
+                rows(&x, 2),
+                one_label(&[1, 0], 3),
+                Some(Values::F64(&weights)),
+            )
+            .unwrap();
             oaa.partial_fit(&batch, 1, None, &control()).unwrap();
             let scores = all_scores(&oaa, &batch.rows, 1);
             let seen = scores.iter().filter(|&&score| score > f32::NEG_INFINITY);
