@@ -10,7 +10,7 @@ use std::time::Duration;
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, SamplingMode, Throughput};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use xmtree::classifier::{Learner, OnlineModel};
+use xmtree::classifier::{Learner, OnlineModel, Query};
 use xmtree::data::{Batch, Indices, Labels, Rows, Targets, Values};
 use xmtree::learners::label_tree::{self, LabelTree};
 use xmtree::learners::lomtree::{self, LomTree};
@@ -144,7 +144,11 @@ fn time<L: Learner + Clone>(c: &mut Criterion, name: &str, sets: &[Set], params:
                 BatchSize::PerIteration,
             );
         });
-        let predict = || model.predict(&rows, 1, &control).expect("sound data");
+        let predict = || {
+            model
+                .predict(&Query::new(&rows, 1, &control))
+                .expect("sound data")
+        };
         let answers = predict();
         let pairs = answers.iter().zip(&set.labels);
         let n_right = pairs

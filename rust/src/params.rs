@@ -125,18 +125,22 @@ pub trait ParamValue: Serialize {
 }
 
 macro_rules! numbers {
-    ($($type:ty: $kind:literal),*) => {$(
+    ($($type:ty: $kind:literal, $as_f64:expr;)*) => {$(
         impl ParamValue for $type {
             const KIND: &'static str = $kind;
 
             fn number(&self) -> Option<f64> {
-                Some(*self as f64)
+                Some($as_f64(*self))
             }
         }
     )*};
 }
 
-numbers!(u32: "integer", u64: "integer", f64: "real");
+numbers! {
+    u32: "integer", f64::from;
+    u64: "integer", |n| n as f64;
+    f64: "real", std::convert::identity;
+}
 
 impl ParamValue for bool {
     const KIND: &'static str = "boolean";

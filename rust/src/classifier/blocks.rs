@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{TopK, TopKArrays};
+use super::{Query, TopK, TopKArrays};
 use crate::alloc::try_alloc;
-use crate::control::Control;
 use crate::data::{Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::threads::with_threads;
@@ -57,13 +56,11 @@ pub(crate) fn each_block<W, B: Send>(
     })?
 }
 
-/// The rows of a prediction, checked, and what each thread predicts them with.
+/// A query whose rows have been checked, and what each thread predicts them with.
 pub(crate) struct Blocks<'a, N> {
-    pub rows: &'a Rows<'a>,
+    pub query: &'a Query<'a>,
     /// Rows predicted together.
     pub step: usize,
-    pub n_threads: usize,
-    pub control: &'a Control,
     /// Makes what a thread predicts with.
     pub new_predictor: N,
 }
@@ -75,14 +72,14 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         parts: impl Iterator<Item = B>,
         work: impl Fn(&mut P, Range<usize>, B) -> Result<()> + Sync + Send,
     ) -> Result<()> {
-        let (n_rows, control) = (self.rows.n_rows(), self.control);
+        let (n_rows, control) = (self.query.rows.n_rows(), self.query.control);
         control.set_total(n_rows as u64);
         let work = |predictor: &mut P, which: Range<usize>, part| {
             let n = which.len();
             work(predictor, which, part)?;
             control.tick(n)
         };
-        let (step, n_threads) = (self.step, self.n_threads);
+        let (step, n_threads) = (self.step, self.query.n_threads);
         each_block(n_rows, step, parts, n_threads, &self.new_predictor, work)
     }
 
@@ -93,7 +90,7 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         empty: T,
         work: impl Fn(&mut P, Range<usize>, &mut [T]) -> Result<()> + Sync + Send,
     ) -> Result<Vec<T>> {
-        let mut values = try_alloc(self.rows.n_rows(), width, empty)?;
+        let mut values = try_alloc(self.query.rows.n_rows(), width, empty)?;
         self.each(values.chunks_mut((self.step * width).max(1)), work)?;
         Ok(values)
     }
@@ -108,8 +105,8 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         if k == 0 {
             return Err(Error::parameter("k", k, "at least 1"));
         }
-        let mut labels = try_alloc(self.rows.n_rows(), k, TopK::NO_LABEL)?;
-        let mut scores = try_alloc(self.rows.n_rows(), k, f32::NEG_INFINITY)?;
+        let mut labels = try_alloc(self.query.rows.n_rows(), k, TopK::NO_LABEL)?;
+        let mut scores = try_alloc(self.query.rows.n_rows(), k, f32::NEG_INFINITY)?;
         let step = self.step * k;
         let parts = labels.chunks_mut(step).zip(scores.chunks_mut(step));
         self.each(parts, |predictor, which, (labels, scores)| {

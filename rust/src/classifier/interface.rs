@@ -102,6 +102,40 @@ impl PredictOptions {
     }
 }
 
+/// Rows to be predicted, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    /// The rows.
+    pub rows: &'a Rows<'a>,
+    /// What may differ from the parameters.
+    pub options: PredictOptions,
+    /// Threads; answers do not depend on them.
+    pub n_threads: usize,
+    /// Progress and interruption.
+    pub control: &'a Control,
+}
+
+impl<'a> Query<'a> {
+    /// As the parameters of the model say.
+    pub fn new(rows: &'a Rows<'a>, n_threads: usize, control: &'a Control) -> Self {
+        Self {
+            rows,
+            options: PredictOptions::NONE,
+            n_threads,
+            control,
+        }
+    }
+
+    /// With other options.
+    #[must_use]
+    pub fn with(self, options: &PredictOptions) -> Self {
+        Self {
+            options: *options,
+            ..self
+        }
+    }
+}
+
 /// What a classifier is to do.
 #[derive(Debug, Clone, Copy)]
 pub enum Task<'a> {
@@ -160,51 +194,30 @@ pub trait Classifier: Debug + Send + Sync {
     }
 
     /// The best label of each row.
-    fn predict(&self, rows: &Rows<'_>, n_threads: usize, control: &Control) -> Result<Vec<i32>> {
-        let options = PredictOptions::NONE;
-        Ok(self.predict_topk(rows, 1, &options, n_threads, control)?.0)
+    fn predict(&self, query: &Query<'_>) -> Result<Vec<i32>> {
+        Ok(self.predict_topk(query, 1)?.0)
     }
 
     /// The `k` best labels of each row and their scores, best first, ties to the lower label:
     /// arrays of rows x `k`.
-    fn predict_topk(
-        &self,
-        rows: &Rows<'_>,
-        k: usize,
-        options: &PredictOptions,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<TopKArrays>;
+    fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays>;
 
     /// The scores (or probabilities) of all classes: rows x classes.
-    fn predict_scores(
-        &self,
-        _rows: &Rows<'_>,
-        _options: &PredictOptions,
-        _n_threads: usize,
-        _control: &Control,
-    ) -> Result<Array> {
+    fn predict_scores(&self, _query: &Query<'_>) -> Result<Array> {
         Err(self.cannot("score all classes"))
     }
 
     /// Labels by their scores, any number per row.
     fn select_labels(
         &self,
-        _rows: &Rows<'_>,
+        _query: &Query<'_>,
         _selection: LabelSelection,
-        _n_threads: usize,
-        _control: &Control,
     ) -> Result<SelectedLabels> {
         Err(self.cannot("select label sets"))
     }
 
     /// The best label of each row by the first tree, the first two and so on: rows x trees.
-    fn staged_predict(
-        &self,
-        _rows: &Rows<'_>,
-        _n_threads: usize,
-        _control: &Control,
-    ) -> Result<Vec<i32>> {
+    fn staged_predict(&self, _query: &Query<'_>) -> Result<Vec<i32>> {
         Err(self.cannot("predict in stages"))
     }
 

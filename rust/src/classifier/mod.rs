@@ -14,8 +14,8 @@ mod topk;
 
 pub(crate) use blocks::{block_rows, each_block, row_values, Blocks};
 pub use interface::{
-    Accepts, Classifier, FitOptions, LabelSelection, Learner, PredictOptions, SelectedLabels, Task,
-    TopKArrays,
+    Accepts, Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query,
+    SelectedLabels, Task, TopKArrays,
 };
 pub use learning::Learning;
 pub use online::{Member, OnlineLearner, OnlineParams, Predictor, Start};

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::{
     checks, Accepts, Blocks, Classifier, FitOptions, Learner, Member, Mistakes, OnlineLearner,
-    OnlineParams, PredictOptions, Predictor, Schedule, Start, Task, TopK, TopKArrays,
+    OnlineParams, PredictOptions, Predictor, Query, Schedule, Start, Task, TopK, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation, Rows};
@@ -22,7 +22,7 @@ use crate::threads::with_threads;
 /// A classifier made of one online learner, or of several whose answers are averaged.
 ///
 /// ```
-/// use xmtree::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions};
+/// use xmtree::classifier::{Classifier, FitOptions, Learner, OnlineModel, Query};
 /// use xmtree::data::{Batch, Labels, Rows, Targets, Values};
 /// use xmtree::learners::oaa::{self, Oaa};
 /// use xmtree::Control;
@@ -34,7 +34,7 @@ use crate::threads::with_threads;
 /// let control = Control::new(0);
 /// let batch = Batch::new(rows, Targets::One(labels), None)?;
 /// model.fit(&batch, FitOptions::threads(1), &control)?;
-/// assert_eq!(model.predict(&rows, 1, &control)?, [0, 1, 0, 1]);
+/// assert_eq!(model.predict(&Query::new(&rows, 1, &control))?, [0, 1, 0, 1]);
 /// # Ok::<(), xmtree::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -165,23 +165,18 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    /// What predicts `rows`, which are checked.
+    /// What predicts the rows of `query`, which are checked.
     fn blocks<'a>(
         &'a self,
-        rows: &'a Rows<'a>,
-        options: &'a PredictOptions,
-        n_threads: usize,
-        control: &'a Control,
+        query: &'a Query<'a>,
     ) -> Result<Blocks<'a, impl Fn() -> L::Predictor<'a> + Sync + Send>> {
-        let step = self.check_rows(rows)?.block_rows(rows);
-        L::check_options(&self.params, options)?;
-        let frozen = self.frozen(control)?;
+        let step = self.check_rows(query.rows)?.block_rows(query.rows);
+        L::check_options(&self.params, &query.options)?;
+        let frozen = self.frozen(query.control)?;
         Ok(Blocks {
-            rows,
+            query,
             step,
-            n_threads,
-            control,
-            new_predictor: move || L::predictor(&self.members, frozen, options),
+            new_predictor: move || L::predictor(&self.members, frozen, &query.options),
         })
     }
 }
@@ -305,45 +300,32 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         results.into_iter().collect()
     }
 
-    fn predict(&self, rows: &Rows<'_>, n_threads: usize, control: &Control) -> Result<Vec<i32>> {
-        let blocks = self.blocks(rows, &PredictOptions::NONE, n_threads, control)?;
-        blocks.fill(1, TopK::NO_LABEL, |predictor, which, labels| {
-            predictor.read(rows, which, control)?;
-            predictor.best(labels, control)
-        })
+    fn predict(&self, query: &Query<'_>) -> Result<Vec<i32>> {
+        let work = |predictor: &mut L::Predictor<'_>, which, labels: &mut [i32]| {
+            predictor.read(query.rows, which, query.control)?;
+            predictor.best(labels, query.control)
+        };
+        self.blocks(query)?.fill(1, TopK::NO_LABEL, work)
     }
 
-    fn predict_topk(
-        &self,
-        rows: &Rows<'_>,
-        k: usize,
-        options: &PredictOptions,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<TopKArrays> {
-        let blocks = self.blocks(rows, options, n_threads, control)?;
-        blocks.top_k(k, |predictor, which, labels, scores| {
-            predictor.read(rows, which, control)?;
-            predictor.top_k(k, labels, scores, control)
-        })
+    fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
+        self.blocks(query)?
+            .top_k(k, |predictor, which, labels, scores| {
+                predictor.read(query.rows, which, query.control)?;
+                predictor.top_k(k, labels, scores, query.control)
+            })
     }
 
-    fn predict_scores(
-        &self,
-        rows: &Rows<'_>,
-        options: &PredictOptions,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Array> {
-        let blocks = self.blocks(rows, options, n_threads, control)?;
-        let scores = blocks.fill(self.n_classes, 0.0f32, |predictor, which, scores| {
-            predictor.read(rows, which, control)?;
-            if predictor.all_scores(scores, control)? {
+    fn predict_scores(&self, query: &Query<'_>) -> Result<Array> {
+        let work = |predictor: &mut L::Predictor<'_>, which, scores: &mut [f32]| {
+            predictor.read(query.rows, which, query.control)?;
+            if predictor.all_scores(scores, query.control)? {
                 return Ok(());
             }
             Err(self.cannot("score all classes"))
-        });
-        Ok(scores?.into())
+        };
+        let scores = self.blocks(query)?.fill(self.n_classes, 0.0, work)?;
+        Ok(scores.into())
     }
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
 use super::run::brief_or_watched;
-use crate::classifier::{self, FitOptions, LabelSelection, PredictOptions, Task};
+use crate::classifier::{self, FitOptions, LabelSelection, PredictOptions, Query, Task};
 use crate::control::Control;
 use crate::data::{Batch, Rows, Values};
 use crate::error::{Error, Result};
@@ -96,7 +96,7 @@ impl Classifier {
     #[pyo3(signature = (X, n_threads=1))]
     fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Labels<'py>> {
         let (_, labels) = self.on_rows(X, BEST, |model, rows, control| {
-            model.predict(rows, n_threads, control)
+            model.predict(&Query::new(rows, n_threads, control))
         })?;
         Ok(labels.into_pyarray(X.py()))
     }
@@ -113,7 +113,7 @@ impl Classifier {
         let options = &PredictOptions::from_json(options)?;
         let task = Task::Predict { k, options };
         let (n_rows, (labels, scores)) = self.on_rows(X, task, |model, rows, control| {
-            model.predict_topk(rows, k, options, n_threads, control)
+            model.predict_topk(&Query::new(rows, n_threads, control).with(options), k)
         })?;
         let labels = labels.into_pyarray(X.py()).reshape([n_rows, k])?;
         Ok((labels, scores.into_pyarray(X.py()).reshape([n_rows, k])?))
@@ -134,7 +134,8 @@ impl Classifier {
         let effort = self.0.effort(&rows, Task::Predict { k: 1, options });
         let effort = effort.saturating_add(n_rows.saturating_mul(n_classes));
         let scores = brief_or_watched(X.py(), effort, None, |control| {
-            self.0.predict_scores(&rows, options, n_threads, control)
+            let query = Query::new(&rows, n_threads, control).with(options);
+            self.0.predict_scores(&query)
         })?;
         shaped(to_numpy(X.py(), scores), n_rows, n_classes)
     }
@@ -156,7 +157,7 @@ impl Classifier {
             (None, None) => LabelSelection::Likely,
         };
         let (_, found) = self.on_rows(X, BEST, |model, rows, control| {
-            model.select_labels(rows, selection, n_threads, control)
+            model.select_labels(&Query::new(rows, n_threads, control), selection)
         })?;
         let (starts, labels) = (found.starts.into_pyarray(py), found.labels.into_pyarray(py));
         (starts, labels, found.scores.into_pyarray(py)).into_pyobject(py)
@@ -166,7 +167,7 @@ impl Classifier {
     #[pyo3(signature = (X, n_threads=1))]
     fn staged_predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Object<'py>> {
         let (n_rows, labels) = self.on_rows(X, BEST, |model, rows, control| {
-            model.staged_predict(rows, n_threads, control)
+            model.staged_predict(&Query::new(rows, n_threads, control))
         })?;
         let n_stages = labels.len() / n_rows.max(1);
         shaped(labels.into_pyarray(X.py()).into_any(), n_rows, n_stages)

@@ -10,7 +10,8 @@ use super::tree::Tree;
 use super::Params;
 use crate::alloc::can_alloc;
 use crate::classifier::{
-    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Task, TopKArrays,
+    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, Task,
+    TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Rows};
@@ -26,7 +27,7 @@ const FEATURE_BYTES: usize = 64;
 /// A committee of trees, learned by GAMBLE or SAMME.
 ///
 /// ```
-/// use xmtree::classifier::{Classifier, FitOptions, Learner};
+/// use xmtree::classifier::{Classifier, FitOptions, Learner, Query};
 /// use xmtree::data::{Batch, Labels, Rows, Targets, Values};
 /// use xmtree::learners::gamble::{Gamble, Params};
 /// use xmtree::Control;
@@ -39,7 +40,7 @@ const FEATURE_BYTES: usize = 64;
 /// let control = Control::new(0);
 /// let batch = Batch::new(rows, Targets::One(labels), None)?;
 /// model.fit(&batch, FitOptions::threads(1), &control)?;
-/// assert_eq!(model.predict(&rows, 1, &control)?, [0, 1, 2, 0]);
+/// assert_eq!(model.predict(&Query::new(&rows, 1, &control))?, [0, 1, 2, 0]);
 /// # Ok::<(), xmtree::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -107,45 +108,39 @@ impl Gamble {
         broken.map_or(Ok(()), |at| Err(format!("tree {at} is inconsistent")))
     }
 
-    /// The trees that `options` ask for, of a model that can predict `rows`.
-    fn trees_for(&self, rows: &Rows<'_>, options: &PredictOptions) -> Result<&[Tree]> {
+    /// The trees that `query` asks for and what predicts its rows, which are checked.
+    fn blocks<'a>(
+        &'a self,
+        query: &'a Query<'a>,
+    ) -> Result<(
+        &'a [Tree],
+        Blocks<'a, impl Fn() -> Predictor + Sync + Send + 'a>,
+    )> {
+        /// Values and scores of a block, about.
+        const BLOCK: usize = 1 << 14;
         if self.n_features == 0 {
             return Err(checks::nothing_learned());
         }
-        rows.check_n_cols(self.n_features)?;
+        query.rows.check_n_cols(self.n_features)?;
         let other = PredictOptions {
             first_tree: None,
             last_tree: None,
-            ..*options
+            ..query.options
         };
         other.refuse(self.params.algorithm.learner())?;
         let n_trees = self.trees.len();
-        let (first, last) = (
-            options.first_tree.unwrap_or(0),
-            options.last_tree.unwrap_or(n_trees),
-        );
-        self.trees.get(first..last).ok_or_else(|| {
+        let first = query.options.first_tree.unwrap_or(0);
+        let last = query.options.last_tree.unwrap_or(n_trees);
+        let trees = self.trees.get(first..last).ok_or_else(|| {
             let allowed = format!("a range within 0 to {n_trees}");
             Error::parameter("trees", format!("{first} to {last}"), allowed)
-        })
-    }
-
-    /// What predicts `rows`.
-    fn blocks<'a>(
-        &'a self,
-        rows: &'a Rows<'a>,
-        n_threads: usize,
-        control: &'a Control,
-    ) -> Blocks<'a, impl Fn() -> Predictor + Sync + Send + 'a> {
-        /// Values and scores of a block, about.
-        const BLOCK: usize = 1 << 14;
-        Blocks {
-            rows,
+        })?;
+        let blocks = Blocks {
+            query,
             step: (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, 64),
-            n_threads,
-            control,
             new_predictor: || Predictor::new(self.n_classes),
-        }
+        };
+        Ok((trees, blocks))
     }
 }
 
@@ -205,52 +200,31 @@ impl Classifier for Gamble {
         Ok(())
     }
 
-    fn predict_topk(
-        &self,
-        rows: &Rows<'_>,
-        k: usize,
-        options: &PredictOptions,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<TopKArrays> {
-        let trees = self.trees_for(rows, options)?;
-        let blocks = self.blocks(rows, n_threads, control);
+    fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
+        let (trees, blocks) = self.blocks(query)?;
         blocks.top_k(k, |predictor, which, labels, scores| {
-            predictor.score(trees, rows, which, |_, _, _| {});
+            predictor.score(trees, query.rows, which, |_, _, _| {});
             predictor.write_topk(k, labels, scores);
             Ok(())
         })
     }
 
     /// The scores F in double precision.
-    fn predict_scores(
-        &self,
-        rows: &Rows<'_>,
-        options: &PredictOptions,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Array> {
-        let trees = self.trees_for(rows, options)?;
-        let blocks = self.blocks(rows, n_threads, control);
+    fn predict_scores(&self, query: &Query<'_>) -> Result<Array> {
+        let (trees, blocks) = self.blocks(query)?;
         let scores = blocks.fill(self.n_classes, 0.0, |predictor, which, scores| {
-            predictor.score(trees, rows, which, |_, _, _| {});
+            predictor.score(trees, query.rows, which, |_, _, _| {});
             scores.copy_from_slice(&predictor.scores);
             Ok(())
-        });
-        Ok(scores?.into())
+        })?;
+        Ok(scores.into())
     }
 
-    fn staged_predict(
-        &self,
-        rows: &Rows<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Vec<i32>> {
-        let trees = self.trees_for(rows, &PredictOptions::NONE)?;
+    fn staged_predict(&self, query: &Query<'_>) -> Result<Vec<i32>> {
+        let (trees, blocks) = self.blocks(query)?;
         let n_trees = trees.len();
-        let blocks = self.blocks(rows, n_threads, control);
         blocks.fill(n_trees, 0, |predictor, which, labels| {
-            predictor.score(trees, rows, which, |row, tree, scores| {
+            predictor.score(trees, query.rows, which, |row, tree, scores| {
                 let mut best = 0;
                 for (class, &score) in scores.iter().enumerate() {
                     if score as f32 > scores[best] as f32 {

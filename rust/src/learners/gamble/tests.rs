@@ -9,7 +9,7 @@ use super::binning::Coding;
 use super::columns::Columns;
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
-use crate::classifier::{Classifier, FitOptions, Learner, PredictOptions};
+use crate::classifier::{Classifier, FitOptions, Learner, PredictOptions, Query};
 use crate::control::Control;
 use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::file::Element;
@@ -76,7 +76,7 @@ impl Table {
     }
 
     fn scores(&self, model: &Gamble) -> Vec<f64> {
-        let scores = model.predict_scores(&self.rows(), &OPTIONS, 1, &Control::new(0));
+        let scores = model.predict_scores(&Query::new(&self.rows(), 1, &Control::new(0)));
         f64::from_array(scores.unwrap()).unwrap()
     }
 

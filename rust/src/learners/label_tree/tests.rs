@@ -6,9 +6,7 @@ use proptest::prelude::*;
 
 use super::layout::{balanced, router_above, Layout};
 use super::*;
-use crate::classifier::{
-    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, TopK,
-};
+use crate::classifier::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query, TopK};
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
@@ -19,7 +17,6 @@ type Model = OnlineModel<LabelTree>;
 
 const WIDTH: usize = 4;
 const K: usize = 11;
-const OPTIONS: PredictOptions = PredictOptions::NONE;
 
 fn params(policy: Policy) -> Params {
     Params {
@@ -155,7 +152,7 @@ proptest! {
             wrong += u32::from(slow.predict(&whole(row)) != label as usize);
             slow.learn(&whole(row), label as usize);
         }
-        let answers = fast.predict(&batch(&values, &labels).rows, 1, &control).unwrap();
+        let answers = fast.predict(&Query::new(&batch(&values, &labels).rows, 1, &control)).unwrap();
         for (row, &answer) in values.chunks(WIDTH).zip(&answers) {
             prop_assert_eq!(answer as usize, slow.predict(&whole(row)));
         }
@@ -179,7 +176,7 @@ proptest! {
                 // Nothing learned: all scores are 0, and 0 goes right.
                 wrong += u32::from(label as usize != K - 1);
             } else {
-                let answer = tree.predict(&one.rows, 1, &control).unwrap()[0];
+                let answer = tree.predict(&Query::new(&one.rows, 1, &control)).unwrap()[0];
                 wrong += u32::from(answer != label as i32);
             }
             tree.partial_fit(&one, 1, None, &control).unwrap();
@@ -199,9 +196,9 @@ proptest! {
         let control = Control::new(0);
         let batch = batch(&values, &labels);
         tree.partial_fit(&batch, 1, None, &control).unwrap();
-        let answers = tree.predict(&batch.rows, 1, &control).unwrap();
-        let (best, scores) = tree.predict_topk(&batch.rows, k, &OPTIONS, 1, &control).unwrap();
-        let (all, of_all) = tree.predict_topk(&batch.rows, K, &OPTIONS, 1, &control).unwrap();
+        let answers = tree.predict(&Query::new(&batch.rows, 1, &control)).unwrap();
+        let (best, scores) = tree.predict_topk(&Query::new(&batch.rows, 1, &control), k).unwrap();
+        let (all, of_all) = tree.predict_topk(&Query::new(&batch.rows, 1, &control), K).unwrap();
         for (i, &answer) in answers.iter().enumerate() {
             let (best, scores) = (&best[i * k..(i + 1) * k], &scores[i * k..(i + 1) * k]);
             let (all, of_all) = (&all[i * K..(i + 1) * K], &of_all[i * K..(i + 1) * K]);
@@ -308,15 +305,18 @@ fn the_number_of_threads_changes_nothing() {
     let mut tree = Model::create(params(Policy::Filter), K, false).unwrap();
     tree.fit(&batch, FitOptions::threads(1), &control).unwrap();
     let one = tree
-        .predict_topk(&batch.rows, 3, &OPTIONS, 1, &control)
+        .predict_topk(&Query::new(&batch.rows, 1, &control), 3)
         .unwrap();
     assert_eq!(
-        tree.predict_topk(&batch.rows, 3, &OPTIONS, 3, &control)
+        tree.predict_topk(&Query::new(&batch.rows, 3, &control), 3)
             .unwrap(),
         one
     );
-    let one = tree.predict(&batch.rows, 1, &control).unwrap();
-    assert_eq!(tree.predict(&batch.rows, 3, &control).unwrap(), one);
+    let one = tree.predict(&Query::new(&batch.rows, 1, &control)).unwrap();
+    assert_eq!(
+        tree.predict(&Query::new(&batch.rows, 3, &control)).unwrap(),
+        one
+    );
 }
 
 /// Where no score says anything the search does not open node after node.
@@ -358,7 +358,7 @@ fn a_fit_that_is_refused_changes_nothing() {
     )
     .unwrap();
     assert!(tree.partial_fit(&wide, 1, None, &control).is_err());
-    assert!(tree.predict(&rows, 1, &control).is_err());
+    assert!(tree.predict(&Query::new(&rows, 1, &control)).is_err());
     let rows = batch(&values, &labels).rows;
     let fewer = Targets::One(Labels::new(&labels, 10).unwrap());
     let fewer = Batch::new(rows, fewer, None).unwrap();
@@ -369,7 +369,7 @@ fn a_fit_that_is_refused_changes_nothing() {
     assert!(tree
         .partial_fit(&batch(&values, &labels), 1, None, &stopped)
         .is_err());
-    assert!(tree.predict(&rows, 1, &control).is_ok());
+    assert!(tree.predict(&Query::new(&rows, 1, &control)).is_ok());
 }
 
 #[test]

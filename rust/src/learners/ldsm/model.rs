@@ -16,7 +16,7 @@ use super::scorers;
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
-    LabelSelection, Learner, PredictOptions, SelectedLabels, Task, TopK, TopKArrays,
+    LabelSelection, Learner, Query, SelectedLabels, Task, TopK, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
@@ -116,16 +116,9 @@ impl Classifier for Ldsm {
         Ok(())
     }
 
-    fn predict_topk(
-        &self,
-        rows: &Rows<'_>,
-        k: usize,
-        options: &PredictOptions,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<TopKArrays> {
-        options.refuse("LdSM")?;
-        let blocks = self.blocks(rows, n_threads, control)?;
+    fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
+        query.options.refuse("LdSM")?;
+        let (blocks, control) = (self.blocks(query)?, query.control);
         blocks.top_k(k, |predictor, which, labels, scores| {
             predictor.read_block(which, control)?;
             let mut top = TopK::new(k.min(self.n_classes));
@@ -142,13 +135,11 @@ impl Classifier for Ldsm {
     /// Of the labels that a tree knows.
     fn select_labels(
         &self,
-        rows: &Rows<'_>,
+        query: &Query<'_>,
         selection: LabelSelection,
-        n_threads: usize,
-        control: &Control,
     ) -> Result<SelectedLabels> {
-        let blocks = self.blocks(rows, n_threads, control)?;
-        let mut parts = vec![SelectedLabels::default(); rows.n_rows().div_ceil(blocks.step)];
+        let (blocks, control) = (self.blocks(query)?, query.control);
+        let mut parts = vec![SelectedLabels::default(); query.rows.n_rows().div_ceil(blocks.step)];
         blocks.each(parts.iter_mut(), |predictor, which, found| {
             let mut of_row = Vec::new();
             predictor.read_block(which, control)?;
@@ -295,22 +286,19 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
-    /// What predicts `rows`, which are checked.
+    /// What predicts the rows of `query`, which are checked.
     fn blocks<'a>(
         &'a self,
-        rows: &'a Rows<'a>,
-        n_threads: usize,
-        control: &'a Control,
+        query: &'a Query<'a>,
     ) -> Result<Blocks<'a, impl Fn() -> Predictor<'a> + Sync + Send>> {
+        let rows = query.rows;
         let preparation = self.preparation.as_ref();
         let preparation = preparation.ok_or_else(checks::nothing_learned)?;
         checks::no_missing_values(rows, "LdSM")?;
         preparation.check_columns(rows)?;
         Ok(Blocks {
-            rows,
+            query,
             step: block_rows(row_values(Some(preparation), rows), BLOCK),
-            n_threads,
-            control,
             new_predictor: move || Predictor::new(self, rows, preparation),
         })
     }

@@ -17,7 +17,7 @@ use super::objective::Lambdas;
 use super::tree::Tree;
 use super::*;
 use crate::classifier::{
-    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, SelectedLabels,
+    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, SelectedLabels,
 };
 use crate::control::Control;
 use crate::data::{

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::classifier::{
-    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, Predictor,
+    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, Predictor, Query,
 };
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
@@ -89,7 +89,7 @@ proptest! {
         let mut wrong = 0;
         for (i, row) in values.chunks(WIDTH).enumerate() {
             let one = batch(row, &labels[i..=i], 16);
-            let predicted = if i == 0 { 0 } else { model.predict_topk(&one.rows, 1, &OPTIONS, 1, &control).unwrap().0[0] };
+            let predicted = if i == 0 { 0 } else { model.predict_topk(&Query::new(&one.rows, 1, &control), 1).unwrap().0[0] };
             wrong += u32::from(predicted != labels[i] as i32);
             model.partial_fit(&one, 1, None, &control).unwrap();
         }
@@ -119,7 +119,7 @@ fn the_number_of_threads_changes_nothing() {
         model
             .partial_fit(&batch, n_threads, None, &control)
             .unwrap();
-        let top = model.predict_topk(&batch.rows, 3, &OPTIONS, n_threads, &control);
+        let top = model.predict_topk(&Query::new(&batch.rows, n_threads, &control), 3);
         (model.to_bytes().unwrap(), top.unwrap())
     };
     assert_eq!(fit(1), fit(3));
@@ -270,7 +270,7 @@ fn shares_are_at_most_one_and_labels_come_once() {
             ..params()
         };
         let model = fitted(params, &batch);
-        let top = model.predict_topk(&batch.rows, 4, &OPTIONS, 1, &Control::new(0));
+        let top = model.predict_topk(&Query::new(&batch.rows, 1, &Control::new(0)), 4);
         let (best, shares) = top.unwrap();
         for (best, shares) in best.chunks(4).zip(shares.chunks(4)) {
             let mut once = best.to_vec();
@@ -323,7 +323,7 @@ fn the_distribution_of_a_leaf_of_many_labels_adds_up_to_one() {
     };
     let model = fitted(params, &batch);
     let control = Control::new(0);
-    let scores = model.predict_scores(&batch.rows, &OPTIONS, 1, &control);
+    let scores = model.predict_scores(&Query::new(&batch.rows, 1, &control));
     let shares = <f32 as crate::file::Element>::from_array(scores.unwrap()).unwrap();
     let row = &shares[..100];
     assert_eq!(row.iter().filter(|&&share| share > 0.0).count(), 64);

@@ -8,9 +8,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::average::{PolynomialAverage, POWER};
 use super::*;
-use crate::classifier::{
-    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions,
-};
+use crate::classifier::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query};
 use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Values};
@@ -20,8 +18,6 @@ use crate::linear::{Loss, Optimizer, Power, Preconditioner};
 
 type Model = OnlineModel<Oaa>;
 
-const OPTIONS: PredictOptions = PredictOptions::NONE;
-
 /// The learner of a model that has learned something.
 fn learner(model: &Model) -> &Oaa {
     &model.members()[0].learner
@@ -29,7 +25,7 @@ fn learner(model: &Model) -> &Oaa {
 
 /// The scores of all classes, row by row.
 fn all_scores(model: &Model, rows: &Rows<'_>, n_threads: usize) -> Vec<f32> {
-    let scores = model.predict_scores(rows, &OPTIONS, n_threads, &control());
+    let scores = model.predict_scores(&Query::new(rows, n_threads, &control()));
     match scores.unwrap() {
         Array::F32(scores) => scores,
         other => panic!("{other:?}"),
@@ -453,8 +449,12 @@ fn the_model_does_not_depend_on_the_threads() {
         assert_eq!(one.to_bytes().unwrap(), three.to_bytes().unwrap());
         assert_eq!(one.progressive_loss(), three.progressive_loss());
         let rows = data.rows();
-        let a = one.predict_topk(&rows, 3, &OPTIONS, 1, &control()).unwrap();
-        let b = one.predict_topk(&rows, 3, &OPTIONS, 3, &control()).unwrap();
+        let a = one
+            .predict_topk(&Query::new(&rows, 1, &control()), 3)
+            .unwrap();
+        let b = one
+            .predict_topk(&Query::new(&rows, 3, &control()), 3)
+            .unwrap();
         assert_eq!(a, b);
         let a = all_scores(&one, &rows, 1);
         let b = all_scores(&one, &rows, 2);

@@ -19,7 +19,7 @@ use super::scorers::{ScorerInput, ScorerWorkspace};
 use super::*;
 use crate::classifier::{
     Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
-    PredictOptions, Start, TopKArrays,
+    PredictOptions, Query, Start, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Indices, Labels, Preparation, Rows, Scaling, Targets, Values};
@@ -332,7 +332,9 @@ fn greedy() -> PredictOptions {
 }
 
 fn topk(model: &RecallTree, rows: &Rows<'_>, k: usize, options: &PredictOptions) -> TopKArrays {
-    model.predict_topk(rows, k, options, 1, &control()).unwrap()
+    model
+        .predict_topk(&Query::new(rows, 1, &control()).with(options), k)
+        .unwrap()
 }
 
 fn bits(scores: &[f32]) -> Vec<u32> {
@@ -371,7 +373,10 @@ fn before_anything_was_learned() {
     let stream = fixed(5);
     let model = new_model(&params());
     assert!(model
-        .predict_topk(&stream.rows(), 1, &greedy(), 1, &control())
+        .predict_topk(
+            &Query::new(&stream.rows(), 1, &control()).with(&greedy()),
+            1
+        )
         .is_err());
     assert!(model.reports().is_empty());
     assert_eq!(model.progressive_loss(), None);

@@ -178,7 +178,7 @@ fn no_class_is_held_out_whole() {
     let model = table.learn(params, 1);
     let control = Control::new(0);
     let best = model
-        .predict_topk(&table.rows(), 1, &OPTIONS, 1, &control)
+        .predict_topk(&Query::new(&table.rows(), 1, &control), 1)
         .unwrap()
         .0;
     assert!(best.iter().zip(&table.labels).all(|(&a, &b)| a == b as i32));
@@ -337,15 +337,17 @@ fn what_is_answered_after_every_tree_ends_with_the_answer() {
             ..paper()
         };
         let model = table.learn(params, 1);
-        let stages = model.staged_predict(&table.rows(), 2, &control).unwrap();
+        let stages = model
+            .staged_predict(&Query::new(&table.rows(), 2, &control))
+            .unwrap();
         let (last, _) = model
-            .predict_topk(&table.rows(), 1, &OPTIONS, 1, &control)
+            .predict_topk(&Query::new(&table.rows(), 1, &control), 1)
             .unwrap();
         for (stages, last) in stages.chunks_exact(model.trees.len()).zip(last) {
             assert_eq!(*stages.last().unwrap(), last);
         }
         let (labels, _) = model
-            .predict_topk(&table.rows(), 8, &OPTIONS, 1, &control)
+            .predict_topk(&Query::new(&table.rows(), 1, &control), 8)
             .unwrap();
         assert!(labels
             .chunks_exact(8)
@@ -370,7 +372,8 @@ fn ranges_of_trees_add_up_to_the_committee() {
             last_tree,
             ..OPTIONS
         };
-        let scores = model.predict_scores(&table.rows(), &options, 1, &control)?;
+        let scores =
+            model.predict_scores(&Query::new(&table.rows(), 1, &control).with(&options))?;
         Ok(f64::from_array(scores).unwrap())
     };
     let (first, rest) = (
@@ -393,7 +396,7 @@ fn ranges_of_trees_add_up_to_the_committee() {
         ..OPTIONS
     };
     assert!(model
-        .predict_topk(&table.rows(), 1, &options, 1, &control)
+        .predict_topk(&Query::new(&table.rows(), 1, &control).with(&options), 1)
         .is_err());
 }
 

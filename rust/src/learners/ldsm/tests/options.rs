@@ -77,7 +77,7 @@ fn a_fit_that_is_refused_changes_nothing() {
     assert!(ldsm.fit(&gappy, with(1, false), &control()).is_err());
     let options = PredictOptions::NONE;
     assert!(ldsm
-        .predict_topk(&gaps, 1, &options, 1, &control())
+        .predict_topk(&Query::new(&gaps, 1, &control()).with(&options), 1)
         .is_err());
     // Trees that are to be added read the columns of those that are there.
     ldsm.params.n_estimators = 3;
@@ -199,7 +199,7 @@ proptest! {
         let params = Params { max_nodes: 1, beta: 0.5, ..params() };
         let (ldsm, wanted) = (data.fit(&params), repeated.fit(&params));
         let all = LabelSelection::Above(f32::NEG_INFINITY);
-        let all = |ldsm: &Ldsm| ldsm.select_labels(&data.rows(), all, 1, &control()).unwrap();
+        let all = |ldsm: &Ldsm| ldsm.select_labels(&Query::new(&data.rows(), 1, &control()), all).unwrap();
         let (found, wanted) = (all(&ldsm), all(&wanted));
         prop_assert_eq!((&found.starts, &found.labels), (&wanted.starts, &wanted.labels));
         for (&found, &wanted) in found.scores.iter().zip(&wanted.scores) {

@@ -46,10 +46,8 @@ fn full(preparation: &Preparation, data: &Data, i: usize) -> Vec<f64> {
 fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
     let found = ldsm
         .select_labels(
-            &data.rows(),
+            &Query::new(&data.rows(), 1, &control()),
             LabelSelection::Above(f32::NEG_INFINITY),
-            1,
-            &control(),
         )
         .unwrap();
     rows_of(&found)
@@ -165,10 +163,10 @@ proptest! {
         let params = Params { beta: 0.7, scorers, scorer_weight: 3.0, ..params };
         let ldsm = data.fit(&params);
         let rows = unseen.rows();
-        let select = |wanted| rows_of(&ldsm.select_labels(&rows, wanted, 1, &control()).unwrap());
+        let select = |wanted| rows_of(&ldsm.select_labels(&Query::new(&rows, 1, &control()), wanted).unwrap());
         let (all, above) = (all(&ldsm, &unseen), select(LabelSelection::Above(0.4)));
         let some = select(LabelSelection::Best(n));
-        let (labels, scores) = ldsm.predict_topk(&rows, k, &PredictOptions::NONE, 1, &control()).unwrap();
+        let (labels, scores) = ldsm.predict_topk(&Query::new(&rows, 1, &control()), k).unwrap();
         prop_assert_eq!((labels.len(), scores.len()), (k * unseen.len(), k * unseen.len()));
         for (i, all) in all.iter().enumerate() {
             let best = best(all);
@@ -212,7 +210,7 @@ proptest! {
     fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), is_judged in any::<bool>()) {
         let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
-        let found = rows_of(&ldsm.select_labels(&unseen.rows(), LabelSelection::Likely, 1, &control()).unwrap());
+        let found = rows_of(&ldsm.select_labels(&Query::new(&unseen.rows(), 1, &control()), LabelSelection::Likely).unwrap());
         let margins = ldsm.scorers.as_ref().map(|scorers| scores_of(scorers, &unseen.rows()));
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
@@ -241,7 +239,7 @@ proptest! {
         prop_assert!(all_bits(&again) == all_bits(&ldsm));
         prop_assert_eq!(format!("{:?}", again.centroids), format!("{:?}", ldsm.centroids));
         prop_assert!(again.to_bytes().unwrap() == bytes);
-        let top = |ldsm: &Ldsm| ldsm.predict_topk(&data.rows(), 3, &PredictOptions::NONE, 1, &control()).unwrap();
+        let top = |ldsm: &Ldsm| ldsm.predict_topk(&Query::new(&data.rows(), 1, &control()), 3).unwrap();
         prop_assert_eq!(top(&again), top(&ldsm));
     }
 
@@ -252,7 +250,7 @@ proptest! {
         let ldsm = data.fit(&Params { scorers, beta: 0.9, ..params });
         prop_assert_eq!(ldsm.scorers.is_some(), is_judged);
         let top = |data: &Data, n_threads| {
-            let (labels, scores) = ldsm.predict_topk(&data.rows(), 4, &PredictOptions::NONE, n_threads, &control()).unwrap();
+            let (labels, scores) = ldsm.predict_topk(&Query::new(&data.rows(), n_threads, &control()), 4).unwrap();
             labels.into_iter().zip(scores.iter().map(|score| score.to_bits())).collect::<Vec<_>>()
         };
         let together = top(&unseen, 1);
@@ -260,7 +258,7 @@ proptest! {
         for i in 0..unseen.len() {
             let alone = unseen.select([i]);
             prop_assert_eq!(&top(&alone, 1)[..], &together[4 * i..4 * i + 4]);
-            let found = ldsm.select_labels(&alone.rows(), LabelSelection::Best(4), 1, &control()).unwrap();
+            let found = ldsm.select_labels(&Query::new(&alone.rows(), 1, &control()), LabelSelection::Best(4)).unwrap();
             let mut alone: Vec<(i32, u32)> = together[4 * i..4 * i + 4].iter().copied().filter(|&(label, _)| label >= 0).collect();
             alone.sort_unstable();
             prop_assert!(found.labels.into_iter().zip(found.scores.iter().map(|s| s.to_bits())).eq(alone));
@@ -342,10 +340,8 @@ fn blocks_fit_together() {
     for n_threads in [1, 2] {
         let found = ldsm
             .select_labels(
-                &many.rows(),
+                &Query::new(&many.rows(), n_threads, &control()),
                 LabelSelection::Above(f32::NEG_INFINITY),
-                n_threads,
-                &control(),
             )
             .unwrap();
         for (i, found) in rows_of(&found).into_iter().enumerate() {
@@ -360,19 +356,22 @@ fn odd_requests() {
     let ldsm = data.fit(&params());
     let rows = data.rows();
     let message = ldsm
-        .predict_topk(&rows, 0, &PredictOptions::NONE, 1, &control())
+        .predict_topk(&Query::new(&rows, 1, &control()), 0)
         .unwrap_err()
         .to_string();
     assert!(message.starts_with('k'), "{message}");
     // No rows, a row of nothing.
     let none = data.select([]);
     assert_eq!(
-        ldsm.predict_topk(&none.rows(), 3, &PredictOptions::NONE, 1, &control())
+        ldsm.predict_topk(&Query::new(&none.rows(), 1, &control()), 3)
             .unwrap(),
         (vec![], vec![])
     );
     let found = ldsm
-        .select_labels(&none.rows(), LabelSelection::Likely, 2, &control())
+        .select_labels(
+            &Query::new(&none.rows(), 2, &control()),
+            LabelSelection::Likely,
+        )
         .unwrap();
     assert_eq!((found.starts, found.labels.len()), (vec![0], 0));
     let mut bare = Data::empty(false);
@@ -381,16 +380,16 @@ fn odd_requests() {
     // Another width; nothing learned.
     let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
     assert!(ldsm
-        .predict_topk(&narrow, 1, &PredictOptions::NONE, 1, &control())
+        .predict_topk(&Query::new(&narrow, 1, &control()), 1)
         .is_err());
     let new = Ldsm::create(params(), N_CLASSES, true).unwrap();
     assert!(new
-        .predict_topk(&rows, 1, &PredictOptions::NONE, 1, &control())
+        .predict_topk(&Query::new(&rows, 1, &control()), 1)
         .is_err());
     let stopped = control();
     stopped.stop();
     assert!(matches!(
-        ldsm.predict_topk(&rows, 1, &PredictOptions::NONE, 1, &stopped),
+        ldsm.predict_topk(&Query::new(&rows, 1, &stopped), 1),
         Err(Error::Stopped)
     ));
 }
@@ -408,7 +407,7 @@ fn light_labels_are_there_once() {
         ..params()
     });
     let (labels, scores) = ldsm
-        .predict_topk(&data.rows(), 4, &PredictOptions::NONE, 1, &control())
+        .predict_topk(&Query::new(&data.rows(), 1, &control()), 4)
         .unwrap();
     assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
 }
@@ -440,7 +439,7 @@ fn the_floor_lets_scorers_raise_labels() {
         "{scores:?}"
     );
     let (labels, _) = ldsm
-        .predict_topk(&row.rows(), 1, &PredictOptions::NONE, 1, &control())
+        .predict_topk(&Query::new(&row.rows(), 1, &control()), 1)
         .unwrap();
     assert_eq!(labels, [1]);
 }
@@ -479,7 +478,7 @@ fn labels_far_away_are_still_named() {
     };
     let ldsm = data.fit(&params);
     let above = LabelSelection::Above(0.0);
-    let found = ldsm.select_labels(&data.rows(), above, 1, &control());
+    let found = ldsm.select_labels(&Query::new(&data.rows(), 1, &control()), above);
     for (i, found) in rows_of(&found.unwrap()).iter().enumerate() {
         assert!(found.keys().eq(by_trees(&ldsm, &data, i).0.keys()));
     }
@@ -524,7 +523,7 @@ fn many_labels_are_scored_as_few() {
 /// The scores of all classes, row by row.
 fn scores_of(oaa: &OnlineModel<Oaa>, rows: &Rows<'_>) -> Vec<f32> {
     match oaa
-        .predict_scores(rows, &PredictOptions::NONE, 1, &control())
+        .predict_scores(&Query::new(rows, 1, &control()))
         .unwrap()
     {
         Array::F32(scores) => scores,

@@ -397,7 +397,7 @@ fn values_and_weights_of_any_size() {
                 assert!(tree.weights.iter().all(|w| w.is_finite()), "{case}");
             }
             let (labels, scores) = ldsm
-                .predict_topk(&data.rows(), 1, &PredictOptions::NONE, 1, &control())
+                .predict_topk(&Query::new(&data.rows(), 1, &control()), 1)
                 .unwrap();
             assert!(labels.iter().all(|&label| label >= 0), "{case}");
             assert!(scores.iter().all(|score| score.is_finite()), "{case}");
@@ -427,7 +427,7 @@ fn next_to_nothing_to_learn() {
             let ldsm = data.fit(&params);
             assert!(ldsm.trees.iter().all(|tree| tree.len() == 1));
             let (labels, _) = ldsm
-                .predict_topk(&data.rows(), 1, &PredictOptions::NONE, 1, &control())
+                .predict_topk(&Query::new(&data.rows(), 1, &control()), 1)
                 .unwrap();
             assert!(labels.iter().all(|&label| data.labels.contains(&label)));
         }

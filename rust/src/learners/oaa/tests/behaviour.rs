@@ -118,7 +118,7 @@ fn classes_never_seen_are_never_predicted() {
         .unwrap();
     let rows = data.rows();
     let (labels, scores) = oaa
-        .predict_topk(&rows, 70, &OPTIONS, 1, &control())
+        .predict_topk(&Query::new(&rows, 1, &control()), 70)
         .unwrap();
     let seen: std::collections::BTreeSet<u32> = data.labels.iter().copied().collect();
     for (labels, scores) in labels.chunks(70).zip(scores.chunks(70)) {
@@ -214,7 +214,9 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
     let data = Data::new(600, 24, 40, 11);
     let mut oaa = Model::create(Params::default(), 40, false).unwrap();
     let rows = data.rows();
-    assert!(oaa.predict_topk(&rows, 1, &OPTIONS, 1, &control()).is_err());
+    assert!(oaa
+        .predict_topk(&Query::new(&rows, 1, &control()), 1)
+        .is_err());
     oaa.fit(&data.batch(), FitOptions::threads(1), &control())
         .unwrap();
     let before = oaa.to_bytes().unwrap();
@@ -241,9 +243,11 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
     assert!(oaa
         .fit(&weightless, FitOptions::threads(1), &control())
         .is_err());
-    assert!(oaa.predict_topk(&rows, 0, &OPTIONS, 1, &control()).is_err());
+    assert!(oaa
+        .predict_topk(&Query::new(&rows, 1, &control()), 0)
+        .is_err());
     let message = oaa
-        .predict_topk(&narrow.rows(), 1, &OPTIONS, 1, &control())
+        .predict_topk(&Query::new(&narrow.rows(), 1, &control()), 1)
         .unwrap_err()
         .to_string();
     assert_eq!(message, "X has 20 features, but the model learned from 24");
@@ -256,7 +260,9 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
         Err(Error::Stopped)
     ));
     assert_eq!(oaa.n_examples_seen(), 512);
-    assert!(oaa.predict_topk(&rows, 1, &OPTIONS, 1, &control()).is_ok());
+    assert!(oaa
+        .predict_topk(&Query::new(&rows, 1, &control()), 1)
+        .is_ok());
     oaa.partial_fit(&data.batch(), 1, None, &control()).unwrap();
 }
 

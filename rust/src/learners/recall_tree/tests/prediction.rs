@@ -152,7 +152,7 @@ proptest! {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
         let beam = beam(size, 0.5);
-        let top = |rows: &Rows<'_>, n_threads| model.predict_topk(rows, 4, &beam, n_threads, &control()).unwrap();
+        let top = |rows: &Rows<'_>, n_threads| model.predict_topk(&Query::new(rows, n_threads, &control()).with(&beam), 4).unwrap();
         let (labels, scores) = top(&stream.rows(), 1);
         let again = top(&stream.rows(), 3);
         prop_assert_eq!(&again.0, &labels);
