@@ -133,7 +133,10 @@ fn parameters_of_trees_to_be_added() {
     ];
     for other in refused {
         let message = ldsm.set_params(&json(&other)).unwrap_err().to_string();
-        assert!(message.contains("arity, scaling and n_bits"), "{message}");
+        assert!(
+            message.contains("arity, scaling, n_bits, scorers"),
+            "{message}"
+        );
         assert_eq!(ldsm.params, params());
     }
     let more = Params {

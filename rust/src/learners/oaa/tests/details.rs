@@ -176,9 +176,18 @@ fn a_negative_drawn_counts_for_those_left_out() {
 
 #[test]
 fn nag_clamps_to_the_labels_and_knows_classes_it_has_not_seen() {
-    let mut oaa = Model::create(params(OaaLoss::Squared, Optimizer::Nag), 3, false).unwrap();
+    let params = Params {
+        scale_weights: false,
+        ..params(OaaLoss::Squared, Optimizer::Nag)
+    };
+    let mut oaa = Model::create(params, 3, false).unwrap();
     let x = [1.0, 0.0, 0.0, 1.0];
-    let batch = Batch::new(rows(&x, 2), one_label(&[1, 1], 3), Some(&[1e3, 1e3])).unwrap();
+    let batch = Batch::new(
+        rows(&x, 2),
+        one_label(&[1, 1], 3),
+        Some(Values::F64(&[1e3, 1e3])),
+    )
+    .unwrap();
     oaa.partial_fit(&batch, 1, None, &control()).unwrap();
     let both = rows(&[1.0, 1.0], 1);
     let tile = learner(&oaa).tiles[0].clone();
@@ -187,7 +196,9 @@ fn nag_clamps_to_the_labels_and_knows_classes_it_has_not_seen() {
         .sum();
     assert!(raw > 1.2, "{raw}");
     assert_eq!(all_scores(&oaa, &both, 1), [-1.0, 1.0, -1.0]);
-    let best = oaa.predict_topk(&both, 3, &OPTIONS, 1, &control()).unwrap();
+    let best = oaa
+        .predict_topk(&Query::new(&both, 1, &control()), 3)
+        .unwrap();
     assert_eq!(best, (vec![1, 0, 2], vec![1.0, -1.0, -1.0]));
     // Clamped it is right to the bit, so there is nothing to learn.
     let batch = Batch::new(both, one_label(&[1], 3), None).unwrap();
