@@ -122,9 +122,6 @@ fn bins(distinct: &[(f32, usize)]) -> Vec<(f32, f32)> {
             taken += distinct[at].1;
             at += 1;
         }
-        if groups == 1 {
-            at = distinct.len();
-        }
         left -= taken;
         spans.push((distinct[first].0, distinct[at - 1].0));
     }

@@ -96,7 +96,7 @@ pub fn boost(
 
 /// Step (e): w *= exp(-(1/K) y.f). As the labels' codes and f sum to 0 over the classes,
 /// (1/K) y.f is f of the row's own class over K - 1.
-fn reweigh(weights: &mut Weights, leaves: &Leaves, grower: &Grower, examples: &Examples<'_>) {
+pub fn reweigh(weights: &mut Weights, leaves: &Leaves, grower: &Grower, examples: &Examples<'_>) {
     let (labels, n_classes) = (examples.labels, examples.n_classes);
     let by = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
     // Of each class the last leaf that lists it and what that adds to the class's log weights.

@@ -1,7 +1,9 @@
 //! Splits against a brute-force search, and what must hold of every committee.
 
+mod codes;
 mod large;
 mod properties;
+mod rounds;
 mod splits;
 mod wide;
 

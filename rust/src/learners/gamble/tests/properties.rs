@@ -160,6 +160,27 @@ proptest! {
 }
 
 #[test]
+fn a_tree_that_leads_back_is_refused() {
+    let table = Table {
+        values: (0..8u8).map(f32::from).collect(),
+        width: 1,
+        labels: (0..8).collect(),
+        weights: vec![1.0; 8],
+        n_classes: 8,
+    };
+    let model = table.learn(paper(), 1);
+    let name = "trees.nodes.left";
+    let mut bundle = model.to_bundle();
+    let mut left = bundle.take::<u32>(name).unwrap();
+    let inner = (1..).find(|&at| left[at] > 0).unwrap();
+    left[inner] = inner as u32;
+    bundle.put(name, left);
+    let made_up = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
+    let error = Gamble::from_bundle(made_up).unwrap_err().to_string();
+    assert!(error.contains("tree 0 is inconsistent"), "{error}");
+}
+
+#[test]
 fn no_class_is_held_out_whole() {
     let table = Table {
         values: (0..60).map(|row| (row / 2) as f32).collect(),

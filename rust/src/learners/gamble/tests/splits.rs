@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::histogram::Histogram;
 use super::super::run_scan::RunScan;
 use super::super::sorted_scan::SortedScan;
-use super::super::split::{Cut, Rule, Split};
+use super::super::split::{BestSplit, ColumnSplit, Cut, Rule, Split};
 use super::super::split_search::{SplitFinder, TrainingSet};
 use super::*;
 
@@ -204,6 +204,72 @@ proptest! {
     }
 
     #[test]
+    fn of_columns_of_two_values_the_best_split_is_found(
+        rows in prop::collection::vec((prop::array::uniform6(0u8..6), 0u32..7), 20..60),
+        min_rows in 1usize..4,
+    ) {
+        let table = Table {
+            values: rows.iter().flat_map(|row| row.0.map(|v| f32::from(u8::from(v == 0)))).collect(),
+            width: 6,
+            labels: rows.iter().map(|row| row.1).collect(),
+            weights: (0..rows.len()).map(|row| 1.0 + (row % 3) as f32).collect(),
+            n_classes: 7,
+        };
+        let columns = table.columns(&paper());
+        prop_assume!(columns.are_binary);
+        let node = table.node(min_rows);
+        let expected = best_by_trying(&table, min_rows);
+        let found = best_split(&table, &columns, min_rows);
+        let found = found.map_or(node.score(), |split| score(&table, &goes_left(&table, &columns, &split)));
+        prop_assert!((found - expected).abs() < 1e-9 * node.weight);
+    }
+
+    /// The prefixes of the categories in the order of the shares of each of the four heaviest
+    /// classes, and each category against all others.
+    #[test]
+    fn of_many_classes_a_good_subset_is_found(
+        rows in prop::collection::vec((0u8..7, 0u32..6, 1u8..9), 2..40),
+    ) {
+        let table = Table {
+            values: rows.iter().map(|row| f32::from(row.0)).collect(),
+            width: 1,
+            labels: rows.iter().map(|row| row.1).collect(),
+            weights: rows.iter().map(|row| f32::from(row.2)).collect(),
+            n_classes: 6,
+        };
+        let weight = |category: usize, class: Option<usize>| -> f64 {
+            let of = rows.iter().filter(|row| row.0 as usize == category);
+            let of = of.filter(|row| class.is_none_or(|class| row.1 as usize == class));
+            of.map(|row| f64::from(row.2)).sum()
+        };
+        let mut classes: Vec<usize> = (0..6).collect();
+        let total = |class: usize| (0..7).map(|category| weight(category, Some(class))).sum::<f64>();
+        classes.sort_by(|&a, &b| total(b).total_cmp(&total(a)));
+        // Where classes are as heavy as the fourth, it is not said which are tried.
+        prop_assume!(total(classes[3]) > total(classes[4]) || total(classes[4]) == 0.0);
+        let mut subsets: Vec<Vec<usize>> = (0..7).map(|category| vec![category]).collect();
+        for &class in &classes[..4] {
+            let share = |category: usize| weight(category, Some(class)) / weight(category, None);
+            let mut order: Vec<usize> = (0..7).filter(|&c| weight(c, None) > 0.0).collect();
+            order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
+            // Where shares are equal it is not said which comes first.
+            prop_assume!(order.windows(2).all(|pair| share(pair[0]) > share(pair[1]) || share(pair[0]) == 0.0));
+            let n = order.iter().filter(|&&c| share(c) > 0.0).count();
+            subsets.extend((1..=n).map(|n| order[..n].to_vec()));
+        }
+        let params = Params { categorical_features: vec![0], ..paper() };
+        let (columns, node) = (table.columns(&params), table.node(1));
+        let mut best = node.score();
+        for subset in subsets {
+            let left: Vec<bool> = rows.iter().map(|row| subset.contains(&(row.0 as usize))).collect();
+            best = best.max(score(&table, &left));
+        }
+        let found = best_split(&table, &columns, 1);
+        let found = found.map_or(node.score(), |split| score(&table, &goes_left(&table, &columns, &split)));
+        prop_assert!(found > best - 1e-9 * node.weight, "{} {}", found, best);
+    }
+
+    #[test]
     fn codes_and_thresholds_part_values_alike(
         values in prop::collection::vec(-1000i16..1000, 2..600),
         splits in prop_oneof![Just(Splits::Exact), Just(Splits::Binned)],
@@ -235,4 +301,44 @@ fn too_many_categories_are_refused() {
         error.to_string().contains("column 3 has 300 categories"),
         "{error}"
     );
+}
+
+#[test]
+fn of_equal_splits_that_by_the_first_column_is_the_best() {
+    let table = Table {
+        values: vec![0.0; 4],
+        width: 1,
+        labels: vec![0, 1, 2, 3],
+        weights: vec![1.0; 4],
+        n_classes: 4,
+    };
+    let node = table.node(1);
+    let tolerance = node.tolerance();
+    let offers = [
+        (4, 2.0),
+        (2, 2.0 - 0.5 * tolerance),
+        (3, 2.0 + 0.3 * tolerance),
+        (0, 2.0 - 3.0 * tolerance),
+        (5, 2.0 + 0.1 * tolerance),
+    ];
+    let cut = |score: f64| Cut {
+        score,
+        last_left: 0,
+        first_right: Some(1),
+        missing_left: None,
+        left_weight: 1.0,
+    };
+    // In every order.
+    for place in 0..offers.len().pow(5) {
+        let order: Vec<usize> = (0..5).map(|at| place / 5usize.pow(at) % 5).collect();
+        if (0..5).any(|offer| !order.contains(&offer)) {
+            continue;
+        }
+        let mut best = BestSplit::new(&node);
+        for at in order {
+            let (column, score) = offers[at];
+            best.offer(column, ColumnSplit::Cut(cut(score)));
+        }
+        assert_eq!(best.get().map(|(column, _)| column), Some(2));
+    }
 }

@@ -2,7 +2,6 @@
 
 use rand::RngExt;
 
-use super::super::columns::Storage;
 use super::super::sampling::{generator, SampledFeatures};
 use super::super::sparse_splitter::SparseSplitter;
 use super::super::split::BestSplit;
@@ -92,41 +91,6 @@ fn of_columns_of_one_entry_the_best_is_found() {
             assert!((split.gain + node.score() - highest).abs() < 1e-9);
             let left = goes_left(&table, &columns, &split);
             assert!((score(&table, &left) - highest).abs() < 1e-9);
-        }
-    }
-}
-
-#[test]
-fn every_storage_gives_the_codes_back() {
-    let n = 300;
-    // Mostly zero and of two values; of more; seldom not zero; full, of few values and of many.
-    let value = |row: usize, column: usize| match column {
-        0 => f32::from(u8::from(row.is_multiple_of(5))),
-        1 => [1.0, 0.0, 0.0, -2.0, 0.0, 0.0, f32::NAN, 0.0][row % 8],
-        2 => [0.0, 3.0, -3.0][usize::from(row == 17) + 2 * usize::from(row == 290)],
-        3 => (row % 9) as f32 - 4.0,
-        _ => (row * 7 % n) as f32 - 20.0,
-    };
-    for width in [1, 5] {
-        let table = Table {
-            values: (0..n * width)
-                .map(|at| value(at / width, at % width))
-                .collect(),
-            width,
-            labels: vec![0; n],
-            weights: vec![1.0; n],
-            n_classes: 1,
-        };
-        let columns = table.columns(&paper());
-        assert_eq!(columns.are_binary, width == 1);
-        assert_eq!(columns.rows_with_entry(0).is_some(), width == 1);
-        let is_sparse = |at: &usize| matches!(columns.columns[*at].storage, Storage::Sparse { .. });
-        assert!((0..width).filter(is_sparse).eq(0..width.min(3)));
-        for (at, column) in columns.columns.iter().enumerate() {
-            for row in 0..n {
-                let expected = column.coding.code(value(row, at));
-                assert_eq!(columns.code(at, row), expected, "row {row}, column {at}");
-            }
         }
     }
 }

@@ -1,0 +1,265 @@
+//! Rounds: what stops them, how they weigh rows and trees, and what they tell of the trees.
+
+use super::super::boost::{boost, reweigh};
+use super::super::columns::Examples;
+use super::super::grow::Grower;
+use super::super::leaf::{push_votes, Leaves};
+use super::super::samme::vote;
+use super::super::split_search::TrainingSet;
+use super::super::weights::Weights;
+use super::*;
+
+/// Rows of one column whose values are `values`, all of weight 1.
+fn table(values: &[f32], labels: &[u32], n_classes: usize) -> Table {
+    Table {
+        values: values.to_vec(),
+        width: 1,
+        labels: labels.to_vec(),
+        weights: vec![1.0; labels.len()],
+        n_classes,
+    }
+}
+
+/// Noisy rows, some of them alike.
+fn noisy(n: usize) -> Table {
+    let values: Vec<f32> = (0..n).map(|i| (i * 77 % 50) as f32).collect();
+    let label = |i: usize| {
+        if i.is_multiple_of(3) {
+            i * 13 % 4
+        } else {
+            i * 77 % 50 / 13
+        }
+    };
+    let labels: Vec<u32> = (0..n).map(|i| label(i) as u32).collect();
+    table(&values, &labels, 4)
+}
+
+fn examples<'a>(table: &'a Table, columns: &'a Columns, n_learned: usize) -> Examples<'a> {
+    Examples {
+        columns,
+        labels: &table.labels,
+        importances: &table.weights,
+        n_learned,
+        n_classes: table.n_classes,
+    }
+}
+
+/// Numbers of rounds run and kept, by the errors of the rounds.
+fn stop(errors: &[f64], patience: usize) -> (usize, usize) {
+    let (mut lowest, mut best) = (f64::INFINITY, 0);
+    for (at, &error) in errors.iter().enumerate() {
+        if error < lowest {
+            (lowest, best) = (error, at + 1);
+        }
+        if at + 1 - best >= patience {
+            return (at + 1, best);
+        }
+    }
+    (errors.len(), best)
+}
+
+#[test]
+fn early_stopping_follows_the_error_of_the_rows_held_out() {
+    for (algorithm, n_rows, rate) in [
+        (Algorithm::Gamble, 120, 0.3),
+        (Algorithm::Samme, 120, 0.3),
+        (Algorithm::Gamble, 60, 1.0),
+    ] {
+        let mut table = noisy(n_rows);
+        for (at, weight) in table.weights.iter_mut().enumerate() {
+            *weight = 0.25 * (1 + at % 5) as f32;
+        }
+        let n_learned = n_rows / 2;
+        let params = Params {
+            algorithm,
+            n_estimators: 60,
+            max_leaves: 4,
+            learning_rate: rate,
+            ..paper()
+        };
+        let columns = table.columns(&params);
+        let examples = examples(&table, &columns, n_learned);
+        let all = boost(&params, &examples, false, &Control::new(0)).unwrap();
+        let mut scores = vec![vec![0.0f32; table.n_classes]; n_rows - n_learned];
+        let mut errors = Vec::new();
+        for tree in &all {
+            let (mut wrong, mut weight_of_all) = (0.0, 0.0);
+            for (row, scores) in (n_learned..).zip(&mut scores) {
+                let [leaf] = tree.leaves_of([&table.values[row..=row]]);
+                let (classes, votes) = tree.leaves.listed(leaf as usize);
+                for (&class, vote) in classes.iter().zip(votes) {
+                    scores[class as usize] += vote - tree.leaves.others[leaf as usize];
+                }
+                let mut best = 0;
+                for class in 0..scores.len() {
+                    if scores[class] > scores[best] {
+                        best = class;
+                    }
+                }
+                let weight = f64::from(table.weights[row]);
+                weight_of_all += weight;
+                wrong += weight * f64::from(u8::from(best as u32 != table.labels[row]));
+            }
+            errors.push(wrong / weight_of_all);
+        }
+        for patience in [1, 3, 9] {
+            let params = Params {
+                early_stopping: true,
+                patience: patience as u32,
+                ..params.clone()
+            };
+            let control = Control::new(0);
+            let kept = boost(&params, &examples, false, &control).unwrap();
+            let (n_run, n_kept) = stop(&errors, patience);
+            assert_eq!(control.progress().done, n_run as u64);
+            assert_eq!(kept, all[..n_kept]);
+        }
+    }
+}
+
+#[test]
+fn a_sample_of_no_row_is_all_rows() {
+    let params = Params {
+        subsample: 1e-9,
+        ..paper()
+    };
+    for tree in table(&[0.0, 1.0], &[0, 1], 2).learn(params, 1).trees {
+        assert_eq!(tree.statistics[0].n_rows, 2);
+    }
+}
+
+/// K = 3, a leaf of class 0 alone: r is 3 for it and -6 for the others, their mean -3, so f is
+/// 6 and -3, and f / (K - 1) is 3 and -1.5.
+#[test]
+fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
+    let table = table(&[0.0, 1.0, 0.0, 0.0], &[0, 1, 0, 2], 3);
+    let columns = table.columns(&paper());
+    let mut weights = Weights::new(table.weights.iter().copied());
+    let mut grower = Grower::new(&paper(), 1, 3);
+    let training_set = TrainingSet {
+        columns: &columns,
+        labels: &table.labels,
+        weights: &weights.plain.clone(),
+        seed: (0, 0),
+        threads: false,
+        control: &Control::new(0),
+    };
+    grower.grow(&training_set, &[0, 1]).unwrap();
+    let mut leaves = Leaves::new();
+    for class in [0, 1] {
+        push_votes(&mut leaves, &[(class, 1.0)], 3, false, 1.0);
+    }
+    reweigh(
+        &mut weights,
+        &leaves,
+        &grower,
+        &examples(&table, &columns, 4),
+    );
+    weights.refresh();
+    // The logarithms are -3, -3, -3 and 1 instead of 1.5.
+    for (row, expected) in [4.0, 4.0, 4.0, 0.0].into_iter().enumerate() {
+        assert!((weights.below(row) - expected).abs() < 1e-6, "row {row}");
+    }
+}
+
+#[test]
+fn samme_weighs_a_tree_by_its_error_on_all_rows() {
+    let params = Params {
+        algorithm: Algorithm::Samme,
+        n_estimators: 1,
+        subsample: 0.5,
+        learning_rate: 0.5,
+        ..paper()
+    };
+    let table = noisy(80);
+    let model = table.learn(params, 1);
+    let control = Control::new(0);
+    let answers = model.predict_topk(&table.rows(), 1, &OPTIONS, 1, &control);
+    let answers = answers.unwrap().0.into_iter().zip(&table.labels);
+    let n_wrong = answers.filter(|&(a, &b)| a != b as i32).count();
+    assert!(n_wrong > 0);
+    let expected = 0.5 * vote(n_wrong as f64 / 80.0, 4).unwrap();
+    for vote in &model.trees[0].leaves.votes {
+        assert!(
+            (f64::from(*vote) - expected).abs() < 1e-5,
+            "{vote} {expected}"
+        );
+    }
+}
+
+#[test]
+fn samme_stops_after_a_tree_without_errors() {
+    let params = Params {
+        algorithm: Algorithm::Samme,
+        ..paper()
+    };
+    let model = table(&[0.0, 1.0, 2.0], &[0, 1, 2], 3).learn(params, 1);
+    assert_eq!(model.trees.len(), 1);
+}
+
+#[test]
+fn of_leaves_of_equal_gain_the_oldest_is_split() {
+    let values = [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0];
+    let table = Table {
+        values: values.to_vec(),
+        width: 2,
+        labels: vec![0, 1, 2, 3],
+        weights: vec![1.0; 4],
+        n_classes: 4,
+    };
+    let params = Params {
+        n_estimators: 1,
+        max_leaves: 3,
+        ..paper()
+    };
+    let nodes = &table.learn(params, 1).trees[0].nodes;
+    assert!(!nodes[1].is_leaf() && nodes[2].is_leaf());
+}
+
+#[test]
+fn reports_and_summary_are_in_shares_of_the_weight() {
+    // Two rows of each class to the left, one to the right.
+    let mut table = table(&[0.0, 0.0, 0.0, 1.0], &[0, 0, 1, 2], 3);
+    table.weights = vec![2.0, 2.0, 4.0, 8.0];
+    let params = Params {
+        n_estimators: 2,
+        max_leaves: 2,
+        learning_rate: 1e-9,
+        ..paper()
+    };
+    let model = table.learn(params, 1);
+    let close = |column: Vec<f64>, expected: &[f64]| {
+        assert_eq!(column.len(), expected.len());
+        let pairs = column.iter().zip(expected);
+        assert!(
+            pairs.clone().all(|(a, b)| (a - b).abs() < 1e-6),
+            "{column:?}"
+        );
+    };
+    // Of shares of 4, 4 and 8 the sum of squares is 6 / 16 of the weight; split it is 12 / 16.
+    let ln_2 = std::f64::consts::LN_2;
+    for report in model.reports() {
+        close(report.get("weight").unwrap(), &[1.0, 0.5, 0.5]);
+        close(report.get("gain").unwrap(), &[0.375, 0.0, 0.0]);
+        close(
+            report.get("label_entropy").unwrap(),
+            &[1.5 * ln_2, ln_2, 0.0],
+        );
+        assert_eq!(report.get::<u32>("n_examples").unwrap(), [4, 3, 1]);
+    }
+    close(model.summary().get("importance_gain").unwrap(), &[0.75]);
+}
+
+#[test]
+fn missing_values_go_to_the_heavier_side_where_none_was_missing() {
+    let missing_left = |values: &[f32]| {
+        let params = Params {
+            n_estimators: 1,
+            max_leaves: 2,
+            ..paper()
+        };
+        table(values, &[0, 0, 0, 1], 2).learn(params, 1).trees[0].nodes[0].missing_left
+    };
+    assert!(missing_left(&[0.0, 0.0, 0.0, 1.0]));
+    assert!(!missing_left(&[1.0, 1.0, 1.0, 0.0]));
+}
