@@ -174,7 +174,7 @@ fn samme_weighs_a_tree_by_its_error_on_all_rows() {
     let table = noisy(80);
     let model = table.learn(params, 1);
     let control = Control::new(0);
-    let answers = model.predict_topk(&table.rows(), 1, &OPTIONS, 1, &control);
+    let answers = model.predict_topk(&Query::new(&table.rows(), 1, &control), 1);
     let answers = answers.unwrap().0.into_iter().zip(&table.labels);
     let n_wrong = answers.filter(|&(a, &b)| a != b as i32).count();
     assert!(n_wrong > 0);
