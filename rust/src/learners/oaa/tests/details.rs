@@ -214,6 +214,7 @@ fn an_example_of_any_importance_does_not_overshoot() {
             let (x, weights) = ([1.0, 2.0, 2.0, 1.0], [weight; 2]);
             let batch = Batch::new(rows(&x, 2), one_label(&[1, 0], 3), Some(&weights)).unwrap();
             oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+            assert!(learner(&oaa).preparer.l1_shift.is_finite());
             let scores = all_scores(&oaa, &batch.rows, 1);
             let seen = scores.iter().filter(|&&score| score > f32::NEG_INFINITY);
             assert!(
