@@ -231,6 +231,7 @@ fn an_example_of_any_importance_does_not_overshoot() {
             )
             .unwrap();
             oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+            assert!(learner(&oaa).preparer.l1_shift.is_finite());
             let scores = all_scores(&oaa, &batch.rows, 1);
             let seen = scores.iter().filter(|&&score| score > f32::NEG_INFINITY);
             assert!(
