@@ -2,7 +2,7 @@
 //! write for every learner.
 //!
 //! A learner turns itself into a [`Bundle`] (flat named arrays, JSON
-//! metadata, the name of its kind) and back; see [`LegacyPersist`]. Nothing in a file
+//! metadata, the name of its kind) and back; see [`Persist`]. Nothing in a file
 //! is ever executed, and reading one allocates no more than its own size.
 //!
 //! # Bytes

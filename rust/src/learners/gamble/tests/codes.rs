@@ -60,7 +60,7 @@ fn every_storage_gives_the_codes_back() {
     let n = 300;
     // Mostly zero and of two values; of more; seldom not zero; full, of few values and of many.
     let value = |row: usize, column: usize| match column {
-        0 => f32::from(u8::from(row % 5 == 0)),
+        0 => f32::from(u8::from(row.is_multiple_of(5))),
         1 => [1.0, 0.0, 0.0, -2.0, 0.0, 0.0, f32::NAN, 0.0][row % 8],
         2 => [0.0, 3.0, -3.0][usize::from(row == 17) + 2 * usize::from(row == 290)],
         3 => (row % 9) as f32 - 4.0,

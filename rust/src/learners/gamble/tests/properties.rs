@@ -172,7 +172,7 @@ fn a_tree_that_leads_back_is_refused() {
     let name = "trees.nodes.left";
     let mut bundle = model.to_bundle();
     let mut left = bundle.take::<u32>(name).unwrap();
-    let inner = (1..).find(|&at| left[at] > 0).unwrap();
+    let inner = (1..left.len()).find(|&at| left[at] > 0).unwrap();
     left[inner] = inner as u32;
     bundle.put(name, left);
     let made_up = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
