@@ -163,7 +163,7 @@ impl<T: ParamValue> ParamValue for Option<T> {
     }
 }
 
-/// The parameters of a learner, declared with [`params!`](crate::params).
+/// The parameters of a learner, declared with [`params!`](macro@crate::params).
 pub trait Params:
     Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned + Default + Send + Sync
 {

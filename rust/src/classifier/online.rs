@@ -28,7 +28,7 @@ pub struct Start<'a> {
     pub is_all: bool,
 }
 
-/// The parameters of an online learner; [`params!`](crate::params) implements it.
+/// The parameters of an online learner; [`params!`](macro@crate::params) implements it.
 pub trait OnlineParams: Params {
     /// The passes of `fit`.
     fn schedule(&self) -> Schedule;
@@ -40,9 +40,9 @@ pub trait OnlineParams: Params {
     fn preparation(&self, batch: &Batch<'_>) -> Result<Preparation>;
 }
 
-/// A learner that takes examples one after the other: one member of an [`OnlineModel`].
+/// A learner that takes examples one after the other: one member of an [`OnlineModel`](super::OnlineModel).
 pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
-    /// Name in files; see [`Classifier::kind`].
+    /// Name in files; see [`Classifier::kind`](super::Classifier::kind).
     const KIND: &'static str;
     /// Whether rows may have sets of labels.
     const LABEL_SETS: bool = false;

@@ -192,7 +192,7 @@ fn check_parts(n_rows: usize, n_targets: usize, weights: Option<Values<'_>>) -> 
         let is_usable = |weight| weight == 0.0 || WEIGHTS.contains(&weight);
         if let Some(row) = (0..n_rows).find(|&row| !is_usable(weights.raw(row))) {
             return Err(Error::data(format!(
-                "row {row}: sample_weight is {}; it must be 0, or from {:e} to {:e}",
+                "row {row}: sample_weight is {:e}; it must be 0, or from {:e} to {:e}",
                 weights.raw(row),
                 WEIGHTS.start(),
                 WEIGHTS.end()

@@ -10,7 +10,7 @@ use crate::simd::LANES;
 /// Bytes that the weights may take; beyond it they are left out.
 const MOST_BYTES: usize = 128 << 20;
 
-/// Weights of the first [`LANES`] nodes in breadth-first order.
+/// Weights of the first `LANES` nodes in breadth-first order.
 #[derive(Debug, Clone, Default)]
 pub struct TopLevels {
     lanes: Vec<[f32; LANES]>,
