@@ -23,8 +23,8 @@ const OFTEN: usize = 64;
 pub enum Storage {
     /// At most 256 codes, row by row.
     Small(Vec<u8>),
-    /// More. With them the rows in the order of their codes, and then of their numbers.
-    Large { codes: Vec<u32>, order: Vec<u32> },
+    /// More.
+    Large(Vec<u32>),
     /// All rows but those with an entry have the code `zero`.
     Sparse { zero: u32, entries: Entries },
 }
@@ -167,7 +167,7 @@ impl Columns {
     pub fn code(&self, column: usize, row: usize) -> u32 {
         match &self.columns[column].storage {
             Storage::Small(codes) => u32::from(codes[row]),
-            Storage::Large { codes, .. } => codes[row],
+            Storage::Large(codes) => codes[row],
             Storage::Sparse { zero, entries } => match entries {
                 Entries::Frequent(set) if !is_in(set, row) => *zero,
                 Entries::Frequent(_) if self.are_binary => 1,
@@ -217,9 +217,7 @@ impl Column {
             if coding.n_codes() <= 1 << 8 {
                 Storage::Small(codes.into_iter().map(|code| code as u8).collect())
             } else {
-                let mut order: Vec<u32> = (0..n_rows as u32).collect();
-                order.sort_by_key(|&row| codes[row as usize]);
-                Storage::Large { codes, order }
+                Storage::Large(codes)
             }
         } else {
             let codes = values.iter().map(|&value| coding.code(value));

@@ -4,10 +4,8 @@
 //!
 //! A row of class c and weight w that is added to a side changes the side's sum of squared
 //! class weights by w (2 W_c + w), and the other side's by a sum kept alike. So adding a row is
-//! O(1), whatever the number of classes, and a scan O(rows) after sorting. A feature of many codes
-//! comes with all rows in its order, and a large node picks its own from them: O(rows of the
-//! training set). A small node sorts its rows: O(rows log rows), which is also cheaper than a table
-//! of all codes where a small feature has many times more codes than the node has rows.
+//! O(1), whatever the number of classes, and a scan O(rows) after sorting. That is O(rows + codes)
+//! or O(rows log rows), whichever is less.
 
 use super::node::Node;
 use super::split::{BestCut, Cut};
@@ -183,27 +181,6 @@ impl SortedRuns {
             self.items[*to as usize] = item(at, code);
             *to += 1;
         }
-    }
-
-    /// Sorts the rows of `node` by their `codes`, with the help of the `order` of all rows: a
-    /// large node goes over the presorted rows, a small one sorts its own.
-    pub fn sort_presorted(&mut self, node: &Node, n_codes: usize, codes: &[u32], order: &[u32]) {
-        if node.len() * (node.len().ilog2() as usize + 1) < order.len() {
-            self.sort_rows(node, n_codes, |row| codes[row as usize]);
-            return;
-        }
-        // Place of each row at the node, from 1; 0: not there.
-        self.counts.clear();
-        self.counts.resize(codes.len(), 0);
-        let places = &mut self.counts[..];
-        for (at, &row) in node.rows.iter().enumerate() {
-            places[row as usize] = at as u32 + 1;
-        }
-        let sorted = order.iter().filter_map(|&row| {
-            let at = places[row as usize].checked_sub(1)?;
-            Some(Item::of(node, at as usize, codes[row as usize]))
-        });
-        collect(&mut self.items, &mut self.runs, sorted);
     }
 }
 

@@ -41,8 +41,7 @@ impl Strategies {
     /// | categorical | [`SubsetSearch`] | O(n + codes log codes) |
     /// | at most 256 codes, n large against codes x k | [`Histogram`] | O(n + codes x k) |
     /// | at most 256 codes, n not small against codes | [`SortedScan`] | O(n + codes) |
-    /// | at most 256 codes, n small | [`RunScan`] | O(n log n) |
-    /// | more than 256 codes | [`RunScan`] | O(n log n), or O(rows of the training set) |
+    /// | others | [`RunScan`] | O(n log n) or O(n + codes), whichever is less |
     /// | sparse | [`SparseSplitter`], all such columns together | O(entries of the rows) |
     fn best_split(&mut self, node: &Node, column: &Column) -> Option<ColumnSplit> {
         let coding = &column.coding;
@@ -63,7 +62,7 @@ impl Strategies {
                 }
                 sorted.sort_rows(node, n_codes, |row| u32::from(codes[row as usize]));
             }
-            Storage::Large { codes, order } => sorted.sort_presorted(node, n_codes, codes, order),
+            Storage::Large(codes) => sorted.sort_rows(node, n_codes, |row| codes[row as usize]),
             Storage::Sparse { .. } => return None,
         }
         let cut = self.run_scan.best_cut(node, coding.missing_code(), None);

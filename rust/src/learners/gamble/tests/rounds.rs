@@ -1,10 +1,13 @@
 //! Rounds: what stops them, how they weigh rows and trees, and what they tell of the trees.
 
+use rand::RngExt;
+
 use super::super::boost::{boost, reweigh};
 use super::super::columns::Examples;
 use super::super::grow::Grower;
 use super::super::leaf::{push_votes, Leaves};
 use super::super::samme::vote;
+use super::super::sampling::generator;
 use super::super::split_search::TrainingSet;
 use super::super::weights::Weights;
 use super::*;
@@ -21,17 +24,16 @@ fn table(values: &[f32], labels: &[u32], n_classes: usize) -> Table {
 }
 
 /// Noisy rows, some of them alike.
-fn noisy(n: usize) -> Table {
-    let values: Vec<f32> = (0..n).map(|i| (i * 77 % 50) as f32).collect();
-    let label = |i: usize| {
-        if i.is_multiple_of(3) {
-            i * 13 % 4
-        } else {
-            i * 77 % 50 / 13
-        }
-    };
-    let labels: Vec<u32> = (0..n).map(|i| label(i) as u32).collect();
-    table(&values, &labels, 4)
+fn noisy(n: usize, n_classes: usize) -> Table {
+    let mut random = generator(n as u64, n_classes as u64, 0);
+    let labels: Vec<u32> = (0..n)
+        .map(|_| random.random_range(0..n_classes as u32))
+        .collect();
+    let values = labels.iter().map(|&label| match random.random_range(0..3) {
+        0 => random.random_range(0..n_classes as u32) as f32,
+        _ => label as f32,
+    });
+    table(&values.collect::<Vec<f32>>(), &labels, n_classes)
 }
 
 fn examples<'a>(table: &'a Table, columns: &'a Columns, n_learned: usize) -> Examples<'a> {
@@ -60,21 +62,23 @@ fn stop(errors: &[f64], patience: usize) -> (usize, usize) {
 
 #[test]
 fn early_stopping_follows_the_error_of_the_rows_held_out() {
-    for (algorithm, n_rows, rate) in [
-        (Algorithm::Gamble, 120, 0.3),
-        (Algorithm::Samme, 120, 0.3),
-        (Algorithm::Gamble, 60, 1.0),
+    for (algorithm, n_rows, n_classes, weights) in [
+        (Algorithm::Gamble, 60, 4, [1.0; 3]),
+        (Algorithm::Gamble, 80, 8, [1.0; 3]),
+        (Algorithm::Gamble, 80, 8, [0.1, 1.0, 5.0]),
+        (Algorithm::Samme, 80, 4, [1.0; 3]),
+        (Algorithm::Samme, 80, 4, [0.1, 1.0, 5.0]),
     ] {
-        let mut table = noisy(n_rows);
+        let mut table = noisy(n_rows, n_classes);
         for (at, weight) in table.weights.iter_mut().enumerate() {
-            *weight = 0.25 * (1 + at % 5) as f32;
+            *weight = weights[at % 3];
         }
         let n_learned = n_rows / 2;
         let params = Params {
             algorithm,
             n_estimators: 60,
             max_leaves: 4,
-            learning_rate: rate,
+            learning_rate: 0.3,
             ..paper()
         };
         let columns = table.columns(&params);
@@ -102,16 +106,19 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
             }
             errors.push(wrong / weight_of_all);
         }
-        for patience in [1, 3, 9] {
+        for (n_estimators, patience) in [(1, 1), (2, 9), (60, 1), (60, 3), (60, 9)] {
             let params = Params {
                 early_stopping: true,
+                n_estimators: n_estimators as u32,
                 patience: patience as u32,
                 ..params.clone()
             };
             let control = Control::new(0);
             let kept = boost(&params, &examples, false, &control).unwrap();
-            let (n_run, n_kept) = stop(&errors, patience);
+            let (n_run, n_kept) = stop(&errors[..n_estimators.min(errors.len())], patience);
             assert_eq!(control.progress().done, n_run as u64);
+            let error = control.progress().loss.unwrap();
+            assert!((error - errors[n_run - 1]).abs() < 1e-9);
             assert_eq!(kept, all[..n_kept]);
         }
     }
@@ -171,7 +178,7 @@ fn samme_weighs_a_tree_by_its_error_on_all_rows() {
         learning_rate: 0.5,
         ..paper()
     };
-    let table = noisy(80);
+    let table = noisy(80, 4);
     let model = table.learn(params, 1);
     let control = Control::new(0);
     let answers = model.predict_topk(&Query::new(&table.rows(), 1, &control), 1);

@@ -113,7 +113,7 @@ pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<
         .collect()
 }
 
-/// A histogram, sums over sorted rows, runs sorted in three ways: the same cut of every column.
+/// A histogram, sums over sorted rows, runs sorted in two ways: the same cut of every column.
 pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
     let node = table.node(min_rows);
     for at in 0..table.width {
@@ -129,11 +129,6 @@ pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
         let scanned = scan.best_cut(&node, missing, None);
         // So many that they are sorted by comparing.
         scan.sorted.sort_rows(&node, usize::MAX, code);
-        assert_eq!(scan.best_cut(&node, missing, None), scanned);
-        let many: Vec<u32> = codes.iter().map(|&code| u32::from(code)).collect();
-        let mut order: Vec<u32> = (0..many.len() as u32).collect();
-        order.sort_by_key(|&row| many[row as usize]);
-        scan.sorted.sort_presorted(&node, n_codes, &many, &order);
         assert_eq!(scan.best_cut(&node, missing, None), scanned);
         let summed = [
             Histogram::default().best_cut(&node, &codes, &coding),
