@@ -264,7 +264,7 @@ def test_weights_are_learned_about_like_repetitions(optimizer):
     repeated = np.repeat(np.arange(len(groups)), weights.astype(int))
     order = random.permutation(len(repeated))
     plain, weighted, wanted = (
-        scores(LdSMClassifier(**options).fit(X, y, w), rows)[np.arange(len(rows)), 2 * groups].mean()
+        scores(LdSMClassifier(**options).fit(X, y, w), rows)[range(len(rows)), 2 * groups].mean()
         for X, y, w in [
             (rows, labels, None),
             (rows, labels, weights),

@@ -222,7 +222,9 @@ default="squared_hinge"
         if self._y_form == "labels" and len(self.classes_) == 2:
             # Without examples both are minus infinity, and neither is ahead.
             first, second = scores.T
-            return np.subtract(second, first, out=np.zeros_like(first), where=first != second)
+            ahead = np.zeros_like(first)
+            np.subtract(second, first, out=ahead, where=first != second)
+            return ahead
         return scores
 
     @available_if(_has_probabilities)

@@ -216,7 +216,7 @@ class ActiveGamble(LabellingSession):
             if self.early_stopping and self._held is None:
                 draw = np.random.default_rng(self._seed)
                 held = held_out(usable, labels, self.validation_fraction, draw)
-                importance = None if weights is None else weights[held].astype(np.float64)
+                importance = None if weights is None else weights[held]
                 self._held = self._pool[held], labels[held], importance
                 usable = np.setdiff1d(usable, held)
             self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)

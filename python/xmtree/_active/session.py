@@ -45,7 +45,7 @@ class LabellingSession(CommitteePredictor):
     #: All rows, and the labels of ``selected_``.
     _pool: Any
     _labels: NDArray[Any]
-    _weights: NDArray[np.float32] | None
+    _weights: NDArray[np.float64] | None
     #: Validation rows, their labels and importances.
     _held: tuple[Any, NDArray[Any], NDArray[np.float64] | None] | None
     #: Rows never to be labelled, and how many are neither these nor labelled.
