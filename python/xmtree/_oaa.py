@@ -222,7 +222,7 @@ default="squared_hinge"
         if self._y_form == "labels" and len(self.classes_) == 2:
             # Without examples both are minus infinity, and neither is ahead.
             first, second = scores.T
-            ahead = np.zeros_like(first)
+            ahead: NDArray[np.float32] = np.zeros_like(first)
             np.subtract(second, first, out=ahead, where=first != second)
             return ahead
         return scores
