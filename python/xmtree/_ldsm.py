@@ -213,7 +213,11 @@ class LdSMClassifier(TreeMixin, Learner):
         gamma: float = 1e-4,
         scorers: str = "auto",
         scorer_loss: str = "squared_hinge",
-        scorer_weight: float = 0.5,
+        scorer_weight: float | None = None,
+        held_out_share: float = 0.3,
+        n_hard_negatives: int = 50,
+        n_random_negatives: int = 50,
+        weight_threshold: float = 0.1,
         threshold: float | None = None,
         n_labels: int | None = None,
         warm_start: bool = False,
@@ -240,6 +244,10 @@ class LdSMClassifier(TreeMixin, Learner):
         self.scorers = scorers
         self.scorer_loss = scorer_loss
         self.scorer_weight = scorer_weight
+        self.held_out_share = held_out_share
+        self.n_hard_negatives = n_hard_negatives
+        self.n_random_negatives = n_random_negatives
+        self.weight_threshold = weight_threshold
         self.threshold = threshold
         self.n_labels = n_labels
         self.warm_start = warm_start
