@@ -89,17 +89,11 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The scorer that parts `positives` from `negatives`, without weights below `threshold`.
-    pub fn solve(
-        &mut self,
-        positives: &[u32],
-        negatives: &[u32],
-        seed: u64,
-        threshold: f64,
-    ) -> Scorer {
+    /// Solves the problem of parting `positives` from `negatives`.
+    pub fn solve(&mut self, positives: &[u32], negatives: &[u32], seed: u64) {
+        self.clear();
         let positives = positives.iter().map(|&row| (row, 1.0));
         let negatives = negatives.iter().map(|&row| (row, -1.0));
-        self.examples.clear();
         for (row, sign) in positives.chain(negatives) {
             let cost = COST * f64::from(self.rows.examples.weight(row));
             self.examples.push(SvmExample {
@@ -109,24 +103,40 @@ impl<'a> Solver<'a> {
                 diagonal: 0.5 / cost,
             });
         }
-        self.bias = 0.0;
-        self.descend(&mut Pcg64Mcg::seed_from_u64(seed));
-        self.take_scorer(threshold)
+        self.descend(self.examples.len(), seed);
     }
 
-    /// The rows of the problem solved last.
-    pub fn examples(&self) -> &[SvmExample] {
-        &self.examples
+    /// Solves the problem anew, from where it is, without the rows that `is_out` says. Returns
+    /// these and their margins.
+    pub fn solve_without(&mut self, is_out: impl Fn(u32) -> bool, seed: u64) -> Vec<(u32, f32)> {
+        self.examples.sort_by_key(|example| is_out(example.row));
+        let n = self
+            .examples
+            .partition_point(|example| !is_out(example.row));
+        if n == self.examples.len() {
+            return Vec::new();
+        }
+        for i in n..self.examples.len() {
+            let SvmExample {
+                row, sign, alpha, ..
+            } = self.examples[i];
+            self.add(row, -alpha * sign);
+        }
+        self.descend(n, seed);
+        let out = self.examples[n..].iter();
+        out.map(|example| (example.row, self.margin(example.row) as f32))
+            .collect()
     }
 
-    fn descend(&mut self, random: &mut Pcg64Mcg) {
-        let n = self.examples.len();
+    /// Descends over the first `n` examples, from their dual variables as they are.
+    fn descend(&mut self, n: usize, seed: u64) {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut active: Vec<u32> = (0..n as u32).collect();
         let mut n_active = n;
         let mut highest_before = f64::INFINITY;
         for _ in 0..self.accuracy.most_rounds {
             let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
-            active[..n_active].shuffle(random);
+            active[..n_active].shuffle(&mut random);
             let mut at = 0;
             while at < n_active {
                 let i = active[at] as usize;
@@ -194,22 +204,41 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Moves the weights out.
-    fn take_scorer(&mut self, threshold: f64) -> Scorer {
+    /// The solution without weights below `threshold`.
+    pub fn scorer(&mut self, threshold: f64) -> Scorer {
         let mut weights = Vec::new();
-        for i in 0..self.examples.len() {
-            let (columns, ..) = self.rows.features(self.examples[i].row);
-            for &column in columns {
-                let weight = std::mem::take(&mut self.weights[column as usize]);
-                if weight != 0.0 && weight.abs() >= threshold {
-                    weights.push((column, weight as f32));
-                }
-            }
+        self.take_weights(|column, weight| weights.push((column, weight)));
+        for &(column, weight) in &weights {
+            self.weights[column as usize] = weight;
         }
+        weights.retain(|(_, weight)| weight.abs() >= threshold);
         weights.sort_unstable_by_key(|&(column, _)| column);
+        let weights = weights.into_iter();
         Scorer {
             bias: self.bias as f32,
-            weights,
+            weights: weights
+                .map(|(column, weight)| (column, weight as f32))
+                .collect(),
+        }
+    }
+
+    /// Makes the problem an empty one.
+    fn clear(&mut self) {
+        self.take_weights(|_, _| {});
+        self.bias = 0.0;
+        self.examples.clear();
+    }
+
+    /// Calls `visit` with the weights that are not 0, in any order, and makes them 0.
+    fn take_weights(&mut self, mut visit: impl FnMut(u32, f64)) {
+        for example in &self.examples {
+            let (columns, ..) = self.rows.features(example.row);
+            for &column in columns {
+                let weight = std::mem::take(&mut self.weights[column as usize]);
+                if weight != 0.0 {
+                    visit(column, weight);
+                }
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ const ACCURACY: Accuracy = Accuracy {
 };
 /// Rows that the join is fitted on, at most.
 const FIT_ROWS: usize = 4096;
+/// At most one row in so many, since labels must keep most of their rows in that fit.
+const LEAST_STEP: usize = 5;
 /// Candidates of these by the trees, and by margins.
 const CANDIDATES: usize = 100;
 
@@ -35,7 +37,7 @@ pub fn train(
             params,
             source,
             is_parallel,
-            fit_step: source.examples.len().div_ceil(FIT_ROWS),
+            fit_step: source.examples.len().div_ceil(FIT_ROWS).max(LEAST_STEP),
         };
         training.run()
     })?
@@ -49,8 +51,8 @@ struct Training<'a> {
     fit_step: usize,
 }
 
-/// What rows that the join is fitted on have added to the margin of a label: row, part.
-type OwnParts = Vec<(u32, f32)>;
+/// Rows that the join is fitted on, and their margins by a label's scorer trained without them.
+type HeldOutMargins = Vec<(u32, f32)>;
 
 impl Training<'_> {
     fn run(&self) -> Result<OneAgainstSome> {
@@ -65,17 +67,17 @@ impl Training<'_> {
             inverse_lengths: &inverse_lengths,
         };
         let trained = self.train_labels(rows)?;
-        let (scorers, own_parts): (Vec<_>, Vec<_>) = trained.into_iter().unzip();
+        let (scorers, held_out_margins): (Vec<_>, Vec<_>) = trained.into_iter().unzip();
         let mut model = OneAgainstSome::new(&scorers, examples);
         drop(scorers);
-        let fit_rows = self.fit_rows(&model, &own_parts)?;
+        let fit_rows = self.fit_rows(&model, &held_out_margins)?;
         let weight = self.params.scorer_weight.map(|weight| weight as f32);
         model.set_join(fit(&fit_rows, weight));
         Ok(model)
     }
 
-    /// The scorer of each label that has examples, and what rows of the fit added to it.
-    fn train_labels(&self, rows: ScorerRows<'_>) -> Result<Vec<(Option<Scorer>, OwnParts)>> {
+    /// The scorer of each label that has examples, and the rows of the fit that are among these.
+    fn train_labels(&self, rows: ScorerRows<'_>) -> Result<Vec<(Option<Scorer>, HeldOutMargins)>> {
         let examples = rows.examples;
         let negatives = self.rows_by_negative_label()?;
         let positives = examples
@@ -86,20 +88,14 @@ impl Training<'_> {
             self.source.control.tick(1)?;
             let positives = positives.get(label);
             if positives.is_empty() {
-                return Ok((None, OwnParts::new()));
+                return Ok((None, HeldOutMargins::new()));
             }
             let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
             let threshold = self.params.weight_threshold;
-            let scorer = solver.solve(positives, negatives.get(label), seed, threshold);
-            let moved = solver.examples().iter().filter(|example| {
-                example.alpha > 0.0 && (example.row as usize).is_multiple_of(self.fit_step)
-            });
-            let parts = moved.map(|example| {
-                let part = example.sign * example.alpha * rows.square(example.row);
-                (example.row, part as f32)
-            });
-            let parts = parts.collect();
-            Ok((Some(scorer), parts))
+            solver.solve(positives, negatives.get(label), seed);
+            let scorer = solver.scorer(threshold);
+            let margins = solver.solve_without(|row| self.is_of_fit(row), seed);
+            Ok((Some(scorer), margins))
         };
         let labels = 0..examples.n_labels;
         if self.is_parallel {
@@ -123,10 +119,17 @@ impl Training<'_> {
         Ok(lists.regroup(examples.n_labels, |row, &label| (label, row)))
     }
 
-    /// The candidates of some rows with scores of trees and scorers that do not know the row.
-    /// To leave a row out of a scorer is, about, to take its own part out of its margin: exactly
-    /// so if the other rows' dual variables stayed (Jaakkola & Haussler 1999).
-    fn fit_rows(&self, model: &OneAgainstSome, own_parts: &[OwnParts]) -> Result<Vec<FitRow>> {
+    fn is_of_fit(&self, row: u32) -> bool {
+        (row as usize).is_multiple_of(self.fit_step)
+    }
+
+    /// The candidates of the rows of the fit, with scores of trees and scorers that do not know
+    /// the row.
+    fn fit_rows(
+        &self,
+        model: &OneAgainstSome,
+        held_out_margins: &[HeldOutMargins],
+    ) -> Result<Vec<FitRow>> {
         let examples = self.source.examples;
         let rows = (0..examples.len() as u32).step_by(self.fit_step);
         let rows: Vec<u32> = rows.collect();
@@ -136,24 +139,25 @@ impl Training<'_> {
             keep_best(&mut scored, CANDIDATES);
             scored
         })?;
-        let mut parts = vec![Vec::new(); rows.len()];
-        for (label, own) in (0u32..).zip(own_parts) {
-            for &(row, part) in own {
-                parts[row as usize / self.fit_step].push((label, part));
+        let mut without = vec![Vec::new(); rows.len()];
+        for (label, margins) in (0u32..).zip(held_out_margins) {
+            for &(row, margin) in margins {
+                without[row as usize / self.fit_step].push((label, margin));
             }
         }
         let mut margins = IndexMargins::new(model);
         let candidates =
-            |((&row, mut scored), parts): ((&u32, Vec<(u32, f32)>), &Vec<(u32, f32)>)| {
+            |((&row, mut scored), without): ((&u32, Vec<(u32, f32)>), &Vec<(u32, f32)>)| {
                 margins.read(examples.row(row));
                 scored.sort_unstable_by_key(|&(label, _)| label);
                 let score = |label| {
                     let at = scored.binary_search_by_key(&label, |&(label, _)| label);
                     at.map_or(0.0, |at| scored[at].1)
                 };
-                let part = |label| {
-                    let at = parts.binary_search_by_key(&label, |&(label, _)| label);
-                    at.map_or(0.0, |at| parts[at].1)
+                let margin = |label| {
+                    // Other scorers do not know the row anyway.
+                    let at = without.binary_search_by_key(&label, |&(label, _)| label);
+                    at.map_or_else(|_| margins.margin(label), |at| without[at].1)
                 };
                 let mut by_margin: Vec<(u32, f32)> = margins.touched().collect();
                 keep_best(&mut by_margin, CANDIDATES);
@@ -167,7 +171,7 @@ impl Training<'_> {
                 let own = examples.labels(row);
                 let candidate = |label: u32| Candidate {
                     tree_score: score(label),
-                    margin: margins.margin(label) - part(label),
+                    margin: margin(label),
                     is_own: own.binary_search(&label).is_ok(),
                 };
                 (
@@ -176,7 +180,7 @@ impl Training<'_> {
                 )
             };
         // Rows that no tree left out say nothing of the trees' scores.
-        let each = rows.iter().zip(by_trees).zip(&parts);
+        let each = rows.iter().zip(by_trees).zip(&without);
         Ok(each
             .filter(|((_, scored), _)| !scored.is_empty())
             .map(candidates)
