@@ -137,7 +137,7 @@ params! {
         /// else [`SCORER_WEIGHT`].
         scorer_weight: Option<f64> = None, Range::NOT_NEGATIVE;
         /// Share of the rows that each tree leaves out, with `OneAgainstSome`.
-        held_out_share: f64 = 0.3, Range::PART;
+        held_out_share: f64 = 0.2, Range::PART;
         /// Labels that a row is no example of although trees find them likely, at most.
         n_hard_negatives: u32 = 50, Range::from(0.0).to(f64::from(u32::MAX));
         /// Labels drawn by frequency that a row is no example of, at most.

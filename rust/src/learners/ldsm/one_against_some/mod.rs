@@ -21,13 +21,13 @@
 //!  rows -> scorers: margins of all labels with a weight for a feature of the row
 //! ```
 
-mod held_out;
-mod join_fit;
+pub(super) mod held_out;
+pub(super) mod join_fit;
 mod lengths;
-mod negatives;
+pub(super) mod negatives;
 mod out_of_sample;
-mod scorers;
-mod svm;
+pub(super) mod scorers;
+pub(super) mod svm;
 mod training;
 
 pub use held_out::HeldOut;
