@@ -21,7 +21,7 @@ pub fn negatives(examples: &Examples, row: u32, scores: &LabelScores, params: &P
         }
     });
     keep_best(&mut scored, params.n_hard_negatives as usize);
-    let mut chosen: Vec<u32> = scored.into_iter().map(|(label, _)| label).collect();
+    let mut chosen: Vec<u32> = scored.iter().map(|&(label, _)| label).collect();
     // An entry of all rows' labels is a label drawn by its frequency.
     let all = examples.labels.entries();
     let mut random = Pcg64Mcg::seed_from_u64(mix(params.seed ^ !u64::from(row)));
@@ -29,6 +29,8 @@ pub fn negatives(examples: &Examples, row: u32, scores: &LabelScores, params: &P
     chosen.extend(drawn.filter(|&label| is_other(label)));
     chosen.sort_unstable();
     chosen.dedup();
+    // There is such a list for each row.
+    chosen.shrink_to_fit();
     chosen
 }
 
@@ -37,5 +39,6 @@ pub fn keep_best(scored: &mut Vec<(u32, f32)>, n: usize) {
     if n < scored.len() {
         scored.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         scored.truncate(n);
+        scored.shrink_to_fit();
     }
 }

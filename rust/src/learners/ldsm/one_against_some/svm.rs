@@ -211,14 +211,13 @@ impl<'a> Solver<'a> {
         for &(column, weight) in &weights {
             self.weights[column as usize] = weight;
         }
-        weights.retain(|(_, weight)| weight.abs() >= threshold);
-        weights.sort_unstable_by_key(|&(column, _)| column);
-        let weights = weights.into_iter();
+        let kept = weights.iter().filter(|(_, w)| w.abs() >= threshold);
+        let mut kept: Vec<(u32, f32)> = kept.map(|&(column, w)| (column, w as f32)).collect();
+        kept.sort_unstable_by_key(|&(column, _)| column);
+        kept.shrink_to_fit();
         Scorer {
             bias: self.bias as f32,
-            weights: weights
-                .map(|(column, weight)| (column, weight as f32))
-                .collect(),
+            weights: kept,
         }
     }
 

@@ -134,56 +134,58 @@ impl Training<'_> {
         let rows = (0..examples.len() as u32).step_by(self.fit_step);
         let rows: Vec<u32> = rows.collect();
         let by_trees = self.source.map(&rows, self.is_parallel, |_, scores| {
-            let mut scored = Vec::new();
+            let mut scored = ScoredLabels::new();
             scores.for_each(|label, score| scored.push((label, score)));
             keep_best(&mut scored, CANDIDATES);
             scored
         })?;
-        let mut without = vec![Vec::new(); rows.len()];
+        let mut without = vec![ScoredLabels::new(); rows.len()];
         for (label, margins) in (0u32..).zip(held_out_margins) {
             for &(row, margin) in margins {
                 without[row as usize / self.fit_step].push((label, margin));
             }
         }
         let mut margins = IndexMargins::new(model);
-        let candidates =
-            |((&row, mut scored), without): ((&u32, Vec<(u32, f32)>), &Vec<(u32, f32)>)| {
+        let mut fit_rows = Vec::new();
+        for ((&row, by_trees), without) in rows.iter().zip(by_trees).zip(&without) {
+            // A row that no tree left out says nothing of the trees' scores.
+            if !by_trees.is_empty() {
                 margins.read(examples.row(row));
-                scored.sort_unstable_by_key(|&(label, _)| label);
-                let score = |label| {
-                    let at = scored.binary_search_by_key(&label, |&(label, _)| label);
-                    at.map_or(0.0, |at| scored[at].1)
-                };
-                let margin = |label| {
-                    // Other scorers do not know the row anyway.
-                    let at = without.binary_search_by_key(&label, |&(label, _)| label);
-                    at.map_or_else(|_| margins.margin(label), |at| without[at].1)
-                };
-                let mut by_margin: Vec<(u32, f32)> = margins.touched().collect();
-                keep_best(&mut by_margin, CANDIDATES);
-                let mut labels: Vec<u32> = scored
-                    .iter()
-                    .chain(&by_margin)
-                    .map(|&(label, _)| label)
-                    .collect();
-                labels.sort_unstable();
-                labels.dedup();
                 let own = examples.labels(row);
-                let candidate = |label: u32| Candidate {
-                    tree_score: score(label),
-                    margin: margin(label),
-                    is_own: own.binary_search(&label).is_ok(),
-                };
-                (
-                    labels.into_iter().map(candidate).collect(),
-                    examples.weight(row),
-                )
-            };
-        // Rows that no tree left out say nothing of the trees' scores.
-        let each = rows.iter().zip(by_trees).zip(&without);
-        Ok(each
-            .filter(|((_, scored), _)| !scored.is_empty())
-            .map(candidates)
-            .collect())
+                let candidates = candidates(by_trees, &margins, without, own);
+                fit_rows.push((candidates, examples.weight(row)));
+            }
+        }
+        Ok(fit_rows)
     }
+}
+
+/// Labels and their scores or margins.
+type ScoredLabels = Vec<(u32, f32)>;
+
+/// The best labels of a row by the trees and by its `margins`, of which those by scorers
+/// `without` it, increasing, replace the others.
+fn candidates(
+    mut by_trees: ScoredLabels,
+    margins: &IndexMargins<'_>,
+    without: &[(u32, f32)],
+    own: &[u32],
+) -> Vec<Candidate> {
+    let mut by_margin: ScoredLabels = margins.touched().collect();
+    keep_best(&mut by_margin, CANDIDATES);
+    by_trees.sort_unstable_by_key(|&(label, _)| label);
+    let listed = by_trees.iter().chain(&by_margin);
+    let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let look_up = |list: &[(u32, f32)], label| {
+        let at = list.binary_search_by_key(&label, |&(label, _)| label);
+        at.ok().map(|at| list[at].1)
+    };
+    let candidate = |label| Candidate {
+        tree_score: look_up(&by_trees, label).unwrap_or(0.0),
+        margin: look_up(without, label).unwrap_or_else(|| margins.margin(label)),
+        is_own: own.binary_search(&label).is_ok(),
+    };
+    labels.into_iter().map(candidate).collect()
 }

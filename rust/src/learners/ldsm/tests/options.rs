@@ -153,7 +153,10 @@ fn parameters_of_trees_to_be_added() {
     for other in refused {
         let message = ldsm.set_params(&json(&other)).unwrap_err().to_string();
         let named = message.starts_with("arity, scaling, n_bits, scorers");
-        assert!(named && message.contains("must stay as they are"), "{message}");
+        assert!(
+            named && message.contains("must stay as they are"),
+            "{message}"
+        );
         assert_eq!(ldsm.params, params());
     }
     let more = Params {
