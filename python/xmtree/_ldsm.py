@@ -114,7 +114,7 @@ class LdSMClassifier(TreeMixin, Learner):
     n_hard_negatives : int, default=50
         With "one_against_some": a row is a negative example of at most so many labels that
         the trees find most likely.
-    n_random_negatives : int, default=50
+    n_random_negatives : int, default=100
         With "one_against_some": and of at most so many labels drawn by their frequency.
         More are slightly better where rows are long and labels rare.
     weight_threshold : float, default=0.1
@@ -237,7 +237,7 @@ class LdSMClassifier(TreeMixin, Learner):
         scorer_weight: float | None = None,
         held_out_share: float = 0.2,
         n_hard_negatives: int = 50,
-        n_random_negatives: int = 50,
+        n_random_negatives: int = 100,
         weight_threshold: float = 0.1,
         threshold: float | None = None,
         n_labels: int | None = None,

@@ -16,8 +16,9 @@
 //!                                                    objective (which children)
 //!                                                    nag or dense (regressors)
 //!                                                    routing (the children's examples)
-//!  Rows  -> predictor: traversal (leaves of each row) -> label_scores
-//!                                                        + centroids, scorers
+//!  Rows  -> predictor: traversal -> leaf_hits (leaves of each row) -> label_scores
+//!                                   + centroids, join with the margins of scorers:
+//!                                     one-against-all, or one_against_some
 //! ```
 
 mod centroids;

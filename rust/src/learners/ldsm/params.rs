@@ -141,7 +141,7 @@ params! {
         /// Labels that a row is no example of although trees find them likely, at most.
         n_hard_negatives: u32 = 50, Range::from(0.0).to(f64::from(u32::MAX));
         /// Labels drawn by frequency that a row is no example of, at most.
-        n_random_negatives: u32 = 50, Range::from(0.0).to(f64::from(u32::MAX));
+        n_random_negatives: u32 = 100, Range::from(0.0).to(f64::from(u32::MAX));
         /// Weights of a scorer that are smaller are dropped.
         weight_threshold: f64 = 0.1, Range::NOT_NEGATIVE;
         /// Seed of everything random.

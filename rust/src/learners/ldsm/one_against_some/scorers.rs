@@ -111,58 +111,65 @@ impl OneAgainstSome {
 #[derive(Debug)]
 pub struct IndexMargins<'a> {
     scorers: &'a OneAgainstSome,
-    /// By label; NaN where no scorer has a weight for a feature of the row.
+    /// The margins by label, without their constants; NaN where no scorer has a weight for a
+    /// feature of the row.
     margins: Vec<f32>,
-    /// The other labels.
+    /// The other labels: the first `n_touched` of these. There is an entry more than labels.
     touched: Vec<u32>,
+    n_touched: usize,
     /// A zero for every column.
     spread: Vec<f64>,
 }
 
 impl<'a> IndexMargins<'a> {
     pub fn new(scorers: &'a OneAgainstSome) -> Self {
+        let n_labels = scorers.biases.len();
         Self {
             scorers,
-            margins: vec![f32::NAN; scorers.biases.len()],
-            touched: Vec::new(),
+            margins: vec![f32::NAN; n_labels],
+            touched: vec![0; n_labels + 1],
+            n_touched: 0,
             spread: vec![0.0; scorers.index.len()],
         }
     }
 
     /// Computes the margins of a row, whose constant comes last.
     pub fn read(&mut self, row: (&[u32], &[f32])) {
-        for label in self.touched.drain(..) {
+        for &label in &self.touched[..self.n_touched] {
             self.margins[label as usize] = f32::NAN;
         }
         let inverse_length = inverse_length(row, &mut self.spread);
         let n = row.0.len() - 1;
+        let mut n_touched = 0;
         for (&column, &x) in row.0[..n].iter().zip(row.1) {
             let x = x * inverse_length;
             for &(label, weight) in self.scorers.index.get(column as usize) {
                 let margin = &mut self.margins[label as usize];
-                if margin.is_nan() {
-                    self.touched.push(label);
-                    *margin = self.scorers.biases[label as usize];
-                }
-                *margin += x * weight;
+                // Whether a label is met for the first time is hard to foretell, so there is
+                // no branch: it is always noted, and only kept if it is new.
+                self.touched[n_touched] = label;
+                n_touched += usize::from(margin.is_nan());
+                let before = if margin.is_nan() { 0.0 } else { *margin };
+                *margin = before + x * weight;
             }
         }
+        self.n_touched = n_touched;
     }
 
     #[inline]
     pub fn margin(&self, label: u32) -> f32 {
         let margin = self.margins[label as usize];
-        if margin.is_nan() {
-            self.scorers.biases[label as usize]
-        } else {
-            margin
-        }
+        let product = if margin.is_nan() { 0.0 } else { margin };
+        product + self.scorers.biases[label as usize]
     }
 
     /// The labels that have a weight for a feature of the row, and their margins; in an order
     /// that the row alone decides.
     pub fn touched(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
-        let labels = self.touched.iter();
-        labels.map(|&label| (label, self.margins[label as usize]))
+        let labels = self.touched[..self.n_touched].iter();
+        labels.map(|&label| {
+            let (margin, bias) = (&self.margins, &self.scorers.biases);
+            (label, margin[label as usize] + bias[label as usize])
+        })
     }
 }
