@@ -379,18 +379,18 @@ fn damaged_scorers_are_refused() {
         |scorers| change(scorers, "biases", 0, f32::INFINITY),
         |scorers| {
             inside(scorers, "index", |lists| {
-                change(lists, "list.key", 0, 99u32)
-            })
+                change(lists, "list.key", 0, 99u32);
+            });
         },
         |scorers| {
             inside(scorers, "index", |lists| {
-                change(lists, "list.value", 0, f32::NAN)
-            })
+                change(lists, "list.value", 0, f32::NAN);
+            });
         },
         |scorers| {
             inside(scorers, "index", |lists| {
-                change(lists, "list.length", 0, 10_000u32)
-            })
+                change(lists, "list.length", 0, 10_000u32);
+            });
         },
         |scorers| drop(scorers.take::<f32>("biases").unwrap()),
         |scorers| {
