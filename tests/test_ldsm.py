@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import normalize
+from sklearn.svm import LinearSVC
 from xmtree import LdSMClassifier, metrics
 
 N_LABELS = 30
@@ -69,6 +72,12 @@ OPTIONS = [
     {"scorers": "none"},
     {"scorer_loss": "logistic"},
     {"scorer_weight": 3.0},
+    {"scorers": "one_against_some"},
+    {"scorers": "one_against_some", "scorer_weight": 3.0},
+    {"scorers": "one_against_some", "held_out_share": 0.5},
+    {"scorers": "one_against_some", "n_hard_negatives": 1},
+    {"scorers": "one_against_some", "n_random_negatives": 1},
+    {"scorers": "one_against_some", "weight_threshold": 0.5},
     {"random_state": 1},
 ]
 
@@ -76,7 +85,9 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_option_acts(options, few):
     reference = few
-    if "gamma" in options or "early_stopping" in options:
+    if len(options) > 1 and "scorers" in options:
+        reference = LdSMClassifier(**FEW, scorers=options["scorers"]).fit(X, Y)
+    elif "gamma" in options or "early_stopping" in options:
         without = {k: v for k, v in options.items() if k not in ("gamma", "early_stopping")}
         reference = LdSMClassifier(**FEW | without).fit(X, Y)
     model = LdSMClassifier(**FEW | options).fit(X, Y)
@@ -95,6 +106,40 @@ def test_auto_scorers_are_those_asked_for(few):
     assert np.array_equal(scores(asked), scores(few))
     assert few._model.summary()["has_scorers"]
     assert not LdSMClassifier(**FEW, scorers="none").fit(X, Y)._model.summary()["has_scorers"]
+
+
+def losses_of_scorers(model, X, Y):
+    """What each label's scorer loses where the label is taken to be there."""
+    with_scorers = scores(model)
+    model.set_params(scorer_weight=0.0, warm_start=True).fit(X, Y)
+    return np.log(scores(model) / with_scorers)
+
+
+def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
+    options = FEW | {"scorers": "one_against_some", "scorer_weight": 1.0, "scaling": "row"}
+    options |= {"weight_threshold": 0.0, "n_random_negatives": 5000}
+    found = losses_of_scorers(LdSMClassifier(**options).fit(X, Y), X, Y)
+    rows, new = (normalize(rows) for rows in (X, X_NEW))
+    svm = OneVsRestClassifier(LinearSVC(C=1.0, tol=1e-6, max_iter=100_000)).fit(rows, Y)
+    expected = np.maximum(0.0, 1.0 - svm.decision_function(new)) ** 2
+    known = np.isfinite(found)
+    assert known.mean() > 0.5
+    # The solver stops at a gradient of 0.1.
+    np.testing.assert_allclose(found[known], expected[known], rtol=0.1, atol=0.05)
+
+
+def test_scorers_are_small_and_their_weight_is_fitted():
+    model = LdSMClassifier(**FEW, scorers="one_against_some").fit(X, Y)
+    summary = model._model.summary()
+    assert 0 < summary["n_scorer_weights"] < N_LABELS * X.shape[1]
+    assert summary["scorer_weight"] > 0
+    assert summary["scorer_floor"] > 0
+    fixed = LdSMClassifier(**FEW, scorers="one_against_some", scorer_weight=0.7).fit(X, Y)
+    assert fixed._model.summary()["scorer_weight"] == pytest.approx(0.7)
+    dense = LdSMClassifier(**FEW).fit(X, Y)
+    assert "scorer_weight" not in dense._model.summary()
+    both = LdSMClassifier(**FEW, n_jobs=2, scorers="one_against_some").fit(X, Y)
+    assert np.array_equal(scores(both), scores(model))
 
 
 def test_auto_optimizer_looks_at_the_share_of_zeros():
@@ -325,6 +370,10 @@ def test_settings_of_the_paper():
         {"beta": 2.0},
         {"gamma": -1.0},
         {"scorers": "all"},
+        {"scorer_loss": "logistic", "scorers": "one_against_some"},
+        {"held_out_share": 1.0},
+        {"n_hard_negatives": -1},
+        {"weight_threshold": -0.1},
         {"loss": "hinge"},
         {"optimizer": "pn"},
         {"n_bits": 40},

@@ -79,6 +79,39 @@ impl<T> Ragged<T> {
     pub fn entries(&self) -> &[T] {
         &self.entries
     }
+
+    /// The same entries in `n` other lists: `place(i, entry)` says to which one an entry of
+    /// list `i` goes, and as what. A list has them in the order in which they are here.
+    pub fn regroup<U: Clone + Default>(
+        &self,
+        n: usize,
+        place: impl Fn(u32, &T) -> (u32, U),
+    ) -> Ragged<U> {
+        let placed = || {
+            let lists = (0u32..).zip(self.starts.windows(2));
+            lists.flat_map(|(i, ends)| {
+                let entries = self.entries[ends[0]..ends[1]].iter();
+                entries.map(move |entry| (i, entry))
+            })
+        };
+        // First how long each list is, shifted by one; then where the next entry goes.
+        let mut starts = vec![0; n + 2];
+        for (i, entry) in placed() {
+            starts[place(i, entry).0 as usize + 2] += 1;
+        }
+        for i in 2..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        let mut entries = vec![U::default(); self.entries.len()];
+        for (i, entry) in placed() {
+            let (list, entry) = place(i, entry);
+            let at = &mut starts[list as usize + 1];
+            entries[*at] = entry;
+            *at += 1;
+        }
+        starts.truncate(n + 1);
+        Ragged { starts, entries }
+    }
 }
 
 const NAME: &str = "list";
@@ -179,5 +212,21 @@ mod tests {
         assert!(again.fill(&mut bundle).is_err());
         lists.clear();
         assert_eq!(lists, Ragged::default());
+    }
+
+    #[test]
+    fn entries_are_regrouped_in_their_order() {
+        let mut lists = Ragged::default();
+        for list in [vec![3u32, 1], vec![], vec![1, 0]] {
+            lists.push(list);
+        }
+        let regrouped = lists.regroup(5, |i, &entry| (entry, i));
+        let expected: [&[u32]; 5] = [&[2], &[0, 2], &[], &[0], &[]];
+        assert_eq!(regrouped.len(), 5);
+        for (i, list) in expected.into_iter().enumerate() {
+            assert_eq!(regrouped.get(i), list);
+        }
+        let none = Ragged::<u32>::default().regroup(0, |i, &entry| (entry, i));
+        assert_eq!(none, Ragged::default());
     }
 }

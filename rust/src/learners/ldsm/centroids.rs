@@ -21,20 +21,16 @@ pub struct Centroids {
 impl Centroids {
     /// The means of all examples of each label.
     pub fn of(examples: &Examples) -> Self {
-        let n = examples.len() as u32;
-        let mut carriers = vec![Vec::new(); examples.n_labels];
-        for i in 0..n {
-            for &label in examples.labels(i) {
-                carriers[label as usize].push(i);
-            }
-        }
+        let carriers = examples
+            .labels
+            .regroup(examples.n_labels, |i, &label| (label, i));
         let constant = examples.width as u32 - 1;
         let mut sums = vec![0.0f64; examples.width];
         let mut touched = Vec::new();
         let mut means = Ragged::default();
-        for of_label in &carriers {
+        for label in 0..carriers.len() {
             let mut weight = 0.0;
-            for &i in of_label {
+            for &i in carriers.get(label) {
                 let importance = f64::from(examples.weight(i));
                 weight += importance;
                 let (columns, values) = examples.row(i);

@@ -18,12 +18,17 @@ use super::tree::{inverse_mass, Tree};
 use crate::error::Result;
 use crate::tree::NodeId;
 
-/// Grows a tree, at most `ahead` leaves of which are trained at a time.
-pub fn grow(context: &TrainingContext<'_>, seed: u64, ahead: usize) -> Result<Tree> {
+/// Grows a tree on the examples `rows`, at most `ahead` leaves of which are trained at a time.
+pub fn grow(
+    context: &TrainingContext<'_>,
+    rows: impl Iterator<Item = u32>,
+    seed: u64,
+    ahead: usize,
+) -> Result<Tree> {
     let arity = context.params.arity as usize;
     let max_nodes = context.params.max_nodes as usize;
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut all: Vec<u32> = (0..context.examples.len() as u32).collect();
+    let mut all: Vec<u32> = rows.collect();
     all.shuffle(&mut random);
     let mut growing = GrowingTree::default();
     growing.tree.arity = context.params.arity;

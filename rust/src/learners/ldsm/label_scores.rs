@@ -45,6 +45,12 @@ impl LabelScores {
         }
     }
 
+    /// Whether a label has a score.
+    #[inline]
+    pub fn contains(&self, label: u32) -> bool {
+        self.scores[label as usize] > 0.0
+    }
+
     /// Calls `visit` with every label that has a score, and the score, in an order
     /// that stays the same until [`Self::clear`].
     pub fn for_each(&self, mut visit: impl FnMut(u32, f32)) {

@@ -16,8 +16,9 @@
 //!                                                    objective (which children)
 //!                                                    nag or dense (regressors)
 //!                                                    routing (the children's examples)
-//!  Rows  -> predictor: traversal (leaves of each row) -> label_scores
-//!                                                        + centroids, scorers
+//!  Rows  -> predictor: traversal -> leaf_hits (leaves of each row) -> label_scores
+//!                                   + centroids, join with the margins of scorers:
+//!                                     one-against-all, or one_against_some
 //! ```
 
 mod centroids;
@@ -25,12 +26,15 @@ mod dense;
 mod ensemble;
 mod examples;
 mod growth;
+mod join;
 mod label_scores;
+mod leaf_hits;
 mod model;
 mod nag;
 mod node_stats;
 mod node_training;
 mod objective;
+mod one_against_some;
 mod params;
 mod predictor;
 mod report;

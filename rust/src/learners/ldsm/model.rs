@@ -10,9 +10,10 @@ use super::ensemble::Ldsm;
 use super::examples::Examples;
 use super::growth::grow;
 use super::node_training::TrainingContext;
-use super::params::Params;
+use super::one_against_some::{self, HeldOut, OutOfSample};
+use super::params::{Params, Scorers};
 use super::predictor::Predictor;
-use super::scorers;
+use super::scorers::{train_one_against_all, LabelScorers};
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
@@ -86,17 +87,24 @@ impl Classifier for Ldsm {
         };
         // The scorers first: they count their rows, the trees their nodes.
         let scorers = match before {
-            0 => scorers::train(&self.params, batch, &examples, n_threads, control)?,
+            0 => train_one_against_all(&self.params, batch, &examples, n_threads, control)?,
             _ => None,
         };
+        let held_out = (self.params.scorers == Scorers::OneAgainstSome)
+            .then(|| HeldOut::new(&self.params, examples.len()));
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
-        control.set_total(control.progress().done + nodes);
+        let labels = held_out.map_or(0, |_| self.n_classes as u64);
+        control.set_total(control.progress().done + nodes + labels);
         // Trees enough for all threads need no leaves trained ahead.
         let has_enough = missing >= 2 * n_threads;
         let ahead = if has_enough { 1 } else { n_threads };
         let seed = |number| seed_of(self.params.seed, number);
-        let grow_tree = |number| grow(&context, seed(number), ahead);
+        let rows = 0..examples.len() as u32;
+        let grow_tree = |number| match held_out {
+            None => grow(&context, rows.clone(), seed(number), ahead),
+            Some(of) => grow(&context, of.training_rows(number), seed(number), ahead),
+        };
         let numbers = before..before + missing;
         let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
             if parallel {
@@ -107,7 +115,19 @@ impl Classifier for Ldsm {
         })?;
         let trees = trees?;
         if before == 0 {
-            self.scorers = scorers;
+            self.scorers = match held_out {
+                None => scorers,
+                Some(held_out) => {
+                    let source = OutOfSample {
+                        examples: &examples,
+                        trees: &trees,
+                        held_out,
+                        control,
+                    };
+                    let scorers = one_against_some::train(&self.params, &source, n_threads)?;
+                    Some(LabelScorers::OneAgainstSome(scorers))
+                }
+            };
             self.centroids = (self.params.beta < 1.0).then(|| Centroids::of(&examples));
         }
         self.trees.truncate(before);
@@ -163,17 +183,16 @@ impl Classifier for Ldsm {
         // What the trees share, and what is trained once for all of them.
         let kept = |params: &Params| {
             let shared = (params.arity, params.scaling, params.n_bits);
-            (
-                shared,
-                params.scorers,
-                params.scorer_loss,
-                params.beta < 1.0,
-            )
+            let negatives = (params.n_hard_negatives, params.n_random_negatives);
+            let scorers = (params.scorers, params.scorer_loss, negatives);
+            let sparse = (params.held_out_share, params.weight_threshold);
+            (shared, scorers, sparse, params.beta < 1.0)
         };
         if kept(&params) != kept(&self.params) {
             return Err(Error::data(
-                "arity, scaling, n_bits, scorers, scorer_loss and whether beta is 1 must stay as \
-                 they are where trees are added",
+                "arity, scaling, n_bits, scorers, scorer_loss, held_out_share, n_hard_negatives, \
+                 n_random_negatives, weight_threshold and whether beta is 1 must stay as they are \
+                 where trees are added",
             ));
         }
         self.params = params;
@@ -196,13 +215,20 @@ impl Classifier for Ldsm {
         trees.saturating_add(scorers.map_or(0, |scorers| scorers.effort(rows, task)))
     }
 
-    /// `n_trees`, `has_scorers`, and `collapsed` with 1 for each tree that has collapsed.
+    /// `n_trees`; `has_scorers`; of one-against-some scorers `n_scorer_weights`, and
+    /// `scorer_weight` and `scorer_floor` of the join; and `collapsed` with 1 for each tree that has collapsed.
     /// Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
     /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
     fn summary(&self) -> Report {
         let mut report = Report::new();
         report.scalar("n_trees", self.trees.len() as u64);
         report.scalar("has_scorers", u8::from(self.scorers.is_some()));
+        if let Some(LabelScorers::OneAgainstSome(scorers)) = &self.scorers {
+            let join = scorers.join(&self.params);
+            report.scalar("n_scorer_weights", scorers.n_weights() as u64);
+            report.scalar("scorer_weight", f64::from(join.weight));
+            report.scalar("scorer_floor", f64::from(join.floor));
+        }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
         let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed());
         report.column("collapsed", self.trees.iter().map(collapsed));
@@ -278,7 +304,7 @@ impl Learner for Ldsm {
         if bundle.take_meta("has_scorers")? {
             let inner = bundle.unnest("scorers")?;
             let n_features = preparation.n_features();
-            ldsm.scorers = Some(scorers::take(inner, n_classes, n_features)?);
+            ldsm.scorers = Some(LabelScorers::take(inner, n_classes, n_features, width)?);
         }
         ldsm.preparation = Some(preparation);
         Ok(ldsm)

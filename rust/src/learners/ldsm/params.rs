@@ -2,6 +2,7 @@
 
 use super::objective::MOST_CHILDREN;
 use crate::data::Scaling;
+use crate::error::{Error, Result};
 use crate::params::Range;
 use crate::{choices, params};
 
@@ -52,8 +53,11 @@ choices! {
         Auto = "auto",
         /// Nothing: the trees' scores are final, as in the paper.
         None = "none",
-        /// A linear scorer for each label.
+        /// A linear scorer for each label, trained on all rows.
         OneAgainstAll = "one_against_all",
+        /// A sparse linear scorer for each label, trained on the rows that have the label and
+        /// on rows for which trees take it to be likely.
+        OneAgainstSome = "one_against_some",
     }
 }
 
@@ -92,7 +96,7 @@ impl ScorerLoss {
 params! {
     /// Every parameter. The Python class documents them for users;
     /// `docs/experiments/ldsm.md` says where the defaults come from.
-    pub struct Params {
+    pub struct Params check check_together {
         /// Number of trees.
         n_estimators: u32 = 50, Range::COUNT;
         /// M: children of a node.
@@ -129,14 +133,34 @@ params! {
         scorers: Scorers = Scorers::Auto;
         /// What the scorers minimise.
         scorer_loss: ScorerLoss = ScorerLoss::SquaredHinge;
-        /// Weight of the scorers' loss in a label's score.
-        scorer_weight: f64 = 0.5, Range::NOT_NEGATIVE;
+        /// Weight of the scorers' loss in a label's score; none: fitted for `OneAgainstSome`,
+        /// else [`SCORER_WEIGHT`].
+        scorer_weight: Option<f64> = None, Range::NOT_NEGATIVE;
+        /// Share of the rows that each tree leaves out, with `OneAgainstSome`.
+        held_out_share: f64 = 0.2, Range::PART;
+        /// Labels that a row is no example of although trees find them likely, at most.
+        n_hard_negatives: u32 = 50, Range::from(0.0).to(f64::from(u32::MAX));
+        /// Labels drawn by frequency that a row is no example of, at most.
+        n_random_negatives: u32 = 100, Range::from(0.0).to(f64::from(u32::MAX));
+        /// Weights of a scorer that are smaller are dropped.
+        weight_threshold: f64 = 0.1, Range::NOT_NEGATIVE;
         /// Seed of everything random.
         seed: u64 = 0;
     }
 }
 
+/// The default of `scorer_weight` where it is not fitted.
+pub const SCORER_WEIGHT: f64 = 0.5;
+
 impl Params {
+    fn check_together(&self) -> Result<()> {
+        if self.scorers == Scorers::OneAgainstSome && self.scorer_loss == ScorerLoss::Logistic {
+            let allowed = "\"squared_hinge\" where scorers is \"one_against_some\"";
+            return Err(Error::parameter("scorer_loss", "\"logistic\"", allowed));
+        }
+        Ok(())
+    }
+
     /// Whether nodes standardise, given the share of values that are not zero.
     pub fn is_dense(&self, filled: f64) -> bool {
         match self.optimizer {

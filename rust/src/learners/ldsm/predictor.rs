@@ -7,33 +7,15 @@ use std::ops::Range;
 
 use super::centroids::Reranker;
 use super::ensemble::Ldsm;
+use super::join::Join;
 use super::label_scores::LabelScores;
-use super::scorers::{ScorerMargins, FLOOR};
+use super::leaf_hits::LeafHits;
+use super::scorers::ScorerMargins;
 use super::traversal::Traversal;
 use crate::classifier::{LabelSelection, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
-use crate::simd::prefetch;
-
-/// Leaves whose histograms are fetched before their turn: they lie far apart.
-const AHEAD: usize = 2;
-/// Labels of a cache line, and lines of a histogram that are fetched; the
-/// processor fetches the others by itself.
-const LINE: usize = 8;
-const LINES: usize = 4;
-
-/// A leaf that a row reaches, with what is looked up once for all rows that do.
-#[derive(Debug, Clone)]
-struct LeafHit {
-    tree: u32,
-    /// 1 / the sum of the leaf's histogram.
-    inverse_mass: f32,
-    /// Labels per training example.
-    labels_each: f32,
-    /// Where the histogram is, among all of the tree's.
-    labels: Range<usize>,
-}
 
 /// Predicts one block of rows after the other.
 pub struct Predictor<'a> {
@@ -45,16 +27,14 @@ pub struct Predictor<'a> {
     pub block: RaggedRows,
     buffer: RowBuffer,
     traversal: Traversal,
-    /// The leaves that each row of the block reaches, tree after tree.
-    hits: Vec<Vec<LeafHit>>,
+    hits: LeafHits,
     reranker: Option<Reranker<'a>>,
-    /// The number of the current row.
-    row: usize,
     /// The trees' scores of the current row.
     scores: LabelScores,
     /// Mean number of labels per training example in the leaves of the current row.
     labels_each: f32,
-    margins: ScorerMargins,
+    /// The margins of the scorers, if there are any, and how to join them.
+    scorers: Option<(ScorerMargins<'a>, Join)>,
 }
 
 impl<'a> Predictor<'a> {
@@ -72,12 +52,14 @@ impl<'a> Predictor<'a> {
             block: RaggedRows::default(),
             buffer: RowBuffer::default(),
             traversal: Traversal::new(width, params.arity),
-            hits: Vec::new(),
+            hits: LeafHits::default(),
             reranker,
-            row: 0,
             scores: LabelScores::new(ldsm.n_classes),
             labels_each: 0.0,
-            margins: ScorerMargins::default(),
+            scorers: ldsm
+                .scorers
+                .as_ref()
+                .map(|scorers| (ScorerMargins::new(scorers), scorers.join(params))),
         }
     }
 
@@ -90,65 +72,32 @@ impl<'a> Predictor<'a> {
             let columns = self.buffer.columns.iter().copied();
             self.block.push(columns, &self.buffer.values);
         }
-        self.hits.iter_mut().for_each(Vec::clear);
-        let n = self.hits.len().max(self.block.len());
-        // Few rows reach more leaves.
-        let usual = 2 * self.ldsm.trees.len();
-        self.hits.resize_with(n, || Vec::with_capacity(usual));
-        for (t, tree) in (0..).zip(&self.ldsm.trees) {
+        self.hits.clear(self.block.len(), self.ldsm.trees.len());
+        for tree in (0..).zip(&self.ldsm.trees) {
             control.check()?;
-            let hits = &mut self.hits;
-            self.traversal.run(tree, &self.block, |rows, leaf| {
-                let inverse_mass = tree.inverse_mass[leaf.at()];
-                let hit = LeafHit {
-                    tree: t,
-                    inverse_mass,
-                    labels_each: (tree.weight[leaf.at()] as f32 * inverse_mass).recip(),
-                    labels: tree.labels.range(leaf.at()),
-                };
-                for &row in rows {
-                    hits[row as usize].push(hit.clone());
-                }
-            });
+            let (traversal, block) = (&mut self.traversal, &self.block);
+            self.hits.traverse(traversal, tree, block, |row| row);
         }
         Ok(())
     }
 
     /// Scores row `i` of the block; rows come in order.
     pub fn score_row(&mut self, i: usize, control: &Control) -> Result<()> {
-        self.row = self.which.start + i;
-        self.add_leaves(i);
+        let (trees, scores) = (&self.ldsm.trees, &mut self.scores);
+        self.labels_each = self.hits.average(i, trees, trees.len(), scores);
+        let row = self.block.row(i);
         if let Some(reranker) = &mut self.reranker {
-            reranker.read(self.block.row(i));
+            reranker.read(row);
         }
-        if let Some(scorers) = &self.ldsm.scorers {
-            let ahead = self.row..self.which.end;
-            self.margins.cover(scorers, self.rows, ahead, control)?;
+        match &mut self.scorers {
+            Some((ScorerMargins::OneAgainstAll(margins), _)) => {
+                let ahead = self.which.start + i..self.which.end;
+                margins.read(self.rows, ahead, control)?;
+            }
+            Some((ScorerMargins::OneAgainstSome(margins), _)) => margins.read(row),
+            None => {}
         }
         Ok(())
-    }
-
-    /// Averages the histograms of the leaves that row `i` reaches, over the leaves of
-    /// each tree and over trees.
-    fn add_leaves(&mut self, i: usize) {
-        let trees = &self.ldsm.trees;
-        self.scores.clear();
-        self.labels_each = 0.0;
-        let tree_share = (trees.len() as f32).recip();
-        let hits = &self.hits[i];
-        let histogram = |of: &LeafHit| &trees[of.tree as usize].labels.entries()[of.labels.clone()];
-        let mut coming = hits.iter().skip(AHEAD);
-        for leaves in hits.chunk_by(|a, b| a.tree == b.tree) {
-            let share = tree_share / leaves.len() as f32;
-            for leaf in leaves {
-                if let Some(leaf) = coming.next() {
-                    let lines = histogram(leaf).chunks(LINE).take(LINES);
-                    lines.for_each(|line| prefetch(&line[0]));
-                }
-                self.scores.add(histogram(leaf), share * leaf.inverse_mass);
-                self.labels_each += share * leaf.labels_each;
-            }
-        }
     }
 
     /// Whether the current row rather has a label than not, by its share of the labels in the
@@ -156,11 +105,10 @@ impl<'a> Predictor<'a> {
     fn is_likely(&self, label: u32, share: f32) -> bool {
         // Shares of a leaf's labels become shares of its examples.
         let probability = share * self.labels_each;
-        if self.ldsm.scorers.is_none() {
+        let Some((margins, join)) = &self.scorers else {
             return probability > 0.5;
-        }
-        let margin = self.margins.margin(self.row, label);
-        let by_scorer = self.ldsm.params.scorer_loss.probability(margin);
+        };
+        let by_scorer = join.loss.probability(margins.margin(label));
         0.5 * (probability.min(1.0) + by_scorer) > 0.5
     }
 
@@ -172,22 +120,38 @@ impl<'a> Predictor<'a> {
 
     /// The final score of a label of the current row, from its re-ranked score.
     fn joined(&self, label: u32, score: f32) -> f32 {
-        match &self.ldsm.scorers {
+        match &self.scorers {
             None => score,
-            Some(_) => self.margins.join(&self.ldsm.params, self.row, label, score),
+            Some((margins, join)) => join.score(score, margins.margin(label)),
+        }
+    }
+
+    /// Calls `visit` with the labels that only the scorers find for the current row, and
+    /// their final scores, but for labels below `bar`.
+    fn for_each_unknown_to_trees(&self, bar: f32, mut visit: impl FnMut(u32, f32)) {
+        let Some((ScorerMargins::OneAgainstSome(margins), join)) = &self.scorers else {
+            return;
+        };
+        let least = join.least_margin(bar);
+        for (label, margin) in margins.touched() {
+            if margin >= least && !self.scores.contains(label) {
+                visit(label, join.score(0.0, margin));
+            }
         }
     }
 
     pub fn best(&self, top: &mut TopK) {
         top.clear();
-        // Scorers never raise a score by more than `FLOOR`. Nearly all labels are too
+        // Scorers never raise a score by more than the floor. Nearly all labels are too
         // low even then and need no margin.
+        let floor = self.scorers.as_ref().map_or(0.0, |(_, join)| join.floor);
         self.scores.for_each(|label, score| {
             let score = self.reranked(label, score);
-            if score + FLOOR >= top.bar() {
+            if score + floor >= top.bar() {
                 top.push(label, self.joined(label, score));
             }
         });
+        self.for_each_unknown_to_trees(top.bar(), |label, score| top.push(label, score));
     }
 
     /// The selected labels of the current row, increasing, and their scores.
@@ -196,6 +160,11 @@ impl<'a> Predictor<'a> {
         self.scores.for_each(|label, score| {
             if selection != LabelSelection::Likely || self.is_likely(label, score) {
                 found.push((label, self.joined(label, self.reranked(label, score))));
+            }
+        });
+        self.for_each_unknown_to_trees(f32::NEG_INFINITY, |label, score| {
+            if selection != LabelSelection::Likely || self.is_likely(label, 0.0) {
+                found.push((label, score));
             }
         });
         match selection {

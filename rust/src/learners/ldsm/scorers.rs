@@ -1,15 +1,20 @@
-//! One-against-all scorers beside the trees.
+//! The scorers beside the trees.
 //!
 //! The trees find candidate labels, and how frequent they are among the training
 //! examples of the same leaves; they do not look at a label by itself. A linear
 //! scorer per label does, and the two err differently. This goes beyond the paper.
-//! It costs O(K) per value, in training and in prediction.
+//! One-against-all costs O(K) per value, in training and in prediction;
+//! [`one_against_some`](super::one_against_some) does not.
 
 use std::ops::Range;
 
 use super::examples::Examples;
-use super::params::{Params, ScorerLoss, Scorers};
-use crate::classifier::{Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor};
+use super::join::Join;
+use super::one_against_some::{IndexMargins, OneAgainstSome};
+use super::params::{Params, ScorerLoss, Scorers, SCORER_WEIGHT};
+use crate::classifier::{
+    Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor, Task,
+};
 use crate::control::Control;
 use crate::data::{Batch, Rows, Scaling, Targets};
 use crate::error::Result;
@@ -18,15 +23,68 @@ use crate::learners::oaa::{self, Oaa, OaaLoss};
 
 /// Rows that are scored at a time.
 const ROWS: usize = 64;
-/// Added to the trees' score, so that the scorers can still raise a label that the
-/// trees find unlikely.
+/// [`Join::floor`] of one-against-all.
 pub const FLOOR: f32 = 0.01;
 
 /// A linear scorer for each label.
-pub type LabelScorers = OnlineModel<Oaa>;
+#[derive(Debug, Clone)]
+pub enum LabelScorers {
+    OneAgainstAll(OnlineModel<Oaa>),
+    OneAgainstSome(OneAgainstSome),
+}
 
-/// Trains scorers, if the parameters want any.
-pub fn train(
+impl LabelScorers {
+    /// About how many products they take.
+    pub fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
+        match self {
+            Self::OneAgainstAll(scorers) => scorers.effort(rows, task),
+            Self::OneAgainstSome(scorers) => rows.n_values().saturating_mul(scorers.weights_each()),
+        }
+    }
+
+    /// How their margins are joined to the trees' scores.
+    pub fn join(&self, params: &Params) -> Join {
+        match self {
+            Self::OneAgainstAll(_) => Join {
+                loss: params.scorer_loss,
+                floor: FLOOR,
+                weight: params.scorer_weight.unwrap_or(SCORER_WEIGHT) as f32,
+            },
+            Self::OneAgainstSome(scorers) => scorers.join(params),
+        }
+    }
+
+    pub fn to_bundle(&self) -> Bundle {
+        match self {
+            Self::OneAgainstAll(scorers) => scorers.to_bundle(),
+            Self::OneAgainstSome(scorers) => scorers.to_bundle(),
+        }
+    }
+
+    /// From a file, for a model of so many classes and features, and prepared rows of `width`
+    /// columns.
+    pub fn take(
+        mut bundle: Bundle,
+        n_classes: usize,
+        n_features: usize,
+        width: usize,
+    ) -> Result<Self> {
+        if bundle.kind() == OneAgainstSome::KIND {
+            let scorers = OneAgainstSome::take(&mut bundle, n_classes, width)?;
+            return Ok(Self::OneAgainstSome(scorers));
+        }
+        let damaged = bundle.damaged("the scorers are of another shape");
+        bundle.expect_kind(OnlineModel::<Oaa>::KIND)?;
+        let scorers = OnlineModel::<Oaa>::from_bundle(bundle)?;
+        if scorers.n_classes() != n_classes || scorers.n_features() != n_features {
+            return Err(damaged);
+        }
+        Ok(Self::OneAgainstAll(scorers))
+    }
+}
+
+/// Trains one-against-all scorers, if the parameters want them.
+pub fn train_one_against_all(
     params: &Params,
     batch: &Batch<'_>,
     examples: &Examples,
@@ -38,9 +96,9 @@ pub fn train(
     let columns = examples.width.min(examples.rows.n_values());
     let is_small = columns.saturating_mul(examples.n_labels) <= MOST_WEIGHTS;
     let wanted = match params.scorers {
-        Scorers::Auto => is_small && params.scorer_weight > 0.0,
-        Scorers::None => false,
+        Scorers::Auto => is_small && params.scorer_weight != Some(0.0),
         Scorers::OneAgainstAll => true,
+        Scorers::None | Scorers::OneAgainstSome => false,
     };
     if !wanted {
         return Ok(None);
@@ -59,69 +117,72 @@ pub fn train(
         ..oaa::Params::default()
     };
     let is_sets = matches!(batch.targets, Targets::Sets(_));
-    let mut scorers = LabelScorers::create(options, examples.n_labels, is_sets)?;
+    let mut scorers = OnlineModel::<Oaa>::create(options, examples.n_labels, is_sets)?;
     scorers.fit(batch, FitOptions::threads(n_threads), control)?;
-    Ok(Some(scorers))
+    Ok(Some(LabelScorers::OneAgainstAll(scorers)))
 }
 
-/// From a file, for a model of so many classes and features.
-pub fn take(bundle: Bundle, n_classes: usize, n_features: usize) -> Result<LabelScorers> {
-    let damaged = bundle.damaged("the scorers are of another shape");
-    bundle.expect_kind(LabelScorers::KIND)?;
-    let scorers = LabelScorers::from_bundle(bundle)?;
-    if scorers.n_classes() != n_classes || scorers.n_features() != n_features {
-        return Err(damaged);
+/// The margins of the current row.
+#[derive(Debug)]
+pub enum ScorerMargins<'a> {
+    OneAgainstAll(AllMargins<'a>),
+    OneAgainstSome(IndexMargins<'a>),
+}
+
+impl<'a> ScorerMargins<'a> {
+    pub fn new(scorers: &'a LabelScorers) -> Self {
+        match scorers {
+            LabelScorers::OneAgainstAll(scorers) => Self::OneAgainstAll(AllMargins {
+                scorers,
+                margins: Vec::new(),
+                rows: 0..0,
+                row: 0,
+            }),
+            LabelScorers::OneAgainstSome(scorers) => {
+                Self::OneAgainstSome(IndexMargins::new(scorers))
+            }
+        }
     }
-    Ok(scorers)
+
+    #[inline]
+    pub fn margin(&self, label: u32) -> f32 {
+        match self {
+            Self::OneAgainstAll(margins) => margins.margin(label),
+            Self::OneAgainstSome(margins) => margins.margin(label),
+        }
+    }
 }
 
-/// The margins of all labels' scorers for a few rows.
-#[derive(Debug, Default)]
-pub struct ScorerMargins {
+/// The margins of all labels' one-against-all scorers for a few rows.
+#[derive(Debug)]
+pub struct AllMargins<'a> {
+    scorers: &'a OnlineModel<Oaa>,
     margins: Vec<f32>,
     rows: Range<usize>,
-    n_labels: usize,
+    /// The current one of these.
+    row: usize,
 }
 
-impl ScorerMargins {
-    /// Computes the margins of the first of `rows` and some that follow, unless they
-    /// are known.
-    pub fn cover(
-        &mut self,
-        scorers: &LabelScorers,
-        x: &Rows<'_>,
-        rows: Range<usize>,
-        control: &Control,
-    ) -> Result<()> {
+impl AllMargins<'_> {
+    /// Makes the first of `rows` the current one. Computes its margins and those of some rows
+    /// that follow, unless they are known.
+    pub fn read(&mut self, x: &Rows<'_>, rows: Range<usize>, control: &Control) -> Result<()> {
+        self.row = rows.start;
         if self.rows.contains(&rows.start) {
             return Ok(());
         }
         self.rows = rows.start..rows.end.min(rows.start + ROWS);
-        self.n_labels = scorers.n_classes();
-        self.margins.resize(self.rows.len() * self.n_labels, 0.0);
-        let mut predictor = scorers.predictor(x, &PredictOptions::NONE, control)?;
+        let n_labels = self.scorers.n_classes();
+        self.margins.resize(self.rows.len() * n_labels, 0.0);
+        let mut predictor = self.scorers.predictor(x, &PredictOptions::NONE, control)?;
         predictor.read(x, self.rows.clone(), control)?;
         predictor.all_scores(&mut self.margins, control)?;
         Ok(())
     }
 
-    /// Joins a label's margin to its score by the trees: the loss of the label's
-    /// presence is taken for a negative log likelihood.
     #[inline]
-    pub fn join(&self, params: &Params, row: usize, label: u32, tree_score: f32) -> f32 {
-        let margin = self.margin(row, label);
-        if margin == f32::NEG_INFINITY {
-            // Trees that were added later know labels that the scorers do not.
-            return tree_score + FLOOR;
-        }
-        let loss = params.scorer_loss.loss_if_present(margin);
-        let score = (tree_score + FLOOR) * (-(params.scorer_weight as f32) * loss).exp();
-        // A score of 0 would be none.
-        score.max(f32::MIN_POSITIVE)
-    }
-
-    #[inline]
-    pub fn margin(&self, row: usize, label: u32) -> f32 {
-        self.margins[(row - self.rows.start) * self.n_labels + label as usize]
+    fn margin(&self, label: u32) -> f32 {
+        let n_labels = self.scorers.n_classes();
+        self.margins[(self.row - self.rows.start) * n_labels + label as usize]
     }
 }

@@ -3,6 +3,7 @@
 mod bounds;
 mod choices;
 mod nodes;
+mod one_against_some;
 mod options;
 mod prediction;
 mod regressors;
@@ -49,7 +50,11 @@ fn params() -> Params {
         gamma: 1e-4,
         scorers: Scorers::None,
         scorer_loss: ScorerLoss::SquaredHinge,
-        scorer_weight: 1.0,
+        scorer_weight: Some(1.0),
+        held_out_share: 0.3,
+        n_hard_negatives: 50,
+        n_random_negatives: 50,
+        weight_threshold: 0.1,
         seed: 3,
     }
 }

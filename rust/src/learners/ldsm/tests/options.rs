@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn parameters_are_refused_by_name() {
     type Change = fn(&mut Params);
-    let cases: [(&str, Change); 16] = [
+    let cases: [(&str, Change); 19] = [
         ("n_estimators", |p| p.n_estimators = 0),
         ("arity", |p| p.arity = 1),
         ("arity", |p| p.arity = 9),
@@ -20,7 +20,10 @@ fn parameters_are_refused_by_name() {
         ("lambda2", |p| p.lambda2 = f64::NAN),
         ("min_gain", |p| p.min_gain = -1.0),
         ("gamma", |p| p.gamma = f64::INFINITY),
-        ("scorer_weight", |p| p.scorer_weight = -1.0),
+        ("scorer_weight", |p| p.scorer_weight = Some(-1.0)),
+        ("held_out_share", |p| p.held_out_share = 0.0),
+        ("held_out_share", |p| p.held_out_share = 1.0),
+        ("weight_threshold", |p| p.weight_threshold = -0.1),
         ("beta", |p| p.beta = 1.5),
         ("beta", |p| p.beta = f64::NAN),
         ("n_bits", |p| p.n_bits = Some(40)),
@@ -130,11 +133,28 @@ fn parameters_of_trees_to_be_added() {
             n_bits: Some(4),
             ..params()
         },
+        Params {
+            held_out_share: 0.5,
+            ..params()
+        },
+        Params {
+            n_hard_negatives: 7,
+            ..params()
+        },
+        Params {
+            n_random_negatives: 7,
+            ..params()
+        },
+        Params {
+            weight_threshold: 0.5,
+            ..params()
+        },
     ];
     for other in refused {
         let message = ldsm.set_params(&json(&other)).unwrap_err().to_string();
+        let named = message.starts_with("arity, scaling, n_bits, scorers");
         assert!(
-            message.contains("arity, scaling, n_bits, scorers"),
+            named && message.contains("must stay as they are"),
             "{message}"
         );
         assert_eq!(ldsm.params, params());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::scorers::LabelScorers;
 use super::trees::nodes_of;
 use super::*;
 use crate::classifier::OnlineModel;
@@ -9,7 +10,7 @@ use crate::file::{Array, Bundle, Element};
 use crate::learners::oaa::{self, Oaa};
 
 /// What the leaves of a row say: scores, and labels per example.
-fn by_trees(ldsm: &Ldsm, data: &Data, i: usize) -> (BTreeMap<u32, f64>, f64) {
+pub(super) fn by_trees(ldsm: &Ldsm, data: &Data, i: usize) -> (BTreeMap<u32, f64>, f64) {
     let preparation = ldsm.preparation.as_ref().unwrap();
     let mut row = RowBuffer::default();
     preparation.read(&data.rows(), i, &mut row);
@@ -43,7 +44,7 @@ fn full(preparation: &Preparation, data: &Data, i: usize) -> Vec<f64> {
 }
 
 /// All that have a score, by label.
-fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
+pub(super) fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
     let found = ldsm
         .select_labels(
             &Query::new(&data.rows(), 1, &control()),
@@ -116,6 +117,15 @@ fn models() -> impl Strategy<Value = Params> {
     })
 }
 
+fn any_scorers() -> impl Strategy<Value = Scorers> {
+    prop::sample::select(vec![
+        Scorers::None,
+        Scorers::Auto,
+        Scorers::OneAgainstAll,
+        Scorers::OneAgainstSome,
+    ])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
@@ -157,10 +167,9 @@ proptest! {
 
     #[test]
     fn wanted_labels_are_the_best_of_all(
-        params in models(), data in data(60), unseen in data(30), n in 0usize..12, k in 1usize..14, is_judged in any::<bool>(),
+        params in models(), data in data(60), unseen in data(30), n in 0usize..12, k in 1usize..14, scorers in any_scorers(),
     ) {
-        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
-        let params = Params { beta: 0.7, scorers, scorer_weight: 3.0, ..params };
+        let params = Params { beta: 0.7, scorers, scorer_weight: Some(3.0), ..params };
         let ldsm = data.fit(&params);
         let rows = unseen.rows();
         let select = |wanted| rows_of(&ldsm.select_labels(&Query::new(&rows, 1, &control()), wanted).unwrap());
@@ -184,7 +193,7 @@ proptest! {
         let scaling = if is_standard && !is_hashed { Scaling::Standard } else { Scaling::None };
         let params = Params { n_bits: is_hashed.then_some(4), scaling, ..params() };
         let plain = data.fit(&params);
-        let judged = data.fit(&Params { scorers: Scorers::OneAgainstAll, scorer_weight: weight, ..params.clone() });
+        let judged = data.fit(&Params { scorers: Scorers::OneAgainstAll, scorer_weight: Some(weight), ..params.clone() });
         prop_assert!(all_bits(&plain) == all_bits(&judged));
         let options = oaa::Params {
             scaling: if scaling == Scaling::Standard { scaling } else { Scaling::Auto },
@@ -211,7 +220,10 @@ proptest! {
         let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
         let found = rows_of(&ldsm.select_labels(&Query::new(&unseen.rows(), 1, &control()), LabelSelection::Likely).unwrap());
-        let margins = ldsm.scorers.as_ref().map(|scorers| scores_of(scorers, &unseen.rows()));
+        let margins = ldsm.scorers.as_ref().map(|scorers| match scorers {
+            LabelScorers::OneAgainstAll(scorers) => scores_of(scorers, &unseen.rows()),
+            LabelScorers::OneAgainstSome(_) => unreachable!(),
+        });
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
             for (label, share) in shares {
@@ -231,8 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_holds_it_all(params in models(), data in data(40), beta in 0.5f64..1.5, is_judged in any::<bool>()) {
-        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
+    fn a_file_holds_it_all(params in models(), data in data(40), beta in 0.5f64..1.5, scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: beta.min(1.0), ..params });
         let bytes = ldsm.to_bytes().unwrap();
         let again = Ldsm::from_bytes(&bytes).unwrap();
@@ -245,10 +256,9 @@ proptest! {
 
     /// Alone or in a block, by one thread or three.
     #[test]
-    fn a_prediction_depends_on_its_row_alone(params in models(), data in data(60), unseen in data(30), is_judged in any::<bool>()) {
-        let scorers = if is_judged { Scorers::Auto } else { Scorers::None };
+    fn a_prediction_depends_on_its_row_alone(params in models(), data in data(60), unseen in data(30), scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: 0.9, ..params });
-        prop_assert_eq!(ldsm.scorers.is_some(), is_judged);
+        prop_assert_eq!(ldsm.scorers.is_some(), scorers != Scorers::None);
         let top = |data: &Data, n_threads| {
             let (labels, scores) = ldsm.predict_topk(&Query::new(&data.rows(), n_threads, &control()), 4).unwrap();
             labels.into_iter().zip(scores.iter().map(|score| score.to_bits())).collect::<Vec<_>>()
@@ -266,23 +276,27 @@ proptest! {
     }
 }
 
+pub(super) type Change = fn(&mut Bundle);
+
+/// Changes a value of an array.
+pub(super) fn change<E: Element>(bundle: &mut Bundle, name: &str, at: usize, value: E)
+where
+    Array: From<Vec<E>>,
+{
+    let mut array: Vec<E> = bundle.take(name).unwrap();
+    array[at] = value;
+    bundle.put(name, array);
+}
+
+pub(super) fn inside(bundle: &mut Bundle, name: &str, change: Change) {
+    let mut inner = bundle.unnest(name).unwrap();
+    change(&mut inner);
+    bundle.nest(name, inner);
+}
+
 /// Files whose checksum holds, but not what they say.
 #[test]
 fn made_up_files_are_refused() {
-    type Change = fn(&mut Bundle);
-    fn change<E: Element>(bundle: &mut Bundle, name: &str, at: usize, value: E)
-    where
-        Array: From<Vec<E>>,
-    {
-        let mut array: Vec<E> = bundle.take(name).unwrap();
-        array[at] = value;
-        bundle.put(name, array);
-    }
-    fn inside(bundle: &mut Bundle, name: &str, change: Change) {
-        let mut inner = bundle.unnest(name).unwrap();
-        change(&mut inner);
-        bundle.nest(name, inner);
-    }
     let in_tree: [Change; 11] = [
         |tree| change(tree, "first_child", 0, 0u32),
         |tree| change(tree, "first_child", 0, 2u32),
@@ -426,7 +440,7 @@ fn the_floor_lets_scorers_raise_labels() {
     let params = Params {
         max_nodes: 1,
         scorers: Scorers::OneAgainstAll,
-        scorer_weight: 1.2,
+        scorer_weight: Some(1.2),
         ..params()
     };
     let ldsm = data.fit(&params);

@@ -68,7 +68,11 @@ fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
         control: &control,
         local_ids: Mutex::default(),
     };
-    with_threads(n_threads, |_| grow(&context, params.seed, ahead).unwrap()).unwrap()
+    let rows = 0..examples.len() as u32;
+    with_threads(n_threads, |_| {
+        grow(&context, rows, params.seed, ahead).unwrap()
+    })
+    .unwrap()
 }
 
 fn impurity(tree: &Tree, id: usize) -> f32 {
@@ -268,7 +272,7 @@ fn orders_and_seeds_of_nodes() {
         control: &control,
         local_ids: Mutex::default(),
     };
-    let tree = grow(&context, params.seed, 1).unwrap();
+    let tree = grow(&context, 0..examples.len() as u32, params.seed, 1).unwrap();
     let mut order: Vec<u32> = (0..examples.len() as u32).collect();
     order.shuffle(&mut Pcg64Mcg::seed_from_u64(params.seed));
     let mut waiting = vec![(Tree::ROOT, order)];

@@ -1,0 +1,42 @@
+//! How a label's score by the trees and its scorer's margin become one score.
+
+use super::params::ScorerLoss;
+
+/// `(t + floor) exp(-weight loss(z))` of the trees' score t and the margin z: the loss of the
+/// label's presence is taken for a negative log likelihood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Join {
+    pub loss: ScorerLoss,
+    /// Added to the trees' score, so that the scorers can still raise a label that the
+    /// trees find unlikely.
+    pub floor: f32,
+    pub weight: f32,
+}
+
+impl Join {
+    #[inline]
+    pub fn score(self, tree_score: f32, margin: f32) -> f32 {
+        if margin == f32::NEG_INFINITY {
+            // Trees that were added later know labels that the scorers do not.
+            return tree_score + self.floor;
+        }
+        let loss = self.loss.loss_if_present(margin);
+        let score = (tree_score + self.floor) * (-self.weight * loss).exp();
+        // A score of 0 would be none.
+        score.max(f32::MIN_POSITIVE)
+    }
+
+    /// A margin below which a label that no tree knows has a score below `bar`: a little
+    /// less than the least that reaches it.
+    pub fn least_margin(self, bar: f32) -> f32 {
+        if bar <= f32::MIN_POSITIVE || self.weight == 0.0 {
+            return f32::NEG_INFINITY;
+        }
+        if bar > self.floor {
+            return f32::INFINITY;
+        }
+        // floor exp(-weight loss) = bar, up to rounding.
+        let most_loss = (self.floor / bar).ln() / self.weight;
+        1.0 - (most_loss * 1.001 + 0.001).sqrt()
+    }
+}

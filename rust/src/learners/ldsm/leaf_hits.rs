@@ -1,0 +1,97 @@
+//! The leaves that the rows of a block reach in all trees, and their mean histogram.
+
+use std::ops::Range;
+
+use super::label_scores::LabelScores;
+use super::traversal::Traversal;
+use super::tree::Tree;
+use crate::data::RaggedRows;
+use crate::simd::prefetch;
+
+/// Leaves whose histograms are fetched before their turn: they lie far apart.
+const AHEAD: usize = 2;
+/// Labels of a cache line, and lines of a histogram that are fetched; the
+/// processor fetches the others by itself.
+const LINE: usize = 8;
+const LINES: usize = 4;
+
+/// A leaf that a row reaches, with what is looked up once for all rows that do.
+#[derive(Debug, Clone)]
+struct LeafHit {
+    tree: u32,
+    /// 1 / the sum of the leaf's histogram.
+    inverse_mass: f32,
+    /// Labels per training example.
+    labels_each: f32,
+    /// Where the histogram is, among all of the tree's.
+    labels: Range<usize>,
+}
+
+/// The leaves that each row of a block reaches, tree after tree.
+#[derive(Debug, Default)]
+pub struct LeafHits {
+    of_row: Vec<Vec<LeafHit>>,
+}
+
+impl LeafHits {
+    /// For the next block, of `n_rows`, that will traverse about `n_trees`.
+    pub fn clear(&mut self, n_rows: usize, n_trees: usize) {
+        self.of_row.iter_mut().for_each(Vec::clear);
+        let n = self.of_row.len().max(n_rows);
+        // Few rows reach more leaves.
+        self.of_row
+            .resize_with(n, || Vec::with_capacity(2 * n_trees));
+    }
+
+    /// Sends `rows` through tree number `t`; row `i` of them is `row_of(i)` of the block.
+    pub fn traverse(
+        &mut self,
+        traversal: &mut Traversal,
+        (t, tree): (u32, &Tree),
+        rows: &RaggedRows,
+        row_of: impl Fn(u32) -> u32,
+    ) {
+        traversal.run(tree, rows, |rows, leaf| {
+            let inverse_mass = tree.inverse_mass[leaf.at()];
+            let hit = LeafHit {
+                tree: t,
+                inverse_mass,
+                labels_each: (tree.weight[leaf.at()] as f32 * inverse_mass).recip(),
+                labels: tree.labels.range(leaf.at()),
+            };
+            for &row in rows {
+                self.of_row[row_of(row) as usize].push(hit.clone());
+            }
+        });
+    }
+
+    /// Averages the histograms of the leaves that row `i` reaches, over the leaves of each
+    /// tree and over the `n_trees` that it has traversed. Returns the mean number of labels
+    /// per training example in these leaves.
+    pub fn average(
+        &self,
+        i: usize,
+        trees: &[Tree],
+        n_trees: usize,
+        scores: &mut LabelScores,
+    ) -> f32 {
+        scores.clear();
+        let mut labels_each = 0.0;
+        let tree_share = (n_trees as f32).recip();
+        let hits = &self.of_row[i];
+        let histogram = |of: &LeafHit| &trees[of.tree as usize].labels.entries()[of.labels.clone()];
+        let mut coming = hits.iter().skip(AHEAD);
+        for leaves in hits.chunk_by(|a, b| a.tree == b.tree) {
+            let share = tree_share / leaves.len() as f32;
+            for leaf in leaves {
+                if let Some(leaf) = coming.next() {
+                    let lines = histogram(leaf).chunks(LINE).take(LINES);
+                    lines.for_each(|line| prefetch(&line[0]));
+                }
+                scores.add(histogram(leaf), share * leaf.inverse_mass);
+                labels_each += share * leaf.labels_each;
+            }
+        }
+        labels_each
+    }
+}

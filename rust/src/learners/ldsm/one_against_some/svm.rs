@@ -1,0 +1,243 @@
+//! L2-regularised support vector machines with the squared hinge, by dual coordinate descent
+//! (Hsieh, Chang, Lin, Keerthi, Sundararajan, "A Dual Coordinate Descent Method for
+//! Large-scale Linear SVM", ICML 2008: Algorithm 3, with shrinking, as in liblinear).
+//!
+//! Minimises |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2 through its dual: min over a >= 0
+//! of a'(Q + D) a / 2 - sum_i a_i, with Q_ij = y_i y_j x_i.x_j and D_ii = 1 / (2 C_i).
+//! A round takes one pass over the values of the rows that are not at a bound.
+
+use rand::{seq::SliceRandom, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::super::examples::Examples;
+
+/// Rows of length 1 and the constant 1, as scorers see them.
+#[derive(Debug, Clone, Copy)]
+pub struct ScorerRows<'a> {
+    pub examples: &'a Examples,
+    /// 1 / the length of each row.
+    pub inverse_lengths: &'a [f32],
+}
+
+impl ScorerRows<'_> {
+    /// A row's product with itself.
+    pub fn square(&self, row: u32) -> f64 {
+        let has_features = self.inverse_lengths[row as usize] > 0.0;
+        1.0 + f64::from(u8::from(has_features))
+    }
+
+    /// Columns and values, the constant left out, and what to multiply the values by.
+    #[inline]
+    fn features(&self, row: u32) -> (&[u32], &[f32], f64) {
+        let (columns, values) = self.examples.row(row);
+        let n = columns.len() - 1;
+        let scale = f64::from(self.inverse_lengths[row as usize]);
+        (&columns[..n], &values[..n], scale)
+    }
+}
+
+/// When a problem is solved well enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Accuracy {
+    pub most_rounds: u32,
+    /// Largest minus smallest projected gradient at the end.
+    pub tolerance: f64,
+}
+
+/// C of liblinear: what the losses weigh against |w|^2 / 2.
+pub const COST: f64 = 1.0;
+
+/// Solves one problem after the other.
+#[derive(Debug)]
+pub struct Solver<'a> {
+    rows: ScorerRows<'a>,
+    accuracy: Accuracy,
+    /// w by column; all zero between problems.
+    weights: Vec<f64>,
+    bias: f64,
+    examples: Vec<SvmExample>,
+}
+
+/// A row of the current problem.
+#[derive(Debug, Clone, Copy)]
+pub struct SvmExample {
+    pub row: u32,
+    /// y: 1 or -1.
+    pub sign: f64,
+    /// The dual variable a.
+    pub alpha: f64,
+    /// D_ii.
+    diagonal: f64,
+}
+
+/// A label's scorer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scorer {
+    pub bias: f32,
+    /// Columns, increasing, and their weights.
+    pub weights: Vec<(u32, f32)>,
+}
+
+impl<'a> Solver<'a> {
+    pub fn new(rows: ScorerRows<'a>, accuracy: Accuracy) -> Self {
+        Self {
+            rows,
+            accuracy,
+            weights: vec![0.0; rows.examples.width],
+            bias: 0.0,
+            examples: Vec::new(),
+        }
+    }
+
+    /// Solves the problem of parting `positives` from `negatives`.
+    pub fn solve(&mut self, positives: &[u32], negatives: &[u32], seed: u64) {
+        self.clear();
+        let positives = positives.iter().map(|&row| (row, 1.0));
+        let negatives = negatives.iter().map(|&row| (row, -1.0));
+        for (row, sign) in positives.chain(negatives) {
+            let cost = COST * f64::from(self.rows.examples.weight(row));
+            self.examples.push(SvmExample {
+                row,
+                sign,
+                alpha: 0.0,
+                diagonal: 0.5 / cost,
+            });
+        }
+        self.descend(self.examples.len(), seed);
+    }
+
+    /// Solves the problem anew, from where it is, without the rows that `is_out` says. Returns
+    /// these and their margins.
+    pub fn solve_without(&mut self, is_out: impl Fn(u32) -> bool, seed: u64) -> Vec<(u32, f32)> {
+        self.examples.sort_by_key(|example| is_out(example.row));
+        let n = self
+            .examples
+            .partition_point(|example| !is_out(example.row));
+        if n == self.examples.len() {
+            return Vec::new();
+        }
+        for i in n..self.examples.len() {
+            let SvmExample {
+                row, sign, alpha, ..
+            } = self.examples[i];
+            self.add(row, -alpha * sign);
+        }
+        self.descend(n, seed);
+        let out = self.examples[n..].iter();
+        out.map(|example| (example.row, self.margin(example.row) as f32))
+            .collect()
+    }
+
+    /// Descends over the first `n` examples, from their dual variables as they are.
+    fn descend(&mut self, n: usize, seed: u64) {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut active: Vec<u32> = (0..n as u32).collect();
+        let mut n_active = n;
+        let mut highest_before = f64::INFINITY;
+        for _ in 0..self.accuracy.most_rounds {
+            let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
+            active[..n_active].shuffle(&mut random);
+            let mut at = 0;
+            while at < n_active {
+                let i = active[at] as usize;
+                let SvmExample {
+                    row,
+                    sign,
+                    alpha,
+                    diagonal,
+                } = self.examples[i];
+                let gradient = sign * self.margin(row) - 1.0 + diagonal * alpha;
+                // At the bound only what leads away from it counts; what is far from
+                // leaving it is left out.
+                if alpha == 0.0 && gradient > highest_before {
+                    n_active -= 1;
+                    active.swap(at, n_active);
+                    continue;
+                }
+                let projected = if alpha == 0.0 {
+                    gradient.min(0.0)
+                } else {
+                    gradient
+                };
+                highest = highest.max(projected);
+                lowest = lowest.min(projected);
+                if projected.abs() > 1e-12 {
+                    let after = (alpha - gradient / (self.rows.square(row) + diagonal)).max(0.0);
+                    self.examples[i].alpha = after;
+                    self.add(row, (after - alpha) * sign);
+                }
+                at += 1;
+            }
+            if highest - lowest <= self.accuracy.tolerance {
+                if n_active == n {
+                    break;
+                }
+                // Solved without those left out: look at all again.
+                n_active = n;
+                highest_before = f64::INFINITY;
+                continue;
+            }
+            highest_before = if highest > 0.0 {
+                highest
+            } else {
+                f64::INFINITY
+            };
+        }
+    }
+
+    #[inline]
+    fn margin(&self, row: u32) -> f64 {
+        let (columns, values, scale) = self.rows.features(row);
+        let pairs = columns.iter().zip(values);
+        let product: f64 = pairs
+            .map(|(&column, &x)| self.weights[column as usize] * f64::from(x))
+            .sum();
+        self.bias + scale * product
+    }
+
+    #[inline]
+    fn add(&mut self, row: u32, factor: f64) {
+        let (columns, values, scale) = self.rows.features(row);
+        self.bias += factor;
+        for (&column, &x) in columns.iter().zip(values) {
+            self.weights[column as usize] += factor * scale * f64::from(x);
+        }
+    }
+
+    /// The solution without weights below `threshold`.
+    pub fn scorer(&mut self, threshold: f64) -> Scorer {
+        let mut weights = Vec::new();
+        self.take_weights(|column, weight| weights.push((column, weight)));
+        for &(column, weight) in &weights {
+            self.weights[column as usize] = weight;
+        }
+        let kept = weights.iter().filter(|(_, w)| w.abs() >= threshold);
+        let mut kept: Vec<(u32, f32)> = kept.map(|&(column, w)| (column, w as f32)).collect();
+        kept.sort_unstable_by_key(|&(column, _)| column);
+        kept.shrink_to_fit();
+        Scorer {
+            bias: self.bias as f32,
+            weights: kept,
+        }
+    }
+
+    /// Makes the problem an empty one.
+    fn clear(&mut self) {
+        self.take_weights(|_, _| {});
+        self.bias = 0.0;
+        self.examples.clear();
+    }
+
+    /// Calls `visit` with the weights that are not 0, in any order, and makes them 0.
+    fn take_weights(&mut self, mut visit: impl FnMut(u32, f64)) {
+        for example in &self.examples {
+            let (columns, ..) = self.rows.features(example.row);
+            for &column in columns {
+                let weight = std::mem::take(&mut self.weights[column as usize]);
+                if weight != 0.0 {
+                    visit(column, weight);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! One-against-some scorers: their parts against definitions, and models with them.
+
+use std::collections::BTreeMap;
+
+use super::super::join::Join;
+use super::super::label_scores::LabelScores;
+use super::super::one_against_some::held_out::HeldOut;
+use super::super::one_against_some::join_fit::{fit, Candidate};
+use super::super::one_against_some::negatives::negatives;
+use super::super::one_against_some::svm::{Accuracy, Scorer, ScorerRows, Solver};
+use super::super::one_against_some::{IndexMargins, OneAgainstSome, OutOfSample};
+use super::super::scorers::LabelScorers;
+use super::prediction::{all, by_trees, change, inside};
+use super::*;
+
+const EXACT: Accuracy = Accuracy {
+    most_rounds: 10_000,
+    tolerance: 1e-9,
+};
+
+fn sparse() -> Params {
+    Params {
+        scorers: Scorers::OneAgainstSome,
+        scorer_weight: None,
+        n_estimators: 5,
+        n_hard_negatives: 3,
+        n_random_negatives: 2,
+        ..params()
+    }
+}
+
+/// 1 / the length of each row but for its constant.
+fn inverse_lengths(examples: &Examples) -> Vec<f32> {
+    let length = |i| {
+        let (columns, values) = examples.row(i);
+        let features = &values[..columns.len() - 1];
+        let square: f32 = features.iter().map(|x| x * x).sum();
+        if square > 0.0 {
+            square.sqrt().recip()
+        } else {
+            0.0
+        }
+    };
+    (0..examples.len() as u32).map(length).collect()
+}
+
+/// Row `i` as scorers see it: of length 1, the constant last.
+fn full(examples: &Examples, i: u32) -> Vec<f64> {
+    let (columns, values) = examples.row(i);
+    let scale = f64::from(inverse_lengths(examples)[i as usize]);
+    let mut row = vec![0.0; examples.width];
+    for (&column, &x) in columns.iter().zip(values) {
+        row[column as usize] += f64::from(x) * scale;
+    }
+    row[examples.width - 1] = 1.0;
+    row
+}
+
+fn full_weights(scorer: &Scorer, width: usize) -> Vec<f64> {
+    let mut weights = vec![0.0; width];
+    for &(column, weight) in &scorer.weights {
+        weights[column as usize] = weight.into();
+    }
+    weights[width - 1] = scorer.bias.into();
+    weights
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Even rows against odd ones, but every seventh is in neither.
+fn parted(examples: &Examples) -> (Vec<u32>, Vec<u32>) {
+    let rows = (0..examples.len() as u32).filter(|i| i % 7 != 3);
+    rows.partition(|i| i % 2 == 0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// The primal problem is convex and smooth: its gradient is 0 at the solution alone.
+    #[test]
+    fn the_solver_solves_the_problem(data in data(40)) {
+        let examples = data.examples();
+        let inverse_lengths = inverse_lengths(&examples);
+        let rows = ScorerRows { examples: &examples, inverse_lengths: &inverse_lengths };
+        let mut solver = Solver::new(rows, EXACT);
+        let (positives, negatives) = parted(&examples);
+        // What was solved before leaves no trace.
+        solver.solve(&negatives, &positives[..positives.len() / 2], 1);
+        solver.solve(&positives, &negatives, 1);
+        let scorer = solver.scorer(0.0);
+        let weights = full_weights(&scorer, examples.width);
+        let mut wanted = vec![0.0; examples.width];
+        for (rows, sign) in [(&positives, 1.0), (&negatives, -1.0)] {
+            for &i in rows {
+                let x = full(&examples, i);
+                let missing = (1.0 - sign * product(&weights, &x)).max(0.0);
+                let factor = 2.0 * f64::from(examples.weight(i)) * sign * missing;
+                wanted.iter_mut().zip(&x).for_each(|(w, x)| *w += factor * x);
+            }
+        }
+        for (w, wanted) in weights.iter().zip(&wanted) {
+            prop_assert!(is_near(*w, *wanted, 1e-4), "{weights:?} {wanted:?}");
+        }
+        // The dual variables are still there to go on from.
+        prop_assert_eq!(&solver.scorer(0.0), &scorer);
+        let large = scorer.weights.iter().copied().filter(|(_, w)| w.abs() >= 0.3);
+        prop_assert_eq!(solver.scorer(0.3).weights, large.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_can_be_taken_out_again(data in data(40)) {
+        let examples = data.examples();
+        let inverse_lengths = inverse_lengths(&examples);
+        let rows = ScorerRows { examples: &examples, inverse_lengths: &inverse_lengths };
+        let mut solver = Solver::new(rows, EXACT);
+        let (positives, negatives) = parted(&examples);
+        solver.solve(&positives, &negatives, 5);
+        let is_out = |row: u32| row % 3 == 1;
+        let margins: BTreeMap<u32, f32> = solver.solve_without(is_out, 5).into_iter().collect();
+        let out = (0..examples.len() as u32).filter(|&i| i % 7 != 3 && is_out(i));
+        prop_assert!(margins.keys().copied().eq(out));
+        let kept = |rows: &[u32]| rows.iter().copied().filter(|&row| !is_out(row)).collect::<Vec<_>>();
+        solver.solve(&kept(&positives), &kept(&negatives), 5);
+        let weights = full_weights(&solver.scorer(0.0), examples.width);
+        for (&row, &margin) in &margins {
+            let wanted = product(&weights, &full(&examples, row));
+            prop_assert!(is_near(margin.into(), wanted, 1e-4), "{margin} {wanted}");
+        }
+    }
+
+    #[test]
+    fn rows_are_left_out_by_turns(share in 0.01f64..0.99, n_trees in 1usize..30, n_rows in 1usize..80, seed in any::<u64>()) {
+        let params = Params { held_out_share: share, seed, ..sparse() };
+        let held_out = HeldOut::new(&params, n_rows);
+        for row in 0..n_rows as u32 {
+            let times = (0..n_trees).filter(|&tree| held_out.leaves_out(tree, row)).count();
+            let pinned = (0..n_trees).filter(|tree| tree % n_rows == row as usize).count();
+            let wanted = share * n_trees as f64;
+            prop_assert!(times <= (wanted + 1e-9).ceil() as usize);
+            prop_assert!(times + pinned >= (wanted - 1e-9).floor() as usize);
+        }
+        for tree in 0..n_trees {
+            let rows: Vec<u32> = held_out.training_rows(tree).collect();
+            prop_assert!(!rows.is_empty() && rows.is_sorted());
+            prop_assert!(rows.iter().all(|&row| !held_out.leaves_out(tree, row)));
+        }
+    }
+
+    /// The scores are those of a model of the trees that left the row out.
+    #[test]
+    fn scores_out_of_sample(data in data(50), share in 0.1f64..0.9) {
+        let params = Params { held_out_share: share, ..sparse() };
+        let present = data.select(data.present());
+        let ldsm = present.fit(&params);
+        let (examples, control) = (present.examples(), control());
+        let held_out = HeldOut::new(&params, examples.len());
+        let source = OutOfSample { examples: &examples, trees: &ldsm.trees, held_out, control: &control };
+        let rows: Vec<u32> = (0..examples.len() as u32).rev().collect();
+        let found = source.map(&rows, false, |row, scores| {
+            let mut of_row = BTreeMap::new();
+            scores.for_each(|label, score| { of_row.insert(label, score); });
+            (row, of_row)
+        });
+        for (row, found) in found.unwrap() {
+            let trees = ldsm.trees.iter().enumerate();
+            let out = trees.filter(|(tree, _)| held_out.leaves_out(*tree, row));
+            let others = Ldsm { trees: out.map(|(_, tree)| tree.clone()).collect(), ..ldsm.clone() };
+            let (wanted, _) = by_trees(&others, &present, row as usize);
+            prop_assert!(found.keys().eq(wanted.keys()), "{found:?} {wanted:?}");
+            for (&score, &wanted) in found.values().zip(wanted.values()) {
+                prop_assert!(is_near(score.into(), wanted, 1e-5));
+            }
+        }
+    }
+
+    #[test]
+    fn negatives_are_the_best_of_other_labels(data in data(30), scored in prop::collection::btree_map(0u32..9, 1u8..9, 0..9), n_hard in 0u32..5, n_random in 0u32..5) {
+        let examples = data.examples();
+        let mut scores = LabelScores::new(N_CLASSES);
+        let list: Vec<(u32, f32)> = scored.iter().map(|(&label, &score)| (label, score.into())).collect();
+        scores.add(&list, 1.0);
+        let params = Params { n_hard_negatives: n_hard, n_random_negatives: n_random, ..sparse() };
+        for row in 0..examples.len() as u32 {
+            let own = examples.labels(row);
+            let found = negatives(&examples, row, &scores, &params);
+            prop_assert!(found.is_sorted_by(|a, b| a < b));
+            prop_assert!(found.iter().all(|label| !own.contains(label)));
+            let mut others: Vec<(u32, f32)> = list.iter().copied().filter(|(label, _)| !own.contains(label)).collect();
+            others.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            others.truncate(n_hard as usize);
+            let is_hard = |label: &u32| others.iter().any(|(other, _)| other == label);
+            prop_assert!(others.iter().all(|(label, _)| found.contains(label)));
+            let drawn: Vec<&u32> = found.iter().filter(|label| !is_hard(label)).collect();
+            prop_assert!(drawn.len() <= n_random as usize);
+            prop_assert!(drawn.iter().all(|label| examples.labels.entries().contains(label)));
+        }
+    }
+
+    /// The index finds the labels that have a weight, and their products with the row.
+    #[test]
+    fn margins_are_products(data in data(30), seeds in prop::collection::vec(0u32..1000, N_CLASSES)) {
+        let examples = data.examples();
+        let scorer = |&seed: &u32| (seed % 5 > 0).then(|| Scorer {
+            bias: seed as f32 / 500.0 - 1.0,
+            weights: (0..WIDTH as u32).filter(|c| (c * 7 + seed) % 3 == 0).map(|c| (c, (c + seed) as f32 / 100.0 - 3.0)).collect(),
+        });
+        let scorers: Vec<Option<Scorer>> = seeds.iter().map(scorer).collect();
+        let model = OneAgainstSome::new(&scorers, &examples);
+        let n_weights = scorers.iter().flatten().map(|scorer| scorer.weights.len()).sum::<usize>();
+        prop_assert_eq!(model.n_weights(), n_weights);
+        let mut margins = IndexMargins::new(&model);
+        for row in 0..examples.len() as u32 {
+            margins.read(examples.row(row));
+            let touched: BTreeMap<u32, f32> = margins.touched().collect();
+            let x = full(&examples, row);
+            for (label, scorer) in (0u32..).zip(&scorers) {
+                let Some(scorer) = scorer else {
+                    prop_assert_eq!(margins.margin(label), f32::NEG_INFINITY);
+                    prop_assert!(!touched.contains_key(&label));
+                    continue;
+                };
+                let wanted = product(&full_weights(scorer, examples.width), &x);
+                prop_assert!(is_near(margins.margin(label).into(), wanted, 1e-4));
+                let (columns, _) = examples.row(row);
+                let is_touched = scorer.weights.iter().any(|(column, _)| columns.contains(column));
+                prop_assert_eq!(touched.contains_key(&label), is_touched);
+            }
+        }
+    }
+
+    /// No label of a smaller margin reaches the bar.
+    #[test]
+    fn what_is_passed_over_is_too_low(bar in 0.0f32..0.2, weight in 0.0f32..9.0, floor in 0.001f32..0.2, margin in -3.0f32..2.0) {
+        let join = Join { loss: ScorerLoss::SquaredHinge, floor, weight };
+        if margin < join.least_margin(bar) {
+            prop_assert!(join.score(0.0, margin) < bar);
+        }
+    }
+
+    /// Labels that a tree or a scorer names, each with its score joined.
+    #[test]
+    fn trees_and_scorers_name_labels(data in data(60), unseen in data(20), is_hashed in any::<bool>()) {
+        let params = Params { n_bits: is_hashed.then_some(3), ..sparse() };
+        let ldsm = data.fit(&params);
+        let Some(LabelScorers::OneAgainstSome(scorers)) = &ldsm.scorers else { panic!() };
+        let (join, mut margins) = (scorers.join(&params), IndexMargins::new(scorers));
+        let (mut row, preparation) = (RowBuffer::default(), ldsm.preparation.as_ref().unwrap());
+        for (i, found) in all(&ldsm, &unseen).iter().enumerate() {
+            preparation.read(&unseen.rows(), i, &mut row);
+            margins.read((&row.columns, &row.values));
+            let (trees, _) = by_trees(&ldsm, &unseen, i);
+            let named: BTreeSet<u32> = trees.keys().copied().chain(margins.touched().map(|(label, _)| label)).collect();
+            prop_assert!(found.keys().eq(named.iter()));
+            for (&label, &score) in found {
+                let tree_score = trees.get(&label).map_or(0.0, |&score| score as f32);
+                let wanted = join.score(tree_score, margins.margin(label));
+                prop_assert!(is_near(score.into(), wanted.into(), 1e-5));
+            }
+        }
+    }
+
+    #[test]
+    fn threads_and_files_change_nothing(data in data(60), seed in 0u64..100) {
+        let params = Params { seed, n_estimators: 3, ..sparse() };
+        let ldsm = data.fit(&params);
+        let mut other = Ldsm::create(params, N_CLASSES, true).unwrap();
+        other.fit(&data.batch(), with(3, false), &control()).unwrap();
+        let bytes = ldsm.to_bytes().unwrap();
+        prop_assert!(bytes == other.to_bytes().unwrap());
+        let again = Ldsm::from_bytes(&bytes).unwrap();
+        prop_assert_eq!(format!("{:?}", again.scorers), format!("{:?}", ldsm.scorers));
+        prop_assert!(all(&again, &data) == all(&ldsm, &data));
+    }
+
+    /// A row of weight 0 is not there, and the unit of weights does not matter.
+    #[test]
+    fn weights_are_relative(data in data(50), factor in 1u32..50) {
+        let params = sparse();
+        let kept = data.select(data.present());
+        let mut scaled = data.clone();
+        for weight in scaled.weights.iter_mut().flatten() {
+            *weight *= (1u32 << factor.min(20)) as f32;
+        }
+        let bytes = data.fit(&params).to_bytes().unwrap();
+        prop_assert!(bytes == kept.fit(&params).to_bytes().unwrap());
+        prop_assert!(bytes == scaled.fit(&params).to_bytes().unwrap());
+    }
+}
+
+/// The join believes whom the rows held out say it should.
+#[test]
+fn the_join_is_fitted() {
+    let row = |i: u32, by_trees: bool| {
+        let candidates = (0..20u32).map(|label| {
+            let is_own = label == i % 20;
+            let noise = (i.wrapping_mul(2_654_435_761) ^ (label * 40_503)) % 97;
+            let noise = noise as f32 / 97.0;
+            let told = f32::from(u8::from(is_own));
+            let (tree_score, margin) = if by_trees {
+                (told, noise)
+            } else {
+                (noise, told)
+            };
+            let (tree_score, margin) = (tree_score / 5.0, 2.0 * margin - 1.0);
+            Candidate {
+                tree_score,
+                margin,
+                is_own,
+            }
+        });
+        (candidates.collect(), 1.0)
+    };
+    let rows = |by_trees| (0..200).map(|i| row(i, by_trees)).collect::<Vec<_>>();
+    let (_, by_trees) = fit(&rows(true), None);
+    let (floor, by_scorers) = fit(&rows(false), None);
+    assert!(by_trees < by_scorers, "{by_trees} {by_scorers}");
+    assert!(floor > 0.0);
+    assert_eq!(fit(&rows(true), Some(3.0)).1, 3.0);
+    assert_eq!(fit(&[], None), (0.01, 0.5));
+    assert_eq!(fit(&[], Some(3.0)).1, 3.0);
+}
+
+/// Labels that are only met in trees added later, and labels without a row.
+#[test]
+fn labels_that_no_scorer_knows() {
+    let data = fixed(120, false);
+    let known = data.select((0..data.len()).filter(|&i| !data.labels_of(i).contains(&8)));
+    let mut ldsm = known.fit(&sparse());
+    let Some(LabelScorers::OneAgainstSome(scorers)) = ldsm.scorers.clone() else {
+        panic!()
+    };
+    let floor = f64::from(scorers.join(&sparse()).floor);
+    ldsm.params.n_estimators = 8;
+    ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
+    assert_eq!(ldsm.trees.len(), 8);
+    let mut n_found = 0;
+    for (i, found) in all(&ldsm, &data).iter().enumerate() {
+        if let Some(&score) = found.get(&8) {
+            n_found += 1;
+            let wanted = by_trees(&ldsm, &data, i).0[&8] + floor;
+            assert!(is_near(score.into(), wanted, 1e-5), "{score} {wanted}");
+        }
+    }
+    assert!(n_found > 0);
+}
+
+#[test]
+fn next_to_nothing_to_learn() {
+    let one = |labels: &[u32], n: usize| {
+        let mut data = Data::empty(false);
+        (0..n).for_each(|i| data.push(&[(i as u32 % 5, 1.0)], labels, 1.0));
+        data
+    };
+    let mut bare = Data::empty(false);
+    bare.push(&[], &[1, 4], 1.0);
+    bare.push(&[], &[4], 1.0);
+    for data in [one(&[3], 1), one(&[0, 8], 1), one(&[7], 20), bare] {
+        for share in [0.1, 0.9] {
+            let ldsm = data.fit(&Params {
+                held_out_share: share,
+                n_hard_negatives: 0,
+                ..sparse()
+            });
+            for (i, found) in all(&ldsm, &data).iter().enumerate() {
+                let own = data.labels_of(i);
+                assert!(own.iter().all(|label| found[label] > 0.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_scorers_are_refused() {
+    let ldsm = fixed(80, false).fit(&sparse());
+    let changes: [fn(&mut crate::file::Bundle); 7] = [
+        |scorers| change(scorers, "biases", 0, f32::NAN),
+        |scorers| change(scorers, "biases", 0, f32::INFINITY),
+        |scorers| {
+            inside(scorers, "index", |lists| {
+                change(lists, "list.key", 0, 99u32);
+            });
+        },
+        |scorers| {
+            inside(scorers, "index", |lists| {
+                change(lists, "list.value", 0, f32::NAN);
+            });
+        },
+        |scorers| {
+            inside(scorers, "index", |lists| {
+                change(lists, "list.length", 0, 10_000u32);
+            });
+        },
+        |scorers| drop(scorers.take::<f32>("biases").unwrap()),
+        |scorers| {
+            scorers.take_meta::<f32>("floor").unwrap();
+            scorers.put_meta("floor", &-1.0);
+        },
+    ];
+    for damage in changes {
+        let mut bundle = ldsm.to_bundle();
+        inside(&mut bundle, "scorers", damage);
+        assert!(Ldsm::from_bundle(bundle).is_err());
+    }
+    assert!(Ldsm::from_bundle(ldsm.to_bundle()).is_ok());
+}
+
+#[test]
+fn one_loss_alone_is_possible() {
+    let params = Params {
+        scorer_loss: ScorerLoss::Logistic,
+        ..sparse()
+    };
+    let message = Ldsm::create(params, N_CLASSES, true)
+        .unwrap_err()
+        .to_string();
+    assert!(message.starts_with("scorer_loss"), "{message}");
+}
+
+/// The trees alone do not change where no rows are held out.
+#[test]
+fn other_scorers_hold_no_rows_out() {
+    let data = fixed(80, false);
+    let alone = data.fit(&params());
+    let other = data.fit(&Params {
+        held_out_share: 0.7,
+        n_hard_negatives: 1,
+        ..params()
+    });
+    assert!(all_bits(&alone) == all_bits(&other));
+    let held = data.fit(&Params {
+        n_estimators: 2,
+        ..sparse()
+    });
+    assert!(all_bits(&alone) != all_bits(&held));
+    assert!(held.trees[0].n_examples[0] < alone.trees[0].n_examples[0]);
+}
