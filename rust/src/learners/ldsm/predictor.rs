@@ -142,15 +142,23 @@ impl<'a> Predictor<'a> {
 
     pub fn best(&self, top: &mut TopK) {
         top.clear();
+        let Some((margins, join)) = &self.scorers else {
+            let scores = &self.scores;
+            return scores.for_each(|label, score| top.push(label, self.reranked(label, score)));
+        };
         // Scorers never raise a score by more than the floor. Nearly all labels are too
         // low even then and need no margin.
-        let floor = self.scorers.as_ref().map_or(0.0, |(_, join)| join.floor);
-        self.scores.for_each(|label, score| {
-            let score = self.reranked(label, score);
-            if score + floor >= top.bar() {
-                top.push(label, self.joined(label, score));
+        let mut take = |label, score| {
+            if score + join.floor >= top.bar() {
+                top.push(label, join.score(score, margins.margin(label)));
             }
-        });
+        };
+        match &self.reranker {
+            None => self.scores.for_each(take),
+            Some(reranker) => self
+                .scores
+                .for_each(|label, score| take(label, reranker.rerank(label, score))),
+        }
         self.for_each_unknown_to_trees(top.bar(), |label, score| top.push(label, score));
     }
 

@@ -86,19 +86,20 @@ impl Traversal {
         self.directions.clear();
         let rows = self.rows.iter().map(|&row| block.row(row as usize));
         if is_few {
-            let lookup = |column| match columns.binary_search(&column) {
-                Ok(at) => weights[at],
-                Err(_) => [0.0; M],
+            let lookup = |column: u32| {
+                let at = columns.binary_search(&column);
+                at.map_or([0.0; M], |at| weights[at])
             };
-            let directions = rows.map(|row| directions(&margins(row, lookup)));
-            return self.directions.extend(directions);
+            self.directions
+                .extend(rows.map(|row| directions(&margins(row, lookup))));
+            return;
         }
         for (&column, weights) in columns.iter().zip(weights) {
             spread[column as usize] = *weights;
         }
         let lookup = |column: u32| spread[column as usize];
-        let directions = rows.map(|row| directions(&margins(row, lookup)));
-        self.directions.extend(directions);
+        self.directions
+            .extend(rows.map(|row| directions(&margins(row, lookup))));
         for &column in columns {
             spread[column as usize] = [0.0; M];
         }
