@@ -8,6 +8,8 @@ import numpy as np
 _HEADER = 24
 _TYPES = {
     "U8": np.uint8,
+    "I8": np.int8,
+    "U16": np.uint16,
     "U32": np.uint32,
     "I32": np.int32,
     "U64": np.uint64,
@@ -43,6 +45,6 @@ def pack(head, arrays):
     text = json.dumps(index).encode()
     text += b" " * (-len(text) % 8)
     body = len(text).to_bytes(8, "little") + text + b"".join(parts)
-    data = b"\x89XMTREE\n" + (2).to_bytes(4, "little") + bytes(4)
+    data = b"\x89XMTREE\n" + (3).to_bytes(4, "little") + bytes(4)
     data += len(body).to_bytes(8, "little") + body
     return data + zlib.crc32(data).to_bytes(4, "little")

@@ -1,7 +1,9 @@
 """Files, pickles and copies predict the same and go on learning the same."""
 
 import copy
+import os
 import pickle
+import sys
 
 import estimators
 import joblib
@@ -20,6 +22,11 @@ def through_file(model, path):
     return xmtree.load(path)
 
 
+def through_mapped_file(model, path):
+    model.save(path)
+    return xmtree.load(path, mmap=True)
+
+
 def through_joblib(model, path):
     joblib.dump(model, path)
     return joblib.load(path)
@@ -32,6 +39,7 @@ def through_skops(model, path):
 
 WAYS = {
     "file": through_file,
+    "mapped file": through_mapped_file,
     "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
     "old pickle": lambda model, path: pickle.loads(pickle.dumps(model, protocol=2)),
     "deepcopy": lambda model, path: copy.deepcopy(model),
@@ -164,8 +172,9 @@ def rewritten(path, **changes):
 
     from xmtree import _core
 
-    meta, arrays, model = _core.load_estimator(path)
-    _core.save_estimator(path, json.dumps({**json.loads(meta), **changes}), arrays, model)
+    file = _core.EstimatorFile(path, False)
+    meta = json.dumps({**json.loads(file.meta), **changes})
+    _core.save_estimator(path, meta, file.arrays(), file.take_model("oaa"))
 
 
 @pytest.mark.parametrize(
@@ -198,3 +207,63 @@ def test_an_ensemble_over_very_many_standardised_columns_can_be_saved(tmp_path):
     model.save(tmp_path / "model")
     again = xmtree.load(tmp_path / "model")
     assert again._model.to_bytes() == model._model.to_bytes()
+
+
+def resident(path):
+    """Bytes of a mapped file that this process has read, and of how many it could."""
+    read = size = 0
+    with open("/proc/self/smaps") as maps:
+        for line in maps:
+            if "-" in line.split(" ", 1)[0]:
+                is_file = line.rstrip().endswith(str(path))
+            elif is_file and line.startswith("Rss:"):
+                read += 1024 * int(line.split()[1])
+            elif is_file and line.startswith("Size:"):
+                size += 1024 * int(line.split()[1])
+    return read, size
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc counts what is read")
+def test_loading_by_mmap_reads_little_of_a_large_file(tmp_path):
+    path = tmp_path / "model"
+    # Weights without an average: nothing has to be made of them for a prediction.
+    few, many = np.random.default_rng(0).normal(size=(2, 40, 30_000)).astype(np.float32)
+    y = np.arange(40)
+    model = xmtree.OAAClassifier(n_passes=1, average=False, scaling="none", random_state=0)
+    model.fit(many, y).save(path)
+    again = xmtree.load(path, mmap=True)
+    read, size = resident(path)
+    assert path.stat().st_size <= size < path.stat().st_size + 5000
+    assert size > 7_000_000
+    assert read < 1_000_000
+    labels, scores = model.predict_topk(few, 3)
+    found, found_scores = again.predict_topk(few, 3)
+    assert np.array_equal(found, labels)
+    assert np.array_equal(found_scores, scores)
+    read, _ = resident(path)
+    assert read > 7_000_000  # There, and not in a copy.
+
+
+def test_a_mapped_model_outlives_its_file(tmp_path):
+    path = tmp_path / "model"
+    model = xmtree.OAAClassifier(average=False, random_state=0).fit(X, Y)
+    model.save(path)
+    mapped = xmtree.load(path, mmap=True)
+    if os.name != "nt":
+        xmtree.OAAClassifier(average=False, random_state=1).fit(X[:50], Y[:50]).save(path)
+        path.unlink()
+    estimators.same_predictions(mapped, model, X)
+    # What it learns goes to memory, not into the file.
+    estimators.same_predictions(mapped.partial_fit(X, Y), model.partial_fit(X, Y), X)
+    assert pickle.loads(pickle.dumps(mapped))._model.to_bytes() == model._model.to_bytes()
+    mapped.save(path)
+    estimators.same_predictions(xmtree.load(path, mmap=True), model, X)
+
+
+@pytest.mark.parametrize("length", [0, 7, 20, 40, 3000, -1])
+def test_mapped_files_of_another_length_are_refused(length, tmp_path):
+    path = tmp_path / "model"
+    xmtree.LdSMClassifier(n_estimators=1, max_nodes=10).fit(X, Y).save(path)
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(xmtree.ModelFileError, match="model"):
+        xmtree.load(path, mmap=True)

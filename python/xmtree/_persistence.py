@@ -41,7 +41,6 @@ def save(estimator: Any, path: str | Path) -> None:
         raise sklearn.exceptions.NotFittedError(
             f"this {type(estimator).__name__} has learned nothing yet; call fit before save"
         )
-    model = estimator._model
     arrays = _pack("classes", estimator.classes_)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
@@ -62,10 +61,10 @@ def save(estimator: Any, path: str | Path) -> None:
             "scikit-learn": sklearn.__version__,
         },
     }
-    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, model.to_bytes())
+    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, estimator._model)
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, mmap: bool = False) -> Any:
     """Read an estimator that :meth:`save` wrote.
 
     Nothing in the file is executed. The estimator predicts as before, and an
@@ -74,6 +73,16 @@ def load(path: str | Path) -> Any:
     Parameters
     ----------
     path : str or Path
+    mmap : bool, default=False
+        Map the file into memory and use the model's large arrays where they lie: loading takes
+        milliseconds whatever the size, a prediction reads what it needs, and processes share
+        the memory. Only for files that you trust and that nobody changes while the estimator
+        lives: neither the checksum nor the contents of large arrays are checked, and a file
+        that is overwritten or cut in place can end the process. ``save`` does not change a file in
+        place but replaces it, so that estimators loaded before go on with the old one (on
+        Windows a file cannot be replaced while it is mapped). :class:`OAAClassifier` and
+        :class:`LdSMClassifier` use their weights in the file; others are read as without
+        ``mmap``, but unchecked. What learns on copies its weights into memory first.
 
     Returns
     -------
@@ -88,9 +97,10 @@ def load(path: str | Path) -> Any:
     OSError
         If it cannot be read.
     """
-    text, arrays, model = _core.load_estimator(os.fspath(path))
+    file = _core.EstimatorFile(os.fspath(path), mmap)
+    arrays = file.arrays()
     try:
-        meta = json.loads(text)
+        meta = json.loads(file.meta)
         if meta["state_version"] > STATE_VERSION:
             raise _core.ModelFileError(
                 f"{path}: written by xmtree {meta['versions']['xmtree']}, which is newer than "
@@ -111,7 +121,7 @@ def load(path: str | Path) -> Any:
         estimator._set_more_state(meta["more"])
         if meta["index_base"] is not None:
             estimator._index_base = int(meta["index_base"])
-        estimator._model = _core.Classifier.from_bytes(model, cls._short_name)
+        estimator._model = file.take_model(cls._short_name)
     except _core.ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

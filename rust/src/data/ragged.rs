@@ -4,43 +4,44 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::file::{put_lengths, take_lengths, Bundle, Persist, Record};
+use crate::file::{put_lengths, take_lengths, Bundle, Flat, Persist, Record};
 
-/// Lists of different lengths, end to end.
+/// Lists of different lengths, end to end. The entries of one that was read from a mapped file
+/// stay there if they are of one of its element types.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ragged<T> {
+pub struct Ragged<T: 'static> {
     /// Where each list begins, and where the last one ends.
     starts: Vec<usize>,
-    entries: Vec<T>,
+    entries: Flat<T>,
 }
 
-impl<T> Default for Ragged<T> {
+impl<T: Clone> Default for Ragged<T> {
     fn default() -> Self {
         Self::with_capacity(0, 0)
     }
 }
 
-impl<T> Ragged<T> {
+impl<T: Clone> Ragged<T> {
     /// No lists yet, and memory for `n` of them with `n_entries` together.
     pub fn with_capacity(n: usize, n_entries: usize) -> Self {
         let mut starts = Vec::with_capacity(n + 1);
         starts.push(0);
         Self {
             starts,
-            entries: Vec::with_capacity(n_entries),
+            entries: Vec::with_capacity(n_entries).into(),
         }
     }
 
     /// Appends a list.
     pub fn push(&mut self, list: impl IntoIterator<Item = T>) {
-        self.entries.extend(list);
+        self.entries.to_mut().extend(list);
         self.starts.push(self.entries.len());
     }
 
     /// Removes all lists and keeps the memory.
     pub fn clear(&mut self) {
         self.starts.truncate(1);
-        self.entries.clear();
+        self.entries.to_mut().clear();
     }
 
     /// Where list `i` lies among all entries.
@@ -76,7 +77,7 @@ impl<T> Ragged<T> {
     }
 
     /// The entries of all lists, end to end.
-    pub fn entries(&self) -> &[T] {
+    pub fn entries(&self) -> &Flat<T> {
         &self.entries
     }
 
@@ -110,13 +111,16 @@ impl<T> Ragged<T> {
             *at += 1;
         }
         starts.truncate(n + 1);
-        Ragged { starts, entries }
+        Ragged {
+            starts,
+            entries: entries.into(),
+        }
     }
 }
 
 const NAME: &str = "list";
 
-impl<R: Record> Persist for Ragged<R> {
+impl<R: Record + Clone> Persist for Ragged<R> {
     fn put(&self, bundle: &mut Bundle) {
         put_lengths(self.lengths(), NAME, bundle);
         R::put(self.entries.iter(), NAME, bundle);
@@ -129,7 +133,7 @@ impl<R: Record> Persist for Ragged<R> {
             end += n;
             self.starts.push(end);
         }
-        self.entries = R::take(Some(end), NAME, bundle)?;
+        self.entries = R::take_flat(Some(end), NAME, bundle)?;
         Ok(())
     }
 }

@@ -1,19 +1,23 @@
 //! Typed arrays and their little-endian bytes.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
+use memmap2::Mmap;
 use safetensors::tensor::Dtype;
+
+use super::Flat;
 
 /// How many bytes are converted at a time.
 const CHUNK: usize = 1 << 16;
 
-/// An element type a model file can hold.
-pub trait Element: Copy + Sized {
+/// An element type a model file can hold. Any bytes are one.
+pub trait Element: Copy + Sized + 'static {
     /// The type's name in messages.
     const NAME: &'static str;
 
     /// The elements of `array`, or `array` again if they are of another type.
-    fn from_array(array: Array) -> Result<Vec<Self>, Array>;
+    fn from_array(array: Array) -> Result<Flat<Self>, Array>;
 }
 
 macro_rules! element_types {
@@ -23,7 +27,7 @@ macro_rules! element_types {
         pub enum Array {
             $(
                 #[doc = concat!("Elements of type `", stringify!($type), "`.")]
-                $variant(Vec<$type>),
+                $variant(Flat<$type>),
             )*
         }
 
@@ -31,7 +35,7 @@ macro_rules! element_types {
             impl Element for $type {
                 const NAME: &'static str = stringify!($type);
 
-                fn from_array(array: Array) -> Result<Vec<Self>, Array> {
+                fn from_array(array: Array) -> Result<Flat<Self>, Array> {
                     match array {
                         Array::$variant(elements) => Ok(elements),
                         other => Err(other),
@@ -39,15 +43,21 @@ macro_rules! element_types {
                 }
             }
 
+            impl From<Flat<$type>> for Array {
+                fn from(elements: Flat<$type>) -> Self {
+                    Self::$variant(elements)
+                }
+            }
+
             impl From<Vec<$type>> for Array {
                 fn from(elements: Vec<$type>) -> Self {
-                    Self::$variant(elements)
+                    Self::$variant(elements.into())
                 }
             }
 
             impl From<&[$type]> for Array {
                 fn from(elements: &[$type]) -> Self {
-                    Self::$variant(elements.to_vec())
+                    Self::$variant(elements.to_vec().into())
                 }
             }
         )*
@@ -116,16 +126,32 @@ macro_rules! element_types {
                                 <$type>::from_le_bytes(element)
                             }));
                         }
-                        Ok(Some(Self::$variant(elements)))
+                        Ok(Some(Self::$variant(elements.into())))
                     })*
                     _ => Ok(None),
+                }
+            }
+
+            /// `len` elements that begin at byte `start` of a file, used where they lie; `None`
+            /// where they cannot be.
+            pub(super) fn mapped(
+                dtype: Dtype,
+                len: usize,
+                file: &Arc<Mmap>,
+                start: usize,
+            ) -> Option<Self> {
+                match dtype {
+                    $(Dtype::$variant => Flat::mapped(file, start, len).map(Self::$variant),)*
+                    _ => None,
                 }
             }
         }
     };
 }
 
-element_types!(U8 u8 1, U32 u32 4, I32 i32 4, U64 u64 8, I64 i64 8, F32 f32 4, F64 f64 8);
+element_types!(
+    U8 u8 1, I8 i8 1, U16 u16 2, U32 u32 4, I32 i32 4, U64 u64 8, I64 i64 8, F32 f32 4, F64 f64 8
+);
 
 impl Array {
     /// Whether there are no elements.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::array::{Array, Element};
+use super::Flat;
 use crate::error::{Error, Result};
 
 /// Stands in messages for a bundle that no file was named for.
@@ -100,6 +101,11 @@ impl Bundle {
 
     /// Moves an array out.
     pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
+        Ok(self.take_flat(name)?.into_vec())
+    }
+
+    /// Moves an array out, and leaves it in the file if it lies there.
+    pub fn take_flat<T: Element>(&mut self, name: &str) -> Result<Flat<T>> {
         let Some(array) = self.arrays.remove(name) else {
             return Err(self.damaged(format_args!("array {name:?} is missing")));
         };
@@ -114,7 +120,12 @@ impl Bundle {
 
     /// Moves an array out that must have `len` elements.
     pub fn take_exactly<T: Element>(&mut self, name: &str, len: usize) -> Result<Vec<T>> {
-        let elements = self.take(name)?;
+        Ok(self.take_flat_exactly(name, len)?.into_vec())
+    }
+
+    /// [`take_flat`](Self::take_flat) of an array that must have `len` elements.
+    pub fn take_flat_exactly<T: Element>(&mut self, name: &str, len: usize) -> Result<Flat<T>> {
+        let elements = self.take_flat(name)?;
         if elements.len() == len {
             return Ok(elements);
         }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use crc32fast::Hasher;
+use memmap2::Mmap;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::array::Array;
@@ -14,7 +16,7 @@ use super::replacement::Replacement;
 use crate::error::{Error, Result};
 
 /// The newest version of the file format this crate reads, and the one it writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Not text (the first byte), and broken by any conversion of line ends.
 const MAGIC: [u8; 8] = *b"\x89XMTREE\n";
@@ -83,6 +85,44 @@ impl Bundle {
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.to_string_lossy();
         Self::read_file(path, &name).map_err(|trouble| trouble.in_file(&name))
+    }
+
+    /// Opens a model file whose arrays are used where they lie, so that only what is needed is
+    /// read, when it is needed. The checksum is not compared: it would take reading all of it.
+    /// What is no regular file, or lies there in another order of bytes, is read.
+    ///
+    /// The file must not be changed while the model lives: a model that reads other numbers
+    /// than those it has checked may answer wrongly, panic, or end the process if the file was
+    /// cut. Replacing it by [`write`](Self::write) is no change, as the old one stays until
+    /// nobody uses it any more.
+    pub fn map(path: &Path) -> Result<Self> {
+        let name = path.to_string_lossy();
+        Self::map_file(path, &name).map_err(|trouble| trouble.in_file(&name))
+    }
+
+    fn map_file(path: &Path, name: &str) -> Streamed<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        // An empty file cannot be mapped.
+        if !metadata.is_file() || metadata.len() == 0 {
+            return Self::read_file(path, name);
+        }
+        // SAFETY: that nobody changes the file meanwhile is what the caller promises.
+        let file = Arc::new(unsafe { Mmap::map(&file) }?);
+        let mut reader = Summing::new(&file[..]);
+        let index = read_index(&mut reader, file.len() as u64)?;
+        let mut rest = reader.inner;
+        Self::from_index(&index, name, |info, len| {
+            let start = file.len() - rest.len();
+            let (_, after) = rest.split_at(info.data_offsets.1 - info.data_offsets.0);
+            match Array::mapped(info.dtype, len, &file, start) {
+                Some(array) => {
+                    rest = after;
+                    Ok(Some(array))
+                }
+                None => Array::read_from(info.dtype, len, &mut rest),
+            }
+        })
     }
 
     fn write_file(&self, path: &Path) -> Streamed<()> {
@@ -166,33 +206,33 @@ impl Bundle {
     /// with `len` before anything is allocated for it.
     fn decode(reader: impl Read, len: u64, name: &str) -> Streamed<Self> {
         let mut reader = Summing::new(reader);
-        let body = read_header(&mut reader, len)?;
-        let index_len = u64::from_le_bytes(read_bytes(&mut reader)?);
-        if index_len > MAX_INDEX || index_len > body - 8 {
-            return Err(damaged("the length of its index is impossible"));
+        let index = read_index(&mut reader, len)?;
+        let bundle = Self::from_index(&index, name, |info, len| {
+            Array::read_from(info.dtype, len, &mut reader)
+        })?;
+        let checksum = reader.hasher.clone().finalize();
+        if u32::from_le_bytes(read_bytes(&mut reader)?) != checksum {
+            return Err(damaged("its checksum does not match its contents"));
         }
-        let mut index = Vec::new();
-        (&mut reader).take(index_len).read_to_end(&mut index)?;
-        let index: Metadata = serde_json::from_slice(&index)
-            .map_err(|error| damaged(&format!("its index cannot be read ({error})")))?;
-        if index.data_len() as u64 != body - 8 - index_len {
-            return Err(damaged("its arrays do not fill it"));
-        }
+        Ok(bundle)
+    }
+
+    /// The arrays that `index` lists, each of which `read` takes from where the last one ended,
+    /// and the metadata.
+    fn from_index(
+        index: &Metadata,
+        name: &str,
+        mut read: impl FnMut(&TensorInfo, usize) -> io::Result<Option<Array>>,
+    ) -> Streamed<Self> {
         let mut arrays = BTreeMap::new();
         for name in index.offset_keys() {
             let array = match index.info(&name) {
-                Some(info) if info.shape.len() == 1 => {
-                    Array::read_from(info.dtype, info.shape[0], &mut reader)?
-                }
+                Some(info) if info.shape.len() == 1 => read(info, info.shape[0])?,
                 _ => None,
             };
             let array =
                 array.ok_or_else(|| damaged(&format!("array {name:?} is of no known type")))?;
             arrays.insert(name, array);
-        }
-        let checksum = reader.hasher.clone().finalize();
-        if u32::from_le_bytes(read_bytes(&mut reader)?) != checksum {
-            return Err(damaged("its checksum does not match its contents"));
         }
         let head = index.metadata().as_ref().and_then(|m| m.get(HEAD_KEY));
         let head = head.ok_or_else(|| damaged("it has no metadata"))?;
@@ -205,6 +245,23 @@ impl Bundle {
             origin: name.into(),
         })
     }
+}
+
+/// Reads everything before the arrays of a model of `len` bytes.
+fn read_index(reader: &mut impl Read, len: u64) -> Streamed<Metadata> {
+    let body = read_header(reader, len)?;
+    let index_len = u64::from_le_bytes(read_bytes(reader)?);
+    if index_len > MAX_INDEX || index_len > body - 8 {
+        return Err(damaged("the length of its index is impossible"));
+    }
+    let mut index = Vec::new();
+    reader.take(index_len).read_to_end(&mut index)?;
+    let index: Metadata = serde_json::from_slice(&index)
+        .map_err(|error| damaged(&format!("its index cannot be read ({error})")))?;
+    if index.data_len() as u64 != body - 8 - index_len {
+        return Err(damaged("its arrays do not fill it"));
+    }
+    Ok(index)
 }
 
 /// Checks the header against the length of the file, gives that of the body.

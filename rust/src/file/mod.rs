@@ -12,7 +12,7 @@
 //! | offset | length | what |
 //! |---|---|---|
 //! | 0 | 8 | `89 58 4D 54 52 45 45 0A`, that is `\x89XMTREE\n` |
-//! | 8 | 4 | format version, now 2 |
+//! | 8 | 4 | format version, now 3 |
 //! | 12 | 4 | zero, so that the body begins at a multiple of 8 |
 //! | 16 | 8 | n, the length of the body |
 //! | 24 | n | the body: a complete [safetensors] file |
@@ -20,7 +20,8 @@
 //!
 //! The body's `__metadata__` has one entry, `xmtree`: a JSON object of `kind`
 //! (which learner) and `meta` (its parameters and counters). Every array has
-//! one dimension and one of the types of [`Array`]. A model inside a model, like a
+//! one dimension and one of the types of [`Array`]; wider elements come first, so that each array
+//! is aligned. A model inside a model, like a
 //! tree of a forest, has its arrays under `prefix/name` and its own `kind` and
 //! `meta` under the key `prefix/` of the outer `meta`.
 //!
@@ -31,12 +32,18 @@
 //! # Cost
 //!
 //! Reading and writing stream: beside the arrays themselves they hold one
-//! buffer of some kilobytes and the safetensors header.
+//! buffer of some kilobytes and the safetensors header. A file that is mapped
+//! ([`Bundle::map`]) is opened in a time that does not depend on its size: arrays that a learner
+//! takes as [`Flat`] stay where they lie, and neither they nor the checksum are read. Whoever
+//! takes one checks as much as memory safety and termination rest on (links between nodes, say),
+//! and leaves out what reads all of a large array only to find damage
+//! ([`Flat::is_mapped`]); indices into other arrays stay checked where they are used.
 //!
 //! [safetensors]: https://github.com/huggingface/safetensors
 
 mod array;
 mod bundle;
+mod flat;
 mod format;
 mod persist;
 mod record;
@@ -47,6 +54,7 @@ mod tests;
 
 pub use array::{Array, Element};
 pub use bundle::Bundle;
+pub use flat::Flat;
 pub use format::VERSION;
 pub use persist::{Columns, Meta, Nest, Persist};
 pub use record::{check_column, is_count, put_lengths, take_lengths, Record};

@@ -67,7 +67,8 @@ impl Nest {
 }
 
 /// Implements [`Persist`] by the list of fields, in the order in which they are read. A field
-/// is `Meta`, `Columns` or `Nest`, and has its own name in the file unless `name = path` gives
+/// is `Meta`, `Columns`, `Flat` (the type [`Flat`](super::Flat), which may stay in the file) or
+/// `Nest`, and has its own name in the file unless `name = path` gives
 /// another. `check` names a method `fn(&self) -> Result<()>` that says what does not fit
 /// together;
 ///

@@ -4,7 +4,7 @@
 //! check of single values follow from the list. Ragged values (vectors, hash tables) are
 //! their lengths and all their entries end to end.
 
-use super::{Bundle, Element};
+use super::{Bundle, Element, Flat};
 use crate::error::Result;
 
 /// A value of which many are stored column by column.
@@ -16,6 +16,14 @@ pub trait Record: Sized {
 
     /// Moves `n` records out, or as many as there are.
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>>;
+
+    /// As [`take`](Self::take); elements stay in the file if they lie there.
+    fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>>
+    where
+        Self: 'static,
+    {
+        Ok(Self::take(n, name, bundle)?.into())
+    }
 }
 
 impl<E: Element> Record for E
@@ -33,6 +41,13 @@ where
         match n {
             Some(n) => bundle.take_exactly(name, n),
             None => bundle.take(name),
+        }
+    }
+
+    fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>> {
+        match n {
+            Some(n) => bundle.take_flat_exactly(name, n),
+            None => bundle.take_flat(name),
         }
     }
 }

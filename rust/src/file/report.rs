@@ -1,7 +1,7 @@
 //! What there is to know of a model or one of its trees, as named columns: the same for Rust,
 //! for `tree_` in Python, for `inspect` and for files.
 
-use super::{Array, Element};
+use super::{Array, Element, Flat};
 
 /// Named columns, in the order in which they are shown.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -86,6 +86,8 @@ impl Report {
     /// The values of a column; none if there is no such column of this type.
     pub fn get<E: Element>(&self, name: &str) -> Option<Vec<E>> {
         let column = self.0.iter().find(|column| column.name == name)?;
-        E::from_array(column.values.clone()).ok()
+        E::from_array(column.values.clone())
+            .ok()
+            .map(Flat::into_vec)
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{is_count, Array, Bundle, Persist, VERSION};
+use super::{is_count, Array, Bundle, Flat, Persist, VERSION};
 use crate::error::{Error, Result};
 use crate::{persist, record};
 
@@ -63,13 +63,15 @@ fn sealed_index(index: &str, data: &[u8]) -> Vec<u8> {
 #[test]
 fn every_type_comes_back() {
     let arrays = [
-        ("a", Array::U8(vec![0, 255])),
-        ("b", Array::U32(vec![u32::MAX, 1])),
-        ("c", Array::I32(vec![i32::MIN])),
-        ("d", Array::U64(vec![u64::MAX])),
-        ("e", Array::I64(vec![i64::MIN, 7, 8])),
-        ("f", Array::F32(vec![-0.0, f32::MIN_POSITIVE])),
-        ("g", Array::F64(vec![0.1, f64::INFINITY])),
+        ("a", Array::U8(vec![0, 255].into())),
+        ("b", Array::U32(vec![u32::MAX, 1].into())),
+        ("c", Array::I32(vec![i32::MIN].into())),
+        ("d", Array::U64(vec![u64::MAX].into())),
+        ("e", Array::I64(vec![i64::MIN, 7, 8].into())),
+        ("f", Array::F32(vec![-0.0, f32::MIN_POSITIVE].into())),
+        ("g", Array::F64(vec![0.1, f64::INFINITY].into())),
+        ("i", Array::I8(vec![i8::MIN, 1].into())),
+        ("j", Array::U16(vec![u16::MAX, 3, 4].into())),
         ("h", Array::F64((0..100_000).map(f64::from).collect())),
     ];
     let mut bundle = Bundle::new("all");
@@ -96,7 +98,7 @@ fn the_layout_stays() {
     let mut bundle = Bundle::new("k");
     bundle.put("x", vec![258_u32]);
     let index = br#"{"__metadata__":{"xmtree":"{\"kind\":\"k\",\"meta\":{}}"},"x":{"dtype":"U32","shape":[1],"data_offsets":[0,4]}}"#;
-    let mut expected = b"\x89XMTREE\n\x02\0\0\0\0\0\0\0".to_vec();
+    let mut expected = b"\x89XMTREE\n\x03\0\0\0\0\0\0\0".to_vec();
     let padded = index.len().next_multiple_of(8);
     expected.extend((8 + padded as u64 + 4).to_le_bytes());
     expected.extend((padded as u64).to_le_bytes());
@@ -226,6 +228,107 @@ fn made_up_bodies_are_refused() {
         complaint(Bundle::from_bytes(&sealed_index(index, data)));
     }
     complaint(Bundle::from_bytes(&sealed(&u64::MAX.to_le_bytes())));
+}
+
+#[test]
+fn mapped_arrays_are_those_that_were_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    let mut bundle = small();
+    bundle.put("many", (0..1000u16).collect::<Vec<_>>());
+    bundle.write(&path).unwrap();
+    let mut mapped = Bundle::map(&path).unwrap();
+    assert_eq!(mapped.arrays(), bundle.arrays());
+    assert_eq!(mapped.to_bytes().unwrap(), bundle.to_bytes().unwrap());
+    let mut many = mapped.take_flat::<u16>("many").unwrap();
+    let is_little = cfg!(target_endian = "little");
+    assert_eq!(many.is_mapped(), is_little);
+    let part = many.part(10..12);
+    assert_eq!(
+        (part.is_mapped(), &part),
+        (is_little, &Flat::from(vec![10, 11]))
+    );
+    assert_eq!(many.clone().part(999..1000), [999]);
+    // The file can go, and changes go elsewhere.
+    drop(mapped);
+    fs::remove_file(&path).unwrap();
+    let before = many.clone();
+    many.to_mut()[3] = 7;
+    assert_eq!((many[3], before[3], many.is_mapped()), (7, 3, false));
+    assert_eq!(before.into_vec(), bundle.take::<u16>("many").unwrap());
+}
+
+#[test]
+fn what_lies_where_it_cannot_be_used_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    // The bytes come first, so that the floats are not aligned.
+    let index = r#"{"__metadata__":{"xmtree":"{\"kind\":\"k\",\"meta\":{}}"},
+        "a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},
+        "b":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}}"#;
+    let index = format!("{index:width$}", width = index.len().next_multiple_of(8));
+    let mut data = vec![1, 2, 3];
+    data.extend(1.5f32.to_le_bytes());
+    fs::write(&path, sealed_index(&index, &data)).unwrap();
+    let mut mapped = Bundle::map(&path).unwrap();
+    assert_eq!(mapped, {
+        let mut read = Bundle::read(&path).unwrap();
+        assert_eq!(read.take_flat::<u8>("a").unwrap(), [1, 2, 3]);
+        read.put("a", vec![1_u8, 2, 3]);
+        read
+    });
+    let floats = mapped.take_flat::<f32>("b").unwrap();
+    assert_eq!((floats[0], floats.is_mapped()), (1.5, false));
+}
+
+/// A file of a terabyte, none of which is on the disk: only what is not read can be so large.
+#[cfg(target_os = "linux")]
+#[test]
+fn mapping_reads_nothing_but_the_index() {
+    let n = 1u64 << 36;
+    let mut index = format!(
+        r#"{{"__metadata__":{{"xmtree":"{{\"kind\":\"k\",\"meta\":{{}}}}"}},"x":{{"dtype":"F32","shape":[{n}],"data_offsets":[0,{}]}}}}"#,
+        4 * n
+    );
+    while index.len() % 8 != 0 {
+        index.push(' ');
+    }
+    let mut bytes = sealed_index(&index, &[]);
+    bytes.truncate(bytes.len() - 4);
+    let body = 8 + index.len() as u64 + 4 * n;
+    bytes[16..24].copy_from_slice(&body.to_le_bytes());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    fs::write(&path, &bytes).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(24 + body + 4).unwrap();
+    let mut bundle = Bundle::map(&path).unwrap();
+    let x = bundle.take_flat::<f32>("x").unwrap();
+    assert_eq!((x.len() as u64, x[x.len() - 1]), (n, 0.0));
+}
+
+#[test]
+fn mapped_files_of_another_length_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    let bytes = small().to_bytes().unwrap();
+    let damaged = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        complaint(Bundle::map(&path))
+    };
+    for len in 0..bytes.len() {
+        damaged(&bytes[..len]);
+    }
+    // Of a damaged head every byte but the padding counts.
+    for i in (0..12).chain(16..32) {
+        let mut bytes = bytes.clone();
+        bytes[i] ^= 255;
+        damaged(&bytes);
+    }
+    assert!(matches!(
+        Bundle::map(&directory.path().join("absent")),
+        Err(Error::Io { .. })
+    ));
 }
 
 #[test]

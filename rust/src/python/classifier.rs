@@ -222,13 +222,8 @@ impl Classifier {
     #[staticmethod]
     #[pyo3(signature = (bytes, learner=None))]
     fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
-        let learner = learner.map(learners::find).transpose()?;
-        let model = py.detach(|| {
-            let bundle = Bundle::from_bytes(bytes)?;
-            learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
-            learners::load(bundle)
-        })?;
-        Ok(Self(model))
+        let bundle = py.detach(|| Bundle::from_bytes(bytes))?;
+        Self::from_bundle(py, bundle, learner)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Object<'py>, (Bound<'py, PyBytes>,))> {
@@ -238,6 +233,24 @@ impl Classifier {
 }
 
 impl Classifier {
+    pub(super) fn inner(&self) -> &dyn classifier::Classifier {
+        &*self.0
+    }
+
+    /// The model in `bundle`, which must be one of `learner`.
+    pub(super) fn from_bundle(
+        py: Python<'_>,
+        bundle: Bundle,
+        learner: Option<&str>,
+    ) -> PyResult<Self> {
+        let learner = learner.map(learners::find).transpose()?;
+        let model = py.detach(|| {
+            learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
+            learners::load(bundle)
+        })?;
+        Ok(Self(model))
+    }
+
     /// Everything that is learned from, checked before anything changes.
     fn batch<'a>(
         &self,

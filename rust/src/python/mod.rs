@@ -25,7 +25,7 @@ mod core {
     #[pymodule_export]
     use super::metrics::{propensities, Scores};
     #[pymodule_export]
-    use super::model_io::{load_estimator, save_estimator};
+    use super::model_io::{save_estimator, EstimatorFile};
     #[pymodule_export]
     use super::text::{
         iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,

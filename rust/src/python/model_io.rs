@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use numpy::{Element, IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 
+use super::classifier::Classifier;
 use super::run::watched;
 use crate::error::Error;
 use crate::file::{Array, Bundle};
@@ -17,15 +18,15 @@ const MODEL: &str = "model";
 /// The metadata, a JSON text of the Python side.
 const META: &str = "estimator";
 
-/// Writes an estimator: `model` is the core model's bytes, `arrays` are one-dimensional
-/// (uint8, int64, uint64, float64), `meta` is JSON.
+/// Writes an estimator: its core model, `arrays`, which are one-dimensional (uint8, int64,
+/// uint64, float64), and `meta`, which is JSON.
 #[pyfunction]
 pub(super) fn save_estimator(
     py: Python<'_>,
     path: PathBuf,
     meta: &str,
     arrays: &Bound<'_, PyDict>,
-    model: &[u8],
+    model: PyRef<'_, Classifier>,
 ) -> PyResult<()> {
     let mut bundle = Bundle::new(KIND);
     for (name, array) in arrays.iter() {
@@ -35,30 +36,60 @@ pub(super) fn save_estimator(
     let meta: serde_json::Value =
         serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is no JSON: {e}")))?;
     bundle.put_meta(META, &meta);
+    let model = model.inner();
     watched(py, None, move |_| {
-        bundle.nest(MODEL, Bundle::from_bytes(model)?);
+        bundle.nest(MODEL, model.to_bundle());
         bundle.write(&path)
     })
 }
 
-/// Reads what [`save_estimator`] wrote: metadata, arrays and the core model's bytes.
-#[pyfunction]
-pub(super) fn load_estimator(
-    py: Python<'_>,
-    path: PathBuf,
-) -> PyResult<(String, Bound<'_, PyDict>, Bound<'_, PyBytes>)> {
-    let (meta, arrays, model) = watched(py, None, move |_| {
-        let mut bundle = Bundle::read(&path)?;
-        bundle.expect_kind(KIND)?;
-        let model = bundle.unnest(MODEL)?.to_bytes()?;
-        let meta: serde_json::Value = bundle.take_meta(META)?;
-        Ok((meta.to_string(), bundle.arrays().clone(), model))
-    })?;
-    let named = PyDict::new(py);
-    for (name, array) in arrays {
-        named.set_item(name, to_numpy(py, array))?;
+/// What [`save_estimator`] wrote, read or (`mmap`) used where it lies.
+#[pyclass(module = "xmtree._core")]
+pub(super) struct EstimatorFile {
+    /// The metadata, as JSON.
+    #[pyo3(get)]
+    meta: String,
+    arrays: Bundle,
+    /// Until it is taken.
+    model: Option<Bundle>,
+}
+
+#[pymethods]
+impl EstimatorFile {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Self> {
+        watched(py, None, move |_| {
+            let mut bundle = if mmap {
+                Bundle::map(&path)?
+            } else {
+                Bundle::read(&path)?
+            };
+            bundle.expect_kind(KIND)?;
+            let model = Some(bundle.unnest(MODEL)?);
+            let meta: serde_json::Value = bundle.take_meta(META)?;
+            Ok(Self {
+                meta: meta.to_string(),
+                arrays: bundle,
+                model,
+            })
+        })
     }
-    Ok((meta, named, PyBytes::new(py, &model)))
+
+    /// The arrays by their names.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let named = PyDict::new(py);
+        for (name, array) in self.arrays.arrays() {
+            named.set_item(name, to_numpy(py, array.clone()))?;
+        }
+        Ok(named)
+    }
+
+    /// Moves the core model out, which must be one of `learner`.
+    fn take_model(&mut self, py: Python<'_>, learner: &str) -> PyResult<Classifier> {
+        let gone = || Error::data("the model has been taken already");
+        let model = self.model.take().ok_or_else(gone)?;
+        Classifier::from_bundle(py, model, Some(learner))
+    }
 }
 
 fn to_array(array: &Bound<'_, PyAny>) -> PyResult<Array> {
@@ -78,12 +109,14 @@ where
 
 pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
     match array {
-        Array::U8(a) => a.into_pyarray(py).into_any(),
-        Array::U32(a) => a.into_pyarray(py).into_any(),
-        Array::I32(a) => a.into_pyarray(py).into_any(),
-        Array::U64(a) => a.into_pyarray(py).into_any(),
-        Array::I64(a) => a.into_pyarray(py).into_any(),
-        Array::F32(a) => a.into_pyarray(py).into_any(),
-        Array::F64(a) => a.into_pyarray(py).into_any(),
+        Array::U8(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::I8(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::U16(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::U32(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::I32(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::U64(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::I64(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::F32(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::F64(a) => a.into_vec().into_pyarray(py).into_any(),
     }
 }

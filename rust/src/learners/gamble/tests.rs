@@ -79,7 +79,7 @@ impl Table {
 
     fn scores(&self, model: &Gamble) -> Vec<f64> {
         let scores = model.predict_scores(&Query::new(&self.rows(), 1, &Control::new(0)));
-        f64::from_array(scores.unwrap()).unwrap()
+        f64::from_array(scores.unwrap()).unwrap().into_vec()
     }
 
     /// All rows as one node.

@@ -133,7 +133,7 @@ impl GrowingTree {
     fn finish(mut self) -> Tree {
         for trained in self.trained {
             self.tree.columns.push(trained.columns);
-            self.tree.weights.extend(trained.weights);
+            self.tree.weights.to_mut().extend(trained.weights);
             self.tree.stats.push(trained.stats);
             self.tree.curves.push(trained.curve);
         }

@@ -3,7 +3,7 @@
 use super::node_stats::NodeStats;
 use crate::data::Ragged;
 use crate::error::Result;
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, Flat, Persist};
 use crate::persist;
 use crate::tree::NodeId;
 
@@ -27,7 +27,7 @@ pub struct Tree {
     /// Columns that the regressors of each node use, increasing.
     pub columns: Ragged<u32>,
     /// M weights for each of these.
-    pub weights: Vec<f32>,
+    pub weights: Flat<f32>,
     /// The objective after training.
     pub stats: Vec<NodeStats>,
     /// Running J by epoch.
@@ -73,11 +73,14 @@ impl Tree {
         let labels = |i| tree.labels.get(i).iter().map(|&(label, _)| label);
         let columns = |i| tree.columns.get(i).iter().copied();
         let mut counts = tree.labels.entries().iter().map(|&(_, count)| count);
-        let is_sound = (0..n)
-            .all(|i| is_increasing(labels(i), n_classes) && is_increasing(columns(i), width))
+        let has_sound_regressors = || {
+            (0..n).all(|i| is_increasing(columns(i), width))
+                && tree.weights.iter().all(|w| w.is_finite())
+        };
+        let is_sound = (0..n).all(|i| is_increasing(labels(i), n_classes))
             && counts.all(|count| count.is_finite() && count > 0.0)
             && tree.weight.iter().all(|w| w.is_finite() && *w > 0.0)
-            && tree.weights.iter().all(|w| w.is_finite())
+            && (tree.weights.is_mapped() || has_sound_regressors())
             && tree.weights.len() == tree.columns.entries().len() * arity as usize;
         if !is_sound {
             return Err(bundle.damaged("labels, columns or weights of a node are out of range"));
@@ -105,7 +108,7 @@ persist!(Tree {
     Columns n_examples;
     Nest labels;
     Nest columns;
-    Columns weights;
+    Flat weights;
     Columns stats;
     Nest curves;
 });

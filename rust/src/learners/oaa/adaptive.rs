@@ -105,11 +105,11 @@ fn update_sums<const G: usize>(
     let mut length = [[0.0f32; LANES]; G];
     for (&slot, &x) in example.slots.iter().zip(example.values) {
         let x = Magnitude::of(x);
-        let squares = row_mut::<G>(&mut tile.squares, slot);
+        let squares = row_mut::<G>(tile.squares.to_mut(), slot);
         let mut rate = [[0.0f32; LANES]; G];
         if is_nag {
-            let scales = row_mut::<G>(&mut tile.scales, slot);
-            let weights = row_mut::<G>(&mut tile.weights, slot);
+            let scales = row_mut::<G>(tile.scales.to_mut(), slot);
+            let weights = row_mut::<G>(tile.weights.to_mut(), slot);
             let mut change = [[0.0f32; LANES]; G];
             for at in 0..G {
                 for lane in 0..LANES {
@@ -178,7 +178,7 @@ fn apply<const G: usize>(
         // Stored weights are those in use divided by `shrink`.
         let x = if i == constant { x } else { x / shrink };
         let mut change = [[0.0f32; LANES]; G];
-        let weights = row_mut::<G>(&mut tile.weights, slot);
+        let weights = row_mut::<G>(tile.weights.to_mut(), slot);
         for g in 0..G {
             for lane in 0..LANES {
                 change[g][lane] = u[g][lane] * (x * rates[i][g][lane]);
@@ -201,6 +201,6 @@ fn add_to_average<const G: usize>(
         return;
     }
     let factor = example.params.average_factor;
-    let sums = row_mut::<G>(&mut tile.average_sums, slot);
+    let sums = row_mut::<G>(tile.average_sums.to_mut(), slot);
     each_lane::<G>(|g, lane| sums[g][lane] += factor * change[g][lane]);
 }

@@ -14,7 +14,7 @@ use crate::classifier::{block_rows, Learning, Member, OnlineLearner, PredictOpti
 use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
-use crate::file::{Bundle, Persist, Record};
+use crate::file::{Bundle, Flat, Persist, Record};
 use crate::linear::NagTotals;
 use crate::threads::with_threads;
 
@@ -175,8 +175,8 @@ impl OnlineLearner for Oaa {
         n_slots.saturating_mul(self.n_classes + AT_LEAST)
     }
 
-    /// Weights and sums are stored row by row, a row per feature slot and a value per class,
-    /// whatever the tiles. Learning goes on after loading as if nothing had happened.
+    /// Weights and sums are stored as they lie in memory, tile after tile, so that they can be
+    /// used in the file. Learning goes on after loading as if nothing had happened.
     fn put(&self, bundle: &mut Bundle) {
         self.preparer.put(bundle);
         bundle.put("columns", self.preparer.slots.columns());
@@ -184,8 +184,8 @@ impl OnlineLearner for Oaa {
         let seen: Vec<bool> = masks.iter().map(|&mask| mask == 0.0).collect();
         bool::put(seen.iter(), "seen", bundle);
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
-            let rows = tile::by_class(&self.tiles, self.n_classes, |tile| tile.planes()[at]);
-            bundle.put(name, rows);
+            let planes: Vec<&[f32]> = self.tiles.iter().map(|tile| &**tile.planes()[at]).collect();
+            bundle.put(name, planes.concat());
         }
         let totals = tile::by_class(&self.tiles, self.n_classes, |tile| &tile.totals);
         NagTotals::put(totals.iter(), "totals", bundle);
@@ -208,31 +208,29 @@ impl OnlineLearner for Oaa {
         if !oaa.preparer.fits(params) {
             return Err(bundle.damaged("the state does not fit the optimizer"));
         }
+        let n_slots = columns.len();
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
-            let is_kept = !oaa.tiles[0].planes()[at].is_empty();
-            let n = if is_kept {
-                columns.len() * n_classes
-            } else {
-                0
+            let of_tile = |tile: &Tile| match tile.planes()[at].is_empty() {
+                true => 0,
+                false => n_slots * tile.width(),
             };
-            let rows = bundle.take_exactly(name, n)?;
-            oaa.tiles
-                .iter_mut()
-                .for_each(|tile| tile.grow(columns.len()));
-            tile::set_by_class(&mut oaa.tiles, n_classes, &rows, |tile| {
-                tile.planes_mut()[at]
-            });
+            let planes: Flat<f32> =
+                bundle.take_flat_exactly(name, oaa.tiles.iter().map(of_tile).sum())?;
+            let mut start = 0;
+            for tile in &mut oaa.tiles {
+                let end = start + of_tile(tile);
+                *tile.planes_mut()[at] = planes.part(start..end);
+                start = end;
+            }
         }
         let unseen = seen
             .iter()
             .map(|&seen| if seen { 0.0 } else { f32::NEG_INFINITY });
         let unseen: Vec<f32> = unseen.collect();
-        tile::set_by_class(&mut oaa.tiles, n_classes, &unseen, |tile| {
-            &mut tile.unseen_mask
-        });
+        tile::set_by_class(&mut oaa.tiles, &unseen, |tile| &mut tile.unseen_mask);
         let n_totals = oaa.preparer.span.map_or(0, |_| n_classes);
         let totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
-        tile::set_by_class(&mut oaa.tiles, n_classes, &totals, |tile| &mut tile.totals);
+        tile::set_by_class(&mut oaa.tiles, &totals, |tile| &mut tile.totals);
         Ok(oaa)
     }
 }

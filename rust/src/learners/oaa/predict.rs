@@ -46,7 +46,7 @@ impl<'a> TilePredictor<'a> {
     ) -> Result<()> {
         for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
-            let weights = self.weights.map_or(&tile.weights, |all| &all[number]);
+            let weights: &[f32] = self.weights.map_or(&tile.weights, |all| &all[number]);
             self.scores.resize(self.rows.len() * tile.width(), 0.0);
             score_rows(weights, tile.groups, &self.rows, &mut self.scores);
             if let Some(span) = self.oaa.preparer.span {

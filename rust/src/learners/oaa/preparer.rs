@@ -87,14 +87,15 @@ impl ExamplePreparer {
                 let width = tile.width();
                 // The constant's row, the first, is not shrunk.
                 for plane in [&mut tile.weights, &mut tile.average_sums] {
-                    plane.iter_mut().skip(width).for_each(|w| *w *= factor);
+                    let weights = plane.to_mut().iter_mut();
+                    weights.skip(width).for_each(|w| *w *= factor);
                 }
             }
             self.l1_shift *= self.shrink;
             self.shrink = 1.0;
         }
         if let Some(factor) = self.average.rescale() {
-            let sums = tiles.iter_mut().flat_map(|tile| &mut tile.average_sums);
+            let sums = tiles.iter_mut().flat_map(|tile| tile.average_sums.to_mut());
             sums.for_each(|u| *u *= factor);
         }
     }

@@ -108,17 +108,19 @@ fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G])
         if !u[g].iter().fold(false, |any, &u| any | (u != 0.0)) {
             continue;
         }
+        let weights = tile.weights.to_mut();
         for (&slot, &d) in example.slots.iter().zip(example.direction) {
-            let w = &mut row_mut::<G>(&mut tile.weights, slot)[g];
+            let w = &mut row_mut::<G>(weights, slot)[g];
             for lane in 0..LANES {
                 w[lane] += d * u[g][lane];
             }
         }
         if averages {
             let factor = example.params.average_factor;
+            let sums = tile.average_sums.to_mut();
             for (&slot, &d) in example.slots.iter().zip(example.direction) {
                 let d = factor * d;
-                let sum = &mut row_mut::<G>(&mut tile.average_sums, slot)[g];
+                let sum = &mut row_mut::<G>(sums, slot)[g];
                 for lane in 0..LANES {
                     sum[lane] += d * u[g][lane];
                 }

@@ -28,7 +28,7 @@ fn learner(model: &Model) -> &Oaa {
 fn all_scores(model: &Model, rows: &Rows<'_>, n_threads: usize) -> Vec<f32> {
     let scores = model.predict_scores(&Query::new(rows, n_threads, &control()));
     match scores.unwrap() {
-        Array::F32(scores) => scores,
+        Array::F32(scores) => scores.into_vec(),
         other => panic!("{other:?}"),
     }
 }

@@ -6,6 +6,7 @@
 //! next tile does; the outcome is that of taking example after example.
 
 use super::Params;
+use crate::file::Flat;
 use crate::linear::{NagTotals, Optimizer};
 use crate::simd::LANES;
 
@@ -24,13 +25,13 @@ pub(super) struct Tile {
     /// Number of its classes, in units of [`LANES`]: 1, 2 or 4.
     pub groups: usize,
     /// A row per feature slot.
-    pub weights: Vec<f32>,
+    pub weights: Flat<f32>,
     /// u of the average, as the weights; empty without averaging.
-    pub average_sums: Vec<f32>,
+    pub average_sums: Flat<f32>,
     /// Sums of squared gradients, as the weights; empty unless adaptive.
-    pub squares: Vec<f32>,
+    pub squares: Flat<f32>,
     /// Largest feature sizes, as the weights; empty but for "nag".
-    pub scales: Vec<f32>,
+    pub scales: Flat<f32>,
     /// What is added to a class's score before it competes: 0, or minus infinity
     /// while the class has not been seen.
     pub unseen_mask: Vec<f32>,
@@ -56,7 +57,7 @@ impl Tile {
     fn new(first: usize, groups: usize, n_classes: usize, params: &Params) -> Self {
         let width = groups * LANES;
         let is_nag = params.optimizer == Optimizer::Nag;
-        let zeros = |is_kept: bool| vec![0.0; if is_kept { width } else { 0 }];
+        let zeros = |is_kept: bool| Flat::from(vec![0.0; if is_kept { width } else { 0 }]);
         // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
         let competes = |class| is_nag && class < n_classes;
         let mask = |class| {
@@ -69,7 +70,7 @@ impl Tile {
         Self {
             first,
             groups,
-            weights: vec![params.initial_bias(); width],
+            weights: vec![params.initial_bias(); width].into(),
             average_sums: zeros(params.averages()),
             squares: zeros(params.is_adaptive()),
             scales: zeros(is_nag),
@@ -82,7 +83,7 @@ impl Tile {
     pub const PLANES: [&'static str; 4] = ["weights", "average_sums", "squares", "scales"];
 
     /// Everything that has a row per feature; some are empty.
-    pub fn planes(&self) -> [&Vec<f32>; 4] {
+    pub fn planes(&self) -> [&Flat<f32>; 4] {
         [
             &self.weights,
             &self.average_sums,
@@ -92,7 +93,7 @@ impl Tile {
     }
 
     /// As [`planes`](Self::planes), to be changed.
-    pub fn planes_mut(&mut self) -> [&mut Vec<f32>; 4] {
+    pub fn planes_mut(&mut self) -> [&mut Flat<f32>; 4] {
         [
             &mut self.weights,
             &mut self.average_sums,
@@ -129,6 +130,7 @@ impl Tile {
         let len = n_slots * self.width();
         for plane in self.planes_mut() {
             if !plane.is_empty() && plane.len() < len {
+                let plane = plane.to_mut();
                 if plane.capacity() < len {
                     // Less headroom than a Vec takes by itself: this is most of the memory.
                     plane.reserve_exact(len + len / 8 - plane.len());
@@ -141,7 +143,7 @@ impl Tile {
     /// The weights to predict with: averaged if there is an average (of total
     /// `total`), moved towards zero by `l1_shift` and multiplied by `shrink`.
     pub fn prediction_weights(&self, total: f64, l1_shift: f32, shrink: f32) -> Vec<f32> {
-        let mut weights = self.weights.clone();
+        let mut weights = self.weights.to_vec();
         if total > 0.0 {
             let share = total.recip() as f32;
             for (w, u) in weights.iter_mut().zip(&self.average_sums) {
@@ -157,37 +159,24 @@ impl Tile {
     }
 }
 
-/// The tiles' values as rows of all `n_classes`.
+/// The tiles' values of one each for all `n_classes`; none where the tiles have none.
 pub(super) fn by_class<T: Copy>(
     tiles: &[Tile],
     n_classes: usize,
     of: impl Fn(&Tile) -> &Vec<T>,
 ) -> Vec<T> {
-    let n_rows = of(&tiles[0]).len() / tiles[0].width();
-    let mut rows = Vec::with_capacity(n_rows * n_classes);
-    for row in 0..n_rows {
-        for tile in tiles {
-            let n = tile.width().min(n_classes - tile.first);
-            rows.extend_from_slice(&of(tile)[row * tile.width()..][..n]);
-        }
-    }
-    rows
+    let values = tiles.iter().flat_map(|tile| of(tile).iter().copied());
+    values.take(n_classes).collect()
 }
 
-/// Hands rows of all `n_classes` out to the tiles.
+/// Hands values of all classes out to the tiles; what is left over, for padding, stays.
 pub(super) fn set_by_class<T: Copy>(
     tiles: &mut [Tile],
-    n_classes: usize,
-    rows: &[T],
+    values: &[T],
     of: impl Fn(&mut Tile) -> &mut Vec<T>,
 ) {
-    for (number, row) in rows.chunks_exact(n_classes).enumerate() {
-        for tile in &mut *tiles {
-            let (width, row) = (tile.width(), &row[tile.first..]);
-            let n = width.min(row.len());
-            of(tile)[number * width..][..n].copy_from_slice(&row[..n]);
-        }
-    }
+    let of_tiles = tiles.iter_mut().flat_map(|tile| of(tile).iter_mut());
+    of_tiles.zip(values).for_each(|(to, &value)| *to = value);
 }
 
 /// `w` moved towards zero by `shift`, but not past it.

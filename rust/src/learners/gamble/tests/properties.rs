@@ -395,7 +395,7 @@ fn ranges_of_trees_add_up_to_the_committee() {
         };
         let scores =
             model.predict_scores(&Query::new(&table.rows(), 1, &control).with(&options))?;
-        Ok(f64::from_array(scores).unwrap())
+        Ok(f64::from_array(scores).unwrap().into_vec())
     };
     let (first, rest) = (
         scores(None, Some(2)).unwrap(),

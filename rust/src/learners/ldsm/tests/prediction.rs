@@ -540,7 +540,7 @@ fn scores_of(oaa: &OnlineModel<Oaa>, rows: &Rows<'_>) -> Vec<f32> {
         .predict_scores(&Query::new(rows, 1, &control()))
         .unwrap()
     {
-        Array::F32(scores) => scores,
+        Array::F32(scores) => scores.into_vec(),
         other => panic!("{other:?}"),
     }
 }

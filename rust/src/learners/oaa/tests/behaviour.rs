@@ -176,7 +176,7 @@ fn l1_makes_zeros_and_l2_makes_small() {
         let tiles = &learner(&oaa).tiles;
         let weights = frozen
             .as_ref()
-            .map_or(&tiles[0].weights, |weights| &weights[0]);
+            .map_or(&tiles[0].weights[..], |weights| &weights[0]);
         let weights = &weights[64..];
         let zeros = weights.iter().filter(|&&w| w == 0.0).count();
         (weights.iter().map(|w| w.abs()).sum::<f32>(), zeros)
