@@ -70,14 +70,11 @@ OPTIONS = [
     {"beta": 0.5},
     {"beta": 0.5, "gamma": 1.0},
     {"scorers": "none"},
-    {"scorer_loss": "logistic"},
     {"scorer_weight": 3.0},
-    {"scorers": "one_against_some"},
-    {"scorers": "one_against_some", "scorer_weight": 3.0},
-    {"scorers": "one_against_some", "held_out_share": 0.5},
-    {"scorers": "one_against_some", "n_hard_negatives": 1},
-    {"scorers": "one_against_some", "n_random_negatives": 1},
-    {"scorers": "one_against_some", "weight_threshold": 0.5},
+    {"held_out_share": 0.5},
+    {"n_hard_negatives": 1},
+    {"n_random_negatives": 1},
+    {"weight_threshold": 0.5},
     {"random_state": 1},
 ]
 
@@ -85,9 +82,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_option_acts(options, few):
     reference = few
-    if len(options) > 1 and "scorers" in options:
-        reference = LdSMClassifier(**FEW, scorers=options["scorers"]).fit(X, Y)
-    elif "gamma" in options or "early_stopping" in options:
+    if "gamma" in options or "early_stopping" in options:
         without = {k: v for k, v in options.items() if k not in ("gamma", "early_stopping")}
         reference = LdSMClassifier(**FEW | without).fit(X, Y)
     model = LdSMClassifier(**FEW | options).fit(X, Y)
@@ -101,9 +96,7 @@ def test_every_option_acts(options, few):
     assert json.loads(again._model.params_json) == json.loads(model._model.params_json)
 
 
-def test_auto_scorers_are_those_asked_for(few):
-    asked = LdSMClassifier(**FEW, scorers="one_against_all").fit(X, Y)
-    assert np.array_equal(scores(asked), scores(few))
+def test_scorers_are_the_default(few):
     assert few._model.summary()["has_scorers"]
     assert not LdSMClassifier(**FEW, scorers="none").fit(X, Y)._model.summary()["has_scorers"]
 
@@ -116,7 +109,7 @@ def losses_of_scorers(model, X, Y):
 
 
 def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
-    options = FEW | {"scorers": "one_against_some", "scorer_weight": 1.0, "scaling": "row"}
+    options = FEW | {"scorer_weight": 1.0, "scaling": "row"}
     options |= {"weight_threshold": 0.0, "n_random_negatives": 5000}
     found = losses_of_scorers(LdSMClassifier(**options).fit(X, Y), X, Y)
     rows, new = (normalize(rows) for rows in (X, X_NEW))
@@ -129,16 +122,16 @@ def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
 
 
 def test_scorers_are_small_and_their_weight_is_fitted():
-    model = LdSMClassifier(**FEW, scorers="one_against_some").fit(X, Y)
+    model = LdSMClassifier(**FEW).fit(X, Y)
     summary = model._model.summary()
     assert 0 < summary["n_scorer_weights"] < N_LABELS * X.shape[1]
     assert summary["scorer_weight"] > 0
     assert summary["scorer_floor"] > 0
-    fixed = LdSMClassifier(**FEW, scorers="one_against_some", scorer_weight=0.7).fit(X, Y)
+    fixed = LdSMClassifier(**FEW, scorer_weight=0.7).fit(X, Y)
     assert fixed._model.summary()["scorer_weight"] == pytest.approx(0.7)
-    dense = LdSMClassifier(**FEW).fit(X, Y)
-    assert "scorer_weight" not in dense._model.summary()
-    both = LdSMClassifier(**FEW, n_jobs=2, scorers="one_against_some").fit(X, Y)
+    alone = LdSMClassifier(**FEW, scorers="none").fit(X, Y)
+    assert "scorer_weight" not in alone._model.summary()
+    both = LdSMClassifier(**FEW, n_jobs=2).fit(X, Y)
     assert np.array_equal(scores(both), scores(model))
 
 
@@ -154,7 +147,7 @@ def test_auto_optimizer_looks_at_the_share_of_zeros():
 
 @pytest.mark.parametrize("options", [{}, {"arity": 4}], ids=str)
 def test_the_arrays_of_a_tree(options):
-    model = LdSMClassifier(**FEW | options).fit(X, Y)
+    model = LdSMClassifier(**FEW | options, scorers="none").fit(X, Y)
     assert len(model.trees_) == 3
     for tree in model.trees_:
         n = len(tree.parent)
@@ -193,10 +186,11 @@ def test_the_arrays_of_a_tree(options):
 
 
 def test_a_further_tree_changes_no_other():
-    model = LdSMClassifier(**FEW | {"n_estimators": 2}, warm_start=True).fit(X, Y)
+    alone = FEW | {"scorers": "none"}
+    model = LdSMClassifier(**alone | {"n_estimators": 2}, warm_start=True).fit(X, Y)
     before = model.trees_
     model.set_params(n_estimators=4, n_jobs=2).fit(X, Y)
-    at_once = LdSMClassifier(**FEW | {"n_estimators": 4}).fit(X, Y)
+    at_once = LdSMClassifier(**alone | {"n_estimators": 4}).fit(X, Y)
     assert np.array_equal(scores(model), scores(at_once))
     for old, new in zip(before, model.trees_, strict=False):
         np.testing.assert_array_equal(old.labels, new.labels)
@@ -276,11 +270,12 @@ def test_single_labels():
     assert model.predict(rows).dtype == names.dtype
 
 
-def test_rows_without_labels_are_for_the_scorers_alone():
+@pytest.mark.parametrize("options", [{}, {"scorers": "none"}], ids=str)
+def test_rows_without_labels_are_left_out(options):
     empty = sp.csr_matrix((200, N_LABELS), dtype=np.int64)
     noise = sp.random(200, X.shape[1], 0.1, "csr", np.float32, random_state=0)
     both = sp.vstack([X, noise], format="csr"), sp.vstack([Y, empty], format="csr")
-    options = FEW | {"scorers": "none"}
+    options = FEW | options
     alone, more = LdSMClassifier(**options).fit(X, Y), LdSMClassifier(**options).fit(*both)
     assert np.array_equal(scores(alone), scores(more))
     with pytest.raises(ValueError, match="label"):
@@ -289,7 +284,7 @@ def test_rows_without_labels_are_for_the_scorers_alone():
 
 def test_weights_count_as_repetition_in_the_histograms():
     weights = np.where(np.arange(X.shape[0]) % 3 == 0, 2.0, 1.0)
-    tree = LdSMClassifier(**FEW).fit(X, Y, weights).trees_[0]
+    tree = LdSMClassifier(**FEW, scorers="none").fit(X, Y, weights).trees_[0]
     weights /= weights.mean()
     assert tree.n_examples[0] == pytest.approx(weights.sum())
     root = slice(0, tree.label_starts[1])
@@ -370,7 +365,7 @@ def test_settings_of_the_paper():
         {"beta": 2.0},
         {"gamma": -1.0},
         {"scorers": "all"},
-        {"scorer_loss": "logistic", "scorers": "one_against_some"},
+        {"scorers": "one_against_all"},
         {"held_out_share": 1.0},
         {"n_hard_negatives": -1},
         {"weight_threshold": -0.1},

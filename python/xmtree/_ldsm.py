@@ -19,7 +19,7 @@ from xmtree._trees import TreeMixin
 
 
 class LdSMClassifier(TreeMixin, Learner):
-    """LdSM: an ensemble of M-ary trees for label sets, with one-against-all scorers.
+    """LdSM: an ensemble of M-ary trees for label sets, with sparse linear scorers.
 
     A node of a tree has one linear regressor per child and sends an example to every
     child whose regressor's margin is at least 1/2, or to the child of the largest margin
@@ -29,11 +29,10 @@ class LdSMClassifier(TreeMixin, Learner):
     reaches and over the trees. Training and prediction take time proportional to the
     depth, about the logarithm of the number of labels.
 
-    By default one-against-all scorers, as those of :class:`OAAClassifier`, re-rank the
-    labels that the trees find. They are not in the paper [1]_; with them one
-    setting suits text and dense label sets alike. They take time and memory
-    proportional to the number of labels; ``scorers="one_against_some"`` trains sparse
-    ones that do not, and ``scorers="none"`` leaves them out.
+    By default one-against-some scorers, a sparse linear one for each label, re-rank the
+    labels that the trees find and find further ones. They are not in the paper [1]_; with
+    them one setting suits text and dense label sets alike. ``scorers="none"`` leaves them
+    out.
 
     Parameters
     ----------
@@ -87,38 +86,31 @@ class LdSMClassifier(TreeMixin, Learner):
         the paper takes 0.8 on Amazon-670k.
     gamma : float, default=1e-4
         See ``beta``; the paper's.
-    scorers : {"auto", "none", "one_against_all", "one_against_some"}, default="auto"
-        What re-ranks the labels that the trees find.
-        "one_against_all": a linear scorer for each label, trained with ``scorer_loss`` on
-        all rows in five passes. "auto": the same, unless their weights would take more
-        than 2 GiB. "none": labels are ranked by the trees' score alone, as in the paper.
+    scorers : {"one_against_some", "none"}, default="one_against_some"
+        What scores labels beside the trees.
         "one_against_some": a sparse linear scorer for each label, trained on the rows that
         have the label and on rows that could be mistaken for them: time and memory are
-        proportional to rows times negatives, whatever the number of labels, and models are
-        some hundred times smaller. They also find labels that the trees miss.
-    scorer_loss : {"squared_hinge", "logistic"}, default="squared_hinge"
-        What the scorers minimise. "logistic" takes much longer and ranks the
-        third to fifth label slightly better; only with "one_against_all".
+        proportional to rows times negatives, whatever the number of labels. They also find
+        labels that the trees miss. "none": labels are ranked by the trees' score alone, as
+        in the paper.
     scorer_weight : float, optional
-        b in ``(score + e) * exp(-b * loss)`` with the loss of the scorer's margin z
-        for a present label: ``max(0, 1 - z)**2``, or ``ln(1 + exp(-z))``. Larger
+        b in ``(score + e) * exp(-b * max(0, 1 - z)**2)``, z the scorer's margin. Larger
         values suit labels that follow from single words, smaller ones correlated tags.
-        None: fitted to the rows held out with "one_against_some", else 0.5. e is fitted
-        likewise, else 0.01.
+        None: fitted to the rows held out, as e is.
     held_out_share : float, default=0.2
-        With "one_against_some": share of the rows that each tree leaves out. Trees that do
+        With scorers: share of the rows that each tree leaves out. Trees that do
         not know a row say which labels it is mistaken for, and how far trees can be
         trusted. Each row is left out by as many trees, up to one; the fewer trees, the
         larger this must be for every row to be left out by some: at least
         ``1 / n_estimators``.
     n_hard_negatives : int, default=50
-        With "one_against_some": a row is a negative example of at most so many labels that
-        the trees find most likely.
+        With scorers: a row is a negative example of at most so many labels that the trees
+        find most likely.
     n_random_negatives : int, default=100
-        With "one_against_some": and of at most so many labels drawn by their frequency.
+        With scorers: and of at most so many labels drawn by their frequency.
         More are slightly better where rows are long and labels rare.
     weight_threshold : float, default=0.1
-        With "one_against_some": smaller weights of the scorers are dropped. 0 keeps all.
+        Smaller weights of the scorers are dropped. 0 keeps all.
     threshold : float, optional
         If given, :meth:`predict` returns the labels whose score is above it.
     n_labels : int, optional
@@ -160,8 +152,7 @@ class LdSMClassifier(TreeMixin, Learner):
 
     Notes
     -----
-    Rows without labels are left out of the trees' training, as in the authors'
-    program; one-against-all scorers learn from them.
+    Rows without labels are left out of training, as in the authors' program.
 
     Warns
     -----
@@ -232,8 +223,7 @@ class LdSMClassifier(TreeMixin, Learner):
         min_gain: float = 0.0,
         beta: float = 1.0,
         gamma: float = 1e-4,
-        scorers: str = "auto",
-        scorer_loss: str = "squared_hinge",
+        scorers: str = "one_against_some",
         scorer_weight: float | None = None,
         held_out_share: float = 0.2,
         n_hard_negatives: int = 50,
@@ -263,7 +253,6 @@ class LdSMClassifier(TreeMixin, Learner):
         self.beta = beta
         self.gamma = gamma
         self.scorers = scorers
-        self.scorer_loss = scorer_loss
         self.scorer_weight = scorer_weight
         self.held_out_share = held_out_share
         self.n_hard_negatives = n_hard_negatives

@@ -129,17 +129,6 @@ impl<L: OnlineLearner> OnlineModel<L> {
         Ok(self.frozen.get_or_init(|| frozen))
     }
 
-    /// For a model inside another: what one thread predicts `rows` with.
-    pub(crate) fn predictor(
-        &self,
-        rows: &Rows<'_>,
-        options: &PredictOptions,
-        control: &Control,
-    ) -> Result<L::Predictor<'_>> {
-        self.check_rows(rows)?;
-        Ok(L::predictor(&self.members, self.frozen(control)?, options))
-    }
-
     /// Runs `work` over the members; each is finished or stopped when this returns. A single
     /// one has all threads to itself.
     fn each(

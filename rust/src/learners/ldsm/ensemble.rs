@@ -1,8 +1,8 @@
 //! What the model consists of.
 
 use super::centroids::Centroids;
+use super::one_against_some::OneAgainstSome;
 use super::params::Params;
-use super::scorers::LabelScorers;
 use super::tree::Tree;
 use crate::data::Preparation;
 
@@ -17,5 +17,5 @@ pub struct Ldsm {
     /// For the re-ranking, if there is to be any.
     pub(super) centroids: Option<Centroids>,
     /// One scorer for each label, if there are to be any.
-    pub(super) scorers: Option<LabelScorers>,
+    pub(super) scorers: Option<OneAgainstSome>,
 }

@@ -1,12 +1,9 @@
 //! How a label's score by the trees and its scorer's margin become one score.
 
-use super::params::ScorerLoss;
-
 /// `(t + floor) exp(-weight loss(z))` of the trees' score t and the margin z: the loss of the
 /// label's presence is taken for a negative log likelihood.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Join {
-    pub loss: ScorerLoss,
     /// Added to the trees' score, so that the scorers can still raise a label that the
     /// trees find unlikely.
     pub floor: f32,
@@ -14,13 +11,26 @@ pub struct Join {
 }
 
 impl Join {
+    /// The squared hinge loss of a margin where the label is present.
+    #[inline]
+    pub fn loss_if_present(margin: f32) -> f32 {
+        (1.0 - margin).max(0.0).powi(2)
+    }
+
+    /// How likely the label is present: the probability for which this margin has the least
+    /// expected loss.
+    #[inline]
+    pub fn probability(margin: f32) -> f32 {
+        (0.5 * (margin + 1.0)).clamp(0.0, 1.0)
+    }
+
     #[inline]
     pub fn score(self, tree_score: f32, margin: f32) -> f32 {
         if margin == f32::NEG_INFINITY {
             // Trees that were added later know labels that the scorers do not.
             return tree_score + self.floor;
         }
-        let loss = self.loss.loss_if_present(margin);
+        let loss = Self::loss_if_present(margin);
         let score = (tree_score + self.floor) * (-self.weight * loss).exp();
         // A score of 0 would be none.
         score.max(f32::MIN_POSITIVE)

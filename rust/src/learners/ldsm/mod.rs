@@ -17,8 +17,7 @@
 //!                                                    nag or dense (regressors)
 //!                                                    routing (the children's examples)
 //!  Rows  -> predictor: traversal -> leaf_hits (leaves of each row) -> label_scores
-//!                                   + centroids, join with the margins of scorers:
-//!                                     one-against-all, or one_against_some
+//!                                   + centroids, join with the margins of one_against_some
 //! ```
 
 mod centroids;
@@ -39,7 +38,6 @@ mod params;
 mod predictor;
 mod report;
 mod routing;
-mod scorers;
 mod traversal;
 mod tree;
 
@@ -47,4 +45,4 @@ mod tree;
 mod tests;
 
 pub use ensemble::Ldsm;
-pub use params::{NodeLoss, NodeOptimizer, Params, ScorerLoss, Scorers};
+pub use params::{NodeLoss, NodeOptimizer, Params, Scorers};

@@ -10,10 +10,9 @@ use super::ensemble::Ldsm;
 use super::examples::Examples;
 use super::growth::grow;
 use super::node_training::TrainingContext;
-use super::one_against_some::{self, HeldOut, OutOfSample};
+use super::one_against_some::{self, HeldOut, OneAgainstSome, OutOfSample};
 use super::params::{Params, Scorers};
 use super::predictor::Predictor;
-use super::scorers::{train_one_against_all, LabelScorers};
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
@@ -85,11 +84,6 @@ impl Classifier for Ldsm {
             control,
             local_ids: Mutex::default(),
         };
-        // The scorers first: they count their rows, the trees their nodes.
-        let scorers = match before {
-            0 => train_one_against_all(&self.params, batch, &examples, n_threads, control)?,
-            _ => None,
-        };
         let held_out = (self.params.scorers == Scorers::OneAgainstSome)
             .then(|| HeldOut::new(&self.params, examples.len()));
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
@@ -115,19 +109,16 @@ impl Classifier for Ldsm {
         })?;
         let trees = trees?;
         if before == 0 {
-            self.scorers = match held_out {
-                None => scorers,
-                Some(held_out) => {
-                    let source = OutOfSample {
-                        examples: &examples,
-                        trees: &trees,
-                        held_out,
-                        control,
-                    };
-                    let scorers = one_against_some::train(&self.params, &source, n_threads)?;
-                    Some(LabelScorers::OneAgainstSome(scorers))
-                }
+            let train_scorers = |held_out| {
+                let source = OutOfSample {
+                    examples: &examples,
+                    trees: &trees,
+                    held_out,
+                    control,
+                };
+                one_against_some::train(&self.params, &source, n_threads)
             };
+            self.scorers = held_out.map(train_scorers).transpose()?;
             self.centroids = (self.params.beta < 1.0).then(|| Centroids::of(&examples));
         }
         self.trees.truncate(before);
@@ -144,7 +135,7 @@ impl Classifier for Ldsm {
             let mut top = TopK::new(k.min(self.n_classes));
             let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
             for (i, (labels, scores)) in rows.enumerate() {
-                predictor.score_row(i, control)?;
+                predictor.score_row(i);
                 predictor.best(&mut top);
                 top.write(labels, scores);
             }
@@ -164,7 +155,7 @@ impl Classifier for Ldsm {
             let mut of_row = Vec::new();
             predictor.read_block(which, control)?;
             for i in 0..predictor.block.len() {
-                predictor.score_row(i, control)?;
+                predictor.score_row(i);
                 predictor.select(selection, &mut of_row);
                 let labels = of_row.iter().map(|&(label, _)| label as i32);
                 found.starts.push(found.labels.len() as i64);
@@ -184,13 +175,13 @@ impl Classifier for Ldsm {
         let kept = |params: &Params| {
             let shared = (params.arity, params.scaling, params.n_bits);
             let negatives = (params.n_hard_negatives, params.n_random_negatives);
-            let scorers = (params.scorers, params.scorer_loss, negatives);
+            let scorers = (params.scorers, negatives);
             let sparse = (params.held_out_share, params.weight_threshold);
             (shared, scorers, sparse, params.beta < 1.0)
         };
         if kept(&params) != kept(&self.params) {
             return Err(Error::data(
-                "arity, scaling, n_bits, scorers, scorer_loss, held_out_share, n_hard_negatives, \
+                "arity, scaling, n_bits, scorers, held_out_share, n_hard_negatives, \
                  n_random_negatives, weight_threshold and whether beta is 1 must stay as they are \
                  where trees are added",
             ));
@@ -211,19 +202,22 @@ impl Classifier for Ldsm {
         let trees = row_values(self.preparation.as_ref(), rows)
             .saturating_mul(rows.n_rows())
             .saturating_mul(self.trees.len().saturating_mul(NODES * arity));
-        let scorers = self.scorers.as_ref();
-        trees.saturating_add(scorers.map_or(0, |scorers| scorers.effort(rows, task)))
+        let each = self
+            .scorers
+            .as_ref()
+            .map_or(0, OneAgainstSome::weights_each);
+        trees.saturating_add(rows.n_values().saturating_mul(each))
     }
 
-    /// `n_trees`; `has_scorers`; of one-against-some scorers `n_scorer_weights`, and
-    /// `scorer_weight` and `scorer_floor` of the join; and `collapsed` with 1 for each tree that has collapsed.
+    /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, and `scorer_weight`
+    /// and `scorer_floor` of the join; and `collapsed` with 1 for each tree that has collapsed.
     /// Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
     /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
     fn summary(&self) -> Report {
         let mut report = Report::new();
         report.scalar("n_trees", self.trees.len() as u64);
         report.scalar("has_scorers", u8::from(self.scorers.is_some()));
-        if let Some(LabelScorers::OneAgainstSome(scorers)) = &self.scorers {
+        if let Some(scorers) = &self.scorers {
             let join = scorers.join(&self.params);
             report.scalar("n_scorer_weights", scorers.n_weights() as u64);
             report.scalar("scorer_weight", f64::from(join.weight));
@@ -302,9 +296,8 @@ impl Learner for Ldsm {
             ldsm.centroids = Some(Centroids::take(&mut inner, n_classes, width)?);
         }
         if bundle.take_meta("has_scorers")? {
-            let inner = bundle.unnest("scorers")?;
-            let n_features = preparation.n_features();
-            ldsm.scorers = Some(LabelScorers::take(inner, n_classes, n_features, width)?);
+            let mut inner = bundle.unnest("scorers")?;
+            ldsm.scorers = Some(OneAgainstSome::take(&mut inner, n_classes, width)?);
         }
         ldsm.preparation = Some(preparation);
         Ok(ldsm)

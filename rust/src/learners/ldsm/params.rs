@@ -2,7 +2,6 @@
 
 use super::objective::MOST_CHILDREN;
 use crate::data::Scaling;
-use crate::error::{Error, Result};
 use crate::params::Range;
 use crate::{choices, params};
 
@@ -47,56 +46,20 @@ impl NodeLoss {
 }
 
 choices! {
-    /// What scores the labels that the trees find.
+    /// What scores labels beside the trees.
     pub enum Scorers {
-        /// `OneAgainstAll`, unless its weights would take over 2 GiB.
-        Auto = "auto",
-        /// Nothing: the trees' scores are final, as in the paper.
-        None = "none",
-        /// A linear scorer for each label, trained on all rows.
-        OneAgainstAll = "one_against_all",
         /// A sparse linear scorer for each label, trained on the rows that have the label and
         /// on rows for which trees take it to be likely.
         OneAgainstSome = "one_against_some",
-    }
-}
-
-choices! {
-    /// What the scorers minimise, and how their margins z enter the score.
-    pub enum ScorerLoss {
-        /// max(0, 1 - y z)^2
-        SquaredHinge = "squared_hinge",
-        /// ln(1 + exp(-y z))
-        Logistic = "logistic",
-    }
-}
-
-impl ScorerLoss {
-    /// The loss of a row that has the label.
-    #[inline]
-    pub fn loss_if_present(self, margin: f32) -> f32 {
-        match self {
-            Self::SquaredHinge => (1.0 - margin).max(0.0).powi(2),
-            Self::Logistic if margin < 0.0 => margin.exp().ln_1p() - margin,
-            Self::Logistic => (-margin).exp().ln_1p(),
-        }
-    }
-
-    /// How likely a row has the label: the probability for which this margin has the
-    /// least expected loss.
-    #[inline]
-    pub fn probability(self, margin: f32) -> f32 {
-        match self {
-            Self::SquaredHinge => (0.5 * (margin + 1.0)).clamp(0.0, 1.0),
-            Self::Logistic => 1.0 / (1.0 + (-margin).exp()),
-        }
+        /// Nothing: the trees' scores are final, as in the paper.
+        None = "none",
     }
 }
 
 params! {
     /// Every parameter. The Python class documents them for users;
     /// `docs/experiments/ldsm.md` says where the defaults come from.
-    pub struct Params check check_together {
+    pub struct Params {
         /// Number of trees.
         n_estimators: u32 = 50, Range::COUNT;
         /// M: children of a node.
@@ -129,14 +92,11 @@ params! {
         beta: f64 = 1.0, Range::from(0.0).to(1.0);
         /// How fast the score of a label falls with the distance from its examples.
         gamma: f64 = 1e-4, Range::NOT_NEGATIVE;
-        /// What scores the labels that the trees find.
-        scorers: Scorers = Scorers::Auto;
-        /// What the scorers minimise.
-        scorer_loss: ScorerLoss = ScorerLoss::SquaredHinge;
-        /// Weight of the scorers' loss in a label's score; none: fitted for `OneAgainstSome`,
-        /// else [`SCORER_WEIGHT`].
+        /// What scores labels beside the trees.
+        scorers: Scorers = Scorers::OneAgainstSome;
+        /// Weight of the scorers' loss in a label's score; none: fitted.
         scorer_weight: Option<f64> = None, Range::NOT_NEGATIVE;
-        /// Share of the rows that each tree leaves out, with `OneAgainstSome`.
+        /// Share of the rows that each tree leaves out.
         held_out_share: f64 = 0.2, Range::PART;
         /// Labels that a row is no example of although trees find them likely, at most.
         n_hard_negatives: u32 = 50, Range::from(0.0).to(f64::from(u32::MAX));
@@ -149,18 +109,7 @@ params! {
     }
 }
 
-/// The default of `scorer_weight` where it is not fitted.
-pub const SCORER_WEIGHT: f64 = 0.5;
-
 impl Params {
-    fn check_together(&self) -> Result<()> {
-        if self.scorers == Scorers::OneAgainstSome && self.scorer_loss == ScorerLoss::Logistic {
-            let allowed = "\"squared_hinge\" where scorers is \"one_against_some\"";
-            return Err(Error::parameter("scorer_loss", "\"logistic\"", allowed));
-        }
-        Ok(())
-    }
-
     /// Whether nodes standardise, given the share of values that are not zero.
     pub fn is_dense(&self, filled: f64) -> bool {
         match self.optimizer {

@@ -10,7 +10,7 @@ use super::ensemble::Ldsm;
 use super::join::Join;
 use super::label_scores::LabelScores;
 use super::leaf_hits::LeafHits;
-use super::scorers::ScorerMargins;
+use super::one_against_some::IndexMargins;
 use super::traversal::Traversal;
 use crate::classifier::{LabelSelection, TopK};
 use crate::control::Control;
@@ -22,8 +22,6 @@ pub struct Predictor<'a> {
     ldsm: &'a Ldsm,
     rows: &'a Rows<'a>,
     preparation: &'a Preparation,
-    /// The numbers of the block's rows.
-    which: Range<usize>,
     pub block: RaggedRows,
     buffer: RowBuffer,
     traversal: Traversal,
@@ -34,7 +32,7 @@ pub struct Predictor<'a> {
     /// Mean number of labels per training example in the leaves of the current row.
     labels_each: f32,
     /// The margins of the scorers, if there are any, and how to join them.
-    scorers: Option<(ScorerMargins<'a>, Join)>,
+    scorers: Option<(IndexMargins<'a>, Join)>,
 }
 
 impl<'a> Predictor<'a> {
@@ -48,7 +46,6 @@ impl<'a> Predictor<'a> {
             ldsm,
             rows,
             preparation,
-            which: 0..0,
             block: RaggedRows::default(),
             buffer: RowBuffer::default(),
             traversal: Traversal::new(width, params.arity),
@@ -59,13 +56,12 @@ impl<'a> Predictor<'a> {
             scorers: ldsm
                 .scorers
                 .as_ref()
-                .map(|scorers| (ScorerMargins::new(scorers), scorers.join(params))),
+                .map(|scorers| (IndexMargins::new(scorers), scorers.join(params))),
         }
     }
 
     /// Reads the rows `which` and sends them down all trees.
     pub fn read_block(&mut self, which: Range<usize>, control: &Control) -> Result<()> {
-        self.which = which.clone();
         self.block.clear();
         for i in which {
             self.preparation.read(self.rows, i, &mut self.buffer);
@@ -82,22 +78,16 @@ impl<'a> Predictor<'a> {
     }
 
     /// Scores row `i` of the block; rows come in order.
-    pub fn score_row(&mut self, i: usize, control: &Control) -> Result<()> {
+    pub fn score_row(&mut self, i: usize) {
         let (trees, scores) = (&self.ldsm.trees, &mut self.scores);
         self.labels_each = self.hits.average(i, trees, trees.len(), scores);
         let row = self.block.row(i);
         if let Some(reranker) = &mut self.reranker {
             reranker.read(row);
         }
-        match &mut self.scorers {
-            Some((ScorerMargins::OneAgainstAll(margins), _)) => {
-                let ahead = self.which.start + i..self.which.end;
-                margins.read(self.rows, ahead, control)?;
-            }
-            Some((ScorerMargins::OneAgainstSome(margins), _)) => margins.read(row),
-            None => {}
+        if let Some((margins, _)) = &mut self.scorers {
+            margins.read(row);
         }
-        Ok(())
     }
 
     /// Whether the current row rather has a label than not, by its share of the labels in the
@@ -105,10 +95,10 @@ impl<'a> Predictor<'a> {
     fn is_likely(&self, label: u32, share: f32) -> bool {
         // Shares of a leaf's labels become shares of its examples.
         let probability = share * self.labels_each;
-        let Some((margins, join)) = &self.scorers else {
+        let Some((margins, _)) = &self.scorers else {
             return probability > 0.5;
         };
-        let by_scorer = join.loss.probability(margins.margin(label));
+        let by_scorer = Join::probability(margins.margin(label));
         0.5 * (probability.min(1.0) + by_scorer) > 0.5
     }
 
@@ -129,7 +119,7 @@ impl<'a> Predictor<'a> {
     /// Calls `visit` with the labels that only the scorers find for the current row, and
     /// their final scores, but for labels below `bar`.
     fn for_each_unknown_to_trees(&self, bar: f32, mut visit: impl FnMut(u32, f32)) {
-        let Some((ScorerMargins::OneAgainstSome(margins), join)) = &self.scorers else {
+        let Some((margins, join)) = &self.scorers else {
             return;
         };
         let least = join.least_margin(bar);

@@ -49,7 +49,6 @@ fn params() -> Params {
         beta: 1.0,
         gamma: 1e-4,
         scorers: Scorers::None,
-        scorer_loss: ScorerLoss::SquaredHinge,
         scorer_weight: Some(1.0),
         held_out_share: 0.3,
         n_hard_negatives: 50,

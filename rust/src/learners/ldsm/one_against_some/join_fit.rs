@@ -2,7 +2,6 @@
 //! rows best.
 
 use super::super::join::Join;
-use super::super::params::ScorerLoss;
 
 /// A label of a row that may be among its best.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,11 +34,7 @@ pub fn fit(rows: &[FitRow], weight: Option<f32>) -> (f32, f32) {
     let mut most = 0.0;
     for &weight in &weights {
         for floor in FLOORS {
-            let join = Join {
-                loss: ScorerLoss::SquaredHinge,
-                floor,
-                weight,
-            };
+            let join = Join { floor, weight };
             let found = rows.iter().map(|row| gain(row, join)).sum();
             if found > most {
                 (best, most) = ((floor, weight), found);

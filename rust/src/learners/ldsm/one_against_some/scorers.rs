@@ -2,7 +2,7 @@
 
 use super::super::examples::Examples;
 use super::super::join::Join;
-use super::super::params::{Params, ScorerLoss};
+use super::super::params::Params;
 use super::super::tree::is_increasing;
 use super::lengths::inverse_length;
 use super::svm::Scorer;
@@ -61,7 +61,6 @@ impl OneAgainstSome {
     /// How margins are joined; a `scorer_weight` that is given replaces the fitted one.
     pub fn join(&self, params: &Params) -> Join {
         Join {
-            loss: ScorerLoss::SquaredHinge,
             floor: self.floor,
             weight: params.scorer_weight.map_or(self.weight, |b| b as f32),
         }
@@ -85,6 +84,7 @@ impl OneAgainstSome {
 
     /// From a file, for rows of `width` columns, the constant among them.
     pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
+        bundle.expect_kind(Self::KIND)?;
         let mut scorers = Self::default();
         scorers.fill(bundle)?;
         let labels = |i| scorers.index.get(i).iter().map(|&(label, _)| label);

@@ -9,7 +9,6 @@ use super::super::one_against_some::join_fit::{fit, Candidate};
 use super::super::one_against_some::negatives::negatives;
 use super::super::one_against_some::svm::{Accuracy, Scorer, ScorerRows, Solver};
 use super::super::one_against_some::{IndexMargins, OneAgainstSome, OutOfSample};
-use super::super::scorers::LabelScorers;
 use super::prediction::{all, by_trees, change, inside};
 use super::*;
 
@@ -233,7 +232,7 @@ proptest! {
     /// No label of a smaller margin reaches the bar.
     #[test]
     fn what_is_passed_over_is_too_low(bar in 0.0f32..0.2, weight in 0.0f32..9.0, floor in 0.001f32..0.2, margin in -3.0f32..2.0) {
-        let join = Join { loss: ScorerLoss::SquaredHinge, floor, weight };
+        let join = Join { floor, weight };
         if margin < join.least_margin(bar) {
             prop_assert!(join.score(0.0, margin) < bar);
         }
@@ -244,7 +243,7 @@ proptest! {
     fn trees_and_scorers_name_labels(data in data(60), unseen in data(20), is_hashed in any::<bool>()) {
         let params = Params { n_bits: is_hashed.then_some(3), ..sparse() };
         let ldsm = data.fit(&params);
-        let Some(LabelScorers::OneAgainstSome(scorers)) = &ldsm.scorers else { panic!() };
+        let scorers = ldsm.scorers.as_ref().unwrap();
         let (join, mut margins) = (scorers.join(&params), IndexMargins::new(scorers));
         let (mut row, preparation) = (RowBuffer::default(), ldsm.preparation.as_ref().unwrap());
         for (i, found) in all(&ldsm, &unseen).iter().enumerate() {
@@ -328,9 +327,7 @@ fn labels_that_no_scorer_knows() {
     let data = fixed(120, false);
     let known = data.select((0..data.len()).filter(|&i| !data.labels_of(i).contains(&8)));
     let mut ldsm = known.fit(&sparse());
-    let Some(LabelScorers::OneAgainstSome(scorers)) = ldsm.scorers.clone() else {
-        panic!()
-    };
+    let scorers = ldsm.scorers.clone().unwrap();
     let floor = f64::from(scorers.join(&sparse()).floor);
     ldsm.params.n_estimators = 8;
     ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
@@ -406,21 +403,9 @@ fn damaged_scorers_are_refused() {
     assert!(Ldsm::from_bundle(ldsm.to_bundle()).is_ok());
 }
 
-#[test]
-fn one_loss_alone_is_possible() {
-    let params = Params {
-        scorer_loss: ScorerLoss::Logistic,
-        ..sparse()
-    };
-    let message = Ldsm::create(params, N_CLASSES, true)
-        .unwrap_err()
-        .to_string();
-    assert!(message.starts_with("scorer_loss"), "{message}");
-}
-
 /// The trees alone do not change where no rows are held out.
 #[test]
-fn other_scorers_hold_no_rows_out() {
+fn trees_alone_hold_no_rows_out() {
     let data = fixed(80, false);
     let alone = data.fit(&params());
     let other = data.fit(&Params {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::scorers::LabelScorers;
+use super::super::join::Join;
+use super::super::one_against_some::IndexMargins;
 use super::trees::nodes_of;
 use super::*;
-use crate::classifier::OnlineModel;
 use crate::file::{Array, Bundle, Element};
-use crate::learners::oaa::{self, Oaa};
 
 /// What the leaves of a row say: scores, and labels per example.
 pub(super) fn by_trees(ldsm: &Ldsm, data: &Data, i: usize) -> (BTreeMap<u32, f64>, f64) {
@@ -118,12 +117,7 @@ fn models() -> impl Strategy<Value = Params> {
 }
 
 fn any_scorers() -> impl Strategy<Value = Scorers> {
-    prop::sample::select(vec![
-        Scorers::None,
-        Scorers::Auto,
-        Scorers::OneAgainstAll,
-        Scorers::OneAgainstSome,
-    ])
+    prop::sample::select(vec![Scorers::None, Scorers::OneAgainstSome])
 }
 
 proptest! {
@@ -188,55 +182,28 @@ proptest! {
         }
     }
 
-    #[test]
-    fn scorers_weigh_labels(data in data(30), unseen in data(20), weight in 0.0f64..3.0, is_hashed in any::<bool>(), is_standard in any::<bool>()) {
-        let scaling = if is_standard && !is_hashed { Scaling::Standard } else { Scaling::None };
-        let params = Params { n_bits: is_hashed.then_some(4), scaling, ..params() };
-        let plain = data.fit(&params);
-        let judged = data.fit(&Params { scorers: Scorers::OneAgainstAll, scorer_weight: Some(weight), ..params.clone() });
-        prop_assert!(all_bits(&plain) == all_bits(&judged));
-        let options = oaa::Params {
-            scaling: if scaling == Scaling::Standard { scaling } else { Scaling::Auto },
-            n_bits: params.n_bits,
-            seed: params.seed,
-            ..oaa::Params::default()
-        };
-        let mut oaa = OnlineModel::<Oaa>::create(options, N_CLASSES, true).unwrap();
-        oaa.fit(&data.batch(), FitOptions::threads(1), &control()).unwrap();
-        let margins = scores_of(&oaa, &unseen.rows());
-        let (plain, judged) = (all(&plain, &unseen), all(&judged, &unseen));
-        for (i, (plain, judged)) in plain.iter().zip(&judged).enumerate() {
-            let wanted = plain.iter().map(|(&label, &score)| {
-                let missing = (1.0 - f64::from(margins[i * N_CLASSES + label as usize])).max(0.0);
-                (label, (f64::from(score) + 0.01) * (-weight * missing * missing).exp())
-            });
-            agree(judged, &wanted.collect(), 1e-5)?;
-        }
-    }
-
     /// Shares of labels, times labels per example, are chances; the scorers have half a say.
     #[test]
-    fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), is_judged in any::<bool>()) {
-        let scorers = if is_judged { Scorers::OneAgainstAll } else { Scorers::None };
+    fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
         let found = rows_of(&ldsm.select_labels(&Query::new(&unseen.rows(), 1, &control()), LabelSelection::Likely).unwrap());
-        let margins = ldsm.scorers.as_ref().map(|scorers| match scorers {
-            LabelScorers::OneAgainstAll(scorers) => scores_of(scorers, &unseen.rows()),
-            LabelScorers::OneAgainstSome(_) => unreachable!(),
-        });
+        let mut margins = ldsm.scorers.as_ref().map(IndexMargins::new);
+        let (mut row, preparation) = (RowBuffer::default(), ldsm.preparation.as_ref().unwrap());
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
-            for (label, share) in shares {
+            preparation.read(&unseen.rows(), i, &mut row);
+            if let Some(margins) = &mut margins {
+                margins.read((&row.columns, &row.values));
+            }
+            for (label, &score) in all {
+                let by_trees = shares.get(label).map_or(0.0, |share| share * expected);
                 let chance = match &margins {
-                    Some(margins) => {
-                        let margin = f64::from(margins[i * N_CLASSES + label as usize]);
-                        0.5 * ((share * expected).min(1.0) + f64::midpoint(margin, 1.0).clamp(0.0, 1.0))
-                    }
-                    None => share * expected,
+                    Some(margins) => 0.5 * (by_trees.min(1.0) + f64::from(Join::probability(margins.margin(*label)))),
+                    None => by_trees,
                 };
                 if (chance - 0.5).abs() > 1e-5 {
-                    let wanted = (chance > 0.5).then(|| all[&label]);
-                    prop_assert_eq!(found[i].get(&label).copied(), wanted, "{}", chance);
+                    let wanted = (chance > 0.5).then_some(score);
+                    prop_assert_eq!(found[i].get(label).copied(), wanted, "{}", chance);
                 }
             }
         }
@@ -317,7 +284,7 @@ fn made_up_files_are_refused() {
     let data = fixed(60, false);
     let ldsm = data.fit(&Params {
         beta: 0.5,
-        scorers: Scorers::OneAgainstAll,
+        scorers: Scorers::OneAgainstSome,
         ..params()
     });
     let refuses = |bundle| assert!(Ldsm::from_bundle(bundle).is_err());
@@ -345,7 +312,7 @@ fn made_up_files_are_refused() {
 fn blocks_fit_together() {
     let data = fixed(150, false);
     let ldsm = data.fit(&Params {
-        scorers: Scorers::OneAgainstAll,
+        scorers: Scorers::OneAgainstSome,
         beta: 0.5,
         ..params()
     });
@@ -426,61 +393,6 @@ fn light_labels_are_there_once() {
     assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
 }
 
-/// A label that is a little better to its scorer and unlikely to the trees can still be the best.
-#[test]
-fn the_floor_lets_scorers_raise_labels() {
-    // Nearly all examples have label 0, those of column 1 have label 1.
-    let mut data = Data::empty(true);
-    for i in 0..400u32 {
-        data.push(&[(0, 1.0), (2 + i % 7, 1.0)], &[0], 1.0);
-    }
-    for _ in 0..2 {
-        data.push(&[(1, 8.0)], &[1], 1.0);
-    }
-    let params = Params {
-        max_nodes: 1,
-        scorers: Scorers::OneAgainstAll,
-        scorer_weight: Some(1.2),
-        ..params()
-    };
-    let ldsm = data.fit(&params);
-    let mut row = Data::empty(false);
-    row.push(&[(1, 8.0)], &[], 1.0);
-    let scores = &all(&ldsm, &row)[0];
-    assert!(scores[&1] > scores[&0], "{scores:?}");
-    assert!(
-        scores[&0] > by_trees(&ldsm, &row, 0).0[&1] as f32,
-        "{scores:?}"
-    );
-    let (labels, _) = ldsm
-        .predict_topk(&Query::new(&row.rows(), 1, &control()), 1)
-        .unwrap();
-    assert_eq!(labels, [1]);
-}
-
-/// Labels that only trees added later know have no scorer: their scores are the trees'.
-#[test]
-fn labels_without_a_scorer_keep_their_score() {
-    let data = fixed(120, false);
-    let known = data.select((0..data.len()).filter(|&i| !data.labels_of(i).contains(&8)));
-    let params = Params {
-        scorers: Scorers::OneAgainstAll,
-        ..params()
-    };
-    let mut ldsm = known.fit(&params);
-    ldsm.params.n_estimators = 3;
-    ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
-    let mut n_found = 0;
-    for (i, found) in all(&ldsm, &data).iter().enumerate() {
-        if let Some(&score) = found.get(&8) {
-            n_found += 1;
-            let wanted = by_trees(&ldsm, &data, i).0[&8] + 0.01;
-            assert!(is_near(score.into(), wanted, 1e-5), "{score} {wanted}");
-        }
-    }
-    assert!(n_found > 0);
-}
-
 /// However far a row is from a label's examples, a label that the trees name is named.
 #[test]
 fn labels_far_away_are_still_named() {
@@ -531,16 +443,5 @@ fn many_labels_are_scored_as_few() {
             assert!(bits_of(&few).iter().map(|&(label, _)| label).eq(labels));
             assert_eq!(bits_of(&few), bits_of(&many));
         }
-    }
-}
-
-/// The scores of all classes, row by row.
-fn scores_of(oaa: &OnlineModel<Oaa>, rows: &Rows<'_>) -> Vec<f32> {
-    match oaa
-        .predict_scores(&Query::new(rows, 1, &control()))
-        .unwrap()
-    {
-        Array::F32(scores) => scores.into_vec(),
-        other => panic!("{other:?}"),
     }
 }

@@ -424,7 +424,7 @@ fn next_to_nothing_to_learn() {
         for optimizer in [NodeOptimizer::Nag, NodeOptimizer::Sgd] {
             let params = Params {
                 optimizer,
-                scorers: Scorers::OneAgainstAll,
+                scorers: Scorers::OneAgainstSome,
                 beta: 0.9,
                 ..params()
             };
