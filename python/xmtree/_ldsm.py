@@ -36,7 +36,7 @@ class LdSMClassifier(TreeMixin, Learner):
 
     Parameters
     ----------
-    n_estimators : int, default=50
+    n_estimators : int, default=10
         Trees. Each further tree lowers the error by less. The paper has about 50.
     arity : int, default=2
         M of [1]_: children of a node, 2 to 8. Wider trees are flatter, but take
@@ -44,8 +44,16 @@ class LdSMClassifier(TreeMixin, Learner):
     max_nodes : int, default=8000
         Nodes of a tree at most, including leaves. Where labels have few examples
         each, trees stay smaller.
+    min_priority : float, default=20.0
+        A leaf is split only if the weight of its label occurrences, those of its most frequent
+        label left out, is above this: what a split could part. 0: down to leaves of one label, as
+        in the paper; scorers need no leaves as pure.
     n_epochs : int, default=10
-        Passes of a node over its examples. The paper has 20.
+        Passes of a node over its examples, at most. The paper has 20.
+    max_updates : int or None, default=5000
+        Steps that a node takes at most: passes over its examples, each of which is a step. A
+        node with more examples than this learns from a random part of them, once. So the upper
+        nodes, which have all rows, take no longer than others. None: no bound, as in the paper.
     lambda1 : float, default=2.0
         Weight of class integrity in the objective: each label at one child. If it is
         too large, all examples follow their labels to one child: the tree collapses,
@@ -79,6 +87,19 @@ class LdSMClassifier(TreeMixin, Learner):
         than ``min_gain``.
     min_gain : float, default=0.0
         See ``early_stopping``.
+    pruned_share : float, default=0.2
+        Share of a node's squared margins, over its examples, that its dropped weights may make
+        up: the smallest parts are dropped, before the examples are sent on. At 0.2 two weights of
+        three go, and neither the scale of features nor of weights matters. 0: only weights
+        below 1 / n_features go, as in the authors' program.
+    leaf_threshold : float, default=0.25
+        Labels of a leaf that have less than this share of its most frequent label's weight are
+        dropped. 0 keeps all.
+    quantize : bool, default=True
+        Whether weights of nodes and histograms of leaves are held in 8 bits, with a scale for each
+        regressor and leaf. Examples are sent on by the rounded weights.
+    keep_statistics : bool, default=False
+        Whether ``trees_`` has what training knew of each node. Takes most of a file.
     beta : float, default=1.0
         Weight of the trees' score in the re-ranking for tail labels (Section 4 of
         [1]_): ``beta * score + (1 - beta) / (1 + exp(gamma / 2 * d))`` with d the squared
@@ -141,12 +162,13 @@ class LdSMClassifier(TreeMixin, Learner):
     trees_ : list of Bunch
         For each tree read-only arrays with one entry per node, parents before
         children: ``parent`` (-1 at the root), ``children`` of shape (n_nodes, arity), -1 at
-        leaves, ``depth``, ``n_examples`` (by importance), ``label_entropy`` (nats); of
+        leaves, ``depth``, ``n_weights``, weights that are not 0; and with ``keep_statistics``
+        ``n_examples`` (by importance), ``label_entropy`` (nats); of
         internal nodes, NaN at leaves, the objective ``j`` and its terms ``balance``,
         ``class_integrity`` and ``multiway_penalty``, and what they approximate,
         ``balancedness`` (beta of the paper) and ``purity`` (alpha; both 0 at best),
         measured after training; ``j_by_epoch`` of shape (n_nodes,
-        n_epochs), the running objective; ``n_weights``, weights that are not 0. The
+        n_epochs), the running objective. The
         histogram of node i is ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in
         ``classes_``) with ``label_counts``.
 
@@ -194,23 +216,31 @@ class LdSMClassifier(TreeMixin, Learner):
     #: Settings that follow the authors' program, of their sample call for Delicious.
     PAPER: ClassVar[dict[str, Any]] = {
         "max_nodes": 1000,
+        "min_priority": 0.0,
         "n_epochs": 20,
+        "max_updates": None,
         "lambda1": 2.0,
         "lambda2": 1.0,
         "reshuffle": False,
         "loss": "logistic",
         "learning_rate": 0.1,
         "scaling": "none",
+        "pruned_share": 0.0,
+        "leaf_threshold": 0.0,
+        "quantize": False,
+        "keep_statistics": True,
         "scorers": "none",
     }
 
     def __init__(
         self,
         *,
-        n_estimators: int = 50,
+        n_estimators: int = 10,
         arity: int = 2,
         max_nodes: int = 8000,
+        min_priority: float = 20.0,
         n_epochs: int = 10,
+        max_updates: int | None = 5000,
         lambda1: float = 2.0,
         lambda2: float = 1.0,
         reshuffle: bool = True,
@@ -221,6 +251,10 @@ class LdSMClassifier(TreeMixin, Learner):
         n_bits: int | None = None,
         early_stopping: bool = False,
         min_gain: float = 0.0,
+        pruned_share: float = 0.2,
+        leaf_threshold: float = 0.25,
+        quantize: bool = True,
+        keep_statistics: bool = False,
         beta: float = 1.0,
         gamma: float = 1e-4,
         scorers: str = "one_against_some",
@@ -239,7 +273,9 @@ class LdSMClassifier(TreeMixin, Learner):
         self.n_estimators = n_estimators
         self.arity = arity
         self.max_nodes = max_nodes
+        self.min_priority = min_priority
         self.n_epochs = n_epochs
+        self.max_updates = max_updates
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.reshuffle = reshuffle
@@ -250,6 +286,10 @@ class LdSMClassifier(TreeMixin, Learner):
         self.n_bits = n_bits
         self.early_stopping = early_stopping
         self.min_gain = min_gain
+        self.pruned_share = pruned_share
+        self.leaf_threshold = leaf_threshold
+        self.quantize = quantize
+        self.keep_statistics = keep_statistics
         self.beta = beta
         self.gamma = gamma
         self.scorers = scorers

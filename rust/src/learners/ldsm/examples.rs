@@ -69,11 +69,6 @@ impl Examples {
         (self.rows.n_values() - self.len()) as f64 / cells.max(1.0)
     }
 
-    /// For [`NodeData::new`]: an entry for every column or label there is.
-    pub fn no_local_ids(&self) -> Vec<u32> {
-        vec![NONE; self.width.max(self.n_labels)]
-    }
-
     /// Columns and values of example `i`.
     #[inline]
     pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
@@ -108,17 +103,15 @@ pub struct NodeData {
 }
 
 /// Has no local number yet.
-const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 impl NodeData {
-    /// Copies the examples `ids`. `local_ids` are [`Examples::no_local_ids`], and are so again
-    /// afterwards.
+    /// Copies the examples `ids`. `local_ids` has [`NONE`] for every column or label, and has
+    /// again afterwards.
     pub fn new(examples: &Examples, ids: &[u32], local_ids: &mut [u32]) -> Self {
         let n_values = ids.iter().map(|&id| examples.row(id).0.len()).sum();
-        let n_labels = ids.iter().map(|&id| examples.labels(id).len()).sum();
-        let (mut columns, mut labels) = (Vec::new(), Vec::new());
+        let mut columns = Vec::new();
         let mut rows = RaggedRows::with_capacity(ids.len(), n_values);
-        let mut labels_of = Ragged::with_capacity(ids.len(), n_labels);
         for &id in ids {
             let (own, values) = examples.row(id);
             let features = own
@@ -127,11 +120,7 @@ impl NodeData {
             rows.push(features, values);
         }
         forget(&columns, local_ids);
-        for &id in ids {
-            let own = examples.labels(id).iter();
-            labels_of.push(own.map(|&label| local_id(label, local_ids, &mut labels)));
-        }
-        forget(&labels, local_ids);
+        let (labels_of, labels) = local_labels(examples, ids, local_ids);
         let examples = Examples {
             rows,
             labels: labels_of,
@@ -145,6 +134,22 @@ impl NodeData {
             examples,
         }
     }
+}
+
+/// The labels of the examples `ids` by local numbers, and the label of each of these.
+pub fn local_labels(
+    examples: &Examples,
+    ids: &[u32],
+    local_ids: &mut [u32],
+) -> (Ragged<u32>, Vec<u32>) {
+    let n_labels = ids.iter().map(|&id| examples.labels(id).len()).sum();
+    let (mut labels_of, mut labels) = (Ragged::with_capacity(ids.len(), n_labels), Vec::new());
+    for &id in ids {
+        let own = examples.labels(id).iter();
+        labels_of.push(own.map(|&label| local_id(label, local_ids, &mut labels)));
+    }
+    forget(&labels, local_ids);
+    (labels_of, labels)
 }
 
 /// The local number of `id`; the next one, if it has none.

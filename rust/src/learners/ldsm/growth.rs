@@ -12,9 +12,13 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
+use super::node_stats::NodeStats;
 use super::node_training::{Split, TrainedNode, TrainingContext};
+use super::packed::{PackedList, PackedLists, PackedValues};
+use super::pruning::keep_frequent;
 use super::routing::NodeExamples;
-use super::tree::{inverse_mass, Tree};
+use super::statistics::{entropy, TreeStatistics};
+use super::tree::{Node, Tree};
 use crate::error::Result;
 use crate::tree::NodeId;
 
@@ -30,14 +34,14 @@ pub fn grow(
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut all: Vec<u32> = rows.collect();
     all.shuffle(&mut random);
-    let mut growing = GrowingTree::default();
-    growing.tree.arity = context.params.arity;
-    let root = NodeExamples::new(context.examples, all.clone(), &all, |label| label as u32);
-    growing.add_leaf(NodeId::NONE, root);
+    let mut growing = GrowingTree::new(context);
+    let mut counts = vec![0.0; context.examples.n_labels];
+    growing.add_leaf(NodeExamples::new(context.examples, all, &mut counts));
+    drop(counts);
     loop {
-        let families = max_nodes.saturating_sub(growing.tree.len()) / arity;
+        let families = max_nodes.saturating_sub(growing.len()) / arity;
         if families == 0 || growing.queue.is_empty() {
-            return Ok(growing.finish());
+            return growing.finish();
         }
         growing.train_next(ahead.min(families), |leaf| {
             leaf.split = Some(context.train(&leaf.examples, node_seed(seed, leaf.id))?);
@@ -47,14 +51,10 @@ pub fn grow(
             if !split.is_useful(leaf.examples.len()) {
                 continue;
             }
-            if growing.tree.len() + arity > max_nodes {
+            if growing.len() + arity > max_nodes {
                 break;
             }
-            growing.tree.first_child[leaf.id.at()] = NodeId(growing.tree.len() as u32);
-            growing.trained[leaf.id.at()] = split.node;
-            for child in split.children {
-                growing.add_leaf(leaf.id, child);
-            }
+            growing.split(leaf.id, split);
             context.control.tick(arity)?;
         }
     }
@@ -68,36 +68,68 @@ struct QueuedLeaf {
     split: Option<Split>,
 }
 
+/// What is known of a leaf.
+struct Leaf {
+    weight: f64,
+    labels: Vec<(u32, f32)>,
+}
+
 /// The nodes so far, and the leaves among them that may be split.
-#[derive(Default)]
-struct GrowingTree {
-    /// Still without what training found.
-    tree: Tree,
-    trained: Vec<TrainedNode>,
+struct GrowingTree<'a> {
+    context: &'a TrainingContext<'a>,
+    /// None of a node that has been split.
+    leaves: Vec<Option<Leaf>>,
+    /// The splits in their order, and the node of each.
+    splits: Vec<(NodeId, TrainedNode)>,
+    root_entropy: f64,
+    statistics: Option<Statistics>,
     /// The last is the next to be split. Priorities are above 0, where floats are ordered
     /// as their bits are; of equal ones the older node comes first.
     queue: BTreeMap<(u64, Reverse<NodeId>), QueuedLeaf>,
 }
 
-impl GrowingTree {
-    fn add_leaf(&mut self, parent: NodeId, examples: NodeExamples) {
+/// Statistics of the nodes so far; objectives and curves of those that were split.
+#[derive(Default)]
+struct Statistics {
+    all: TreeStatistics,
+    of_splits: BTreeMap<NodeId, (NodeStats, Vec<f32>)>,
+}
+
+impl<'a> GrowingTree<'a> {
+    fn new(context: &'a TrainingContext<'a>) -> Self {
+        Self {
+            context,
+            leaves: Vec::new(),
+            splits: Vec::new(),
+            root_entropy: 0.0,
+            statistics: context.params.keep_statistics.then(Statistics::default),
+            queue: BTreeMap::new(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.leaves.len()
+    }
+
+    fn add_leaf(&mut self, examples: NodeExamples) {
         // The weight of all labels but the most frequent one: what a split could separate.
         let counts = examples.labels.iter().map(|&(_, count)| count);
         let priority = counts.clone().sum::<f64>() - counts.fold(0.0, f64::max);
-        let tree = &mut self.tree;
-        let id = NodeId(tree.len() as u32);
-        tree.parents.push(parent);
-        tree.first_child.push(Tree::ROOT);
-        tree.weight.push(examples.weight);
-        tree.n_examples.push(examples.ids.len() as u32);
+        let id = NodeId(self.len() as u32);
         let labels = examples.labels.into_iter();
-        tree.labels
-            .push(labels.map(|(label, count)| (label, count as f32)));
-        tree.inverse_mass
-            .push(inverse_mass(tree.labels.get(id.at())));
-        self.trained.push(TrainedNode::default());
+        let labels: Vec<(u32, f32)> = labels.map(|(label, count)| (label, count as f32)).collect();
+        if id == Tree::ROOT {
+            self.root_entropy = entropy(&labels);
+        }
+        if let Some(Statistics { all, .. }) = &mut self.statistics {
+            all.weights.push(examples.weight);
+            all.n_examples.push(examples.ids.len() as u32);
+            all.labels.push(labels.iter().copied());
+        }
+        let weight = examples.weight;
+        self.leaves.push(Some(Leaf { weight, labels }));
         // One example cannot be parted, and one label need not be.
-        if examples.ids.len() > 1 && priority > 0.0 {
+        if examples.ids.len() > 1 && priority > self.context.params.min_priority {
             let leaf = QueuedLeaf {
                 id,
                 examples: examples.ids,
@@ -105,6 +137,15 @@ impl GrowingTree {
             };
             self.queue.insert((priority.to_bits(), Reverse(id)), leaf);
         }
+    }
+
+    fn split(&mut self, id: NodeId, split: Split) {
+        self.leaves[id.at()] = None;
+        self.splits.push((id, split.node));
+        if let Some(Statistics { of_splits, .. }) = &mut self.statistics {
+            of_splits.insert(id, (split.stats, split.curve));
+        }
+        split.children.into_iter().for_each(|child| self.add_leaf(child));
     }
 
     /// Trains the first `n` leaves of the queue that are not trained yet.
@@ -130,15 +171,73 @@ impl GrowingTree {
         Some((first.remove(), split))
     }
 
-    fn finish(mut self) -> Tree {
-        for trained in self.trained {
-            self.tree.columns.push(trained.columns);
-            self.tree.weights.to_mut().extend(trained.weights);
-            self.tree.stats.push(trained.stats);
-            self.tree.curves.push(trained.curve);
+    fn finish(self) -> Result<Tree> {
+        let TrainingContext {
+            examples, params, ..
+        } = self.context;
+        let mut n_leaves = 0;
+        let mut nodes = vec![Node::Leaf(0); self.leaves.len()];
+        for (number, (id, _)) in (0..).zip(&self.splits) {
+            nodes[id.at()] = Node::Split(number);
         }
-        self.tree
+        for node in &mut nodes {
+            if let Node::Leaf(number) = node {
+                *number = n_leaves;
+                n_leaves += 1;
+            }
+        }
+        let mut tree = Tree::of_nodes(params.arity, nodes.into_iter());
+        tree.is_mixed = is_mixed(self.root_entropy, self.leaves.iter().flatten());
+        let routers = || self.splits.iter().map(|(_, node)| node);
+        tree.biases = routers().flat_map(|node| &node.biases).copied().collect();
+        let m = params.arity as usize;
+        let weights = routers().map(|node| node.weights.clone());
+        tree.routers = PackedLists::new(weights, m, examples.width)?;
+        let leaves: Vec<Leaf> = self.leaves.into_iter().flatten().collect();
+        let masses = leaves.iter().map(|leaf| inverse_mass(&leaf.labels));
+        tree.inverse_masses = masses.collect();
+        let each = leaves.iter().zip(&tree.inverse_masses);
+        tree.labels_each = each.map(|(leaf, mass)| (leaf.weight as f32 * mass).recip()).collect();
+        let histograms = leaves.into_iter().map(|leaf| {
+            let mut labels = leaf.labels;
+            keep_frequent(&mut labels, params.leaf_threshold);
+            let (ids, counts) = labels.into_iter().unzip();
+            let values = PackedValues::new(counts, 1, params.quantize);
+            PackedList { ids, values }
+        });
+        tree.histograms = PackedLists::new(histograms, 1, examples.n_labels)?;
+        tree.statistics = self.statistics.map(Statistics::finish);
+        Ok(tree)
     }
+}
+
+impl Statistics {
+    fn finish(mut self) -> TreeStatistics {
+        for id in 0..self.all.weights.len() as u32 {
+            let (objective, curve) = self.of_splits.remove(&NodeId(id)).unwrap_or_default();
+            self.all.objectives.push(objective);
+            self.all.curves.push(curve);
+        }
+        self.all
+    }
+}
+
+/// Whether the labels in the leaves are nearly as mixed as those of the root.
+fn is_mixed<'a>(root_entropy: f64, leaves: impl Iterator<Item = &'a Leaf>) -> bool {
+    /// Of the root's entropy.
+    const NEARLY: f64 = 0.75;
+    let (mut mixed, mut all) = (0.0, 0.0);
+    for leaf in leaves {
+        mixed += leaf.weight * entropy(&leaf.labels);
+        all += leaf.weight;
+    }
+    root_entropy > 0.0 && mixed > NEARLY * root_entropy * all
+}
+
+/// 1 / the sum of a histogram.
+fn inverse_mass(labels: &[(u32, f32)]) -> f32 {
+    let mass: f64 = labels.iter().map(|&(_, count)| f64::from(count)).sum();
+    mass.recip() as f32
 }
 
 /// A seed for a node, far from those of its tree and of other trees' nodes.

@@ -1,5 +1,7 @@
 //! The scores of a row's labels, added up from the histograms of its leaves.
 
+use super::packed::PackedLists;
+
 /// The labels of one row that have a score above 0, and their scores.
 pub struct LabelScores {
     scores: Vec<f32>,
@@ -32,16 +34,22 @@ impl LabelScores {
         }
     }
 
-    /// Adds a histogram, times `scale`.
-    pub fn add(&mut self, labels: &[(u32, f32)], scale: f32) {
-        if let Some(touched) = &mut self.touched {
-            let scores = &self.scores;
-            let is_new = |&&(label, _): &&(u32, f32)| scores[label as usize] == 0.0;
-            touched.extend(labels.iter().filter(is_new).map(|&(label, _)| label));
-        }
-        for &(label, count) in labels {
-            // Above 0, however small: this is how a label that was touched is known.
-            self.scores[label as usize] += (count * scale).max(f32::MIN_POSITIVE);
+    /// Adds histogram `i` of `histograms`, times `scale`.
+    pub fn add(&mut self, histograms: &PackedLists, i: usize, scale: f32) {
+        let scores = &mut self.scores;
+        // Above 0, however small: this is how a label that was touched is known.
+        let added = |count: f32| (count * scale).max(f32::MIN_POSITIVE);
+        match &mut self.touched {
+            None => histograms.for_each(i, |label, [count]| {
+                scores[label as usize] += added(count);
+            }),
+            Some(touched) => histograms.for_each(i, |label, [count]| {
+                let score = &mut scores[label as usize];
+                if *score == 0.0 {
+                    touched.push(label);
+                }
+                *score += added(count);
+            }),
         }
     }
 

@@ -1,7 +1,5 @@
 //! The leaves that the rows of a block reach in all trees, and their mean histogram.
 
-use std::ops::Range;
-
 use super::label_scores::LabelScores;
 use super::traversal::Traversal;
 use super::tree::Tree;
@@ -10,10 +8,6 @@ use crate::simd::prefetch;
 
 /// Leaves whose histograms are fetched before their turn: they lie far apart.
 const AHEAD: usize = 2;
-/// Labels of a cache line, and lines of a histogram that are fetched; the
-/// processor fetches the others by itself.
-const LINE: usize = 8;
-const LINES: usize = 4;
 
 /// A leaf that a row reaches, with what is looked up once for all rows that do.
 #[derive(Debug, Clone)]
@@ -23,8 +17,8 @@ struct LeafHit {
     inverse_mass: f32,
     /// Labels per training example.
     labels_each: f32,
-    /// Where the histogram is, among all of the tree's.
-    labels: Range<usize>,
+    /// Its number.
+    leaf: u32,
 }
 
 /// The leaves that each row of a block reaches, tree after tree.
@@ -52,12 +46,11 @@ impl LeafHits {
         row_of: impl Fn(u32) -> u32,
     ) {
         traversal.run(tree, rows, |rows, leaf| {
-            let inverse_mass = tree.inverse_mass[leaf.at()];
             let hit = LeafHit {
                 tree: t,
-                inverse_mass,
-                labels_each: (tree.weight[leaf.at()] as f32 * inverse_mass).recip(),
-                labels: tree.labels.range(leaf.at()),
+                inverse_mass: tree.inverse_masses[leaf as usize],
+                labels_each: tree.labels_each[leaf as usize],
+                leaf,
             };
             for &row in rows {
                 self.of_row[row_of(row) as usize].push(hit.clone());
@@ -79,16 +72,18 @@ impl LeafHits {
         let mut labels_each = 0.0;
         let tree_share = (n_trees as f32).recip();
         let hits = &self.of_row[i];
-        let histogram = |of: &LeafHit| &trees[of.tree as usize].labels.entries()[of.labels.clone()];
+        let histograms = |of: &LeafHit| &trees[of.tree as usize].histograms;
         let mut coming = hits.iter().skip(AHEAD);
         for leaves in hits.chunk_by(|a, b| a.tree == b.tree) {
             let share = tree_share / leaves.len() as f32;
             for leaf in leaves {
                 if let Some(leaf) = coming.next() {
-                    let lines = histogram(leaf).chunks(LINE).take(LINES);
-                    lines.for_each(|line| prefetch(&line[0]));
+                    let (label, count) = histograms(leaf).places(leaf.leaf as usize);
+                    label.into_iter().for_each(prefetch);
+                    count.into_iter().for_each(prefetch);
                 }
-                scores.add(histogram(leaf), share * leaf.inverse_mass);
+                let scale = share * leaf.inverse_mass;
+                scores.add(histograms(leaf), leaf.leaf as usize, scale);
                 labels_each += share * leaf.labels_each;
             }
         }

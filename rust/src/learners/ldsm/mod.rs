@@ -34,10 +34,14 @@ mod node_stats;
 mod node_training;
 mod objective;
 mod one_against_some;
+mod packed;
 mod params;
 mod predictor;
+mod pruning;
 mod report;
 mod routing;
+mod scratch;
+mod statistics;
 mod traversal;
 mod tree;
 

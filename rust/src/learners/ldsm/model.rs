@@ -1,8 +1,6 @@
 //! The model: an ensemble of trees, its training, its predictions block by block, and its
 //! files.
 
-use std::sync::Mutex;
-
 use rayon::prelude::*;
 
 use super::centroids::Centroids;
@@ -13,6 +11,7 @@ use super::node_training::TrainingContext;
 use super::one_against_some::{self, HeldOut, OneAgainstSome, OutOfSample};
 use super::params::{Params, Scorers};
 use super::predictor::Predictor;
+use super::scratch::ScratchPool;
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
@@ -82,7 +81,7 @@ impl Classifier for Ldsm {
             params: &self.params,
             is_dense: self.params.is_dense(examples.filled()),
             control,
-            local_ids: Mutex::default(),
+            scratches: ScratchPool::default(),
         };
         let held_out = (self.params.scorers == Scorers::OneAgainstSome)
             .then(|| HeldOut::new(&self.params, examples.len()));
@@ -224,7 +223,7 @@ impl Classifier for Ldsm {
             report.scalar("scorer_floor", f64::from(join.floor));
         }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
-        let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed());
+        let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed);
         report.column("collapsed", self.trees.iter().map(collapsed));
         report
     }
@@ -246,7 +245,7 @@ impl Classifier for Ldsm {
             bundle.nest("preparation", inner);
         }
         for (t, tree) in self.trees.iter().enumerate() {
-            Nest::put(tree, &format!("tree{t}"), &mut bundle);
+            bundle.nest(&format!("tree{t}"), tree.to_bundle());
         }
         if let Some(centroids) = &self.centroids {
             Nest::put(centroids, "centroids", &mut bundle);

@@ -3,18 +3,19 @@
 //! An epoch takes O(M) per value of an example, and O(|y| M^2 + 2^M) per example for
 //! the search of its directions.
 
-use std::sync::{Mutex, PoisonError};
-
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::dense::DenseRegressors;
-use super::examples::{Examples, NodeData};
+use super::examples::{local_labels, Examples, NodeData};
 use super::nag::NagRegressors;
-use super::node_stats::NodeStats;
+use super::node_stats::{NodeStats, NodeStatsSums};
 use super::objective::{Lambdas, ObjectiveSums};
+use super::packed::{PackedList, PackedValues};
 use super::params::{NodeLoss, Params};
+use super::pruning::kept_features;
 use super::routing::{partition, NodeExamples};
+use super::scratch::{Scratch, ScratchPool};
 use crate::control::Control;
 use crate::error::Result;
 use crate::simd::dispatched;
@@ -27,27 +28,26 @@ pub struct TrainingContext<'a> {
     /// Whether to standardise and take plain steps.
     pub is_dense: bool,
     pub control: &'a Control,
-    /// Local numbers that no thread is using, so that not every node makes its own.
-    pub local_ids: Mutex<Vec<Vec<u32>>>,
+    pub scratches: ScratchPool,
 }
 
-/// The regressors of a trained node and the record of its training; empty of an untrained one.
-#[derive(Default)]
+/// The regressors of a trained node.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TrainedNode {
-    /// Columns with a weight that is not 0, increasing.
-    pub columns: Vec<u32>,
-    /// M weights for each of these.
-    pub weights: Vec<f32>,
-    /// The objective, measured once more on the trained node.
-    pub stats: NodeStats,
-    /// Running J at the end of each epoch.
-    pub curve: Vec<f32>,
+    /// M weights for each column that has any, the constant left out.
+    pub weights: PackedList,
+    /// Those of the constant.
+    pub biases: Vec<f32>,
 }
 
-/// A trained node and the examples that it sends to each child.
+/// A trained node, the examples that it sends to each child, and the record of its training.
 pub struct Split {
     pub node: TrainedNode,
     pub children: Vec<NodeExamples>,
+    /// The objective, measured once more on the trained node; where it was asked for.
+    pub stats: NodeStats,
+    /// Running J at the end of each epoch.
+    pub curve: Vec<f32>,
 }
 
 impl Split {
@@ -61,33 +61,73 @@ impl Split {
 impl TrainingContext<'_> {
     /// Trains a node on the examples `ids`, in that order, and sends them on.
     pub fn train(&self, ids: &[u32], seed: u64) -> Result<Split> {
-        match self.params.arity {
-            2 => self.train_arity::<2, 1>(ids, seed),
-            3 => self.train_arity::<3, 3>(ids, seed),
-            4 => self.train_arity::<4, 6>(ids, seed),
-            5 => self.train_arity::<5, 10>(ids, seed),
-            6 => self.train_arity::<6, 15>(ids, seed),
-            7 => self.train_arity::<7, 21>(ids, seed),
-            _ => self.train_arity::<8, 28>(ids, seed),
-        }
+        let new = || Scratch::new(self.examples, self.params.arity);
+        self.scratches.with(new, |scratch| match self.params.arity {
+            2 => self.train_arity::<2, 1>(ids, seed, scratch),
+            3 => self.train_arity::<3, 3>(ids, seed, scratch),
+            4 => self.train_arity::<4, 6>(ids, seed, scratch),
+            5 => self.train_arity::<5, 10>(ids, seed, scratch),
+            6 => self.train_arity::<6, 15>(ids, seed, scratch),
+            7 => self.train_arity::<7, 21>(ids, seed, scratch),
+            _ => self.train_arity::<8, 28>(ids, seed, scratch),
+        })
     }
 
-    /// A copy of the examples `ids`.
-    fn copy(&self, ids: &[u32]) -> NodeData {
-        let spare = || self.local_ids.lock();
-        let spare = || spare().unwrap_or_else(PoisonError::into_inner);
-        let free = spare().pop();
-        let mut local_ids = free.unwrap_or_else(|| self.examples.no_local_ids());
-        let data = NodeData::new(self.examples, ids, &mut local_ids);
-        spare().push(local_ids);
-        data
-    }
-
-    fn train_arity<const M: usize, const P: usize>(&self, ids: &[u32], seed: u64) -> Result<Split> {
-        let (examples, params) = (self.examples, self.params);
-        let data = self.copy(ids);
+    fn train_arity<const M: usize, const P: usize>(
+        &self,
+        ids: &[u32],
+        seed: u64,
+        scratch: &mut Scratch,
+    ) -> Result<Split> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let small = 1.0 / examples.width as f32;
+        let lambdas = Lambdas {
+            integrity: self.params.lambda1,
+            penalty: self.params.lambda2,
+        };
+        let most = self.params.max_updates.map_or(usize::MAX, |n| n as usize);
+        let mut sample = Vec::new();
+        if ids.len() > most {
+            let mut all = ids.to_vec();
+            let (chosen, _) = all.partial_shuffle(&mut random, most);
+            sample = chosen.to_vec();
+        }
+        let seen = if sample.is_empty() { ids } else { &sample };
+        let n_epochs = (most / seen.len()).clamp(1, self.params.n_epochs as usize);
+        let data = NodeData::new(self.examples, seen, &mut scratch.local_ids);
+        let (weights, curve) = self.learn::<M, P>(&data, n_epochs, lambdas, &mut random)?;
+        let node = self.pack(&data, &weights);
+        let mut stats = NodeStats::default();
+        let children = if self.params.keep_statistics {
+            let (labels_of, labels) = local_labels(self.examples, ids, &mut scratch.local_ids);
+            let mut sums = NodeStatsSums::<M, P>::new(lambdas, labels.len());
+            let children = partition(self.examples, ids, &node, scratch, |i, margins| {
+                let weight = self.examples.weight(ids[i]);
+                sums.add(labels_of.get(i), weight.into(), margins);
+            });
+            stats = sums.stats();
+            children
+        } else {
+            partition::<M>(self.examples, ids, &node, scratch, |_, _| {})
+        };
+        Ok(Split {
+            node,
+            children,
+            stats,
+            curve,
+        })
+    }
+
+    /// The weights that regressors learn from `data`, by local feature, and the running J at the
+    /// end of each epoch.
+    fn learn<const M: usize, const P: usize>(
+        &self,
+        data: &NodeData,
+        n_epochs: usize,
+        lambdas: Lambdas,
+        random: &mut Pcg64Mcg,
+    ) -> Result<(Vec<[f32; M]>, Vec<f32>)> {
+        let params = self.params;
+        let small = 1.0 / self.examples.width as f32;
         let mut first_weights = || [0.0; M].map(|_: f32| random.random_range(-0.5..0.5) * small);
         let first_weights = data.columns.iter().map(|_| first_weights());
         let rate = params.learning_rate as f32;
@@ -96,16 +136,12 @@ impl TrainingContext<'_> {
         } else {
             Regressors::Sparse(NagRegressors::new(first_weights, rate))
         };
-        let lambdas = Lambdas {
-            integrity: params.lambda1,
-            penalty: params.lambda2,
-        };
         let mut sums = ObjectiveSums::<M, P>::new(lambdas, data.labels.len());
         let mut curve: Vec<f32> = Vec::new();
-        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
-        for _ in 0..params.n_epochs {
+        let mut order: Vec<u32> = (0..data.examples.len() as u32).collect();
+        for _ in 0..n_epochs {
             if params.reshuffle {
-                order.shuffle(&mut random);
+                order.shuffle(random);
             }
             epoch::<M, P>(
                 &data.examples,
@@ -113,7 +149,7 @@ impl TrainingContext<'_> {
                 params.loss,
                 &mut regressors,
                 &mut sums,
-                &mut random,
+                random,
                 self.control,
             )?;
             let j = sums.terms().j as f32;
@@ -124,26 +160,36 @@ impl TrainingContext<'_> {
                 break;
             }
         }
-        let weights: Vec<[f32; M]> = match regressors {
+        let weights = match regressors {
             Regressors::Sparse(nag) => nag.weights(small).collect(),
             Regressors::Dense(dense) => {
-                let constant = examples.width as u32 - 1;
-                let at = data.columns.iter().position(|&column| column == constant);
-                dense.weights(at.expect("every example has the constant"), small)
+                let constant = self.constant(data);
+                dense.weights(constant.expect("every example has the constant"), small)
             }
         };
-        let (children, stats) = partition::<M, P>(&data, ids, &weights, lambdas);
-        let mut kept: Vec<usize> = (0..weights.len())
-            .filter(|&feature| weights[feature].iter().any(|&w| w != 0.0))
-            .collect();
+        Ok((weights, curve))
+    }
+
+    /// The local feature that is the constant.
+    fn constant(&self, data: &NodeData) -> Option<usize> {
+        let constant = self.examples.width as u32 - 1;
+        data.columns.iter().position(|&column| column == constant)
+    }
+
+    /// The weights that a node keeps, as it holds them.
+    fn pack<const M: usize>(&self, data: &NodeData, weights: &[[f32; M]]) -> TrainedNode {
+        let constant = self.constant(data);
+        let share = self.params.pruned_share;
+        let mut kept = kept_features(&data.examples, weights, constant, share);
         kept.sort_unstable_by_key(|&feature| data.columns[feature]);
-        let node = TrainedNode {
-            columns: kept.iter().map(|&feature| data.columns[feature]).collect(),
-            weights: kept.iter().flat_map(|&feature| weights[feature]).collect(),
-            stats,
-            curve,
-        };
-        Ok(Split { node, children })
+        let values = kept.iter().flat_map(|&feature| weights[feature]).collect();
+        TrainedNode {
+            weights: PackedList {
+                ids: kept.iter().map(|&feature| data.columns[feature]).collect(),
+                values: PackedValues::new(values, M, self.params.quantize),
+            },
+            biases: constant.map_or(vec![0.0; M], |at| weights[at].to_vec()),
+        }
     }
 }
 

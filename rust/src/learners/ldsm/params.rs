@@ -61,13 +61,18 @@ params! {
     /// `docs/experiments/ldsm.md` says where the defaults come from.
     pub struct Params {
         /// Number of trees.
-        n_estimators: u32 = 50, Range::COUNT;
+        n_estimators: u32 = 10, Range::COUNT;
         /// M: children of a node.
         arity: u32 = 2, Range::from(2.0).to(MOST_CHILDREN as f64);
         /// Nodes of a tree at most, leaves among them. Their numbers go out as `i32`.
         max_nodes: u32 = 8000, Range::from(1.0).to(f64::from(i32::MAX));
+        /// Leaves of no greater priority are not split.
+        min_priority: f64 = 20.0, Range::NOT_NEGATIVE;
         /// Passes of a node over its examples.
         n_epochs: u32 = 10, Range::COUNT;
+        /// Steps that a node takes at most; with more examples it learns from a random part of
+        /// them, once.
+        max_updates: Option<u32> = Some(5000), Range::COUNT;
         /// Weight of class integrity in the objective.
         lambda1: f64 = 2.0, Range::NOT_NEGATIVE;
         /// Weight of the multi-way penalty in the objective.
@@ -88,6 +93,15 @@ params! {
         early_stopping: bool = false;
         /// By how much an epoch must lower J, with early stopping.
         min_gain: f64 = 0.0, Range::NOT_NEGATIVE;
+        /// Share of a node's squared margins that its dropped weights may make up.
+        pruned_share: f64 = 0.2, Range::from(0.0).below(1.0);
+        /// Labels of a leaf that have less than this share of the most frequent one's weight are
+        /// dropped.
+        leaf_threshold: f64 = 0.25, Range::from(0.0).to(1.0);
+        /// Whether weights of nodes and histograms of leaves are held in 8 bits.
+        quantize: bool = true;
+        /// Whether trees keep what training knew of their nodes.
+        keep_statistics: bool = false;
         /// Weight of the trees' score in the re-ranking for tail labels; 1: none.
         beta: f64 = 1.0, Range::from(0.0).to(1.0);
         /// How fast the score of a label falls with the distance from its examples.

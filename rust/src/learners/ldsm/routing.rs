@@ -1,25 +1,27 @@
-//! Which children an example goes to, in training and in prediction alike; where a trained
-//! node sends its examples, and its statistics over them.
+//! Which children an example goes to, in training and in prediction alike, and where a trained
+//! node sends its examples.
 
-use super::examples::{Examples, NodeData};
-use super::node_stats::{NodeStats, NodeStatsSums};
-use super::objective::Lambdas;
+use super::examples::Examples;
+use super::node_training::TrainedNode;
+use super::scratch::Scratch;
 
-/// The margins of a row: its products with the M regressors of a node, whose
-/// weights for a column `weights` looks up.
+/// The margins of a row, whose constant comes last: its products with the M regressors of a
+/// node, whose weights for a column `weights` looks up. `bias` are those of the constant.
 #[inline]
 pub fn margins<const M: usize>(
     (columns, values): (&[u32], &[f32]),
+    bias: [f32; M],
     weights: impl Fn(u32) -> [f32; M],
 ) -> [f32; M] {
     let mut margins = [0.0f32; M];
-    for (&column, &x) in columns.iter().zip(values) {
+    let n = columns.len() - 1;
+    for (&column, &x) in columns[..n].iter().zip(&values[..n]) {
         let weights = weights(column);
         for j in 0..M {
             margins[j] += weights[j] * x;
         }
     }
-    margins
+    std::array::from_fn(|j| margins[j] + bias[j])
 }
 
 /// The children that an example goes to, as bits: those of a margin of at least
@@ -51,28 +53,24 @@ pub struct NodeExamples {
 }
 
 impl NodeExamples {
-    /// The examples `ids`, in `examples` of the numbers `numbers`; `label_of` says which label
-    /// a number of a label there stands for.
-    pub fn new(
-        examples: &Examples,
-        ids: Vec<u32>,
-        numbers: &[u32],
-        label_of: impl Fn(usize) -> u32,
-    ) -> Self {
-        let (mut weight, mut counts) = (0.0, vec![0.0; examples.n_labels]);
-        for &i in numbers {
-            let importance = f64::from(examples.weight(i));
+    /// The examples `ids`. `counts` has a zero for every label, and has again afterwards.
+    pub fn new(examples: &Examples, ids: Vec<u32>, counts: &mut [f64]) -> Self {
+        let (mut weight, mut labels) = (0.0, Vec::new());
+        for &id in &ids {
+            let importance = f64::from(examples.weight(id));
             weight += importance;
-            for &label in examples.labels(i) {
-                counts[label as usize] += importance;
+            for &label in examples.labels(id) {
+                let count = &mut counts[label as usize];
+                if *count == 0.0 {
+                    labels.push((label, 0.0));
+                }
+                *count += importance;
             }
         }
-        let counts = counts.into_iter().enumerate();
-        let mut labels: Vec<(u32, f64)> = counts
-            .filter(|&(_, count)| count > 0.0)
-            .map(|(label, count)| (label_of(label), count))
-            .collect();
         labels.sort_unstable_by_key(|&(label, _)| label);
+        for (label, count) in &mut labels {
+            *count = std::mem::take(&mut counts[*label as usize]);
+        }
         Self {
             ids,
             weight,
@@ -81,30 +79,37 @@ impl NodeExamples {
     }
 }
 
-/// Sends the examples `ids`, whose copies `data` holds, to the children as a
-/// prediction will, and measures the node.
-pub fn partition<const M: usize, const P: usize>(
-    data: &NodeData,
+/// Sends the examples `ids` to the children of a trained node, as a prediction will. Calls
+/// `visit` with the number of each in `ids` and its margins.
+pub fn partition<const M: usize>(
+    examples: &Examples,
     ids: &[u32],
-    weights: &[[f32; M]],
-    lambdas: Lambdas,
-) -> (Vec<NodeExamples>, NodeStats) {
-    let mut sums = NodeStatsSums::<M, P>::new(lambdas, data.labels.len());
+    node: &TrainedNode,
+    scratch: &mut Scratch,
+    mut visit: impl FnMut(usize, &[f32; M]),
+) -> Vec<NodeExamples> {
+    let (spread, _) = scratch.spread.as_chunks_mut::<M>();
+    let columns = || node.weights.ids.iter().map(|&column| column as usize);
+    for (i, column) in columns().enumerate() {
+        spread[column] = node.weights.values.get(i);
+    }
+    let bias: [f32; M] = std::array::from_fn(|j| node.biases[j]);
     let mut children = vec![Vec::new(); M];
-    let examples = &data.examples;
-    for i in 0..ids.len() as u32 {
-        let margins = margins(examples.row(i), |feature| weights[feature as usize]);
-        sums.add(examples.labels(i), examples.weight(i).into(), &margins);
+    for (i, &id) in ids.iter().enumerate() {
+        let margins = margins(examples.row(id), bias, |column| spread[column as usize]);
+        visit(i, &margins);
         let directions = directions(&margins);
         for (j, child) in children.iter_mut().enumerate() {
             if directions >> j & 1 == 1 {
-                child.push(i);
+                child.push(id);
             }
         }
     }
-    let children = children.into_iter().map(|numbers: Vec<u32>| {
-        let ids = numbers.iter().map(|&i| ids[i as usize]).collect();
-        NodeExamples::new(examples, ids, &numbers, |label| data.labels[label])
-    });
-    (children.collect(), sums.stats())
+    for column in columns() {
+        spread[column] = [0.0; M];
+    }
+    let children = children.into_iter();
+    children
+        .map(|ids| NodeExamples::new(examples, ids, &mut scratch.counts))
+        .collect()
 }

@@ -2,7 +2,7 @@
 //! the rows at a node share its weights.
 
 use super::routing::{directions, margins};
-use super::tree::Tree;
+use super::tree::{Node, Tree};
 use crate::data::RaggedRows;
 use crate::tree::NodeId;
 
@@ -29,9 +29,9 @@ impl Traversal {
         }
     }
 
-    /// Calls `on_leaf` with every leaf and the rows that reach it. A row reaches
+    /// Calls `on_leaf` with the number of every leaf and the rows that reach it. A row reaches
     /// its leaves in an order that does not depend on the other rows.
-    pub fn run(&mut self, tree: &Tree, block: &RaggedRows, on_leaf: impl FnMut(&[u32], NodeId)) {
+    pub fn run(&mut self, tree: &Tree, block: &RaggedRows, on_leaf: impl FnMut(&[u32], u32)) {
         match tree.arity {
             2 => self.run_arity::<2>(tree, block, on_leaf),
             3 => self.run_arity::<3>(tree, block, on_leaf),
@@ -47,7 +47,7 @@ impl Traversal {
         &mut self,
         tree: &Tree,
         block: &RaggedRows,
-        mut on_leaf: impl FnMut(&[u32], NodeId),
+        mut on_leaf: impl FnMut(&[u32], u32),
     ) {
         self.nodes.clear();
         self.waiting.clear();
@@ -57,11 +57,15 @@ impl Traversal {
             self.rows.clear();
             self.rows.extend_from_slice(&self.waiting[from..]);
             self.waiting.truncate(from);
-            let Some(first) = tree.children(node) else {
-                on_leaf(&self.rows, node);
-                continue;
+            let split = match tree.node(node) {
+                Node::Split(number) => number,
+                Node::Leaf(number) => {
+                    on_leaf(&self.rows, number);
+                    continue;
+                }
             };
-            self.route::<M>(tree, node, block);
+            self.route::<M>(tree, split as usize, block);
+            let first = tree.first_child(split);
             for j in (0..M as u32).rev() {
                 let from = self.waiting.len();
                 let rows = self.rows.iter().zip(&self.directions);
@@ -74,34 +78,33 @@ impl Traversal {
         }
     }
 
-    /// Finds which children the rows of the current node go to.
-    fn route<const M: usize>(&mut self, tree: &Tree, node: NodeId, block: &RaggedRows) {
-        let (columns, weights) = tree.regressors(node);
-        let (weights, _) = weights.as_chunks::<M>();
-        let (spread, _) = self.spread.as_chunks_mut::<M>();
+    /// Finds which children of `split` the rows of the current node go to.
+    fn route<const M: usize>(&mut self, tree: &Tree, split: usize, block: &RaggedRows) {
+        let (biases, _) = tree.biases.as_chunks::<M>();
+        let bias = biases[split];
+        let n_columns = tree.routers.range(split).len();
         // Few rows look their columns up, many share a spread; their sums are the
         // same to the bit.
         let n_values = self.rows.len() * block.n_values() / block.len();
-        let is_few = n_values * (columns.len().max(1).ilog2() as usize + 1) < 2 * columns.len();
+        let is_few = n_values * (n_columns.max(1).ilog2() as usize + 1) < 2 * n_columns;
         self.directions.clear();
         let rows = self.rows.iter().map(|&row| block.row(row as usize));
         if is_few {
-            let lookup = |column: u32| {
-                let at = columns.binary_search(&column);
-                at.map_or([0.0; M], |at| weights[at])
-            };
+            let weights = tree.routers.lookup::<M>(split);
+            let lookup = |column| weights.get(column);
             self.directions
-                .extend(rows.map(|row| directions(&margins(row, lookup))));
+                .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
             return;
         }
-        for (&column, weights) in columns.iter().zip(weights) {
-            spread[column as usize] = *weights;
-        }
+        let (spread, _) = self.spread.as_chunks_mut::<M>();
+        tree.routers.for_each::<M>(split, |column, weights| {
+            spread[column as usize] = weights;
+        });
         let lookup = |column: u32| spread[column as usize];
         self.directions
-            .extend(rows.map(|row| directions(&margins(row, lookup))));
-        for &column in columns {
+            .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
+        tree.routers.for_each::<M>(split, |column, _| {
             spread[column as usize] = [0.0; M];
-        }
+        });
     }
 }

@@ -1,60 +1,96 @@
 //! A grown tree as flat arrays.
 
-use super::node_stats::NodeStats;
-use crate::data::Ragged;
+use super::packed::PackedLists;
+use super::statistics::TreeStatistics;
 use crate::error::Result;
-use crate::file::{Bundle, Flat, Persist};
+use crate::file::{Bundle, Flat, Nest, Persist};
 use crate::persist;
 use crate::tree::NodeId;
 
-/// The nodes in the order in which they came into being, children side by side.
+/// The nodes in the order in which they came into being, children side by side. Splits are
+/// numbered in the order in which they were made, so split `s` has the nodes from `1 + s M` on
+/// for its children.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     /// M.
     pub arity: u32,
-    /// The node above; none at the root.
-    pub parents: Vec<NodeId>,
-    /// The first child; at leaves the root, which is nobody's child.
-    pub first_child: Vec<NodeId>,
-    /// Weight of the examples that reached the node.
-    pub weight: Vec<f64>,
-    /// Number of these.
-    pub n_examples: Vec<u32>,
-    /// Label histogram of each node: labels, increasing, and their weights.
-    pub labels: Ragged<(u32, f32)>,
-    /// 1 / the sum of these weights.
-    pub inverse_mass: Vec<f32>,
-    /// Columns that the regressors of each node use, increasing.
-    pub columns: Ragged<u32>,
-    /// M weights for each of these.
-    pub weights: Flat<f32>,
-    /// The objective after training.
-    pub stats: Vec<NodeStats>,
-    /// Running J by epoch.
-    pub curves: Ragged<f32>,
+    /// What each node is; see [`Tree::node`].
+    links: Flat<u32>,
+    /// The weights of each split, by column: M for each, but for the constant's.
+    pub routers: PackedLists,
+    /// Those of the constant.
+    pub biases: Flat<f32>,
+    /// The histogram of each leaf: its labels and their weights.
+    pub histograms: PackedLists,
+    /// Of each leaf: 1 / the sum of its histogram, before any label was dropped.
+    pub inverse_masses: Flat<f32>,
+    /// Of each leaf: labels per training example.
+    pub labels_each: Flat<f32>,
+    /// Whether the labels in the leaves are nearly as mixed as those of the root.
+    pub is_mixed: bool,
+    /// If they were asked for.
+    pub statistics: Option<TreeStatistics>,
 }
+
+/// A node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    /// With the number of its split.
+    Split(u32),
+    /// With its number among the leaves.
+    Leaf(u32),
+}
+
+/// Marks the link of a leaf.
+const LEAF: u32 = 1 << 31;
 
 impl Tree {
     pub const ROOT: NodeId = NodeId(0);
 
+    /// Without routers, histograms and what belongs to them.
+    pub fn of_nodes(arity: u32, nodes: impl Iterator<Item = Node>) -> Self {
+        let link = |node| match node {
+            Node::Split(number) => number,
+            Node::Leaf(number) => LEAF | number,
+        };
+        Self {
+            arity,
+            links: nodes.map(link).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Number of nodes.
     pub fn len(&self) -> usize {
-        self.parents.len()
+        self.links.len()
     }
 
-    /// The first child of `id`, if it has been split.
     #[inline]
+    pub fn node(&self, id: NodeId) -> Node {
+        let link = self.links[id.at()];
+        if link & LEAF == 0 {
+            Node::Split(link)
+        } else {
+            Node::Leaf(link & !LEAF)
+        }
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
+        (0..self.len() as u32).map(|id| self.node(NodeId(id)))
+    }
+
+    /// The first child of split `number`.
+    #[inline]
+    pub fn first_child(&self, number: u32) -> NodeId {
+        NodeId(1 + number * self.arity)
+    }
+
+    /// The first child of a node, if it has been split.
     pub fn children(&self, id: NodeId) -> Option<NodeId> {
-        let first = self.first_child[id.at()];
-        (first != Self::ROOT).then_some(first)
-    }
-
-    #[inline]
-    pub fn regressors(&self, id: NodeId) -> (&[u32], &[f32]) {
-        let range = self.columns.range(id.at());
-        let m = self.arity as usize;
-        let weights = &self.weights[range.start * m..range.end * m];
-        (self.columns.get(id.at()), weights)
+        match self.node(id) {
+            Node::Split(number) => Some(self.first_child(number)),
+            Node::Leaf(_) => None,
+        }
     }
 
     /// From a file, for rows of `width` columns.
@@ -64,81 +100,97 @@ impl Tree {
             ..Self::default()
         };
         tree.fill(bundle)?;
-        let n = tree.first_child.len();
-        let lists = [tree.labels.len(), tree.columns.len(), tree.curves.len()];
-        let values = [tree.weight.len(), tree.n_examples.len(), tree.stats.len()];
-        if lists != [n; 3] || values != [n; 3] {
-            return Err(bundle.damaged("the nodes differ in number"));
-        }
-        let labels = |i| tree.labels.get(i).iter().map(|&(label, _)| label);
-        let columns = |i| tree.columns.get(i).iter().copied();
-        let mut counts = tree.labels.entries().iter().map(|&(_, count)| count);
-        let has_sound_regressors = || {
-            (0..n).all(|i| is_increasing(columns(i), width))
-                && tree.weights.iter().all(|w| w.is_finite())
-        };
-        let is_sound = (0..n).all(|i| is_increasing(labels(i), n_classes))
-            && counts.all(|count| count.is_finite() && count > 0.0)
-            && tree.weight.iter().all(|w| w.is_finite() && *w > 0.0)
-            && (tree.weights.is_mapped() || has_sound_regressors())
-            && tree.weights.len() == tree.columns.entries().len() * arity as usize;
-        if !is_sound {
-            return Err(bundle.damaged("labels, columns or weights of a node are out of range"));
-        }
-        tree.inverse_mass = (0..n).map(|i| inverse_mass(tree.labels.get(i))).collect();
-        tree.parents = parents_of(&tree.first_child, arity)
+        let (n_splits, n_leaves) = tree
+            .count()
             .ok_or_else(|| bundle.damaged("the nodes are no tree"))?;
+        let m = arity as usize;
+        tree.routers = PackedLists::take(bundle, "routers", n_splits, m, width)?;
+        tree.histograms = PackedLists::take(bundle, "histograms", n_leaves, 1, n_classes)?;
+        let has_lengths = tree.biases.len() == n_splits * m
+            && [tree.inverse_masses.len(), tree.labels_each.len()] == [n_leaves; 2];
+        let is_size = |x: &f32| x.is_finite() && *x > 0.0;
+        let is_sound = has_lengths
+            && tree.biases.iter().all(|bias| bias.is_finite())
+            && tree.inverse_masses.iter().all(is_size)
+            && tree.labels_each.iter().all(is_size);
+        if !is_sound {
+            return Err(bundle.damaged("splits or leaves are of another number or out of range"));
+        }
+        if bundle.take_meta("has_statistics")? {
+            let mut statistics = TreeStatistics::default();
+            Nest::fill(&mut statistics, "statistics", bundle)?;
+            let damaged = || bundle.damaged("the nodes differ in number");
+            tree.statistics = Some(statistics.checked(tree.len()).ok_or_else(damaged)?);
+        }
         Ok(tree)
+    }
+
+    pub fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new("tree");
+        self.put(&mut bundle);
+        Nest::put(&self.routers, "routers", &mut bundle);
+        Nest::put(&self.histograms, "histograms", &mut bundle);
+        bundle.put_meta("has_statistics", &self.statistics.is_some());
+        if let Some(statistics) = &self.statistics {
+            Nest::put(statistics, "statistics", &mut bundle);
+        }
+        bundle
+    }
+
+    /// Numbers of splits and of leaves; none where the links are no tree.
+    fn count(&self) -> Option<(usize, usize)> {
+        let (mut is_split, mut n_leaves) = (vec![false; self.len()], 0);
+        for (id, node) in self.nodes().enumerate() {
+            match node {
+                // Children come after their parent, and have one.
+                Node::Split(number) => {
+                    let first = u64::from(number) * u64::from(self.arity) + 1;
+                    let is_new = !std::mem::replace(is_split.get_mut(number as usize)?, true);
+                    if !is_new || first <= id as u64 {
+                        return None;
+                    }
+                }
+                Node::Leaf(number) if number == n_leaves => n_leaves += 1,
+                Node::Leaf(_) => return None,
+            }
+        }
+        let n_splits = self.len() - n_leaves as usize;
+        let is_whole = n_splits * self.arity as usize + 1 == self.len();
+        (is_whole && is_split[..n_splits].iter().all(|&is| is)).then_some((n_splits, n_leaves as usize))
+    }
+
+    /// The node above each; none at the root.
+    pub fn parents(&self) -> Vec<NodeId> {
+        let mut parents = vec![NodeId::NONE; self.len()];
+        for id in (0..self.len() as u32).map(NodeId) {
+            if let Some(first) = self.children(id) {
+                parents[first.at()..][..self.arity as usize].fill(id);
+            }
+        }
+        parents
     }
 
     /// Depth of each node; that of the root is 0.
     pub fn depths(&self) -> Vec<u32> {
+        let parents = self.parents();
         let mut depths = vec![0; self.len()];
         for id in 1..self.len() {
-            depths[id] = depths[self.parents[id].at()] + 1;
+            depths[id] = depths[parents[id].at()] + 1;
         }
         depths
     }
 }
 
-// What is missing here follows from these.
+// What is missing here follows from these or is put by itself.
 persist!(Tree {
-    Columns first_child;
-    Columns weight;
-    Columns n_examples;
-    Nest labels;
-    Nest columns;
-    Flat weights;
-    Columns stats;
-    Nest curves;
+    Flat links;
+    Flat biases;
+    Flat inverse_masses;
+    Flat labels_each;
+    Meta is_mixed;
 });
-
-/// The node above each, if these are the first children of a tree whose nodes were
-/// made family by family.
-fn parents_of(first_child: &[NodeId], arity: u32) -> Option<Vec<NodeId>> {
-    let n = first_child.len();
-    let mut parents = vec![NodeId::NONE; n];
-    for (id, &first) in first_child.iter().enumerate() {
-        if first == Tree::ROOT {
-            continue;
-        }
-        let children = parents.get_mut(first.at()..)?.get_mut(..arity as usize)?;
-        if first.at() <= id || children.iter().any(|parent| parent.is_some()) {
-            return None;
-        }
-        children.fill(NodeId(id as u32));
-    }
-    let is_whole = n > 0 && parents[1..].iter().all(|parent| parent.is_some());
-    is_whole.then_some(parents)
-}
 
 /// Whether numbers from a file increase and are below `end`.
 pub fn is_increasing(mut numbers: impl Iterator<Item = u32> + Clone, end: usize) -> bool {
     numbers.clone().is_sorted_by(|a, b| a < b) && numbers.all(|number| (number as usize) < end)
-}
-
-/// 1 / the sum of a histogram.
-pub fn inverse_mass(labels: &[(u32, f32)]) -> f32 {
-    let mass: f64 = labels.iter().map(|&(_, count)| f64::from(count)).sum();
-    mass.recip() as f32
 }

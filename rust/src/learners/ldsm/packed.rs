@@ -1,0 +1,279 @@
+//! Sparse lists in little memory: the weights of a tree's nodes, the histograms of its leaves.
+//!
+//! An entry is an id (a column, a label) and M values. Of an id 16 bits are held: ids above
+//! 2^16 are parted into blocks, and a list says where each of its blocks begins. Values are
+//! held as they are, or as 8 bits with a scale for the list and each of the M. So an entry of a
+//! node with two children takes 4 bytes in place of 12, and it can still be looked up by its
+//! id. The arrays are those of the file, and can be used where they lie in it.
+
+use std::ops::Range;
+
+use super::tree::is_increasing;
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Flat, Persist};
+use crate::persist;
+
+/// Ids of a block.
+const BLOCK: usize = 1 << 16;
+/// The largest value of a byte.
+const MOST: f32 = 127.0;
+
+/// One list that is to be packed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PackedList {
+    /// Increasing.
+    pub ids: Vec<u32>,
+    pub values: PackedValues,
+}
+
+/// M values for each entry, as they will be read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PackedValues {
+    Exact(Vec<f32>),
+    /// Bytes, and what to multiply each of M by.
+    Scaled(Vec<i8>, Vec<f32>),
+}
+
+impl Default for PackedValues {
+    fn default() -> Self {
+        Self::Exact(Vec::new())
+    }
+}
+
+impl PackedValues {
+    /// M values for each entry; rounded to bytes if they are to be `small`.
+    pub fn new(values: Vec<f32>, m: usize, small: bool) -> Self {
+        if !small {
+            return Self::Exact(values);
+        }
+        let mut scales = vec![0.0f32; m];
+        for entry in values.chunks(m) {
+            for (scale, value) in scales.iter_mut().zip(entry) {
+                *scale = scale.max(value.abs() / MOST);
+            }
+        }
+        let byte = |(value, scale): (&f32, &f32)| {
+            let byte = (value / scale).round();
+            // Where all values are 0, or too small for a scale.
+            if byte.is_finite() {
+                byte.clamp(-MOST, MOST) as i8
+            } else {
+                0
+            }
+        };
+        let entries = values.chunks(m);
+        let bytes = entries.flat_map(|entry| entry.iter().zip(&scales).map(byte));
+        Self::Scaled(bytes.collect(), scales)
+    }
+
+    /// The values of entry `i`.
+    #[inline]
+    pub fn get<const M: usize>(&self, i: usize) -> [f32; M] {
+        match self {
+            Self::Exact(values) => std::array::from_fn(|j| values[i * M + j]),
+            Self::Scaled(bytes, scales) => {
+                std::array::from_fn(|j| f32::from(bytes[i * M + j]) * scales[j])
+            }
+        }
+    }
+}
+
+/// Lists, end to end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PackedLists {
+    /// M.
+    m: usize,
+    /// Of each list.
+    n_blocks: usize,
+    /// Where each block of each list begins, and where the last one ends.
+    starts: Flat<u32>,
+    /// The lower half of each id.
+    ids: Flat<u16>,
+    /// One of these two is empty.
+    values: Flat<f32>,
+    bytes: Flat<i8>,
+    /// M for each list, of bytes.
+    scales: Flat<f32>,
+}
+
+impl PackedLists {
+    /// The lists `lists`, whose ids are below `end`.
+    pub fn new(lists: impl Iterator<Item = PackedList>, m: usize, end: usize) -> Result<Self> {
+        let mut starts = vec![0u32];
+        let (mut ids, mut values) = (Vec::new(), Vec::new());
+        let (mut bytes, mut scales) = (Vec::new(), Vec::new());
+        let n_blocks = n_blocks(end);
+        for list in lists {
+            let mut at = 0;
+            for block in 1..=n_blocks {
+                let n = list.ids[at..].partition_point(|&id| (id as usize) < block * BLOCK);
+                // The lower half.
+                ids.extend(list.ids[at..at + n].iter().map(|&id| id as u16));
+                at += n;
+                let end = u32::try_from(ids.len()).map_err(|_| too_many())?;
+                starts.push(end);
+            }
+            match list.values {
+                PackedValues::Exact(own) => values.extend(own),
+                PackedValues::Scaled(own, of_list) => {
+                    bytes.extend(own);
+                    scales.extend(of_list);
+                }
+            }
+        }
+        Ok(Self {
+            m,
+            n_blocks,
+            starts: starts.into(),
+            ids: ids.into(),
+            values: values.into(),
+            bytes: bytes.into(),
+            scales: scales.into(),
+        })
+    }
+
+    /// The entries of list `i`.
+    #[inline]
+    pub fn range(&self, i: usize) -> Range<usize> {
+        let first = i * self.n_blocks;
+        self.starts[first] as usize..self.starts[first + self.n_blocks] as usize
+    }
+
+    /// Calls `visit` with the ids of list `i`, increasing, and their values.
+    #[inline]
+    pub fn for_each<const M: usize>(&self, i: usize, mut visit: impl FnMut(u32, [f32; M])) {
+        let scales: [f32; M] = self.scales_of(i);
+        for block in 0..self.n_blocks {
+            let at = i * self.n_blocks + block;
+            let range = self.starts[at] as usize..self.starts[at + 1] as usize;
+            let values = range.start * M..range.end * M;
+            let high = (block * BLOCK) as u32;
+            let ids = self.ids[range].iter().map(|&id| high | u32::from(id));
+            if self.values.is_empty() {
+                let (bytes, _) = self.bytes[values].as_chunks::<M>();
+                for (id, bytes) in ids.zip(bytes) {
+                    visit(id, std::array::from_fn(|j| f32::from(bytes[j]) * scales[j]));
+                }
+            } else {
+                let (values, _) = self.values[values].as_chunks::<M>();
+                ids.zip(values).for_each(|(id, values)| visit(id, *values));
+            }
+        }
+    }
+
+    /// Values of list `i` that are not 0.
+    pub fn n_values(&self, i: usize) -> u32 {
+        let Range { start, end } = self.range(i);
+        let values = start * self.m..end * self.m;
+        let n = if self.values.is_empty() {
+            self.bytes[values].iter().filter(|&&byte| byte != 0).count()
+        } else {
+            self.values[values].iter().filter(|&&value| value != 0.0).count()
+        };
+        n as u32
+    }
+
+    /// List `i`, to look ids up.
+    #[inline]
+    pub fn lookup<const M: usize>(&self, i: usize) -> Lookup<'_, M> {
+        Lookup {
+            lists: self,
+            first: i * self.n_blocks,
+            scales: self.scales_of(i),
+        }
+    }
+
+    /// Where the ids and the values of list `i` begin, to be fetched.
+    pub fn places(&self, i: usize) -> (Option<&u16>, Option<&i8>) {
+        let start = self.range(i).start;
+        (self.ids.get(start), self.bytes.get(start * self.m))
+    }
+
+    fn scales_of<const M: usize>(&self, i: usize) -> [f32; M] {
+        let of_list = self.scales.get(i * M..(i + 1) * M);
+        of_list.map_or([1.0; M], |scales| std::array::from_fn(|j| scales[j]))
+    }
+
+    /// From a file: `n` lists of M values with ids below `end`.
+    pub fn take(bundle: &mut Bundle, name: &str, n: usize, m: usize, end: usize) -> Result<Self> {
+        let mut inner = bundle.unnest(name)?;
+        let mut lists = Self {
+            m,
+            n_blocks: n_blocks(end),
+            ..Self::default()
+        };
+        lists.fill(&mut inner)?;
+        let (entries, numbers) = (lists.ids.len(), lists.values.len() + lists.bytes.len());
+        let scales = if lists.bytes.is_empty() { 0 } else { n * m };
+        let is_sound = lists.starts.len() == n * lists.n_blocks + 1
+            && lists.starts.is_sorted()
+            && lists.starts.last() == Some(&(entries as u32))
+            && (lists.values.is_empty() || lists.bytes.is_empty())
+            && numbers == entries * m
+            && [scales, n * m].contains(&lists.scales.len())
+            && (lists.ids.is_mapped() || lists.has_sound_entries(end));
+        if is_sound {
+            return Ok(lists);
+        }
+        Err(inner.damaged("the lists differ in number or are out of range"))
+    }
+
+    /// Whether ids increase and are below `end`, and values are finite.
+    fn has_sound_entries(&self, end: usize) -> bool {
+        let blocks = self.starts.windows(2).enumerate().all(|(at, ends)| {
+            let high = (at % self.n_blocks * BLOCK) as u32;
+            let ids = self.ids[ends[0] as usize..ends[1] as usize].iter();
+            is_increasing(ids.map(|&id| high | u32::from(id)), end)
+        });
+        let mut values = self.values.iter().chain(self.scales.iter());
+        blocks && values.all(|value| value.is_finite())
+    }
+}
+
+// The numbers of lists, values and ids follow from where they are used.
+persist!(PackedLists {
+    Flat starts;
+    Flat ids;
+    Flat values;
+    Flat bytes;
+    Flat scales;
+});
+
+/// A list whose ids are looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Lookup<'a, const M: usize> {
+    lists: &'a PackedLists,
+    /// Its first block.
+    first: usize,
+    scales: [f32; M],
+}
+
+impl<const M: usize> Lookup<'_, M> {
+    /// The values of `id`; 0 where it is not in the list.
+    #[inline]
+    pub fn get(&self, id: u32) -> [f32; M] {
+        let lists = self.lists;
+        let block = self.first + id as usize / BLOCK;
+        let start = lists.starts[block] as usize;
+        let ids = &lists.ids[start..lists.starts[block + 1] as usize];
+        let Ok(at) = ids.binary_search(&(id as u16)) else {
+            return [0.0; M];
+        };
+        let at = (start + at) * M;
+        if lists.values.is_empty() {
+            let bytes = &lists.bytes[at..at + M];
+            std::array::from_fn(|j| f32::from(bytes[j]) * self.scales[j])
+        } else {
+            let values = &lists.values[at..at + M];
+            std::array::from_fn(|j| values[j])
+        }
+    }
+}
+
+fn n_blocks(end: usize) -> usize {
+    end.div_ceil(BLOCK).max(1)
+}
+
+fn too_many() -> Error {
+    Error::data("a tree has more than 2^32 weights or labels; fewer max_nodes or n_bits help")
+}

@@ -1,0 +1,42 @@
+//! Working memory of the training of nodes, one for each thread.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::examples::{Examples, NONE};
+
+/// Arrays as long as there are columns or labels, so that not every node makes its own.
+#[derive(Debug, Clone)]
+pub struct Scratch {
+    /// [`NONE`] for every column or label between uses.
+    pub local_ids: Vec<u32>,
+    /// M zeros for every column between uses.
+    pub spread: Vec<f32>,
+    /// A zero for every label between uses.
+    pub counts: Vec<f64>,
+}
+
+impl Scratch {
+    pub fn new(examples: &Examples, arity: u32) -> Self {
+        Self {
+            local_ids: vec![NONE; examples.width.max(examples.n_labels)],
+            spread: vec![0.0; examples.width * arity as usize],
+            counts: vec![0.0; examples.n_labels],
+        }
+    }
+}
+
+/// Those that no thread is using.
+#[derive(Debug, Default)]
+pub struct ScratchPool(Mutex<Vec<Scratch>>);
+
+impl ScratchPool {
+    /// What `work` makes with a scratch; a new one where all are in use.
+    pub fn with<T>(&self, new: impl FnOnce() -> Scratch, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = free().pop();
+        let mut scratch = taken.unwrap_or_else(new);
+        let made = work(&mut scratch);
+        free().push(scratch);
+        made
+    }
+}
