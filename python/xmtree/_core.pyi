@@ -118,6 +118,7 @@ def save_estimator(
     meta: str,
     arrays: dict[str, NDArray[Any]],
     model: Classifier,
+    compact: bool,
 ) -> None: ...
 @final
 class EstimatorFile:

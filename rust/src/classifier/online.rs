@@ -48,6 +48,8 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     const LABEL_SETS: bool = false;
     /// Whether it can write down what it answered before it learned.
     const ANSWERS: bool = false;
+    /// Beginnings of the names of those arrays that half the bits are enough for in prediction.
+    const NARROW: &'static [&'static str];
     /// Its parameters.
     type Params: OnlineParams;
     /// What prediction uses.
@@ -108,14 +110,18 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// The same for prediction only, without what learning keeps: predicts the same to the bit.
+    fn for_prediction(&self, control: &Control) -> Result<Self>;
+
     /// Stores its state.
     fn put(&self, bundle: &mut Bundle);
 
-    /// Restores it.
+    /// Restores it. `for_prediction`: what [`for_prediction`](Self::for_prediction) has left of it.
     fn take(
         params: &Self::Params,
         n_classes: usize,
         preparation: &Preparation,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self>;
 }

@@ -2,6 +2,7 @@
 
 use super::frozen::FrozenTree;
 use super::learner::LomTree;
+use super::node::Node;
 use super::params::Params;
 use super::predict::EnsemblePredictor;
 use crate::classifier::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
@@ -16,6 +17,7 @@ const DEPTH: usize = 32;
 
 impl OnlineLearner for LomTree {
     const KIND: &'static str = "lomtree";
+    const NARROW: &'static [&'static str] = &["regressors/"];
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = EnsemblePredictor<'a>;
@@ -78,6 +80,21 @@ impl OnlineLearner for LomTree {
         Some(self.node_report(weight))
     }
 
+    /// Of the label tables only leaves keep theirs: the shares that predictions have.
+    fn for_prediction(&self, control: &Control) -> Result<Self> {
+        let mut slim = self.clone();
+        slim.for_prediction = true;
+        slim.regressors = self.regressors.for_prediction();
+        let leaves = FrozenTree::new(self, control)?.leaves;
+        slim.arena.nodes.iter_mut().for_each(Node::forget_labels);
+        let nodes = self.arena.topology().nodes.into_iter();
+        let are_leaves = nodes.filter(|&id| self.arena.node(id).is_leaf());
+        for (id, leaf) in are_leaves.zip(0..) {
+            slim.arena.nodes[id.at()].set_shares(leaves.get(leaf));
+        }
+        Ok(slim)
+    }
+
     fn put(&self, bundle: &mut Bundle) {
         Persist::put(self, bundle);
     }
@@ -86,9 +103,11 @@ impl OnlineLearner for LomTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let mut tree = Self::empty(params, n_classes, preparation);
+        tree.for_prediction = for_prediction;
         tree.fill(bundle)?;
         Ok(tree)
     }

@@ -88,6 +88,7 @@ fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
 
 impl OnlineLearner for Oaa {
     const KIND: &'static str = "oaa";
+    const NARROW: &'static [&'static str] = &["weights"];
     const LABEL_SETS: bool = true;
     const ANSWERS: bool = true;
     type Params = Params;
@@ -175,6 +176,27 @@ impl OnlineLearner for Oaa {
         n_slots.saturating_mul(self.n_classes + AT_LEAST)
     }
 
+    /// The weights to predict with in the place of those to learn with.
+    fn for_prediction(&self, control: &Control) -> Result<Self> {
+        let weights = self.freeze(control)?;
+        let mut tiles = Vec::with_capacity(self.tiles.len());
+        for (number, tile) in self.tiles.iter().enumerate() {
+            let frozen = weights
+                .as_ref()
+                .map(|weights| weights[number].clone().into());
+            tiles.push(Tile {
+                weights: frozen.unwrap_or_else(|| tile.weights.clone()),
+                ..Tile::without_weights(tile)
+            });
+        }
+        Ok(Self {
+            params: self.params.clone(),
+            n_classes: self.n_classes,
+            preparer: self.preparer.for_prediction(),
+            tiles,
+        })
+    }
+
     /// Weights and sums are stored as they lie in memory, tile after tile, so that they can be
     /// used in the file. Learning goes on after loading as if nothing had happened.
     fn put(&self, bundle: &mut Bundle) {
@@ -195,6 +217,7 @@ impl OnlineLearner for Oaa {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         // First of all: nothing as large as K is made unless the file is.
@@ -205,7 +228,10 @@ impl OnlineLearner for Oaa {
         if !oaa.preparer.slots.insert_all(&columns) {
             return Err(bundle.damaged("the columns are not the constant and others, once each"));
         }
-        if !oaa.preparer.fits(params) {
+        if for_prediction {
+            oaa.tiles.iter_mut().for_each(Tile::forget_state);
+        }
+        if !oaa.preparer.fits(params, for_prediction) {
             return Err(bundle.damaged("the state does not fit the optimizer"));
         }
         let n_slots = columns.len();
@@ -228,7 +254,8 @@ impl OnlineLearner for Oaa {
             .map(|&seen| if seen { 0.0 } else { f32::NEG_INFINITY });
         let unseen: Vec<f32> = unseen.collect();
         tile::set_by_class(&mut oaa.tiles, &unseen, |tile| &mut tile.unseen_mask);
-        let n_totals = oaa.preparer.span.map_or(0, |_| n_classes);
+        let has_totals = oaa.preparer.span.is_some() && !for_prediction;
+        let n_totals = if has_totals { n_classes } else { 0 };
         let totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
         tile::set_by_class(&mut oaa.tiles, &totals, |tile| &mut tile.totals);
         Ok(oaa)
