@@ -73,6 +73,22 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         batch.present()
     }
 
+    /// Refuses parameters with which it cannot learn from a stream.
+    fn check_stream(_params: &Self::Params) -> Result<()> {
+        Ok(())
+    }
+
+    /// Learns in the passes of `schedule`.
+    fn fit(
+        member: &mut Member<Self>,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        member.run_passes(schedule, batch, n_threads, control)
+    }
+
     /// Learns examples in their order.
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()>;
 
@@ -191,6 +207,22 @@ impl<L: OnlineLearner> Member<L> {
             predicted,
             control,
         })
+    }
+
+    /// Learns in the passes of `schedule`, all of it in each.
+    pub(crate) fn run_passes(
+        &mut self,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        schedule.run(
+            self,
+            batch,
+            |member, order, clock| member.learn(batch, order, clock, n_threads, None, control),
+            |member, held_out| member.error(batch, held_out, n_threads, control),
+        )
     }
 
     /// Weighted share of the rows `held_out` that it answers wrongly.

@@ -232,8 +232,9 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let present = batch.present();
         let mean_weight = MeanWeight::of(batch, &present);
         let is_scaled = self.params.scale_weights();
-        let weights = is_scaled.then(|| batch.relative_weights(&present));
-        let weights = weights.flatten();
+        let weights = is_scaled
+            .then(|| mean_weight.relative_weights(batch))
+            .flatten();
         let batch = &batch.with_weights(weights.as_deref());
         let mut preparation = self.params.preparation(batch)?;
         preparation.observe_all(&batch.rows, &present, control)?;
@@ -249,14 +250,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
                     seed: seed_of(schedule.seed, number),
                     ..schedule.clone()
                 };
-                schedule.run(
-                    member,
-                    batch,
-                    |member, order, clock| {
-                        member.learn(batch, order, clock, n_threads, None, control)
-                    },
-                    |member, held_out| member.error(batch, held_out, n_threads, control),
-                )
+                L::fit(member, &schedule, batch, n_threads, control)
             },
         )?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
@@ -294,6 +288,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
                  train anew with fit, or load a file that was saved without compact=True",
             ));
         }
+        L::check_stream(&self.params)?;
         self.check_batch(batch)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
@@ -405,8 +400,8 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         bundle
     }
 
-    /// Weights of half the bits only where rows are scaled: where they are as they came, a weight
-    /// that is small may belong to values that are large.
+    /// Weights of half the bits only where rows have length 1: a weight that is small may belong to
+    /// values that are large, and many standardised columns add up to larger errors.
     fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
         let mut bundle = self.head(true);
         for (number, member) in self.members.iter().enumerate() {
@@ -416,7 +411,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
                 learner: member.learner.for_prediction(control)?,
             };
             let mut inner = slim.to_bundle();
-            let is_scaled = member.preparation.scaling() != Scaling::None;
+            let is_scaled = member.preparation.scaling() == Scaling::Row;
             let is_narrow = |name: &str| L::NARROW.iter().any(|start| name.starts_with(start));
             inner.narrow(|name| is_scaled && is_narrow(name));
             bundle.nest(&format!("{MEMBER}{number}"), inner);

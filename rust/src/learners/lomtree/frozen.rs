@@ -37,11 +37,7 @@ impl FrozenTree {
             }
             let node = arena.node(id);
             let parent = usize::try_from(tree.parent[at]).map_or(&[][..], |above| &shares[above]);
-            let own = if learner.for_prediction {
-                stored_shares(node)
-            } else {
-                smoothed(node, parent, learner.params.leaf_smoothing)
-            };
+            let own = smoothed(node, parent, learner.params.leaf_smoothing);
             if node.is_leaf() {
                 frozen.routers.push_terminal(frozen.leaves.len() as u32);
                 frozen.leaves.push(own);
@@ -86,20 +82,7 @@ fn smoothed(node: &Node, parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f32)> 
             }
         }
     }
-    sort(&mut shares);
+    shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     shares.truncate(MOST_LABELS);
     shares
-}
-
-/// The shares of a leaf that [`Node::set_shares`] has put there.
-fn stored_shares(leaf: &Node) -> Vec<(u32, f32)> {
-    let shares = leaf.label_arrivals();
-    let mut shares: Vec<(u32, f32)> = shares.map(|(label, share)| (label, share as f32)).collect();
-    sort(&mut shares);
-    shares
-}
-
-/// The best first.
-fn sort(shares: &mut [(u32, f32)]) {
-    shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
 }

@@ -50,8 +50,6 @@ pub struct LomTree {
     soft_levels: f64,
     pub(super) arena: Arena,
     pub(super) regressors: Regressors,
-    /// Whether leaves hold the shares that predictions have, and no counts.
-    pub(super) for_prediction: bool,
 }
 
 persist!(LomTree {
@@ -73,7 +71,6 @@ impl LomTree {
             arena: Arena::new(),
             regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             params: params.clone(),
-            for_prediction: false,
         }
     }
 

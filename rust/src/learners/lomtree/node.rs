@@ -130,26 +130,6 @@ impl Node {
         arrivals.iter().sum()
     }
 
-    /// For prediction only: nothing of any label.
-    pub fn forget_labels(&mut self) {
-        self.labels = Table::new();
-    }
-
-    /// For prediction only: shares of labels in the place of their counts.
-    pub fn set_shares(&mut self, shares: &[(u32, f32)]) {
-        let stats = shares.iter().map(|&(label, share)| {
-            let count = PackedF64(share.into());
-            (
-                label,
-                LabelStat {
-                    count,
-                    ..LabelStat::default()
-                },
-            )
-        });
-        self.labels = stats.collect();
-    }
-
     /// Counts an arrival of `label` at a leaf.
     pub fn count(&mut self, label: u32, importance: f64) {
         let stat = self.labels.entry(label);

@@ -2,7 +2,6 @@
 
 use super::frozen::FrozenTree;
 use super::learner::LomTree;
-use super::node::Node;
 use super::params::Params;
 use super::predict::EnsemblePredictor;
 use crate::classifier::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
@@ -80,18 +79,9 @@ impl OnlineLearner for LomTree {
         Some(self.node_report(weight))
     }
 
-    /// Of the label tables only leaves keep theirs: the shares that predictions have.
-    fn for_prediction(&self, control: &Control) -> Result<Self> {
+    fn for_prediction(&self, _control: &Control) -> Result<Self> {
         let mut slim = self.clone();
-        slim.for_prediction = true;
         slim.regressors = self.regressors.for_prediction();
-        let leaves = FrozenTree::new(self, control)?.leaves;
-        slim.arena.nodes.iter_mut().for_each(Node::forget_labels);
-        let nodes = self.arena.topology().nodes.into_iter();
-        let are_leaves = nodes.filter(|&id| self.arena.node(id).is_leaf());
-        for (id, leaf) in are_leaves.zip(0..) {
-            slim.arena.nodes[id.at()].set_shares(leaves.get(leaf));
-        }
         Ok(slim)
     }
 
@@ -103,11 +93,10 @@ impl OnlineLearner for LomTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
-        for_prediction: bool,
+        _for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let mut tree = Self::empty(params, n_classes, preparation);
-        tree.for_prediction = for_prediction;
         tree.fill(bundle)?;
         Ok(tree)
     }

@@ -78,6 +78,16 @@ impl ExamplePreparer {
             && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
     }
 
+    /// What makes the weights to predict with of those to learn with: the total of the average,
+    /// the shift towards zero and the factor; see [`Tile::prediction_weights`].
+    pub fn averaging(&self) -> (f64, f32, f32) {
+        (
+            self.average.total(),
+            self.l1_shift as f32,
+            self.shrink as f32,
+        )
+    }
+
     /// For prediction only, beside weights that are those to predict with.
     pub fn for_prediction(&self) -> Self {
         Self {

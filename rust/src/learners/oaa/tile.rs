@@ -101,6 +101,12 @@ impl Tile {
         }
     }
 
+    /// How many planes a tile has that are not empty.
+    pub fn n_planes(params: &Params) -> usize {
+        let is_nag = params.optimizer == Optimizer::Nag;
+        1 + usize::from(params.averages()) + usize::from(params.is_adaptive()) + usize::from(is_nag)
+    }
+
     /// Names of the planes, in the order of [`planes`](Self::planes).
     pub const PLANES: [&'static str; 4] = ["weights", "average_sums", "squares", "scales"];
 
