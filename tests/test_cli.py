@@ -44,6 +44,16 @@ def piped(*arguments, stdin=None):
     )
 
 
+def test_compact_models_predict_and_are_described(files, capsys):
+    full, small = files / "full", files / "small"
+    for path, more in ((full, []), (small, ["--compact"])):
+        assert run("fit", files / "one.txt", "--model", "lomtree", *more, "-o", path) == 0
+        assert run("inspect", path) == 0
+        assert run("evaluate", path, files / "one.txt") == 0
+    assert small.stat().st_size < full.stat().st_size
+    capsys.readouterr()
+
+
 @pytest.mark.parametrize("model", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 @pytest.mark.parametrize("data", ["one.txt", "one.txt.xz", "one.svm"])
 @pytest.mark.parametrize("passes", ["1", "4"])

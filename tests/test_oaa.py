@@ -1,7 +1,10 @@
-"""What one-against-all answers while classes, or all of them, have no example."""
+"""What one-against-all answers while classes, or all of them, have no example; pruning; memory."""
 
+import estimators
 import numpy as np
 import pytest
+import scipy.sparse as sp
+import xmtree
 from xmtree import OAAClassifier
 
 X = np.repeat(np.eye(3), 20, axis=0)
@@ -33,3 +36,54 @@ def test_weights_that_vanish_leave_no_nan(loss, n_classes):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-6)
     model.partial_fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_pruning_holds_few_weights_and_hardly_changes_predictions(tmp_path):
+    X, y = estimators.sparse(n=600)
+    dense = xmtree.OAAClassifier(random_state=0).fit(X, y)
+    tiny = xmtree.OAAClassifier(random_state=0, prune=1e-30).fit(X, y)
+    estimators.same_predictions(tiny, dense, X)
+    assert tiny.progressive_loss_ == dense.progressive_loss_
+    pruned = xmtree.OAAClassifier(random_state=0, prune=0.1, n_jobs=2).fit(X, y)
+    assert pruned.progressive_loss_ == dense.progressive_loss_
+    n = [model._model.summary()["n_weights"] for model in (tiny, pruned)]
+    assert 0 < n[1] < n[0]
+    assert np.mean(pruned.predict(X) == dense.predict(X)) > 0.95
+    assert pruned.decision_function(X).shape == (600, len(pruned.classes_))
+    for mmap in (False, True):
+        pruned.save(tmp_path / "model")
+        again = xmtree.load(tmp_path / "model", mmap=mmap)
+        estimators.same_predictions(again, pruned, X)
+        with pytest.raises(ValueError, match="prune must be None for partial_fit"):
+            again.partial_fit(X, y)
+
+
+def test_pruning_is_refused_where_it_cannot_be():
+    X, y = estimators.sparse(n=60)
+    for more, message in [
+        ({"loss": "softmax"}, "softmax"),
+        ({"early_stopping": True}, "early_stopping"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            xmtree.OAAClassifier(prune=0.1, **more).fit(X, y)
+    with pytest.raises(ValueError, match="prune must be None for partial_fit"):
+        xmtree.OAAClassifier(prune=0.1).partial_fit(X, y, classes=np.unique(y))
+    with pytest.raises(ValueError, match="prune"):
+        xmtree.OAAClassifier(prune=0.0).fit(X, y)
+
+
+def test_what_does_not_fit_in_memory_is_refused_at_once():
+    # 8 TB of weights, and a million examples that take no time to look at.
+    n = 1_000_000
+    X = sp.identity(n, np.float32, format="csr")
+    model = xmtree.OAAClassifier(scaling="none")
+    message = "1000000 classes x 1000001 features need about .* GiB .* are available; prune="
+    with pytest.raises(MemoryError, match=message):
+        model.fit(X, np.arange(n))
+    assert not hasattr(model, "classes_")
+    with pytest.raises(MemoryError, match=message):
+        model.partial_fit(X, np.arange(n), classes=np.arange(n))
+    # Columns that do not occur take none: this is not half a terabyte.
+    few = sp.csr_matrix((np.ones(3), ([0, 1, 2], [5, 9, 49_999_999])), shape=(3, 50_000_000))
+    model = xmtree.OAAClassifier().partial_fit(few, [0, 1, 2], classes=np.arange(1000))
+    assert model.predict(few[:1]) == [0]

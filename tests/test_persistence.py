@@ -174,7 +174,7 @@ def rewritten(path, **changes):
 
     file = _core.EstimatorFile(path, False)
     meta = json.dumps({**json.loads(file.meta), **changes})
-    _core.save_estimator(path, meta, file.arrays(), file.take_model("oaa"))
+    _core.save_estimator(path, meta, file.arrays(), file.take_model("oaa"), False)
 
 
 @pytest.mark.parametrize(
@@ -267,3 +267,45 @@ def test_mapped_files_of_another_length_are_refused(length, tmp_path):
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(xmtree.ModelFileError, match="model"):
         xmtree.load(path, mmap=True)
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_compact_files_predict_the_same_and_do_not_learn(name, tmp_path):
+    path = tmp_path / "model"
+    # Rows as they come: weights keep their bits, and predictions do not change at all.
+    model = estimators.ALL[name](scaling="none").fit(X, Y)
+    model.save(path, compact=True)
+    compact = xmtree.load(path)
+    assert compact.get_params() == model.get_params()
+    if name in estimators.ONLINE:
+        estimators.same_predictions(compact, model, X)
+        assert compact.progressive_loss_ == model.progressive_loss_
+        with pytest.raises(ValueError, match="saved for prediction only"):
+            compact.partial_fit(X, Y)
+    if name in estimators.ONLINE and hasattr(model, "trees_"):
+        with pytest.raises(AttributeError, match="saved for prediction only"):
+            _ = compact.trees_
+    # Once more, as any other model.
+    estimators.same_predictions(pickle.loads(pickle.dumps(compact)), compact, X)
+    compact.save(path)
+    estimators.same_predictions(xmtree.load(path, mmap=True), compact, X)
+    estimators.same_predictions(compact.fit(X, Y), model, X)
+    if name in estimators.ONLINE:
+        compact.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_compact_files_have_half_the_bits_of_weights(name, tmp_path):
+    full, small = tmp_path / "full", tmp_path / "small"
+    model = estimators.ALL[name](scaling="row").fit(X, Y)
+    model.save(full)
+    model.save(small, compact=True)
+    compact = xmtree.load(small)
+    if name.startswith("ldsm"):
+        assert small.read_bytes() == full.read_bytes()
+    else:
+        assert small.stat().st_size < full.stat().st_size
+    best, scores = model.predict_topk(X, 1)
+    found, found_scores = compact.predict_topk(X, 1)
+    assert np.mean(best != found) <= 0.01
+    np.testing.assert_allclose(found_scores, scores, rtol=0.01, atol=0.01)

@@ -89,6 +89,15 @@ default="squared_hinge"
         Negative sampling: update only this many classes that an example does not
         belong to, chosen at random, each with the weight K / n_negatives. By
         default all of them.
+    prune : float, optional
+        Drop weights smaller than this after ``fit`` and hold the others sparsely: 8 bytes for
+        each that is left, in memory and in the file, and predictions take time for those
+        of a row's features only. Weights are those that predict (averaged), of scaled
+        features; 0.01 to 0.1 suit text. ``fit`` trains some classes after others, so that
+        it never holds all dense weights (0.5 GiB at a time, or a tile of 64 classes per thread);
+        the weights that are left, and ``progressive_loss_``, are the same as without.
+        Not with the loss "softmax", not with early stopping, and not with ``partial_fit``. By
+        default all weights are kept.
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False
@@ -173,6 +182,7 @@ default="squared_hinge"
         l1: float = 0.0,
         l2: float = 0.0,
         n_negatives: int | None = None,
+        prune: float | None = None,
         n_passes: int = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -191,6 +201,7 @@ default="squared_hinge"
         self.l1 = l1
         self.l2 = l2
         self.n_negatives = n_negatives
+        self.prune = prune
         self.n_passes = n_passes
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

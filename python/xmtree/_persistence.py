@@ -35,8 +35,8 @@ def name_in_files(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def save(estimator: Any, path: str | Path) -> None:
-    """Writes a fitted estimator to ``path``."""
+def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
+    """Writes a fitted estimator to ``path``; ``compact``: for prediction only."""
     if not estimator.__sklearn_is_fitted__():
         raise sklearn.exceptions.NotFittedError(
             f"this {type(estimator).__name__} has learned nothing yet; call fit before save"
@@ -61,7 +61,7 @@ def save(estimator: Any, path: str | Path) -> None:
             "scikit-learn": sklearn.__version__,
         },
     }
-    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, estimator._model)
+    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, estimator._model, compact)
 
 
 def load(path: str | Path, *, mmap: bool = False) -> Any:

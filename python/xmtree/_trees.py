@@ -19,7 +19,13 @@ class TreeMixin:
     def trees_(self) -> list[Bunch]:
         """Every tree's arrays, one entry per node; a new copy with every access."""
         check_is_fitted(self)
-        return [_frozen(tree) for tree in self._model.trees()]
+        trees = [_frozen(tree) for tree in self._model.trees()]
+        if not trees:
+            raise AttributeError(
+                f"this {type(self).__name__} was saved for prediction only (compact=True), without "
+                "the statistics of its trees"
+            )
+        return trees
 
     @property
     def tree_(self) -> Bunch:

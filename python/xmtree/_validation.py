@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
@@ -20,6 +21,9 @@ from sklearn.utils.validation import _check_sample_weight, _get_feature_names, v
 from xmtree import _core
 
 T = TypeVar("T")
+
+_CSR = (sp.csr_matrix, sp.csr_array)
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 #: The largest dense result: 8 GiB, or half of the memory of the machine if that is
 #: less.
@@ -40,6 +44,8 @@ def rows(
     only the names of those columns that ``fit`` had, too. Other types become float32, or
     float64 if ``double``.
     """
+    if not reset and _is_plain(estimator, X, any_width):
+        return X
     options = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32] if double else [np.float32, np.float64],
@@ -58,6 +64,27 @@ def rows(
                 "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text"
             ) from error
         raise
+
+
+def _is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
+    """Whether validation would return ``X`` itself, as it mostly does where speed matters most.
+
+    For a single row scikit-learn takes longer than a prediction, above all to find out that
+    an array is no data frame. All that it checks of such arrays is looked at here, or by the core.
+    """
+    if type(X) is np.ndarray:
+        is_plain = X.flags.c_contiguous
+    else:
+        is_plain = type(X) in _CSR
+    return (
+        is_plain
+        and X.ndim == 2
+        and X.dtype in _FLOATS
+        and X.shape[0] > 0
+        and X.shape[1] > 0
+        and (any_width or X.shape[1] == estimator.n_features_in_)
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
 def _check_shared_names(estimator: Any, X: Any) -> None:

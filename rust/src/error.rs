@@ -19,6 +19,9 @@ pub enum Error {
     /// The input arrays do not fit together or hold something unusable.
     #[error("{0}")]
     Data(String),
+    /// What was asked for takes more memory than there is.
+    #[error("{0}")]
+    Memory(String),
     /// The column indices of a row are not strictly increasing. Kept apart
     /// from [`Error::Data`] because the caller can sort a copy and come again.
     #[error(

@@ -11,6 +11,7 @@ pub mod error;
 pub mod file;
 pub mod learners;
 pub mod linear;
+mod memory;
 pub mod metrics;
 pub mod params;
 mod random;

@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data.add_arguments(parser)
     parser.add_argument("--model", required=True, choices=sorted(names()), help="which learner")
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file to write")
+    parser.add_argument(
+        "--compact", action="store_true", help="write the model for prediction only: a small file"
+    )
     parser.add_argument("--passes", type=int, metavar="N", help="passes over DATA (n_passes)")
     parser.add_argument(
         "--set",
@@ -99,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         if not learner.__sklearn_is_fitted__():
             raise
         stopped = True
-    learner.save(options.output)
+    learner.save(options.output, compact=options.compact)
     _report(learner, options.output, time.perf_counter() - began, stopped)
     return 1 if stopped else 0
 

@@ -240,6 +240,12 @@ pub trait Classifier: Debug + Send + Sync {
     /// The whole state, with everything needed to go on learning.
     fn to_bundle(&self) -> Bundle;
 
+    /// What predictions need, no more, with weights in half the bits where predictions hardly
+    /// change: a model of it predicts and does not learn on. All of it where that is all there is.
+    fn to_compact_bundle(&self, _control: &Control) -> Result<Bundle> {
+        Ok(self.to_bundle())
+    }
+
     /// The error for what this learner has no way to do.
     fn cannot(&self, what: &str) -> Error {
         Error::data(format!("a model of kind {:?} cannot {what}", self.kind()))

@@ -48,6 +48,8 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     const LABEL_SETS: bool = false;
     /// Whether it can write down what it answered before it learned.
     const ANSWERS: bool = false;
+    /// Beginnings of the names of those arrays that half the bits are enough for in prediction.
+    const NARROW: &'static [&'static str];
     /// Its parameters.
     type Params: OnlineParams;
     /// What prediction uses.
@@ -69,6 +71,22 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// The rows of a stream's batch that are learned.
     fn present(_params: &Self::Params, batch: &Batch<'_>) -> Vec<u32> {
         batch.present()
+    }
+
+    /// Refuses parameters with which it cannot learn from a stream.
+    fn check_stream(_params: &Self::Params) -> Result<()> {
+        Ok(())
+    }
+
+    /// Learns in the passes of `schedule`.
+    fn fit(
+        member: &mut Member<Self>,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        member.run_passes(schedule, batch, n_threads, control)
     }
 
     /// Learns examples in their order.
@@ -108,14 +126,18 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// The same for prediction only, without what learning keeps: predicts the same to the bit.
+    fn for_prediction(&self, control: &Control) -> Result<Self>;
+
     /// Stores its state.
     fn put(&self, bundle: &mut Bundle);
 
-    /// Restores it.
+    /// Restores it. `for_prediction`: what [`for_prediction`](Self::for_prediction) has left of it.
     fn take(
         params: &Self::Params,
         n_classes: usize,
         preparation: &Preparation,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self>;
 }
@@ -185,6 +207,22 @@ impl<L: OnlineLearner> Member<L> {
             predicted,
             control,
         })
+    }
+
+    /// Learns in the passes of `schedule`, all of it in each.
+    pub(crate) fn run_passes(
+        &mut self,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        schedule.run(
+            self,
+            batch,
+            |member, order, clock| member.learn(batch, order, clock, n_threads, None, control),
+            |member, held_out| member.error(batch, held_out, n_threads, control),
+        )
     }
 
     /// Weighted share of the rows `held_out` that it answers wrongly.

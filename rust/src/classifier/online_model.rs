@@ -13,7 +13,7 @@ use super::{
     OnlineParams, PredictOptions, Predictor, Query, Schedule, Start, Task, TopK, TopKArrays,
 };
 use crate::control::Control;
-use crate::data::{Batch, MeanWeight, Preparation, Rows};
+use crate::data::{Batch, MeanWeight, Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
@@ -46,6 +46,8 @@ pub struct OnlineModel<L: OnlineLearner> {
     members: Vec<Member<L>>,
     /// Of the examples learned, each counted once.
     mean_weight: MeanWeight,
+    /// Whether it was stored without what learning on needs.
+    for_prediction: bool,
     /// Made at the first prediction after learning.
     frozen: OnceLock<Vec<L::Frozen>>,
 }
@@ -82,6 +84,18 @@ impl<L: OnlineLearner> OnlineModel<L> {
                 })
             })
             .collect()
+    }
+
+    /// Everything that is stored but the members.
+    fn head(&self, for_prediction: bool) -> Bundle {
+        let mut bundle = Bundle::new(L::KIND);
+        bundle.put_meta("params", &self.params);
+        bundle.put_meta("n_classes", &self.n_classes);
+        bundle.put_meta("label_sets", &self.label_sets);
+        bundle.put_meta("n_members", &self.members.len());
+        bundle.put_meta("mean_weight", &self.mean_weight);
+        bundle.put_meta("for_prediction", &for_prediction);
+        bundle
     }
 
     fn start<'a>(
@@ -207,8 +221,9 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let present = batch.present();
         let mean_weight = MeanWeight::of(batch, &present);
         let is_scaled = self.params.scale_weights();
-        let weights = is_scaled.then(|| batch.relative_weights(&present));
-        let weights = weights.flatten();
+        let weights = is_scaled
+            .then(|| mean_weight.relative_weights(batch))
+            .flatten();
         let batch = &batch.with_weights(weights.as_deref());
         let mut preparation = self.params.preparation(batch)?;
         preparation.observe_all(&batch.rows, &present, control)?;
@@ -224,14 +239,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
                     seed: seed_of(schedule.seed, number),
                     ..schedule.clone()
                 };
-                schedule.run(
-                    member,
-                    batch,
-                    |member, order, clock| {
-                        member.learn(batch, order, clock, n_threads, None, control)
-                    },
-                    |member, held_out| member.error(batch, held_out, n_threads, control),
-                )
+                L::fit(member, &schedule, batch, n_threads, control)
             },
         )?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
@@ -245,6 +253,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         if members.iter().any(|member| member.progress.examples > 0) {
             self.members = members;
             self.mean_weight = mean_weight;
+            self.for_prediction = false;
             self.frozen = OnceLock::new();
         }
         done
@@ -262,6 +271,13 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         if predicted.is_some() && !L::ANSWERS {
             return Err(self.cannot("write down its answers"));
         }
+        if self.for_prediction {
+            return Err(Error::data(
+                "this model was saved for prediction only (compact=True) and cannot learn on; \
+                 train anew with fit, or load a file that was saved without compact=True",
+            ));
+        }
+        L::check_stream(&self.params)?;
         self.check_batch(batch)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
@@ -354,7 +370,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         summary
     }
 
+    /// None of a model for prediction only, which does not keep statistics.
     fn reports(&self) -> Vec<Report> {
+        if self.for_prediction {
+            return Vec::new();
+        }
         let members = self.members.iter();
         members
             .filter_map(|member| member.learner.report(&member.progress))
@@ -362,19 +382,39 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn to_bundle(&self) -> Bundle {
-        let mut bundle = Bundle::new(L::KIND);
-        bundle.put_meta("params", &self.params);
-        bundle.put_meta("n_classes", &self.n_classes);
-        bundle.put_meta("label_sets", &self.label_sets);
-        bundle.put_meta("n_members", &self.members.len());
-        bundle.put_meta("mean_weight", &self.mean_weight);
+        let mut bundle = self.head(self.for_prediction);
         for (number, member) in self.members.iter().enumerate() {
-            let mut inner = Bundle::new(MEMBER);
-            member.preparation.put(&mut inner);
-            inner.put_meta("progress", &member.progress);
-            member.learner.put(&mut inner);
+            bundle.nest(&format!("{MEMBER}{number}"), member.to_bundle());
+        }
+        bundle
+    }
+
+    /// Weights of half the bits only where rows have length 1: a weight that is small may belong to
+    /// values that are large, and many standardised columns add up to larger errors.
+    fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
+        let mut bundle = self.head(true);
+        for (number, member) in self.members.iter().enumerate() {
+            let slim = Member {
+                preparation: member.preparation.clone(),
+                progress: member.progress,
+                learner: member.learner.for_prediction(control)?,
+            };
+            let mut inner = slim.to_bundle();
+            let is_scaled = member.preparation.scaling() == Scaling::Row;
+            let is_narrow = |name: &str| L::NARROW.iter().any(|start| name.starts_with(start));
+            inner.narrow(|name| is_scaled && is_narrow(name));
             bundle.nest(&format!("{MEMBER}{number}"), inner);
         }
+        Ok(bundle)
+    }
+}
+
+impl<L: OnlineLearner> Member<L> {
+    fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(MEMBER);
+        self.preparation.put(&mut bundle);
+        bundle.put_meta("progress", &self.progress);
+        self.learner.put(&mut bundle);
         bundle
     }
 }
@@ -399,6 +439,7 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
             label_sets,
             members: Vec::new(),
             mean_weight: MeanWeight::default(),
+            for_prediction: false,
             frozen: OnceLock::new(),
         })
     }
@@ -412,6 +453,7 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
         let mut model =
             Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
         model.mean_weight = bundle.take_meta("mean_weight")?;
+        model.for_prediction = bundle.take_meta("for_prediction")?;
         let n_members: usize = bundle.take_meta("n_members")?;
         // There are fewer after a fit that was stopped half way.
         if n_members > L::n_members(&model.params) {
@@ -421,7 +463,13 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
             let mut inner = bundle.unnest(&format!("{MEMBER}{number}"))?;
             let preparation = Preparation::take(&mut inner)?;
             let progress = inner.take_meta("progress")?;
-            let learner = L::take(&model.params, n_classes, &preparation, &mut inner)?;
+            let learner = L::take(
+                &model.params,
+                n_classes,
+                &preparation,
+                model.for_prediction,
+                &mut inner,
+            )?;
             model.members.push(Member {
                 preparation,
                 progress,
@@ -450,7 +498,7 @@ fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Scaling, Values};
+    use crate::data::Values;
 
     #[test]
     fn members_that_had_hardly_begun_are_left_out() {

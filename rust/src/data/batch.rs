@@ -110,10 +110,7 @@ impl<'a> Batch<'a> {
 
     /// The importances in units of their mean over the rows `which`; none where all are 1.
     pub(crate) fn relative_weights(&self, which: &[u32]) -> Option<Vec<f64>> {
-        self.weights?;
-        let mean = MeanWeight::of(self, which);
-        let relative = |row| mean.relative(self.raw_weight(row));
-        Some((0..self.rows.n_rows()).map(relative).collect())
+        MeanWeight::of(self, which).relative_weights(self)
     }
 
     /// The rows that count: a weight of 0 is the same as not being there.
@@ -140,6 +137,13 @@ impl MeanWeight {
             .iter()
             .for_each(|&row| mean.add(batch.raw_weight(row as usize)));
         mean
+    }
+
+    /// The importances of all rows of `batch` in units of the mean; none where all are 1.
+    pub fn relative_weights(&self, batch: &Batch<'_>) -> Option<Vec<f64>> {
+        batch.weights?;
+        let relative = |row| self.relative(batch.raw_weight(row));
+        Some((0..batch.rows.n_rows()).map(relative).collect())
     }
 
     fn add(&mut self, weight: f64) {

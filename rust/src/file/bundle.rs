@@ -109,7 +109,7 @@ impl Bundle {
         let Some(array) = self.arrays.remove(name) else {
             return Err(self.damaged(format_args!("array {name:?} is missing")));
         };
-        T::from_array(array).map_err(|other| {
+        T::from_array(array.widened()).map_err(|other| {
             self.damaged(format_args!(
                 "array {name:?} holds {}, expected {}",
                 other.type_name(),
@@ -133,6 +133,18 @@ impl Bundle {
             "array {name:?} has {} elements, expected {len}",
             elements.len()
         )))
+    }
+
+    /// Stores those arrays of single precision that `is_chosen` says by name in half precision,
+    /// where that changes no number by more than 2^-11 of the largest. They come back as single
+    /// precision. (Nested bundles have their names before those of their arrays.)
+    pub fn narrow(&mut self, is_chosen: impl Fn(&str) -> bool) {
+        for (name, array) in &mut self.arrays {
+            if is_chosen(name) {
+                let wide = std::mem::replace(array, Vec::<u8>::new().into());
+                *array = wide.narrowed();
+            }
+        }
     }
 
     /// Stores a value as JSON. JSON has no infinities and no NaN (they would

@@ -212,7 +212,7 @@ fn made_up_bodies_are_refused() {
             b"12345678",
         ),
         (
-            r#"{"x":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}}"#,
+            r#"{"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}"#,
             b"12",
         ),
         (
@@ -228,6 +228,32 @@ fn made_up_bodies_are_refused() {
         complaint(Bundle::from_bytes(&sealed_index(index, data)));
     }
     complaint(Bundle::from_bytes(&sealed(&u64::MAX.to_le_bytes())));
+}
+
+#[test]
+fn floats_of_half_the_bits_come_back_as_what_they_were() {
+    let singles: Vec<f32> = (-2000..2000).map(|i| i as f32 / 777.0).collect();
+    let mut bundle = Bundle::new("k");
+    bundle.put("x", &singles[..]);
+    bundle.put("y", vec![0.1f64]);
+    bundle.put("large", vec![1.0f32, 1e5]);
+    bundle.put("small", vec![1e-6f32, -1e-7]);
+    bundle.put("nan", vec![f32::NAN]);
+    bundle.put("zeros", vec![0.0f32; 2]);
+    bundle.put("kept", &singles[..]);
+    bundle.narrow(|name| name != "kept");
+    let types = ["kept", "large", "nan", "small", "x", "y", "zeros"];
+    let types = types.map(|name| bundle.arrays()[name].type_name());
+    assert_eq!(types, ["f32", "f32", "f32", "f32", "f16", "f64", "f16"]);
+    let mut again = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.take::<f32>("kept").unwrap(), singles);
+    let halves = again.take::<f32>("x").unwrap();
+    let error = halves.iter().zip(&singles).map(|(a, b)| (a - b).abs());
+    let error = error.fold(0.0, f32::max);
+    assert!(0.0 < error && error <= 2000.0 / 777.0 / 2048.0, "{error}");
+    assert_eq!(again.take::<f64>("y").unwrap(), [0.1]);
+    assert_eq!(again.take::<f32>("large").unwrap(), [1.0, 1e5]);
+    assert!(again.take::<f32>("zeros").is_ok() && again.take::<u32>("nan").is_err());
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Tables, weights and regressors as named arrays.
 
 use super::regressors::Kind;
-use super::{AdaSlot, NagSlot, NagTotals, Preconditioner, Regressors, Table, Weights};
+use super::{AdaSlot, NagSlot, NagTotals, Preconditioner, Regressors, Span, Table, Weights};
 use crate::error::Result;
 use crate::file::{check_column, put_lengths, take_lengths, Bundle, Columns, Persist, Record};
 use crate::{persist, record};
+
+/// Whether regressors are stored without what an optimiser keeps.
+const FOR_PREDICTION: &str = "for_prediction";
 
 record!(AdaSlot { w, g });
 record!(NagSlot { w, g, s });
@@ -101,6 +104,7 @@ persist!(Preconditioner {
 impl Persist for Regressors {
     fn put(&self, bundle: &mut Bundle) {
         let name = "weights";
+        bundle.put_meta(FOR_PREDICTION, &matches!(self.kind, Kind::Plain(..)));
         match &self.kind {
             Kind::Pn(preconditioner, weights) => {
                 preconditioner.put(bundle);
@@ -108,6 +112,10 @@ impl Persist for Regressors {
             }
             Kind::Sgd(weights) => Columns::put(weights, name, bundle),
             Kind::Adagrad(weights) => Columns::put(weights, name, bundle),
+            Kind::Plain(span, weights) => {
+                bundle.put("span", vec![span.low, span.high]);
+                Columns::put(weights, name, bundle);
+            }
             Kind::Nag(span, all) => {
                 bundle.put("span", vec![span.low, span.high]);
                 NagTotals::put(all.iter().map(|(totals, _)| totals), "totals", bundle);
@@ -118,6 +126,9 @@ impl Persist for Regressors {
 
     fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
         let width = self.width;
+        if bundle.take_meta(FOR_PREDICTION)? {
+            self.kind = Kind::Plain(Span::default(), Vec::new());
+        }
         let fits = match &mut self.kind {
             Kind::Pn(preconditioner, all) => {
                 preconditioner.fill(bundle)?;
@@ -125,9 +136,12 @@ impl Persist for Regressors {
             }
             Kind::Sgd(all) => fill_weights(all, width, bundle)?,
             Kind::Adagrad(all) => fill_weights(all, width, bundle)?,
+            Kind::Plain(span, all) => {
+                *span = take_span(bundle)?;
+                fill_weights(all, width, bundle)? && span.is_ordered()
+            }
             Kind::Nag(span, all) => {
-                let ends = bundle.take_exactly::<f32>("span", 2)?;
-                (span.low, span.high) = (ends[0], ends[1]);
+                *span = take_span(bundle)?;
                 let mut found = Vec::new();
                 let fits = fill_weights(&mut found, width, bundle)?;
                 let totals = NagTotals::take(Some(found.len()), "totals", bundle)?;
@@ -140,6 +154,14 @@ impl Persist for Regressors {
         }
         Err(bundle.damaged(format_args!("the regressors do not fit {width} columns")))
     }
+}
+
+fn take_span(bundle: &mut Bundle) -> Result<Span> {
+    let ends = bundle.take_exactly::<f32>("span", 2)?;
+    Ok(Span {
+        low: ends[0],
+        high: ends[1],
+    })
 }
 
 /// Returns whether all of the weights are within `width` columns.

@@ -39,13 +39,15 @@ pub(crate) enum Kind {
     Sgd(Vec<Weights<f32>>),
     Adagrad(Vec<Weights<AdaSlot>>),
     Nag(Span, Vec<(NagTotals, Weights<NagSlot>)>),
+    /// Of any optimiser, without its state: for prediction only.
+    Plain(Span, Vec<Weights<f32>>),
 }
 
 /// Evaluates an expression of the list of regressors, whatever the type of their weights.
 macro_rules! with_rows {
     ($kind:expr, $rows:ident => $result:expr) => {
         match $kind {
-            Kind::Pn(_, $rows) | Kind::Sgd($rows) => $result,
+            Kind::Pn(_, $rows) | Kind::Sgd($rows) | Kind::Plain(_, $rows) => $result,
             Kind::Adagrad($rows) => $result,
             Kind::Nag(_, $rows) => $result,
         }
@@ -113,7 +115,7 @@ impl Regressors {
                 example.ppu = example.row.values.iter().map(|x| x * x).sum();
                 example.settle_direction(self.width);
             }
-            Kind::Adagrad(_) | Kind::Nag(..) => {}
+            Kind::Adagrad(_) | Kind::Nag(..) | Kind::Plain(..) => {}
         }
     }
 
@@ -122,7 +124,9 @@ impl Regressors {
     pub fn score(&self, number: u32, example: &PathExample) -> f32 {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => example.dot(&rows[number]),
+            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
+                example.dot(&rows[number])
+            }
             Kind::Adagrad(rows) => product(&rows[number], &example.row, |slot| slot.w),
             Kind::Nag(_, rows) => product(&rows[number].1, &example.row, |slot| slot.w),
         }
@@ -147,7 +151,7 @@ impl Regressors {
         let number = number as usize;
         let target = Target { y, a, importance };
         match &mut self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => {
+            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
                 let before = example.dot(&rows[number]);
                 let step = self.loss.step(y, before, a, example.ppu);
                 if let Some(next) = ahead(before + step * example.ppu) {
@@ -190,9 +194,19 @@ impl Regressors {
         }
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) => rows[number].clone(),
+            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => rows[number].clone(),
             Kind::Adagrad(rows) => strip(&rows[number], |slot| slot.w),
             Kind::Nag(_, rows) => strip(&rows[number].1, |slot| slot.w),
+        }
+    }
+
+    /// The same for prediction only: without what an optimiser keeps.
+    pub fn for_prediction(&self) -> Self {
+        let weights = (0..self.len() as u32).map(|number| self.plain(number));
+        Self {
+            width: self.width,
+            loss: self.loss,
+            kind: Kind::Plain(self.span(), weights.collect()),
         }
     }
 
@@ -207,7 +221,7 @@ impl Regressors {
     /// What predictions are clamped to before their sign is taken.
     pub fn span(&self) -> Span {
         match &self.kind {
-            Kind::Nag(span, _) => *span,
+            Kind::Nag(span, _) | Kind::Plain(span, _) => *span,
             _ => Span {
                 low: f32::NEG_INFINITY,
                 high: f32::INFINITY,

@@ -2,6 +2,7 @@
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
@@ -35,7 +36,11 @@ pub(super) fn parameters(learner: &str) -> PyResult<String> {
 
 /// A model of any learner.
 #[pyclass(module = "xmtree._core")]
-pub(super) struct Classifier(Box<dyn classifier::Classifier>);
+pub(super) struct Classifier(
+    Box<dyn classifier::Classifier>,
+    /// The parameters, once they were read.
+    PyOnceLock<Py<PyAny>>,
+);
 
 #[pymethods]
 impl Classifier {
@@ -43,7 +48,8 @@ impl Classifier {
     #[pyo3(signature = (learner, params_json, n_classes, label_sets=false))]
     fn new(learner: &str, params_json: &str, n_classes: usize, label_sets: bool) -> PyResult<Self> {
         let learner = learners::find(learner)?;
-        Ok(Self(learner.create(params_json, n_classes, label_sets)?))
+        let model = learner.create(params_json, n_classes, label_sets)?;
+        Ok(Self(model, PyOnceLock::new()))
     }
 
     /// Learns from scratch, or with `warm_start` adds what is missing.
@@ -175,7 +181,9 @@ impl Classifier {
 
     /// Replaces parameters that do not concern what was learned.
     fn set_params(&mut self, params_json: &str) -> PyResult<()> {
-        Ok(self.0.set_params(params_json)?)
+        self.0.set_params(params_json)?;
+        self.1 = PyOnceLock::new();
+        Ok(())
     }
 
     /// What there is to know of the model as a whole, by name.
@@ -210,6 +218,18 @@ impl Classifier {
     #[getter]
     fn params_json(&self) -> PyResult<String> {
         Ok(self.0.params_json()?)
+    }
+
+    /// The parameters as a dictionary, which is the same each time: every prediction asks.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        let params = self.1.get_or_try_init(py, || {
+            let params = py
+                .import("json")?
+                .call_method1("loads", (self.0.params_json()?,))?;
+            Ok::<_, PyErr>(params.unbind())
+        })?;
+        Ok(params.bind(py).clone())
     }
 
     /// The model as the bytes of a model file.
@@ -248,7 +268,7 @@ impl Classifier {
             learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
             learners::load(bundle)
         })?;
-        Ok(Self(model))
+        Ok(Self(model, PyOnceLock::new()))
     }
 
     /// Everything that is learned from, checked before anything changes.

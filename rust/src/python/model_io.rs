@@ -19,7 +19,7 @@ const MODEL: &str = "model";
 const META: &str = "estimator";
 
 /// Writes an estimator: its core model, `arrays`, which are one-dimensional (uint8, int64,
-/// uint64, float64), and `meta`, which is JSON.
+/// uint64, float64), and `meta`, which is JSON. `compact`: what predictions need, no more.
 #[pyfunction]
 pub(super) fn save_estimator(
     py: Python<'_>,
@@ -27,6 +27,7 @@ pub(super) fn save_estimator(
     meta: &str,
     arrays: &Bound<'_, PyDict>,
     model: PyRef<'_, Classifier>,
+    compact: bool,
 ) -> PyResult<()> {
     let mut bundle = Bundle::new(KIND);
     for (name, array) in arrays.iter() {
@@ -37,8 +38,13 @@ pub(super) fn save_estimator(
         serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is no JSON: {e}")))?;
     bundle.put_meta(META, &meta);
     let model = model.inner();
-    watched(py, None, move |_| {
-        bundle.nest(MODEL, model.to_bundle());
+    watched(py, None, move |control| {
+        let model = if compact {
+            model.to_compact_bundle(control)?
+        } else {
+            model.to_bundle()
+        };
+        bundle.nest(MODEL, model);
         bundle.write(&path)
     })
 }
@@ -116,6 +122,10 @@ pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
         Array::I32(a) => a.into_vec().into_pyarray(py).into_any(),
         Array::U64(a) => a.into_vec().into_pyarray(py).into_any(),
         Array::I64(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::F16(a) => {
+            let wide: Vec<f32> = a.iter().map(|&x| x.into()).collect();
+            wide.into_pyarray(py).into_any()
+        }
         Array::F32(a) => a.into_vec().into_pyarray(py).into_any(),
         Array::F64(a) => a.into_vec().into_pyarray(py).into_any(),
     }

@@ -286,6 +286,13 @@ impl Classifier for Gamble {
         self.put(&mut bundle);
         bundle
     }
+
+    /// The votes; thresholds must stay as they are.
+    fn to_compact_bundle(&self, _control: &Control) -> Result<Bundle> {
+        let mut bundle = self.to_bundle();
+        bundle.narrow(|name| name.starts_with("trees.leaves"));
+        Ok(bundle)
+    }
 }
 
 impl Learner for Gamble {

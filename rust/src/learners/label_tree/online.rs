@@ -16,6 +16,7 @@ const CLASS: usize = 256;
 
 impl OnlineLearner for LabelTree {
     const KIND: &'static str = "label_tree";
+    const NARROW: &'static [&'static str] = &["regressors/"];
     type Params = Params;
     type Frozen = FrozenRouters;
     type Predictor<'a> = BlockPredictor<'a>;
@@ -82,6 +83,12 @@ impl OnlineLearner for LabelTree {
         Some(self.node_report())
     }
 
+    fn for_prediction(&self, _control: &Control) -> Result<Self> {
+        let mut slim = self.clone();
+        slim.regressors = self.regressors.for_prediction();
+        Ok(slim)
+    }
+
     fn put(&self, bundle: &mut Bundle) {
         bundle.put("order", &self.layout.order[..]);
         Persist::put(self, bundle);
@@ -91,6 +98,7 @@ impl OnlineLearner for LabelTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
+        _for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;

@@ -21,6 +21,7 @@ use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
+use crate::memory;
 use crate::params::{to_json, Params as _};
 use crate::threads::with_threads;
 
@@ -62,6 +63,7 @@ impl Classifier for Ldsm {
         let weights = batch.relative_weights(&labelled);
         let batch = &batch.with_weights(weights.as_deref());
         let n_threads = options.n_threads;
+        check_memory(batch, labelled.len(), n_threads)?;
         let before = usize::from(options.warm_start) * self.trees.len();
         let preparation = match &self.preparation {
             Some(preparation) if before > 0 => {
@@ -320,6 +322,17 @@ impl Ldsm {
             new_predictor: move || Predictor::new(self, rows, preparation),
         })
     }
+}
+
+/// Refuses examples whose copies do not fit in memory: one of those with labels for all trees, and
+/// for each thread one of the node that it trains, at the root at least half of them.
+fn check_memory(batch: &Batch<'_>, n_labelled: usize, n_threads: usize) -> Result<()> {
+    const VALUE: usize = size_of::<(u32, f32)>();
+    let share = n_labelled as f64 / batch.rows.n_rows().max(1) as f64;
+    let n_values = (batch.rows.non_zeros() as f64 * share) as usize;
+    let needed = n_values.saturating_mul(VALUE * (2 + n_threads) / 2);
+    let what = format!("the copies of {n_values} values for {n_threads} threads");
+    memory::check(needed, &what, "take fewer threads (n_jobs) or fewer rows")
 }
 
 /// The rows of all blocks.

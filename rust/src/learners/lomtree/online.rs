@@ -16,6 +16,7 @@ const DEPTH: usize = 32;
 
 impl OnlineLearner for LomTree {
     const KIND: &'static str = "lomtree";
+    const NARROW: &'static [&'static str] = &["regressors/"];
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = EnsemblePredictor<'a>;
@@ -78,6 +79,12 @@ impl OnlineLearner for LomTree {
         Some(self.node_report(weight))
     }
 
+    fn for_prediction(&self, _control: &Control) -> Result<Self> {
+        let mut slim = self.clone();
+        slim.regressors = self.regressors.for_prediction();
+        Ok(slim)
+    }
+
     fn put(&self, bundle: &mut Bundle) {
         Persist::put(self, bundle);
     }
@@ -86,6 +93,7 @@ impl OnlineLearner for LomTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
+        _for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let mut tree = Self::empty(params, n_classes, preparation);

@@ -6,16 +6,21 @@ use rayon::prelude::*;
 use super::chunk::Chunk;
 use super::predict::TilePredictor;
 use super::preparer::ExamplePreparer;
+use super::pruned::PrunedWeights;
 use super::scoring::BestClass;
 use super::tile::{self, Tile};
-use super::{adaptive, shared_direction, softmax, Params};
+use super::{adaptive, pruned_fit, shared_direction, softmax, Params};
 use crate::alloc::can_alloc;
-use crate::classifier::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Start};
+use crate::classifier::{
+    block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start,
+};
 use crate::control::Control;
-use crate::data::Preparation;
+use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::{Error, Result};
-use crate::file::{Bundle, Flat, Persist, Record};
+use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
 use crate::linear::NagTotals;
+use crate::memory;
+use crate::simd::LANES;
 use crate::threads::with_threads;
 
 /// Bytes that a class takes before anything is learned of it, at least.
@@ -39,7 +44,10 @@ pub struct Oaa {
     pub(super) params: Params,
     pub(super) n_classes: usize,
     pub(super) preparer: ExamplePreparer,
+    /// None once they are pruned.
     pub(super) tiles: Vec<Tile>,
+    /// What is left of the weights after `fit` with `prune`.
+    pub(super) pruned: Option<PrunedWeights>,
 }
 
 impl Oaa {
@@ -50,7 +58,57 @@ impl Oaa {
             n_classes,
             preparer: ExamplePreparer::new(params, n_classes, width),
             tiles: Tile::for_classes(n_classes, params),
+            pruned: None,
         }
+    }
+
+    /// Learns the examples chunk by chunk, and calls `on_chunk` with the rows of each, with
+    /// itself, and tile by tile with the best class of each example before it was learned.
+    pub(super) fn learn_chunks(
+        &mut self,
+        learning: &mut Learning<'_>,
+        mut on_chunk: impl FnMut(&mut Learning<'_>, &[u32], &Chunk, &[Vec<BestClass>]) + Send,
+    ) -> Result<()> {
+        // The softmax needs the scores of all tiles before any may step.
+        let single = self.params.loss.single();
+        let n_threads = single.map_or(1, |_| learning.n_threads);
+        with_threads(n_threads, |parallel| {
+            let mut chunk = Chunk::new(self.n_classes, self.preparer.sampler.weight());
+            let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
+            let mut order = learning.order;
+            while !order.is_empty() {
+                self.preparer.rescale(&mut self.tiles);
+                self.preparer
+                    .fill_chunk(&self.params, learning, order, &mut chunk);
+                self.learn_chunk(&chunk, parallel, &mut bests);
+                let (learned, rest) = order.split_at(chunk.rows.len());
+                on_chunk(learning, learned, &chunk, &bests);
+                order = rest;
+                learning.report(learned.len())?;
+            }
+            Ok(())
+        })?
+    }
+
+    /// Drops the weights to predict with below `threshold`, and all tiles, one after the other.
+    pub(super) fn prune(
+        &mut self,
+        threshold: f32,
+        control: &Control,
+    ) -> Result<Vec<PrunedWeights>> {
+        let (total, l1_shift, shrink) = self.preparer.averaging();
+        let tiles = std::mem::take(&mut self.tiles).into_iter();
+        let parts = tiles.map(|tile| {
+            control.check()?;
+            let weights = tile.prediction_weights(total, l1_shift, shrink);
+            Ok(PrunedWeights::of_tile(
+                &tile,
+                &weights,
+                self.n_classes,
+                threshold,
+            ))
+        });
+        parts.collect()
     }
 
     /// Learns a chunk; `bests` gets, tile by tile, the best class of each example as
@@ -78,16 +136,56 @@ impl Oaa {
     }
 }
 
-/// The best class of example `i` over all tiles, the lowest of equals.
-fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<u32> {
+/// The best class of example `i` over some tiles, the lowest of equals.
+pub(super) fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<BestClass> {
     let bests = bests.iter().filter_map(|bests| bests.get(i));
     let seen = bests.filter(|best| best.score > f32::NEG_INFINITY);
     let top = seen.reduce(|top, best| if best.score > top.score { best } else { top });
-    top.map(|top| top.class)
+    top.copied()
+}
+
+/// Refuses weights for which there is no memory.
+fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
+    let (n_classes, preparation, rows) = (start.n_classes, start.preparation, &start.batch.rows);
+    let is_pruned = params.prune.is_some() && start.is_all;
+    // Early stopping holds a copy of the best pass.
+    let copies = 1 + usize::from(params.early_stopping && start.is_all && params.n_passes > 1);
+    let needed = |n_columns: usize| {
+        let classes = n_classes.next_multiple_of(LANES) * Tile::n_planes(params) * copies;
+        let dense = classes
+            .saturating_mul(n_columns)
+            .saturating_mul(size_of::<f32>());
+        let most = if is_pruned {
+            pruned_fit::MOST_BYTES
+        } else {
+            usize::MAX
+        };
+        dense.min(most)
+    };
+    let mut n_columns = preparation.width();
+    if memory::fits(needed(n_columns)) {
+        return Ok(());
+    }
+    if preparation.scaling() != Scaling::Standard {
+        // Only columns that occur have weights.
+        let (mut row, mut seen) = (RowBuffer::default(), vec![false; n_columns]);
+        for i in start.batch.present() {
+            preparation.read(rows, i as usize, &mut row);
+            row.columns
+                .iter()
+                .for_each(|&column| seen[column as usize] = true);
+        }
+        n_columns = seen.into_iter().filter(|&is_seen| is_seen).count();
+    }
+    let what = format!("one-against-all's weights of {n_classes} classes x {n_columns} features");
+    let instead = "prune= holds few of them, n_bits= hashes features into fewer, and \
+                   LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without";
+    memory::check(needed(n_columns), &what, instead)
 }
 
 impl OnlineLearner for Oaa {
     const KIND: &'static str = "oaa";
+    const NARROW: &'static [&'static str] = &["weights", "pruned/weights"];
     const LABEL_SETS: bool = true;
     const ANSWERS: bool = true;
     type Params = Params;
@@ -104,49 +202,67 @@ impl OnlineLearner for Oaa {
         if !can_alloc(n_classes.checked_mul(CLASS)) {
             return Err(Error::data(format!("no memory for {n_classes} classes")));
         }
+        check_memory(params, start)?;
         Ok(Self::of_width(params, n_classes, start.preparation.width()))
     }
 
     /// With label sets an answer is right if it is one of them (1 - P@1). Answers use the
     /// weights as they are, not their average; there is none before a class has been seen.
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        // The softmax needs the scores of all tiles before any may step.
-        let single = self.params.loss.single();
-        let n_threads = single.map_or(1, |_| learning.n_threads);
-        with_threads(n_threads, |parallel| {
-            let mut chunk = Chunk::new(self.n_classes, self.preparer.sampler.weight());
-            let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
-            let mut order = learning.order;
-            while !order.is_empty() {
-                self.preparer.rescale(&mut self.tiles);
-                self.preparer
-                    .fill_chunk(&self.params, learning, order, &mut chunk);
-                self.learn_chunk(&chunk, parallel, &mut bests);
-                let (learned, rest) = order.split_at(chunk.rows.len());
-                for (i, &row) in learned.iter().enumerate() {
-                    let class = best_of_tiles(&bests, i);
-                    if let Some(predicted) = &mut learning.predicted {
-                        predicted[row as usize] = class.map_or(-1, |class| class as i32);
-                    }
-                    let labels = chunk.labels.get(i);
-                    let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
-                    let params = chunk.params[i];
-                    learning.progress.count(!is_right, params.importance);
+        self.learn_chunks(learning, |learning, rows, chunk, bests| {
+            for (i, &row) in rows.iter().enumerate() {
+                let class = best_of_tiles(bests, i).map(|best| best.class);
+                if let Some(predicted) = &mut learning.predicted {
+                    predicted[row as usize] = class.map_or(-1, |class| class as i32);
                 }
-                order = rest;
-                learning.report(learned.len())?;
+                let labels = chunk.labels.get(i);
+                let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
+                learning
+                    .progress
+                    .count(!is_right, chunk.params[i].importance);
             }
-            Ok(())
-        })?
+        })
+    }
+
+    fn fit(
+        member: &mut Member<Self>,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        match member.learner.params.prune {
+            None => member.run_passes(schedule, batch, n_threads, control),
+            Some(threshold) => {
+                let resources = (n_threads, pruned_fit::MOST_BYTES);
+                pruned_fit::fit(
+                    member,
+                    schedule,
+                    batch,
+                    threshold as f32,
+                    resources,
+                    control,
+                )
+            }
+        }
+    }
+
+    fn check_stream(params: &Params) -> Result<()> {
+        match params.prune {
+            None => Ok(()),
+            Some(prune) => Err(Error::parameter(
+                "prune",
+                prune,
+                "None for partial_fit, which needs all weights; fit learns from scratch",
+            )),
+        }
     }
 
     fn freeze(&self, control: &Control) -> Result<Option<Vec<Vec<f32>>>> {
-        let preparer = &self.preparer;
-        let total = preparer.average.total();
-        if total == 0.0 && preparer.l1_shift == 0.0 && preparer.shrink == 1.0 {
+        let (total, l1_shift, shrink) = self.preparer.averaging();
+        if self.tiles.is_empty() || total == 0.0 && l1_shift == 0.0 && shrink == 1.0 {
             return Ok(None);
         }
-        let (l1_shift, shrink) = (preparer.l1_shift as f32, preparer.shrink as f32);
         let weights = self.tiles.iter().map(|tile| {
             control.check()?;
             Ok(tile.prediction_weights(total, l1_shift, shrink))
@@ -167,12 +283,48 @@ impl OnlineLearner for Oaa {
     }
 
     fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
+        if let Some(pruned) = &self.pruned {
+            let products = row_values.saturating_mul(pruned.weights_each() + AT_LEAST);
+            return products.saturating_add(self.n_classes);
+        }
         (row_values + AT_LEAST).saturating_mul(self.n_classes + AT_LEAST)
     }
 
     fn freeze_effort(&self) -> usize {
+        if self.tiles.is_empty() {
+            return 0;
+        }
         let n_slots = self.preparer.slots.len();
         n_slots.saturating_mul(self.n_classes + AT_LEAST)
+    }
+
+    /// Of pruned weights how many there are.
+    fn summary(&self, summary: &mut Report) {
+        if let Some(pruned) = &self.pruned {
+            summary.scalar("n_weights", pruned.n_weights() as u64);
+        }
+    }
+
+    /// The weights to predict with in the place of those to learn with.
+    fn for_prediction(&self, control: &Control) -> Result<Self> {
+        let weights = self.freeze(control)?;
+        let mut tiles = Vec::with_capacity(self.tiles.len());
+        for (number, tile) in self.tiles.iter().enumerate() {
+            let frozen = weights
+                .as_ref()
+                .map(|weights| weights[number].clone().into());
+            tiles.push(Tile {
+                weights: frozen.unwrap_or_else(|| tile.weights.clone()),
+                ..Tile::without_weights(tile)
+            });
+        }
+        Ok(Self {
+            params: self.params.clone(),
+            n_classes: self.n_classes,
+            preparer: self.preparer.for_prediction(),
+            tiles,
+            pruned: self.pruned.clone(),
+        })
     }
 
     /// Weights and sums are stored as they lie in memory, tile after tile, so that they can be
@@ -180,6 +332,10 @@ impl OnlineLearner for Oaa {
     fn put(&self, bundle: &mut Bundle) {
         self.preparer.put(bundle);
         bundle.put("columns", self.preparer.slots.columns());
+        bundle.put_meta("is_pruned", &self.pruned.is_some());
+        if let Some(pruned) = &self.pruned {
+            return Nest::put(pruned, "pruned", bundle);
+        }
         let masks = tile::by_class(&self.tiles, self.n_classes, |tile| &tile.unseen_mask);
         let seen: Vec<bool> = masks.iter().map(|&mask| mask == 0.0).collect();
         bool::put(seen.iter(), "seen", bundle);
@@ -195,18 +351,33 @@ impl OnlineLearner for Oaa {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
+        let is_pruned: bool = bundle.take_meta("is_pruned")?;
         // First of all: nothing as large as K is made unless the file is.
-        let seen = bool::take(Some(n_classes), "seen", bundle)?;
+        let of_each_class = if is_pruned { "pruned/biases" } else { "seen" };
+        if bundle.arrays().get(of_each_class).map(Array::len) != Some(n_classes) {
+            return Err(bundle.damaged(format_args!("it does not have {n_classes} classes")));
+        }
         let mut oaa = Self::of_width(params, n_classes, preparation.width());
         oaa.preparer.fill(bundle)?;
         let columns: Vec<u32> = bundle.take("columns")?;
         if !oaa.preparer.slots.insert_all(&columns) {
             return Err(bundle.damaged("the columns are not the constant and others, once each"));
         }
-        if !oaa.preparer.fits(params) {
+        if !oaa.preparer.fits(params, for_prediction || is_pruned) {
             return Err(bundle.damaged("the state does not fit the optimizer"));
+        }
+        if is_pruned {
+            let mut inner = bundle.unnest("pruned")?;
+            oaa.pruned = Some(PrunedWeights::take(&mut inner, n_classes, columns.len())?);
+            oaa.tiles = Vec::new();
+            return Ok(oaa);
+        }
+        let seen = bool::take(Some(n_classes), "seen", bundle)?;
+        if for_prediction {
+            oaa.tiles.iter_mut().for_each(Tile::forget_state);
         }
         let n_slots = columns.len();
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
@@ -228,7 +399,8 @@ impl OnlineLearner for Oaa {
             .map(|&seen| if seen { 0.0 } else { f32::NEG_INFINITY });
         let unseen: Vec<f32> = unseen.collect();
         tile::set_by_class(&mut oaa.tiles, &unseen, |tile| &mut tile.unseen_mask);
-        let n_totals = oaa.preparer.span.map_or(0, |_| n_classes);
+        let has_totals = oaa.preparer.span.is_some() && !for_prediction;
+        let n_totals = if has_totals { n_classes } else { 0 };
         let totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
         tile::set_by_class(&mut oaa.tiles, &totals, |tile| &mut tile.totals);
         Ok(oaa)

@@ -17,6 +17,8 @@
 //! | `adaptive` | steps of a tile: "nag", "adagrad" |
 //! | `softmax` | steps of all tiles together |
 //! | `learner` | learning, chunk by chunk |
+//! | `pruned` | weights held sparsely, for prediction |
+//! | `pruned_fit` | learning some tiles after others, each of which is pruned when it is done |
 //! | `predict` | answers for a block of rows |
 
 // Kernels have to become part of the function whose instruction set they are compiled for.
@@ -29,6 +31,8 @@ mod learner;
 mod params;
 mod predict;
 mod preparer;
+mod pruned;
+mod pruned_fit;
 mod sampling;
 mod scoring;
 mod shared_direction;

@@ -86,6 +86,9 @@ params! {
         /// Wrong classes to learn per example, each with the weight of K/`n_negatives`;
         /// none: all of them, with weight 1.
         n_negatives: Option<u32> = None, Range::COUNT;
+        /// After `fit` weights smaller than this are dropped, and the others held sparsely; none:
+        /// all are kept.
+        prune: Option<f64> = None, Range::POSITIVE;
     }
 }
 
@@ -104,6 +107,20 @@ impl Params {
                     "n_negatives",
                     n,
                     "None where loss is \"softmax\", which needs all classes",
+                ));
+            }
+        }
+        if let Some(prune) = self.prune {
+            let conflict = match (self.loss, self.early_stopping) {
+                (OaaLoss::Softmax, _) => Some("loss is \"softmax\", whose classes learn together"),
+                (_, true) => Some("early_stopping is on, which compares all classes in each pass"),
+                _ => None,
+            };
+            if let Some(conflict) = conflict {
+                return Err(Error::parameter(
+                    "prune",
+                    prune,
+                    format!("None where {conflict}"),
                 ));
             }
         }

@@ -3,6 +3,7 @@
 //! A tile's weights are used for all rows of a block before the next tile's
 //! are, so they come from the cache; sums stay in registers.
 
+use super::pruned::PrunedWeights;
 use super::scoring::score_rows;
 use super::tile::Tile;
 use super::Oaa;
@@ -35,6 +36,14 @@ impl<'a> TilePredictor<'a> {
             row: RowBuffer::default(),
             rows: RaggedRows::default(),
             scores: Vec::new(),
+        }
+    }
+
+    /// The scores of all classes for row `i` of the block, minus infinity for those never seen.
+    fn score_pruned(&mut self, pruned: &PrunedWeights, i: usize) {
+        pruned.score(self.rows.row(i), &mut self.scores);
+        if let Some(span) = self.oaa.preparer.span {
+            self.scores.iter_mut().for_each(|p| *p = span.clamp(*p));
         }
     }
 
@@ -83,6 +92,23 @@ impl Predictor for TilePredictor<'_> {
         scores: &mut [f32],
         control: &Control,
     ) -> Result<()> {
+        if let Some(pruned) = &self.oaa.pruned {
+            let mut top = TopK::new(k.min(self.oaa.n_classes));
+            let out = labels.chunks_exact_mut(k).zip(scores.chunks_exact_mut(k));
+            for (i, (labels, scores)) in out.enumerate() {
+                control.check()?;
+                self.score_pruned(pruned, i);
+                top.clear();
+                for (class, &score) in (0..).zip(&self.scores) {
+                    // Those never seen are not above it.
+                    if score > top.bar() {
+                        top.push(class, score);
+                    }
+                }
+                top.write(labels, scores);
+            }
+            return Ok(());
+        }
         let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.rows.len()];
         self.score_tiles(control, |tile, scores| {
             for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
@@ -99,6 +125,14 @@ impl Predictor for TilePredictor<'_> {
     /// Minus infinity for classes never seen.
     fn all_scores(&mut self, scores: &mut [f32], control: &Control) -> Result<bool> {
         let n_classes = self.oaa.n_classes;
+        if let Some(pruned) = &self.oaa.pruned {
+            for (i, out) in scores.chunks_exact_mut(n_classes).enumerate() {
+                control.check()?;
+                self.score_pruned(pruned, i);
+                out.copy_from_slice(&self.scores);
+            }
+            return Ok(true);
+        }
         self.score_tiles(control, |tile, tile_scores| {
             let rows = scores.chunks_exact_mut(n_classes);
             for (out, scores) in rows.zip(tile_scores.chunks_exact(tile.width())) {

@@ -70,12 +70,33 @@ impl ExamplePreparer {
     }
 
     /// Whether span and squares are those of the optimizer.
-    pub fn fits(&self, params: &Params) -> bool {
+    pub fn fits(&self, params: &Params, for_prediction: bool) -> bool {
         let has_span = params.optimizer == Optimizer::Nag;
-        let is_pn = params.optimizer == Optimizer::Pn;
+        let is_pn = params.optimizer == Optimizer::Pn && !for_prediction;
         self.span.is_some() == has_span
             && self.span.is_none_or(Span::is_ordered)
             && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
+    }
+
+    /// What makes the weights to predict with of those to learn with: the total of the average,
+    /// the shift towards zero and the factor; see [`Tile::prediction_weights`].
+    pub fn averaging(&self) -> (f64, f32, f32) {
+        (
+            self.average.total(),
+            self.l1_shift as f32,
+            self.shrink as f32,
+        )
+    }
+
+    /// For prediction only, beside weights that are those to predict with.
+    pub fn for_prediction(&self) -> Self {
+        Self {
+            preconditioner: Preconditioner::new(Power::Quarter, 0),
+            average: PolynomialAverage::default(),
+            l1_shift: 0.0,
+            shrink: 1.0,
+            ..self.clone()
+        }
     }
 
     /// Takes common factors out of the tiles' numbers before these leave the range of floats;

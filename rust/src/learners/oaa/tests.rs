@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod details;
+mod pruned;
 mod reference;
 
 use rand::{RngExt, SeedableRng};

@@ -79,6 +79,34 @@ impl Tile {
         }
     }
 
+    /// For prediction only: without what learning keeps beside the weights.
+    pub fn forget_state(&mut self) {
+        *self = Self {
+            weights: std::mem::take(&mut self.weights),
+            ..self.without_weights()
+        };
+    }
+
+    /// The classes alone.
+    pub fn without_weights(&self) -> Self {
+        Self {
+            first: self.first,
+            groups: self.groups,
+            weights: Flat::default(),
+            average_sums: Flat::default(),
+            squares: Flat::default(),
+            scales: Flat::default(),
+            unseen_mask: self.unseen_mask.clone(),
+            totals: Vec::new(),
+        }
+    }
+
+    /// How many planes a tile has that are not empty.
+    pub fn n_planes(params: &Params) -> usize {
+        let is_nag = params.optimizer == Optimizer::Nag;
+        1 + usize::from(params.averages()) + usize::from(params.is_adaptive()) + usize::from(is_nag)
+    }
+
     /// Names of the planes, in the order of [`planes`](Self::planes).
     pub const PLANES: [&'static str; 4] = ["weights", "average_sums", "squares", "scales"];
 

@@ -110,6 +110,13 @@ impl LabelCounts {
         self.top_counts.last().into_iter().for_each(prefetch);
     }
 
+    /// Forgets how often labels were seen that are no candidates.
+    pub fn keep_candidates(&mut self) {
+        let counts = self.top_counts.iter().map(|&count| PackedF64(count));
+        let labels = self.top.iter().map(|label| label.0);
+        self.seen = labels.zip(counts).collect();
+    }
+
     /// Restores what is not stored; false where the stored parts are no histogram.
     pub fn restore(&mut self) -> bool {
         let top_counts = self.top.iter().map(|label| self.seen.get(label.0));

@@ -64,6 +64,7 @@ impl OnlineRecallTree {
 
 impl OnlineLearner for OnlineRecallTree {
     const KIND: &'static str = "recall_tree";
+    const NARROW: &'static [&'static str] = &["tree/routers/", "scorers/"];
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = BlockPredictor<'a>;
@@ -136,6 +137,19 @@ impl OnlineLearner for OnlineRecallTree {
         Some(self.tree.node_report(&self.label_index))
     }
 
+    /// Without the counts of labels that are no candidates.
+    fn for_prediction(&self, _control: &Control) -> Result<Self> {
+        let mut slim = self.clone();
+        slim.tree.routers = self.tree.routers.for_prediction();
+        if let Scorers::Adaptive(scorers) = &mut slim.scorers {
+            scorers.regressors = scorers.regressors.for_prediction();
+        }
+        for node in &mut slim.tree.arena.nodes {
+            node.counts.keep_candidates();
+        }
+        Ok(slim)
+    }
+
     fn put(&self, bundle: &mut Bundle) {
         bundle.put_meta("label_bits", &self.label_bits);
         Persist::put(self, bundle);
@@ -145,6 +159,7 @@ impl OnlineLearner for OnlineRecallTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
+        _for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         // Nothing as large as K is allocated unless the file is.

@@ -1,0 +1,114 @@
+//! `fit` with `prune`: some tiles go through all passes, are pruned, and make room for the next.
+//!
+//! Classes do not depend on one another, so the weights are those of all tiles at once, to the
+//! bit. What costs twice is preparing the examples. The best class of each example just before it
+//! was learned is kept meanwhile (16 bytes per example and pass), so that the progressive loss
+//! is that of all classes, too.
+
+use super::chunk::Chunk;
+use super::learner::{best_of_tiles, Oaa};
+use super::pruned::PrunedWeights;
+use super::scoring::BestClass;
+use super::tile::Tile;
+use crate::classifier::{Learning, Member, Mistakes, Schedule};
+use crate::control::Control;
+use crate::data::Batch;
+use crate::error::Result;
+
+/// Bytes of weights that are dense at a time, about, if there are more tiles than threads.
+pub(super) const MOST_BYTES: usize = 1 << 29;
+
+/// An example that was learned.
+#[derive(Debug, Clone, Copy)]
+struct Learned {
+    row: u32,
+    importance: f32,
+    /// The best class before, of the tiles so far.
+    best: Option<BestClass>,
+}
+
+/// Learns all passes of `schedule`, with about `most_bytes` of dense weights at a time, and keeps
+/// the weights of at least `threshold`.
+pub(super) fn fit(
+    member: &mut Member<Oaa>,
+    schedule: &Schedule,
+    batch: &Batch<'_>,
+    threshold: f32,
+    (n_threads, most_bytes): (usize, usize),
+    control: &Control,
+) -> Result<()> {
+    let tiles = std::mem::take(&mut member.learner.tiles);
+    let n_columns = member.preparation.width().min(batch.rows.n_values() + 1);
+    let of_column = Tile::n_planes(&member.learner.params) * tiles[0].width() * size_of::<f32>();
+    let n_at_once = most_bytes / of_column.saturating_mul(n_columns);
+    let n_at_once = n_at_once.max(n_threads);
+    let n_rounds = tiles.len().div_ceil(n_at_once);
+    control.set_total(n_rounds as u64 * u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
+    let mut learned = Vec::new();
+    let mut parts = Vec::new();
+    let mut last = None;
+    for (round, tiles) in tiles.chunks(n_at_once).enumerate() {
+        let mut part = Member {
+            learner: Oaa {
+                tiles: tiles.to_vec(),
+                ..member.learner.clone()
+            },
+            ..member.clone()
+        };
+        let mut position = 0;
+        let learn = |part: &mut Member<Oaa>, order: &[u32], clock| {
+            let mut learning = Learning {
+                batch,
+                order,
+                clock,
+                preparation: &mut part.preparation,
+                progress: &mut Mistakes::default(),
+                n_threads,
+                predicted: None,
+                control,
+            };
+            part.learner
+                .learn_chunks(&mut learning, |_, rows, chunk, bests| {
+                    if round == 0 {
+                        learned.extend(new_entries(rows, chunk));
+                    }
+                    let entries = &mut learned[position..position + rows.len()];
+                    for (i, entry) in entries.iter_mut().enumerate() {
+                        // Equal scores go to the class that comes first.
+                        let best = best_of_tiles(bests, i);
+                        if best.map(|b| b.score) > entry.best.map(|b| b.score) {
+                            entry.best = best;
+                        }
+                    }
+                    position += rows.len();
+                })
+        };
+        // Without early stopping, which excludes pruning, nothing is held out.
+        schedule.run(&mut part, batch, learn, |_, _| Ok(0.0))?;
+        parts.extend(part.learner.prune(threshold, control)?);
+        last = Some(part.learner.preparer);
+    }
+    let mut labels = Vec::new();
+    for entry in learned {
+        batch.targets.read(entry.row as usize, &mut labels);
+        let class = entry.best.map(|best| best.class);
+        let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
+        member.progress.count(!is_right, entry.importance);
+    }
+    let oaa = &mut member.learner;
+    if let Some(preparer) = last {
+        oaa.preparer = preparer.for_prediction();
+    }
+    oaa.pruned = Some(PrunedWeights::concat(&parts));
+    Ok(())
+}
+
+fn new_entries<'a>(rows: &'a [u32], chunk: &'a Chunk) -> impl Iterator<Item = Learned> + 'a {
+    rows.iter()
+        .zip(&chunk.params)
+        .map(|(&row, params)| Learned {
+            row,
+            importance: params.importance,
+            best: None,
+        })
+}

@@ -1,0 +1,188 @@
+//! Weights that are pruned: the same as without, less those below the threshold.
+
+use super::*;
+use crate::classifier::{Member, Mistakes, OnlineParams, Start};
+use crate::learners::oaa::pruned_fit;
+
+/// All weights but zeros are above it.
+const TINY: f64 = 1e-37;
+
+fn fitted(params: &Params, batch: &Batch<'_>, n_threads: usize) -> Model {
+    let is_sets = matches!(batch.targets, Targets::Sets(_));
+    let n_classes = batch.targets.n_classes();
+    let mut model = Model::create(params.clone(), n_classes, is_sets).unwrap();
+    let options = FitOptions::threads(n_threads);
+    model.fit(batch, options, &control()).unwrap();
+    model
+}
+
+fn with_prune(params: &Params, prune: f64) -> Params {
+    Params {
+        prune: Some(prune),
+        ..params.clone()
+    }
+}
+
+fn all_params() -> Vec<Params> {
+    let of = |loss, optimizer| params(loss, optimizer);
+    vec![
+        of(OaaLoss::SquaredHinge, Optimizer::Pn),
+        of(OaaLoss::Squared, Optimizer::Nag),
+        of(OaaLoss::Logistic, Optimizer::Adagrad),
+        Params {
+            average: Average::Chosen(false),
+            ..of(OaaLoss::Hinge, Optimizer::Sgd)
+        },
+        Params {
+            l1: 1e-4,
+            l2: 1e-3,
+            n_negatives: Some(5),
+            ..of(OaaLoss::SquaredHinge, Optimizer::Pn)
+        },
+    ]
+}
+
+#[test]
+fn without_a_real_threshold_everything_is_as_without_pruning() {
+    let data = Data::new(300, 24, 150, 3);
+    let weights = Some(Values::F32(&data.weights));
+    let weighted = Batch::new(data.rows(), data.labels(), weights).unwrap();
+    let sets = Batch::new(data.rows(), data.sets(), None).unwrap();
+    for params in all_params() {
+        for (batch, n_threads) in [(&data.batch(), 1), (&weighted, 3), (&sets, 2)] {
+            let dense = fitted(&params, batch, 1);
+            let pruned = fitted(&with_prune(&params, TINY), batch, n_threads);
+            assert_eq!(pruned.progressive_loss(), dense.progressive_loss());
+            assert_eq!(pruned.n_examples_seen(), dense.n_examples_seen());
+            let rows = data.rows();
+            assert_eq!(all_scores(&pruned, &rows, 2), all_scores(&dense, &rows, 1));
+            let control = control();
+            let query = Query::new(&rows, 1, &control);
+            let best = |model: &Model| model.predict_topk(&query, 7).unwrap();
+            assert_eq!(best(&pruned), best(&dense));
+        }
+    }
+}
+
+#[test]
+fn how_many_tiles_learn_at_a_time_makes_no_difference() {
+    let data = Data::new(200, 24, 150, 4);
+    let batch = data.batch();
+    for params in all_params() {
+        let params = with_prune(&params, 0.01);
+        let model = fitted(&params, &batch, 1);
+        let mut preparation = params.preparation(&batch).unwrap();
+        let present = batch.present();
+        preparation
+            .observe_all(&batch.rows, &present, &control())
+            .unwrap();
+        let start = Start {
+            n_classes: 150,
+            label_sets: false,
+            preparation: &preparation,
+            batch: &batch,
+            is_all: true,
+        };
+        let mut member = Member {
+            learner: Oaa::new(&params, &start).unwrap(),
+            preparation: preparation.clone(),
+            progress: Mistakes::default(),
+        };
+        assert_eq!(member.learner.tiles.len(), 3);
+        let schedule = params.schedule();
+        pruned_fit::fit(&mut member, &schedule, &batch, 0.01, (1, 0), &control()).unwrap();
+        assert_eq!(member.learner.pruned, learner(&model).pruned);
+        assert_eq!(member.learner.preparer, learner(&model).preparer);
+        assert_eq!(member.progress, model.members()[0].progress);
+    }
+}
+
+#[test]
+fn weights_below_the_threshold_are_dropped() {
+    let data = Data::new(300, 24, 40, 5);
+    let params = params(OaaLoss::SquaredHinge, Optimizer::Pn);
+    let arrays = |prune| {
+        let model = fitted(&with_prune(&params, prune), &data.batch(), 1);
+        let mut bundle = model
+            .to_bundle()
+            .unnest("member0")
+            .unwrap()
+            .unnest("pruned")
+            .unwrap();
+        let biases = bundle.take::<f32>("biases").unwrap();
+        (biases, bundle.take::<f32>("weights").unwrap())
+    };
+    let ((biases, all), (same, most)) = (arrays(TINY), arrays(0.05));
+    assert_eq!(biases, same);
+    assert_eq!(
+        biases.iter().filter(|&&b| b == f32::NEG_INFINITY).count(),
+        1
+    );
+    let kept = all.into_iter().filter(|w| w.abs() >= 0.05);
+    assert_eq!(kept.collect::<Vec<_>>(), most);
+    assert!(!most.is_empty());
+}
+
+#[test]
+fn pruned_models_are_stored_and_do_not_learn_on() {
+    let data = Data::new(300, 24, 70, 6);
+    let params = with_prune(&params(OaaLoss::SquaredHinge, Optimizer::Pn), 0.02);
+    let mut model = fitted(&params, &data.batch(), 1);
+    let rows = data.rows();
+    let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(all_scores(&again, &rows, 1), all_scores(&model, &rows, 1));
+    assert_eq!(again.to_bytes().unwrap(), model.to_bytes().unwrap());
+    let message = |result: crate::Result<()>| result.unwrap_err().to_string();
+    let refused = message(model.partial_fit(&data.batch(), 1, None, &control()));
+    assert!(
+        refused.contains("prune") && refused.contains("partial_fit"),
+        "{refused}"
+    );
+    assert_eq!(all_scores(&again, &rows, 1), all_scores(&model, &rows, 1));
+
+    let damaged = |change: &dyn Fn(&mut Bundle)| {
+        let mut bundle = model.to_bundle();
+        let mut member = bundle.unnest("member0").unwrap();
+        let mut pruned = member.unnest("pruned").unwrap();
+        change(&mut pruned);
+        member.nest("pruned", pruned);
+        bundle.nest("member0", member);
+        matches!(Model::from_bundle(bundle), Err(Error::ModelFile(_)))
+    };
+    assert!(!damaged(&|_| ()));
+    assert!(damaged(&|pruned| {
+        let mut classes = pruned.unnest("classes").unwrap();
+        let mut list = classes.take::<u32>("list").unwrap();
+        list[3] = 70;
+        classes.put("list", list);
+        pruned.nest("classes", classes);
+    }));
+    for name in ["biases", "weights"] {
+        assert!(damaged(&|pruned| {
+            let mut values = pruned.take::<f32>(name).unwrap();
+            values.pop();
+            pruned.put(name, values);
+        }));
+    }
+}
+
+#[test]
+fn what_pruning_excludes_is_refused() {
+    let base = with_prune(&params(OaaLoss::SquaredHinge, Optimizer::Pn), 0.1);
+    let softmax = Params {
+        loss: OaaLoss::Softmax,
+        ..base.clone()
+    };
+    let early = Params {
+        early_stopping: true,
+        ..base.clone()
+    };
+    for (params, reason) in [(softmax, "softmax"), (early, "early_stopping")] {
+        let message = Model::create(params, 3, false).unwrap_err().to_string();
+        assert!(
+            message.contains("prune") && message.contains(reason),
+            "{message}"
+        );
+    }
+    assert!(Model::create(with_prune(&base, 0.0), 3, false).is_err());
+}
