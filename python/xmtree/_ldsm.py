@@ -111,21 +111,31 @@ class LdSMClassifier(TreeMixin, Learner):
         trusted. Each row is left out by as many trees, up to one; the fewer trees, the
         larger this must be for every row to be left out by some: at least
         ``1 / n_estimators``.
-    n_hard_negatives : int, default=50
+    n_hard_negatives : int, default=30
         With "one_against_some": a row is a negative example of at most so many labels that
         the trees find most likely.
-    n_random_negatives : int, default=100
+    n_random_negatives : int, default=30
         With "one_against_some": and of at most so many labels drawn by their frequency.
         More are slightly better where rows are long and labels rare.
+    n_mined_negatives : int, default=30
+        With "one_against_some": and of at most so many labels, twice, to which the scorers
+        trained so far give the largest margins.
+    tail_weight : float, default=0.0
+        With "one_against_some": rows that have a label weigh (inverse propensity of the
+        label) ** ``tail_weight`` in its scorer's training, divided by the mean over all
+        labels of all rows. The propensities are those of :func:`xmtree.metrics.propensities`.
+        With more, rare labels get higher scores and frequent ones lower.
     weight_threshold : float, default=0.1
         With "one_against_some": smaller weights of the scorers are dropped. 0 keeps all.
     threshold : float, optional
-        If given, :meth:`predict` returns the labels whose score is above it.
+        If given, :meth:`predict` returns the labels whose score is above it. With
+        "one_against_some" scores are probabilities.
     n_labels : int, optional
         If given, and no ``threshold``, :meth:`predict` returns that many best labels.
-        With neither it returns the labels of a probability above 1/2: the mean of
-        their share of the leaves' examples and, with scorers, of the probability of
-        their margin.
+        With neither it returns the labels of a probability above 1/2, as other multi-label
+        classifiers do: the score with "one_against_some"; the share of the leaves' examples
+        without scorers; with "one_against_all" the mean of this share and of the
+        probability of the margin.
     warm_start : bool, default=False
         Whether :meth:`fit` keeps the existing trees and adds trees up to
         ``n_estimators``. Scorers and centroids are not trained again.
@@ -236,8 +246,10 @@ class LdSMClassifier(TreeMixin, Learner):
         scorer_loss: str = "squared_hinge",
         scorer_weight: float | None = None,
         held_out_share: float = 0.2,
-        n_hard_negatives: int = 50,
-        n_random_negatives: int = 100,
+        n_hard_negatives: int = 30,
+        n_random_negatives: int = 30,
+        n_mined_negatives: int = 30,
+        tail_weight: float = 0.0,
         weight_threshold: float = 0.1,
         threshold: float | None = None,
         n_labels: int | None = None,
@@ -268,6 +280,8 @@ class LdSMClassifier(TreeMixin, Learner):
         self.held_out_share = held_out_share
         self.n_hard_negatives = n_hard_negatives
         self.n_random_negatives = n_random_negatives
+        self.n_mined_negatives = n_mined_negatives
+        self.tail_weight = tail_weight
         self.weight_threshold = weight_threshold
         self.threshold = threshold
         self.n_labels = n_labels
@@ -361,8 +375,11 @@ class LdSMClassifier(TreeMixin, Learner):
         Returns
         -------
         float32 CSR matrix of shape (n, n_classes)
-            The average, over leaves and trees, of a label's share of the leaf's
-            labels; with scorers and re-ranking see ``scorer_weight`` and ``beta``.
+            With "one_against_some" the probability that the row has the label: the
+            joined score, see ``scorer_weight``, calibrated on rows that trees and scorers
+            did not train on. Else the average, over leaves and trees, of a label's share of
+            the leaf's labels; with other scorers and re-ranking see ``scorer_weight`` and
+            ``beta``.
         """
         X = self._rows(X)
         return self._sparse(X, float(threshold), None)

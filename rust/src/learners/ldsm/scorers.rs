@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::examples::Examples;
 use super::join::Join;
-use super::one_against_some::{IndexMargins, OneAgainstSome};
+use super::one_against_some::{Calibration, IndexMargins, OneAgainstSome};
 use super::params::{Params, ScorerLoss, Scorers, SCORER_WEIGHT};
 use crate::classifier::{
     Classifier, FitOptions, Learner, OnlineModel, PredictOptions, Predictor, Task,
@@ -51,6 +51,14 @@ impl LabelScorers {
                 weight: params.scorer_weight.unwrap_or(SCORER_WEIGHT) as f32,
             },
             Self::OneAgainstSome(scorers) => scorers.join(params),
+        }
+    }
+
+    /// How joined scores become probabilities, if they do.
+    pub fn calibration(&self) -> Option<Calibration> {
+        match self {
+            Self::OneAgainstAll(_) => None,
+            Self::OneAgainstSome(scorers) => Some(scorers.calibration()),
         }
     }
 

@@ -50,9 +50,20 @@ pub fn fit(rows: &[FitRow], weight: Option<f32>) -> (f32, f32) {
 }
 
 /// What the five best candidates of a row are worth.
-fn gain((candidates, importance): &FitRow, join: Join) -> f64 {
-    // Scores, falling; of equal ones that which came first.
-    let mut top = [(f32::NEG_INFINITY, false); GAINS.len()];
+fn gain(row: &FitRow, join: Join) -> f64 {
+    let top = top_candidates::<{ GAINS.len() }>(row, join).zip(GAINS);
+    let gains = top.filter(|((_, is_own), _)| *is_own);
+    let gained: f64 = gains.map(|(_, gain)| gain).sum();
+    gained * f64::from(row.1)
+}
+
+/// The `N` candidates of highest score, falling, and whether the row has them; of equal ones
+/// those which came first.
+pub fn top_candidates<const N: usize>(
+    (candidates, _): &FitRow,
+    join: Join,
+) -> impl Iterator<Item = (f32, bool)> {
+    let mut top = [(f32::NEG_INFINITY, false); N];
     for candidate in candidates {
         let mut new = (
             join.score(candidate.tree_score, candidate.margin),
@@ -64,10 +75,6 @@ fn gain((candidates, importance): &FitRow, join: Join) -> f64 {
             }
         }
     }
-    let gains = top.iter().zip(GAINS);
-    let gained: f64 = gains
-        .filter(|((_, is_own), _)| *is_own)
-        .map(|(_, gain)| gain)
-        .sum();
-    gained * f64::from(*importance)
+    top.into_iter()
+        .take_while(|&(score, _)| score > f32::NEG_INFINITY)
 }

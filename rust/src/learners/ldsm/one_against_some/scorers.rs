@@ -4,6 +4,7 @@ use super::super::examples::Examples;
 use super::super::join::Join;
 use super::super::params::{Params, ScorerLoss};
 use super::super::tree::is_increasing;
+use super::calibration::Calibration;
 use super::lengths::inverse_length;
 use super::svm::Scorer;
 use crate::data::Ragged;
@@ -22,6 +23,9 @@ pub struct OneAgainstSome {
     floor: f32,
     /// How the join weighs the scorers' loss.
     weight: f32,
+    /// How joined scores become probabilities: a [`Calibration`].
+    offset: f32,
+    slope: f32,
 }
 
 persist!(OneAgainstSome {
@@ -29,6 +33,8 @@ persist!(OneAgainstSome {
     Columns biases;
     Meta floor;
     Meta weight;
+    Meta offset;
+    Meta slope;
 });
 
 impl OneAgainstSome {
@@ -49,13 +55,24 @@ impl OneAgainstSome {
         Self {
             index: lists.regroup(examples.width - 1, place),
             biases: scorers.iter().map(bias).collect(),
-            floor: 0.0,
-            weight: 0.0,
+            ..Self::default()
         }
     }
 
     pub fn set_join(&mut self, (floor, weight): (f32, f32)) {
         (self.floor, self.weight) = (floor, weight);
+    }
+
+    pub fn set_calibration(&mut self, calibration: Calibration) {
+        (self.offset, self.slope) = (calibration.offset, calibration.slope);
+    }
+
+    /// How joined scores become probabilities.
+    pub fn calibration(&self) -> Calibration {
+        Calibration {
+            offset: self.offset,
+            slope: self.slope,
+        }
     }
 
     /// How margins are joined; a `scorer_weight` that is given replaces the fitted one.
@@ -99,7 +116,8 @@ impl OneAgainstSome {
                 .all(|(_, weight)| weight.is_finite())
             && scorers.biases.iter().all(|&bias| bias < f32::INFINITY)
             && is_join(scorers.floor)
-            && is_join(scorers.weight);
+            && is_join(scorers.weight)
+            && scorers.calibration().is_sound();
         if !is_sound {
             return Err(bundle.damaged("the scorers are of another shape or out of range"));
         }

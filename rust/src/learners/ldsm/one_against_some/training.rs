@@ -3,14 +3,17 @@
 use rayon::prelude::*;
 
 use super::super::params::Params;
+use super::calibration::Calibration;
 use super::join_fit::{fit, Candidate, FitRow};
-use super::lengths::inverse_length;
-use super::negatives::{keep_best, negatives};
+use super::mining::{Miner, ShortIndex};
+use super::negatives::{keep_best, negatives, Negatives};
 use super::out_of_sample::OutOfSample;
+use super::scorer_rows::ScorerRows;
 use super::scorers::{IndexMargins, OneAgainstSome};
-use super::svm::{Accuracy, Scorer, ScorerRows, Solver};
+use super::svm::{Accuracy, Problem, Scorer, Solver};
 use crate::data::Ragged;
 use crate::error::Result;
+use crate::metrics::propensities;
 use crate::random::mix;
 use crate::threads::with_threads;
 
@@ -19,6 +22,11 @@ const ACCURACY: Accuracy = Accuracy {
     most_rounds: 20,
     tolerance: 0.1,
 };
+/// The usual propensity model of the field's benchmarks.
+const PROPENSITY_A: f64 = 0.55;
+const PROPENSITY_B: f64 = 1.5;
+/// How often negatives are mined.
+pub const MINING_ROUNDS: usize = 2;
 /// Rows that the join is fitted on, at most.
 const FIT_ROWS: usize = 4096;
 /// At most one row in so many, since labels must keep most of their rows in that fit.
@@ -33,11 +41,17 @@ pub fn train(
     n_threads: usize,
 ) -> Result<OneAgainstSome> {
     with_threads(n_threads, |is_parallel| {
+        let examples = source.examples;
+        let labels = &examples.labels;
+        let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
         let training = Training {
             params,
             source,
+            rows: &ScorerRows::new(examples),
+            positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
+            positives,
             is_parallel,
-            fit_step: source.examples.len().div_ceil(FIT_ROWS).max(LEAST_STEP),
+            fit_step: examples.len().div_ceil(FIT_ROWS).max(LEAST_STEP),
         };
         training.run()
     })?
@@ -46,6 +60,11 @@ pub fn train(
 struct Training<'a> {
     params: &'a Params,
     source: &'a OutOfSample<'a>,
+    rows: &'a ScorerRows<'a>,
+    /// The rows of each label.
+    positives: Ragged<u32>,
+    /// What the loss of a positive weighs, by label.
+    positive_weights: Vec<f64>,
     is_parallel: bool,
     /// The join is fitted on every row whose number is a multiple of this.
     fit_step: usize,
@@ -57,47 +76,61 @@ type HeldOutMargins = Vec<(u32, f32)>;
 impl Training<'_> {
     fn run(&self) -> Result<OneAgainstSome> {
         let examples = self.source.examples;
-        let mut spread = vec![0.0; examples.width];
-        let rows = 0..examples.len() as u32;
-        let inverse_lengths: Vec<f32> = rows
-            .map(|row| inverse_length(examples.row(row), &mut spread))
-            .collect();
-        let rows = ScorerRows {
-            examples,
-            inverse_lengths: &inverse_lengths,
-        };
-        let trained = self.train_labels(rows)?;
-        let (scorers, held_out_margins): (Vec<_>, Vec<_>) = trained.into_iter().unzip();
+        let mut negatives = Negatives::default();
+        negatives.push(self.first_negatives()?, examples.n_labels);
+        let mut duals = vec![Vec::new(); examples.n_labels];
+        for _ in 0..MINING_ROUNDS {
+            let solved = self.each_label(|solver, label| {
+                self.solve(solver, label, &negatives, &duals);
+                (solver.scorer(self.params.weight_threshold), solver.duals())
+            })?;
+            let scorers: Vec<Option<Scorer>>;
+            (scorers, duals) = solved
+                .into_iter()
+                .map(|of_label| match of_label {
+                    Some((scorer, duals)) => (Some(scorer), duals),
+                    None => (None, Vec::new()),
+                })
+                .unzip();
+            let index = ShortIndex::new(&scorers, self.rows.n_features());
+            drop(scorers);
+            negatives.push(self.mine(&index, &negatives)?, examples.n_labels);
+        }
+        let solved = self.each_label(|solver, label| {
+            self.solve(solver, label, &negatives, &duals);
+            let scorer = solver.scorer(self.params.weight_threshold);
+            let margins = solver.solve_without(|row| self.is_of_fit(row), self.seed(label));
+            (scorer, margins)
+        })?;
+        drop((negatives, duals));
+        let (scorers, held_out_margins): (Vec<_>, Vec<_>) = solved
+            .into_iter()
+            .map(|of_label| match of_label {
+                Some((scorer, margins)) => (Some(scorer), margins),
+                None => (None, HeldOutMargins::new()),
+            })
+            .unzip();
         let mut model = OneAgainstSome::new(&scorers, examples);
         drop(scorers);
         let fit_rows = self.fit_rows(&model, &held_out_margins)?;
         let weight = self.params.scorer_weight.map(|weight| weight as f32);
         model.set_join(fit(&fit_rows, weight));
+        model.set_calibration(Calibration::fit(&fit_rows, model.join(self.params)));
         Ok(model)
     }
 
-    /// The scorer of each label that has examples, and the rows of the fit that are among these.
-    fn train_labels(&self, rows: ScorerRows<'_>) -> Result<Vec<(Option<Scorer>, HeldOutMargins)>> {
-        let examples = rows.examples;
-        let negatives = self.rows_by_negative_label()?;
-        let positives = examples
-            .labels
-            .regroup(examples.n_labels, |row, &label| (label, row));
-        let new_solver = || Solver::new(rows, ACCURACY);
+    /// What `of_label` makes of each label; nothing of those without examples.
+    fn each_label<T: Send>(
+        &self,
+        of_label: impl Fn(&mut Solver<'_>, usize) -> T + Sync,
+    ) -> Result<Vec<Option<T>>> {
+        let new_solver = || Solver::new(self.rows, ACCURACY);
         let one = |solver: &mut Solver<'_>, label: usize| {
             self.source.control.tick(1)?;
-            let positives = positives.get(label);
-            if positives.is_empty() {
-                return Ok((None, HeldOutMargins::new()));
-            }
-            let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
-            let threshold = self.params.weight_threshold;
-            solver.solve(positives, negatives.get(label), seed);
-            let scorer = solver.scorer(threshold);
-            let margins = solver.solve_without(|row| self.is_of_fit(row), seed);
-            Ok((Some(scorer), margins))
+            let has_examples = !self.positives.get(label).is_empty();
+            Ok(has_examples.then(|| of_label(solver, label)))
         };
-        let labels = 0..examples.n_labels;
+        let labels = 0..self.positives.len();
         if self.is_parallel {
             labels.into_par_iter().map_init(new_solver, one).collect()
         } else {
@@ -106,17 +139,53 @@ impl Training<'_> {
         }
     }
 
-    /// The rows that are negative examples of each label.
-    fn rows_by_negative_label(&self) -> Result<Ragged<u32>> {
+    /// Solves a label's problem, from its dual variables of the round before.
+    fn solve(
+        &self,
+        solver: &mut Solver<'_>,
+        label: usize,
+        negatives: &Negatives,
+        duals: &[Vec<f32>],
+    ) {
+        let problem = Problem {
+            positives: self.positives.get(label),
+            negatives: &negatives.rows_of(label),
+            positive_weight: self.positive_weights[label],
+        };
+        solver.solve(&problem, &duals[label], self.seed(label));
+    }
+
+    fn seed(&self, label: usize) -> u64 {
+        mix(self.params.seed ^ (label as u64 + 1).rotate_left(32))
+    }
+
+    /// The labels that each row is a negative example of in the first round.
+    fn first_negatives(&self) -> Result<Vec<Vec<u32>>> {
         let examples = self.source.examples;
         let all: Vec<u32> = (0..examples.len() as u32).collect();
-        let labels_of = self.source.map(&all, self.is_parallel, |row, scores| {
+        self.source.map(&all, self.is_parallel, |row, scores| {
             negatives(examples, row, scores, self.params)
-        })?;
-        let n = labels_of.iter().map(Vec::len).sum();
-        let mut lists = Ragged::with_capacity(all.len(), n);
-        labels_of.into_iter().for_each(|labels| lists.push(labels));
-        Ok(lists.regroup(examples.n_labels, |row, &label| (label, row)))
+        })
+    }
+
+    /// The labels that each row becomes a negative example of in the next round.
+    fn mine(&self, index: &ShortIndex, known: &Negatives) -> Result<Vec<Vec<u32>>> {
+        let n = self.params.n_mined_negatives as usize;
+        let new_miner = || Miner::new(index, self.rows);
+        let one = |miner: &mut Miner<'_>, row: u32| {
+            if row.is_multiple_of(1 << 12) {
+                self.source.control.check()?;
+            }
+            Ok(miner.mine(row, n, |label| known.contains(row, label)))
+        };
+        let rows = 0..self.source.examples.len() as u32;
+        if self.is_parallel {
+            let rows = rows.into_par_iter().with_min_len(256);
+            rows.map_init(new_miner, one).collect()
+        } else {
+            let mut miner = new_miner();
+            rows.map(|row| one(&mut miner, row)).collect()
+        }
     }
 
     fn is_of_fit(&self, row: u32) -> bool {
@@ -158,6 +227,22 @@ impl Training<'_> {
         }
         Ok(fit_rows)
     }
+}
+
+/// (inverse propensity of a label)^`tail_weight`, divided by their mean over all positives.
+pub fn positive_weights(
+    positives: &Ragged<u32>,
+    n_rows: usize,
+    tail_weight: f64,
+) -> Result<Vec<f64>> {
+    let counts: Vec<i64> = positives.lengths().map(|n| n as i64).collect();
+    let propensities = propensities(&counts, n_rows, PROPENSITY_A, PROPENSITY_B)?;
+    let mut weights: Vec<f64> = propensities.iter().map(|p| p.powf(-tail_weight)).collect();
+    let all = weights.iter().zip(&counts);
+    let total: f64 = all.map(|(weight, &n)| weight * n as f64).sum();
+    let mean = total / counts.iter().sum::<i64>() as f64;
+    weights.iter_mut().for_each(|weight| *weight /= mean);
+    Ok(weights)
 }
 
 /// Labels and their scores or margins.
