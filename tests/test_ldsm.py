@@ -79,6 +79,7 @@ OPTIONS = [
     {"scorers": "one_against_some", "n_random_negatives": 1},
     {"scorers": "one_against_some", "n_mined_negatives": 1},
     {"scorers": "one_against_some", "tail_weight": 1.0},
+    {"scorers": "one_against_some", "idf_power": 0.5},
     {"scorers": "one_against_some", "weight_threshold": 0.5},
     {"random_state": 1},
 ]
@@ -126,7 +127,7 @@ def logits(probabilities):
 
 def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
     options = FEW | {"scorers": "one_against_some", "scorer_weight": 1.0, "scaling": "row"}
-    options |= {"weight_threshold": 0.0, "n_random_negatives": 5000}
+    options |= {"idf_power": 0.0, "weight_threshold": 0.0, "n_random_negatives": 5000}
     found = losses_of_scorers(LdSMClassifier(**options).fit(X, Y), X, Y)
     rows, new = (normalize(rows) for rows in (X, X_NEW))
     svm = OneVsRestClassifier(LinearSVC(C=1.0, tol=1e-6, max_iter=100_000)).fit(rows, Y)
@@ -401,6 +402,7 @@ def test_settings_of_the_paper():
         {"n_hard_negatives": -1},
         {"weight_threshold": -0.1},
         {"tail_weight": -0.1},
+        {"idf_power": -1},
         {"n_mined_negatives": -1},
         {"loss": "hinge"},
         {"optimizer": "pn"},

@@ -125,6 +125,11 @@ class LdSMClassifier(TreeMixin, Learner):
         label) ** ``tail_weight`` in its scorer's training, divided by the mean over all
         labels of all rows. The propensities are those of :func:`xmtree.metrics.propensities`.
         With more, rare labels get higher scores and frequent ones lower.
+    idf_power : float, optional
+        With "one_against_some": the scorers' features are multiplied by this power of
+        ``ln((n_rows + 1) / (rows with the feature + 0.5))`` after rows are brought to length
+        1, so that rare features can have large weights more easily. None: 0 or 1, whichever
+        ranks the rows held out better. 1 suits long texts, 0 short ones.
     weight_threshold : float, default=0.1
         With "one_against_some": smaller weights of the scorers are dropped. 0 keeps all.
     threshold : float, optional
@@ -250,6 +255,7 @@ class LdSMClassifier(TreeMixin, Learner):
         n_random_negatives: int = 30,
         n_mined_negatives: int = 30,
         tail_weight: float = 0.0,
+        idf_power: float | None = None,
         weight_threshold: float = 0.1,
         threshold: float | None = None,
         n_labels: int | None = None,
@@ -282,6 +288,7 @@ class LdSMClassifier(TreeMixin, Learner):
         self.n_random_negatives = n_random_negatives
         self.n_mined_negatives = n_mined_negatives
         self.tail_weight = tail_weight
+        self.idf_power = idf_power
         self.weight_threshold = weight_threshold
         self.threshold = threshold
         self.n_labels = n_labels

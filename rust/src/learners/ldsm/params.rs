@@ -148,6 +148,9 @@ params! {
         /// Positives of a scorer weigh (inverse propensity of the label)^`tail_weight`, 1 on
         /// average.
         tail_weight: f64 = 0.0, Range::NOT_NEGATIVE;
+        /// Scorers' features are scaled by this power of their inverse document frequencies;
+        /// none: 0 or 1, which is fitted.
+        idf_power: Option<f64> = None, Range::NOT_NEGATIVE;
         /// Weights of a scorer that are smaller are dropped.
         weight_threshold: f64 = 0.1, Range::NOT_NEGATIVE;
         /// Seed of everything random.

@@ -9,6 +9,7 @@ mod one_against_some;
 mod options;
 mod prediction;
 mod regressors;
+mod scorer_rows;
 mod trees;
 
 use std::collections::BTreeSet;
@@ -58,6 +59,7 @@ fn params() -> Params {
         n_random_negatives: 50,
         n_mined_negatives: 50,
         tail_weight: 0.0,
+        idf_power: None,
         weight_threshold: 0.1,
         seed: 3,
     }

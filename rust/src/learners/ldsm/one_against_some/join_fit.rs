@@ -28,8 +28,8 @@ const NO_ROWS: (f32, f32) = (0.01, 0.5);
 const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 
 /// Floor and weight of the largest P@1 + P@3 + P@5, with `weight` for the only weight if it is
-/// given. Takes rows x candidates for each point of the grid.
-pub fn fit(rows: &[FitRow], weight: Option<f32>) -> (f32, f32) {
+/// given, and what all rows are worth then. Takes rows x candidates for each point of the grid.
+pub fn fit(rows: &[FitRow], weight: Option<f32>) -> ((f32, f32), f64) {
     let weights = weight.map_or(WEIGHTS.to_vec(), |weight| vec![weight]);
     let mut best = (NO_ROWS.0, weight.unwrap_or(NO_ROWS.1));
     let mut most = 0.0;
@@ -46,7 +46,7 @@ pub fn fit(rows: &[FitRow], weight: Option<f32>) -> (f32, f32) {
             }
         }
     }
-    best
+    (best, most)
 }
 
 /// What the five best candidates of a row are worth.

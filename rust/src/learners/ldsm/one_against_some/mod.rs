@@ -42,4 +42,4 @@ pub use out_of_sample::OutOfSample;
 pub use scorers::{IndexMargins, OneAgainstSome};
 #[cfg(test)]
 pub use training::positive_weights;
-pub use training::{train, MINING_ROUNDS};
+pub use training::{n_rounds, train};

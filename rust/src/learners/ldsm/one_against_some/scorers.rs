@@ -26,6 +26,8 @@ pub struct OneAgainstSome {
     /// How joined scores become probabilities: a [`Calibration`].
     offset: f32,
     slope: f32,
+    /// How the scorers' features were scaled.
+    idf_power: f64,
 }
 
 persist!(OneAgainstSome {
@@ -35,6 +37,7 @@ persist!(OneAgainstSome {
     Meta weight;
     Meta offset;
     Meta slope;
+    Meta idf_power;
 });
 
 impl OneAgainstSome {
@@ -61,6 +64,16 @@ impl OneAgainstSome {
 
     pub fn set_join(&mut self, (floor, weight): (f32, f32)) {
         (self.floor, self.weight) = (floor, weight);
+    }
+
+    pub fn set_idf_power(&mut self, idf_power: f64) {
+        self.idf_power = idf_power;
+    }
+
+    /// The power of inverse document frequencies that scaled the features in training; the
+    /// weights have the scales in them.
+    pub fn idf_power(&self) -> f64 {
+        self.idf_power
     }
 
     pub fn set_calibration(&mut self, calibration: Calibration) {
@@ -105,7 +118,8 @@ impl OneAgainstSome {
         let mut scorers = Self::default();
         scorers.fill(bundle)?;
         let labels = |i| scorers.index.get(i).iter().map(|&(label, _)| label);
-        let is_join = |x: f32| x.is_finite() && x >= 0.0;
+        let is_number = |x: f64| x.is_finite() && x >= 0.0;
+        let is_join = |x: f32| is_number(x.into());
         let is_sound = scorers.biases.len() == n_classes
             && scorers.index.len() + 1 == width
             && (0..width - 1).all(|i| is_increasing(labels(i), n_classes))
@@ -117,6 +131,7 @@ impl OneAgainstSome {
             && scorers.biases.iter().all(|&bias| bias < f32::INFINITY)
             && is_join(scorers.floor)
             && is_join(scorers.weight)
+            && is_number(scorers.idf_power)
             && scorers.calibration().is_sound();
         if !is_sound {
             return Err(bundle.damaged("the scorers are of another shape or out of range"));

@@ -31,7 +31,7 @@ proptest! {
     #[test]
     fn a_warm_start_ends_where_a_cold_one_does(data in data(40), share in 0usize..4) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples);
+        let rows = ScorerRows::new(&examples, 0.0);
         let (positives, negatives) = parted(&examples);
         let (first, second) = negatives.split_at(negatives.len() * share / 3);
         let mut solver = Solver::new(&rows, EXACT);
@@ -51,7 +51,7 @@ proptest! {
     #[test]
     fn positives_weigh(data in data(40)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples);
+        let rows = ScorerRows::new(&examples, 0.0);
         let (positives, negatives) = parted(&examples);
         let twice = [&positives[..], &positives[..]].concat();
         let mut solver = Solver::new(&rows, EXACT);
@@ -70,7 +70,7 @@ proptest! {
     #[test]
     fn mined_labels_have_the_largest_margins(data in data(30), seeds in prop::collection::vec(0u32..1000, N_CLASSES), n in 0usize..6, known in prop::collection::btree_set(0u32..9, 0..4)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples);
+        let rows = ScorerRows::new(&examples, 0.0);
         let scorers = scorers(&seeds);
         let index = ShortIndex::new(&scorers, rows.n_features());
         let mut miner = Miner::new(&index, &rows);
@@ -149,7 +149,7 @@ fn long_lists_are_cut() {
     let mut data = Data::empty(false);
     data.push(&[(0, 1.0)], &[0], 1.0);
     let examples = data.examples();
-    let rows = ScorerRows::new(&examples);
+    let rows = ScorerRows::new(&examples, 0.0);
     let scorer = |label: u32| {
         Some(Scorer {
             bias: 0.0,

@@ -92,7 +92,7 @@ proptest! {
     #[test]
     fn the_solver_solves_the_problem(data in data(40)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples);
+        let rows = ScorerRows::new(&examples, 0.0);
         let mut solver = Solver::new(&rows, EXACT);
         let (positives, negatives) = parted(&examples);
         // What was solved before leaves no trace.
@@ -121,7 +121,7 @@ proptest! {
     #[test]
     fn rows_can_be_taken_out_again(data in data(40)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples);
+        let rows = ScorerRows::new(&examples, 0.0);
         let mut solver = Solver::new(&rows, EXACT);
         let (positives, negatives) = parted(&examples);
         solver.solve(&problem(&positives, &[&negatives]), &[], 5);
@@ -322,13 +322,15 @@ fn the_join_is_fitted() {
         (candidates.collect(), 1.0)
     };
     let rows = |by_trees| (0..200).map(|i| row(i, by_trees)).collect::<Vec<_>>();
-    let (_, by_trees) = fit(&rows(true), None);
-    let (floor, by_scorers) = fit(&rows(false), None);
+    let ((_, by_trees), _) = fit(&rows(true), None);
+    let ((floor, by_scorers), gain) = fit(&rows(false), None);
     assert!(by_trees < by_scorers, "{by_trees} {by_scorers}");
     assert!(floor > 0.0);
-    assert_eq!(fit(&rows(true), Some(3.0)).1, 3.0);
-    assert_eq!(fit(&[], None), (0.01, 0.5));
-    assert_eq!(fit(&[], Some(3.0)).1, 3.0);
+    // P@1 + P@3 + P@5 of 200 rows whose only label is the first.
+    assert!(is_near(gain, 200.0 * 23.0 / 15.0, 1e-9));
+    assert_eq!(fit(&rows(true), Some(3.0)).0 .1, 3.0);
+    assert_eq!(fit(&[], None), ((0.01, 0.5), 0.0));
+    assert_eq!(fit(&[], Some(3.0)).0 .1, 3.0);
 }
 
 /// Labels that are only met in trees added later, and labels without a row.

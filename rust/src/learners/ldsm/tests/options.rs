@@ -154,6 +154,10 @@ fn parameters_of_trees_to_be_added() {
             ..params()
         },
         Params {
+            idf_power: Some(0.5),
+            ..params()
+        },
+        Params {
             weight_threshold: 0.5,
             ..params()
         },
