@@ -74,6 +74,9 @@ OPTIONS = [
     {"held_out_share": 0.5},
     {"n_hard_negatives": 1},
     {"n_random_negatives": 1},
+    {"n_mined_negatives": 1},
+    {"tail_weight": 1.0},
+    {"idf_power": 0.5},
     {"weight_threshold": 0.5},
     {"random_state": 1},
 ]
@@ -103,14 +106,21 @@ def test_scorers_are_the_default(few):
 
 def losses_of_scorers(model, X, Y):
     """What each label's scorer loses where the label is taken to be there."""
-    with_scorers = scores(model)
+    with_scorers = logits(scores(model))
     model.set_params(scorer_weight=0.0, warm_start=True).fit(X, Y)
-    return np.log(scores(model) / with_scorers)
+    with np.errstate(invalid="ignore"):
+        differences = logits(scores(model)) - with_scorers
+    return differences / model._model.summary()["calibration_slope"]
+
+
+def logits(probabilities):
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities / (1.0 - probabilities.astype(float)))
 
 
 def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
     options = FEW | {"scorer_weight": 1.0, "scaling": "row"}
-    options |= {"weight_threshold": 0.0, "n_random_negatives": 5000}
+    options |= {"idf_power": 0.0, "weight_threshold": 0.0, "n_random_negatives": 5000}
     found = losses_of_scorers(LdSMClassifier(**options).fit(X, Y), X, Y)
     rows, new = (normalize(rows) for rows in (X, X_NEW))
     svm = OneVsRestClassifier(LinearSVC(C=1.0, tol=1e-6, max_iter=100_000)).fit(rows, Y)
@@ -119,6 +129,23 @@ def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
     assert known.mean() > 0.5
     # The solver stops at a gradient of 0.1.
     np.testing.assert_allclose(found[known], expected[known], rtol=0.1, atol=0.05)
+
+
+def test_scores_of_sparse_scorers_are_probabilities():
+    model = LdSMClassifier(**FEW).fit(X, Y)
+    found = scores(model)
+    labels, best = model.predict_topk(X_NEW, 5)
+    there = np.take_along_axis(Y_NEW.toarray(), labels, axis=1)
+    # In each of five bins as many labels are there as the scores say.
+    bins = np.minimum((best * 5).astype(int), 4)
+    errors = [abs((best - there)[bins == k].sum()) for k in range(5)]
+    assert sum(errors) / best.size < 0.05
+    np.testing.assert_array_equal(model.predict(X_NEW).toarray(), found > 0.5)
+    model.set_params(threshold=0.2)
+    np.testing.assert_array_equal(model.predict(X_NEW).toarray(), found > np.float32(0.2))
+    summary = model._model.summary()
+    assert summary["calibration_slope"] > 0
+    assert np.isfinite(summary["calibration_offset"])
 
 
 def test_scorers_are_small_and_their_weight_is_fitted():
@@ -369,6 +396,9 @@ def test_settings_of_the_paper():
         {"held_out_share": 1.0},
         {"n_hard_negatives": -1},
         {"weight_threshold": -0.1},
+        {"tail_weight": -0.1},
+        {"idf_power": -1},
+        {"n_mined_negatives": -1},
         {"loss": "hinge"},
         {"optimizer": "pn"},
         {"n_bits": 40},

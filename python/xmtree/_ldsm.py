@@ -124,21 +124,34 @@ class LdSMClassifier(TreeMixin, Learner):
         trusted. Each row is left out by as many trees, up to one; the fewer trees, the
         larger this must be for every row to be left out by some: at least
         ``1 / n_estimators``.
-    n_hard_negatives : int, default=50
-        With scorers: a row is a negative example of at most so many labels that the trees
-        find most likely.
-    n_random_negatives : int, default=100
+    n_hard_negatives : int, default=30
+        With scorers: a row is a negative example of at most so many labels that
+        the trees find most likely.
+    n_random_negatives : int, default=30
         With scorers: and of at most so many labels drawn by their frequency.
         More are slightly better where rows are long and labels rare.
+    n_mined_negatives : int, default=30
+        With scorers: and of at most so many labels, twice, to which the scorers
+        trained so far give the largest margins.
+    tail_weight : float, default=0.0
+        With scorers: rows that have a label weigh (inverse propensity of the
+        label) ** ``tail_weight`` in its scorer's training, divided by the mean over all
+        labels of all rows. The propensities are those of :func:`xmtree.metrics.propensities`.
+        With more, rare labels get higher scores and frequent ones lower.
+    idf_power : float, optional
+        With scorers: the scorers' features are multiplied by this power of
+        ``ln((n_rows + 1) / (rows with the feature + 0.5))`` after rows are brought to length
+        1, so that rare features can have large weights more easily. None: 0 or 1, whichever
+        ranks the rows held out better. 1 suits long texts, 0 short ones.
     weight_threshold : float, default=0.1
         Smaller weights of the scorers are dropped. 0 keeps all.
     threshold : float, optional
-        If given, :meth:`predict` returns the labels whose score is above it.
+        If given, :meth:`predict` returns the labels whose score is above it. With
+        scorers scores are probabilities.
     n_labels : int, optional
         If given, and no ``threshold``, :meth:`predict` returns that many best labels.
-        With neither it returns the labels of a probability above 1/2: the mean of
-        their share of the leaves' examples and, with scorers, of the probability of
-        their margin.
+        With neither it returns the labels of a probability above 1/2, as other multi-label
+        classifiers do: the score with scorers, without them the share of the leaves' examples.
     warm_start : bool, default=False
         Whether :meth:`fit` keeps the existing trees and adds trees up to
         ``n_estimators``. Scorers and centroids are not trained again.
@@ -260,8 +273,11 @@ class LdSMClassifier(TreeMixin, Learner):
         scorers: str = "one_against_some",
         scorer_weight: float | None = None,
         held_out_share: float = 0.2,
-        n_hard_negatives: int = 50,
-        n_random_negatives: int = 100,
+        n_hard_negatives: int = 30,
+        n_random_negatives: int = 30,
+        n_mined_negatives: int = 30,
+        tail_weight: float = 0.0,
+        idf_power: float | None = None,
         weight_threshold: float = 0.1,
         threshold: float | None = None,
         n_labels: int | None = None,
@@ -297,6 +313,9 @@ class LdSMClassifier(TreeMixin, Learner):
         self.held_out_share = held_out_share
         self.n_hard_negatives = n_hard_negatives
         self.n_random_negatives = n_random_negatives
+        self.n_mined_negatives = n_mined_negatives
+        self.tail_weight = tail_weight
+        self.idf_power = idf_power
         self.weight_threshold = weight_threshold
         self.threshold = threshold
         self.n_labels = n_labels
@@ -390,8 +409,11 @@ class LdSMClassifier(TreeMixin, Learner):
         Returns
         -------
         float32 CSR matrix of shape (n, n_classes)
-            The average, over leaves and trees, of a label's share of the leaf's
-            labels; with scorers and re-ranking see ``scorer_weight`` and ``beta``.
+            With "one_against_some" the probability that the row has the label: the
+            joined score, see ``scorer_weight``, calibrated on rows that trees and scorers
+            did not train on. Else the average, over leaves and trees, of a label's share of
+            the leaf's labels; with other scorers and re-ranking see ``scorer_weight`` and
+            ``beta``.
         """
         X = self._rows(X)
         return self._sparse(X, float(threshold), None)

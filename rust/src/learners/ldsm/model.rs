@@ -89,7 +89,8 @@ impl Classifier for Ldsm {
             .then(|| HeldOut::new(&self.params, examples.len()));
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
-        let labels = held_out.map_or(0, |_| self.n_classes as u64);
+        let rounds = one_against_some::n_rounds(&self.params) as u64;
+        let labels = held_out.map_or(0, |_| rounds * self.n_classes as u64);
         control.set_total(control.progress().done + nodes + labels);
         // Trees enough for all threads need no leaves trained ahead.
         let has_enough = missing >= 2 * n_threads;
@@ -139,6 +140,7 @@ impl Classifier for Ldsm {
                 predictor.score_row(i);
                 predictor.best(&mut top);
                 top.write(labels, scores);
+                predictor.calibrate(scores);
             }
             Ok(())
         })
@@ -175,15 +177,25 @@ impl Classifier for Ldsm {
         // What the trees share, and what is trained once for all of them.
         let kept = |params: &Params| {
             let shared = (params.arity, params.scaling, params.n_bits);
-            let negatives = (params.n_hard_negatives, params.n_random_negatives);
+            let negatives = (
+                params.n_hard_negatives,
+                params.n_random_negatives,
+                params.n_mined_negatives,
+            );
             let scorers = (params.scorers, negatives);
-            let sparse = (params.held_out_share, params.weight_threshold);
+            let sparse = (
+                params.held_out_share,
+                params.weight_threshold,
+                params.tail_weight,
+                params.idf_power,
+            );
             (shared, scorers, sparse, params.beta < 1.0)
         };
         if kept(&params) != kept(&self.params) {
             return Err(Error::data(
                 "arity, scaling, n_bits, scorers, held_out_share, n_hard_negatives, \
-                 n_random_negatives, weight_threshold and whether beta is 1 must stay as they are \
+                 n_random_negatives, n_mined_negatives, tail_weight, idf_power, weight_threshold \
+                 and whether beta is 1 must stay as they are \
                  where trees are added",
             ));
         }
@@ -210,8 +222,9 @@ impl Classifier for Ldsm {
         trees.saturating_add(rows.n_values().saturating_mul(each))
     }
 
-    /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, and `scorer_weight`
-    /// and `scorer_floor` of the join; and `collapsed` with 1 for each tree that has collapsed.
+    /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, and
+    /// `scorer_weight` and `scorer_floor` of the join, `scorer_idf_power`, `calibration_offset` and
+    /// `calibration_slope` of the probability; and `collapsed` with 1 for each tree that has collapsed.
     /// Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
     /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
     fn summary(&self) -> Report {
@@ -223,6 +236,10 @@ impl Classifier for Ldsm {
             report.scalar("n_scorer_weights", scorers.n_weights() as u64);
             report.scalar("scorer_weight", f64::from(join.weight));
             report.scalar("scorer_floor", f64::from(join.floor));
+            report.scalar("scorer_idf_power", scorers.idf_power());
+            let calibration = scorers.calibration();
+            report.scalar("calibration_offset", f64::from(calibration.offset));
+            report.scalar("calibration_slope", f64::from(calibration.slope));
         }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
         let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed);

@@ -113,9 +113,18 @@ params! {
         /// Share of the rows that each tree leaves out.
         held_out_share: f64 = 0.2, Range::PART;
         /// Labels that a row is no example of although trees find them likely, at most.
-        n_hard_negatives: u32 = 50, Range::from(0.0).to(f64::from(u32::MAX));
+        n_hard_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
         /// Labels drawn by frequency that a row is no example of, at most.
-        n_random_negatives: u32 = 100, Range::from(0.0).to(f64::from(u32::MAX));
+        n_random_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
+        /// Labels that a row is no example of although scorers find them likely, at most so
+        /// many for each round of mining.
+        n_mined_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
+        /// Positives of a scorer weigh (inverse propensity of the label)^`tail_weight`, 1 on
+        /// average.
+        tail_weight: f64 = 0.0, Range::NOT_NEGATIVE;
+        /// Scorers' features are scaled by this power of their inverse document frequencies;
+        /// none: 0 or 1, which is fitted.
+        idf_power: Option<f64> = None, Range::NOT_NEGATIVE;
         /// Weights of a scorer that are smaller are dropped.
         weight_threshold: f64 = 0.1, Range::NOT_NEGATIVE;
         /// Seed of everything random.

@@ -10,7 +10,7 @@ use super::ensemble::Ldsm;
 use super::join::Join;
 use super::label_scores::LabelScores;
 use super::leaf_hits::LeafHits;
-use super::one_against_some::IndexMargins;
+use super::one_against_some::{Calibration, IndexMargins, OneAgainstSome};
 use super::traversal::Traversal;
 use crate::classifier::{LabelSelection, TopK};
 use crate::control::Control;
@@ -33,6 +33,8 @@ pub struct Predictor<'a> {
     labels_each: f32,
     /// The margins of the scorers, if there are any, and how to join them.
     scorers: Option<(IndexMargins<'a>, Join)>,
+    /// How final scores become probabilities, if they do.
+    calibration: Option<Calibration>,
 }
 
 impl<'a> Predictor<'a> {
@@ -57,6 +59,7 @@ impl<'a> Predictor<'a> {
                 .scorers
                 .as_ref()
                 .map(|scorers| (IndexMargins::new(scorers), scorers.join(params))),
+            calibration: ldsm.scorers.as_ref().map(OneAgainstSome::calibration),
         }
     }
 
@@ -155,25 +158,40 @@ impl<'a> Predictor<'a> {
     /// The selected labels of the current row, increasing, and their scores.
     pub fn select(&self, selection: LabelSelection, found: &mut Vec<(u32, f32)>) {
         found.clear();
+        // Probabilities decide, if there are any.
+        let by_share = selection == LabelSelection::Likely && self.calibration.is_none();
         self.scores.for_each(|label, score| {
-            if selection != LabelSelection::Likely || self.is_likely(label, score) {
+            if !by_share || self.is_likely(label, score) {
                 found.push((label, self.joined(label, self.reranked(label, score))));
             }
         });
         self.for_each_unknown_to_trees(f32::NEG_INFINITY, |label, score| {
-            if selection != LabelSelection::Likely || self.is_likely(label, 0.0) {
-                found.push((label, score));
-            }
+            found.push((label, score));
         });
-        match selection {
-            LabelSelection::Above(threshold) => found.retain(|&(_, score)| score > threshold),
-            LabelSelection::Best(n) if n < found.len() => {
+        if let LabelSelection::Best(n) = selection {
+            if n < found.len() {
                 // Of equal scores the smaller label, as everywhere.
                 found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
                 found.truncate(n);
             }
+        }
+        self.calibrate(found.iter_mut().map(|(_, score)| score));
+        match selection {
+            LabelSelection::Above(threshold) => found.retain(|&(_, score)| score > threshold),
+            LabelSelection::Likely if !by_share => found.retain(|&(_, score)| score > 0.5),
             _ => {}
         }
         found.sort_unstable_by_key(|&(label, _)| label);
+    }
+
+    /// Makes probabilities of final scores, where there are scorers. What is no score, minus
+    /// infinity, stays.
+    pub fn calibrate<'s>(&self, scores: impl IntoIterator<Item = &'s mut f32>) {
+        if let Some(calibration) = self.calibration {
+            let scores = scores.into_iter();
+            scores
+                .filter(|score| **score > f32::NEG_INFINITY)
+                .for_each(|score| *score = calibration.probability(*score));
+        }
     }
 }

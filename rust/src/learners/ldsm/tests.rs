@@ -1,12 +1,15 @@
 //! LdSM against slow versions that follow the paper, and what must hold of any tree.
 
 mod bounds;
+mod calibration;
 mod choices;
+mod negatives;
 mod nodes;
 mod one_against_some;
 mod options;
 mod prediction;
 mod regressors;
+mod scorer_rows;
 mod trees;
 
 use std::collections::BTreeSet;
@@ -53,6 +56,9 @@ fn params() -> Params {
         held_out_share: 0.3,
         n_hard_negatives: 50,
         n_random_negatives: 50,
+        n_mined_negatives: 50,
+        tail_weight: 0.0,
+        idf_power: None,
         weight_threshold: 0.1,
         seed: 3,
     }

@@ -27,8 +27,8 @@ const NO_ROWS: (f32, f32) = (0.01, 0.5);
 const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 
 /// Floor and weight of the largest P@1 + P@3 + P@5, with `weight` for the only weight if it is
-/// given. Takes rows x candidates for each point of the grid.
-pub fn fit(rows: &[FitRow], weight: Option<f32>) -> (f32, f32) {
+/// given, and what all rows are worth then. Takes rows x candidates for each point of the grid.
+pub fn fit(rows: &[FitRow], weight: Option<f32>) -> ((f32, f32), f64) {
     let weights = weight.map_or(WEIGHTS.to_vec(), |weight| vec![weight]);
     let mut best = (NO_ROWS.0, weight.unwrap_or(NO_ROWS.1));
     let mut most = 0.0;
@@ -41,13 +41,24 @@ pub fn fit(rows: &[FitRow], weight: Option<f32>) -> (f32, f32) {
             }
         }
     }
-    best
+    (best, most)
 }
 
 /// What the five best candidates of a row are worth.
-fn gain((candidates, importance): &FitRow, join: Join) -> f64 {
-    // Scores, falling; of equal ones that which came first.
-    let mut top = [(f32::NEG_INFINITY, false); GAINS.len()];
+fn gain(row: &FitRow, join: Join) -> f64 {
+    let top = top_candidates::<{ GAINS.len() }>(row, join).zip(GAINS);
+    let gains = top.filter(|((_, is_own), _)| *is_own);
+    let gained: f64 = gains.map(|(_, gain)| gain).sum();
+    gained * f64::from(row.1)
+}
+
+/// The `N` candidates of highest score, falling, and whether the row has them; of equal ones
+/// those which came first.
+pub fn top_candidates<const N: usize>(
+    (candidates, _): &FitRow,
+    join: Join,
+) -> impl Iterator<Item = (f32, bool)> {
+    let mut top = [(f32::NEG_INFINITY, false); N];
     for candidate in candidates {
         let mut new = (
             join.score(candidate.tree_score, candidate.margin),
@@ -59,10 +70,6 @@ fn gain((candidates, importance): &FitRow, join: Join) -> f64 {
             }
         }
     }
-    let gains = top.iter().zip(GAINS);
-    let gained: f64 = gains
-        .filter(|((_, is_own), _)| *is_own)
-        .map(|(_, gain)| gain)
-        .sum();
-    gained * f64::from(*importance)
+    top.into_iter()
+        .take_while(|&(score, _)| score > f32::NEG_INFINITY)
 }

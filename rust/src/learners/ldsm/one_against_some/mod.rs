@@ -5,8 +5,10 @@
 //! these rows are easy: no tree would take them to have the label. Here a row is a negative
 //! example of few labels only: of those that trees which did not train on it find most likely
 //! (hard negatives), and of some drawn by their frequency (random negatives). For this each
-//! tree leaves a share of the rows out. How the margins are then joined to the trees' scores
-//! is fitted on the same rows; a row's own part in its margins is taken out first.
+//! tree leaves a share of the rows out. Labels that the scorers themselves then mistake a row
+//! for are added, twice (mined negatives), and the solution goes on from where it is. How the margins are then joined to the trees' scores
+//! is fitted on the same rows; a row's own part in its margins is taken out first. A map from
+//! these scores to probabilities is fitted there, too.
 //!
 //! Training takes O(values x (candidates + labels of a row)) per round, and memory of
 //! rows x candidates; nothing is O(K) per row. A prediction takes a row's margins from an
@@ -16,21 +18,28 @@
 //!  HeldOut: rows that a tree leaves out -> the trees' growth
 //!  trees, held-out rows -> out_of_sample (scores of a row by trees that do not know it)
 //!                            -> negatives (labels of a row) -> regrouped: rows of a label
-//!                                 -> svm: each label's weights -> scorers (inverted index)
-//!                            -> join_fit (floor and weight of the join) <-'
+//!                                 -> svm: each label's weights -> mining -> negatives, svm ...
+//!                                                  -> scorers (inverted index)
+//!                            -> join_fit, calibration <-'
 //!  rows -> scorers: margins of all labels with a weight for a feature of the row
 //! ```
 
+pub(super) mod calibration;
 pub(super) mod held_out;
 pub(super) mod join_fit;
 mod lengths;
+pub(super) mod mining;
 pub(super) mod negatives;
 mod out_of_sample;
+pub(super) mod scorer_rows;
 pub(super) mod scorers;
 pub(super) mod svm;
 mod training;
 
+pub use calibration::Calibration;
 pub use held_out::HeldOut;
 pub use out_of_sample::OutOfSample;
 pub use scorers::{IndexMargins, OneAgainstSome};
-pub use training::train;
+#[cfg(test)]
+pub use training::positive_weights;
+pub use training::{n_rounds, train};

@@ -6,7 +6,51 @@ use rand_pcg::Pcg64Mcg;
 use super::super::examples::Examples;
 use super::super::label_scores::LabelScores;
 use super::super::params::Params;
+use crate::data::Ragged;
 use crate::random::mix;
+
+/// The negatives of all rounds so far.
+#[derive(Debug, Default)]
+pub struct Negatives {
+    rounds: Vec<Round>,
+}
+
+/// Which rows became negative examples of which labels.
+#[derive(Debug)]
+struct Round {
+    /// The labels of each row, increasing.
+    labels: Ragged<u32>,
+    /// The rows of each label, increasing.
+    rows: Ragged<u32>,
+}
+
+impl Negatives {
+    /// Adds a round: labels of each row, increasing, of the `n_labels` that there are.
+    pub fn push(&mut self, labels_of_rows: Vec<Vec<u32>>, n_labels: usize) {
+        let n = labels_of_rows.iter().map(Vec::len).sum();
+        let mut labels = Ragged::with_capacity(labels_of_rows.len(), n);
+        labels_of_rows
+            .into_iter()
+            .for_each(|list| labels.push(list));
+        let rows = labels.regroup(n_labels, |row, &label| (label, row));
+        self.rounds.push(Round { labels, rows });
+    }
+
+    /// Whether a row is a negative example of a label.
+    pub fn contains(&self, row: u32, label: u32) -> bool {
+        let mut lists = self
+            .rounds
+            .iter()
+            .map(|round| round.labels.get(row as usize));
+        lists.any(|labels| labels.binary_search(&label).is_ok())
+    }
+
+    /// The rows of a label, in a list for each round: those of further rounds come after.
+    pub fn rows_of(&self, label: usize) -> Vec<&[u32]> {
+        let rounds = self.rounds.iter();
+        rounds.map(|round| round.rows.get(label)).collect()
+    }
+}
 
 /// The labels that row `row` does not have but stands for as a negative example, increasing:
 /// the best by `scores`, and labels drawn as often as rows have them. O(scored labels + drawn

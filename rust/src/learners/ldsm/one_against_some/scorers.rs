@@ -4,6 +4,7 @@ use super::super::examples::Examples;
 use super::super::join::Join;
 use super::super::params::Params;
 use super::super::tree::is_increasing;
+use super::calibration::Calibration;
 use super::lengths::inverse_length;
 use super::svm::Scorer;
 use crate::data::Ragged;
@@ -22,6 +23,11 @@ pub struct OneAgainstSome {
     floor: f32,
     /// How the join weighs the scorers' loss.
     weight: f32,
+    /// How joined scores become probabilities: a [`Calibration`].
+    offset: f32,
+    slope: f32,
+    /// How the scorers' features were scaled.
+    idf_power: f64,
 }
 
 persist!(OneAgainstSome {
@@ -29,6 +35,9 @@ persist!(OneAgainstSome {
     Columns biases;
     Meta floor;
     Meta weight;
+    Meta offset;
+    Meta slope;
+    Meta idf_power;
 });
 
 impl OneAgainstSome {
@@ -49,13 +58,34 @@ impl OneAgainstSome {
         Self {
             index: lists.regroup(examples.width - 1, place),
             biases: scorers.iter().map(bias).collect(),
-            floor: 0.0,
-            weight: 0.0,
+            ..Self::default()
         }
     }
 
     pub fn set_join(&mut self, (floor, weight): (f32, f32)) {
         (self.floor, self.weight) = (floor, weight);
+    }
+
+    pub fn set_idf_power(&mut self, idf_power: f64) {
+        self.idf_power = idf_power;
+    }
+
+    /// The power of inverse document frequencies that scaled the features in training; the
+    /// weights have the scales in them.
+    pub fn idf_power(&self) -> f64 {
+        self.idf_power
+    }
+
+    pub fn set_calibration(&mut self, calibration: Calibration) {
+        (self.offset, self.slope) = (calibration.offset, calibration.slope);
+    }
+
+    /// How joined scores become probabilities.
+    pub fn calibration(&self) -> Calibration {
+        Calibration {
+            offset: self.offset,
+            slope: self.slope,
+        }
     }
 
     /// How margins are joined; a `scorer_weight` that is given replaces the fitted one.
@@ -88,7 +118,8 @@ impl OneAgainstSome {
         let mut scorers = Self::default();
         scorers.fill(bundle)?;
         let labels = |i| scorers.index.get(i).iter().map(|&(label, _)| label);
-        let is_join = |x: f32| x.is_finite() && x >= 0.0;
+        let is_number = |x: f64| x.is_finite() && x >= 0.0;
+        let is_join = |x: f32| is_number(x.into());
         let is_sound = scorers.biases.len() == n_classes
             && scorers.index.len() + 1 == width
             && (0..width - 1).all(|i| is_increasing(labels(i), n_classes))
@@ -99,7 +130,9 @@ impl OneAgainstSome {
                 .all(|(_, weight)| weight.is_finite())
             && scorers.biases.iter().all(|&bias| bias < f32::INFINITY)
             && is_join(scorers.floor)
-            && is_join(scorers.weight);
+            && is_join(scorers.weight)
+            && is_number(scorers.idf_power)
+            && scorers.calibration().is_sound();
         if !is_sound {
             return Err(bundle.damaged("the scorers are of another shape or out of range"));
         }

@@ -6,35 +6,12 @@
 //! of a'(Q + D) a / 2 - sum_i a_i, with Q_ij = y_i y_j x_i.x_j and D_ii = 1 / (2 C_i).
 //! A round takes one pass over the values of the rows that are not at a bound.
 
+use std::iter;
+
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::super::examples::Examples;
-
-/// Rows of length 1 and the constant 1, as scorers see them.
-#[derive(Debug, Clone, Copy)]
-pub struct ScorerRows<'a> {
-    pub examples: &'a Examples,
-    /// 1 / the length of each row.
-    pub inverse_lengths: &'a [f32],
-}
-
-impl ScorerRows<'_> {
-    /// A row's product with itself.
-    pub fn square(&self, row: u32) -> f64 {
-        let has_features = self.inverse_lengths[row as usize] > 0.0;
-        1.0 + f64::from(u8::from(has_features))
-    }
-
-    /// Columns and values, the constant left out, and what to multiply the values by.
-    #[inline]
-    fn features(&self, row: u32) -> (&[u32], &[f32], f64) {
-        let (columns, values) = self.examples.row(row);
-        let n = columns.len() - 1;
-        let scale = f64::from(self.inverse_lengths[row as usize]);
-        (&columns[..n], &values[..n], scale)
-    }
-}
+use super::scorer_rows::ScorerRows;
 
 /// When a problem is solved well enough.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +27,22 @@ pub const COST: f64 = 1.0;
 /// Solves one problem after the other.
 #[derive(Debug)]
 pub struct Solver<'a> {
-    rows: ScorerRows<'a>,
+    rows: &'a ScorerRows<'a>,
     accuracy: Accuracy,
     /// w by column; all zero between problems.
     weights: Vec<f64>,
     bias: f64,
     examples: Vec<SvmExample>,
+}
+
+/// A label's rows.
+#[derive(Debug, Clone)]
+pub struct Problem<'a> {
+    pub positives: &'a [u32],
+    /// In several lists.
+    pub negatives: &'a [&'a [u32]],
+    /// What the loss of a positive weighs, that of a negative being 1.
+    pub positive_weight: f64,
 }
 
 /// A row of the current problem.
@@ -79,31 +66,49 @@ pub struct Scorer {
 }
 
 impl<'a> Solver<'a> {
-    pub fn new(rows: ScorerRows<'a>, accuracy: Accuracy) -> Self {
+    pub fn new(rows: &'a ScorerRows<'a>, accuracy: Accuracy) -> Self {
         Self {
             rows,
             accuracy,
-            weights: vec![0.0; rows.examples.width],
+            weights: vec![0.0; rows.n_features()],
             bias: 0.0,
             examples: Vec::new(),
         }
     }
 
-    /// Solves the problem of parting `positives` from `negatives`.
-    pub fn solve(&mut self, positives: &[u32], negatives: &[u32], seed: u64) {
+    /// Solves a problem, from `duals` of its positives and then its negatives; those that are
+    /// missing are 0.
+    pub fn solve(&mut self, problem: &Problem<'_>, duals: &[f32], seed: u64) {
         self.clear();
-        let positives = positives.iter().map(|&row| (row, 1.0));
-        let negatives = negatives.iter().map(|&row| (row, -1.0));
-        for (row, sign) in positives.chain(negatives) {
-            let cost = COST * f64::from(self.rows.examples.weight(row));
+        let positives = problem.positives.iter().map(|&row| (row, 1.0));
+        let negatives = problem.negatives.iter().copied().flatten();
+        let negatives = negatives.map(|&row| (row, -1.0));
+        let duals = duals.iter().copied().chain(iter::repeat(0.0));
+        for ((row, sign), alpha) in positives.chain(negatives).zip(duals) {
+            let factor = if sign > 0.0 {
+                problem.positive_weight
+            } else {
+                1.0
+            };
+            let cost = COST * factor * f64::from(self.rows.examples.weight(row));
+            let alpha = f64::from(alpha);
             self.examples.push(SvmExample {
                 row,
                 sign,
-                alpha: 0.0,
+                alpha,
                 diagonal: 0.5 / cost,
             });
+            if alpha > 0.0 {
+                self.add(row, alpha * sign);
+            }
         }
         self.descend(self.examples.len(), seed);
+    }
+
+    /// The dual variables, to go on from.
+    pub fn duals(&self) -> Vec<f32> {
+        let examples = self.examples.iter();
+        examples.map(|example| example.alpha as f32).collect()
     }
 
     /// Solves the problem anew, from where it is, without the rows that `is_out` says. Returns
@@ -187,20 +192,20 @@ impl<'a> Solver<'a> {
 
     #[inline]
     fn margin(&self, row: u32) -> f64 {
-        let (columns, values, scale) = self.rows.features(row);
+        let (columns, values) = self.rows.features(row);
         let pairs = columns.iter().zip(values);
         let product: f64 = pairs
             .map(|(&column, &x)| self.weights[column as usize] * f64::from(x))
             .sum();
-        self.bias + scale * product
+        self.bias + product
     }
 
     #[inline]
     fn add(&mut self, row: u32, factor: f64) {
-        let (columns, values, scale) = self.rows.features(row);
+        let (columns, values) = self.rows.features(row);
         self.bias += factor;
         for (&column, &x) in columns.iter().zip(values) {
-            self.weights[column as usize] += factor * scale * f64::from(x);
+            self.weights[column as usize] += factor * f64::from(x);
         }
     }
 
@@ -231,7 +236,7 @@ impl<'a> Solver<'a> {
     /// Calls `visit` with the weights that are not 0, in any order, and makes them 0.
     fn take_weights(&mut self, mut visit: impl FnMut(u32, f64)) {
         for example in &self.examples {
-            let (columns, ..) = self.rows.features(example.row);
+            let (columns, _) = self.rows.features(example.row);
             for &column in columns {
                 let weight = std::mem::take(&mut self.weights[column as usize]);
                 if weight != 0.0 {

@@ -3,14 +3,17 @@
 use rayon::prelude::*;
 
 use super::super::params::Params;
+use super::calibration::Calibration;
 use super::join_fit::{fit, Candidate, FitRow};
-use super::lengths::inverse_length;
-use super::negatives::{keep_best, negatives};
+use super::mining::{Miner, ShortIndex};
+use super::negatives::{keep_best, negatives, Negatives};
 use super::out_of_sample::OutOfSample;
+use super::scorer_rows::ScorerRows;
 use super::scorers::{IndexMargins, OneAgainstSome};
-use super::svm::{Accuracy, Scorer, ScorerRows, Solver};
+use super::svm::{Accuracy, Problem, Scorer, Solver};
 use crate::data::Ragged;
 use crate::error::Result;
+use crate::metrics::propensities;
 use crate::random::mix;
 use crate::threads::with_threads;
 
@@ -19,12 +22,31 @@ const ACCURACY: Accuracy = Accuracy {
     most_rounds: 20,
     tolerance: 0.1,
 };
+/// The usual propensity model of the field's benchmarks.
+const PROPENSITY_A: f64 = 0.55;
+const PROPENSITY_B: f64 = 1.5;
+/// What `idf_power` becomes where it is not given: long texts gain much by 1, short ones lose.
+const IDF_POWERS: [f64; 2] = [0.0, 1.0];
+/// How often negatives are mined.
+const MINING_ROUNDS: usize = 2;
 /// Rows that the join is fitted on, at most.
 const FIT_ROWS: usize = 4096;
 /// At most one row in so many, since labels must keep most of their rows in that fit.
 const LEAST_STEP: usize = 5;
 /// Candidates of these by the trees, and by margins.
 const CANDIDATES: usize = 100;
+
+/// What `idf_power` may become.
+fn idf_powers(params: &Params) -> Vec<f64> {
+    params
+        .idf_power
+        .map_or(IDF_POWERS.to_vec(), |power| vec![power])
+}
+
+/// How often the problems of all labels are solved.
+pub fn n_rounds(params: &Params) -> usize {
+    idf_powers(params).len() + MINING_ROUNDS
+}
 
 /// Trains the scorers, on `n_threads` threads; they do not depend on their number.
 pub fn train(
@@ -33,11 +55,16 @@ pub fn train(
     n_threads: usize,
 ) -> Result<OneAgainstSome> {
     with_threads(n_threads, |is_parallel| {
+        let examples = source.examples;
+        let labels = &examples.labels;
+        let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
         let training = Training {
             params,
             source,
+            positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
+            positives,
             is_parallel,
-            fit_step: source.examples.len().div_ceil(FIT_ROWS).max(LEAST_STEP),
+            fit_step: examples.len().div_ceil(FIT_ROWS).max(LEAST_STEP),
         };
         training.run()
     })?
@@ -46,6 +73,10 @@ pub fn train(
 struct Training<'a> {
     params: &'a Params,
     source: &'a OutOfSample<'a>,
+    /// The rows of each label.
+    positives: Ragged<u32>,
+    /// What the loss of a positive weighs, by label.
+    positive_weights: Vec<f64>,
     is_parallel: bool,
     /// The join is fitted on every row whose number is a multiple of this.
     fit_step: usize,
@@ -54,50 +85,154 @@ struct Training<'a> {
 /// Rows that the join is fitted on, and their margins by a label's scorer trained without them.
 type HeldOutMargins = Vec<(u32, f32)>;
 
+/// What a round makes of each label.
+#[derive(Default)]
+struct Solved {
+    scorers: Vec<Option<Scorer>>,
+    /// The dual variables, in rounds after which there is another.
+    duals: Vec<Vec<f32>>,
+    /// In rounds that are judged.
+    held_out: Vec<HeldOutMargins>,
+}
+
+/// What is to be kept of a round.
+#[derive(Clone, Copy)]
+struct Keep {
+    duals: bool,
+    held_out: bool,
+}
+
 impl Training<'_> {
     fn run(&self) -> Result<OneAgainstSome> {
         let examples = self.source.examples;
-        let mut spread = vec![0.0; examples.width];
-        let rows = 0..examples.len() as u32;
-        let inverse_lengths: Vec<f32> = rows
-            .map(|row| inverse_length(examples.row(row), &mut spread))
-            .collect();
-        let rows = ScorerRows {
-            examples,
-            inverse_lengths: &inverse_lengths,
-        };
-        let trained = self.train_labels(rows)?;
-        let (scorers, held_out_margins): (Vec<_>, Vec<_>) = trained.into_iter().unzip();
-        let mut model = OneAgainstSome::new(&scorers, examples);
-        drop(scorers);
-        let fit_rows = self.fit_rows(&model, &held_out_margins)?;
-        let weight = self.params.scorer_weight.map(|weight| weight as f32);
-        model.set_join(fit(&fit_rows, weight));
-        Ok(model)
+        let mut negatives = Negatives::default();
+        negatives.push(self.first_negatives()?, examples.n_labels);
+        let by_trees = self.candidates_by_trees()?;
+        let (rows, mut solved) = self.first_round(&negatives, &by_trees)?;
+        for round in 1..=MINING_ROUNDS {
+            let index = ShortIndex::new(&solved.scorers, rows.n_features());
+            solved.scorers = Vec::new();
+            negatives.push(self.mine(&rows, &index, &negatives)?, examples.n_labels);
+            let keep = Keep {
+                duals: round < MINING_ROUNDS,
+                held_out: round == MINING_ROUNDS,
+            };
+            solved = self.solve(&rows, &negatives, &solved.duals, keep)?;
+        }
+        drop(negatives);
+        Ok(self.joined(&rows, solved, &by_trees).0)
     }
 
-    /// The scorer of each label that has examples, and the rows of the fit that are among these.
-    fn train_labels(&self, rows: ScorerRows<'_>) -> Result<Vec<(Option<Scorer>, HeldOutMargins)>> {
-        let examples = rows.examples;
-        let negatives = self.rows_by_negative_label()?;
-        let positives = examples
-            .labels
-            .regroup(examples.n_labels, |row, &label| (label, row));
+    /// The first round, with the scales of features that rank the labels of held-out rows
+    /// better; the smaller power if it does not matter.
+    fn first_round(
+        &self,
+        negatives: &Negatives,
+        by_trees: &[ScoredLabels],
+    ) -> Result<(ScorerRows<'_>, Solved)> {
+        let examples = self.source.examples;
+        let powers = idf_powers(self.params);
+        let mut best = None;
+        let mut most = f64::NEG_INFINITY;
+        for &power in &powers {
+            let rows = ScorerRows::new(examples, power);
+            let keep = Keep {
+                duals: true,
+                held_out: powers.len() > 1,
+            };
+            let mut solved = self.solve(&rows, negatives, &[], keep)?;
+            let mut gain = 0.0;
+            if keep.held_out {
+                let judged = Solved {
+                    scorers: solved.scorers.clone(),
+                    held_out: std::mem::take(&mut solved.held_out),
+                    ..Solved::default()
+                };
+                (_, gain) = self.joined(&rows, judged, by_trees);
+            }
+            if gain > most {
+                (best, most) = (Some((rows, solved)), gain);
+            }
+        }
+        Ok(best.expect("there is a power"))
+    }
+
+    /// The model of the scorers, joined to the trees and calibrated, and the gain of the fit.
+    fn joined(
+        &self,
+        rows: &ScorerRows<'_>,
+        mut solved: Solved,
+        by_trees: &[ScoredLabels],
+    ) -> (OneAgainstSome, f64) {
+        let scorers = solved.scorers.iter_mut().flatten();
+        scorers.for_each(|scorer| rows.unscale(scorer));
+        let mut model = OneAgainstSome::new(&solved.scorers, rows.examples);
+        solved.scorers = Vec::new();
+        let fit_rows = self.fit_rows(&model, by_trees, &solved.held_out);
+        let weight = self.params.scorer_weight.map(|weight| weight as f32);
+        let (join, gain) = fit(&fit_rows, weight);
+        model.set_join(join);
+        model.set_calibration(Calibration::fit(&fit_rows, model.join(self.params)));
+        model.set_idf_power(rows.idf_power);
+        (model, gain)
+    }
+
+    /// Solves the problems of all labels, from their dual variables of the round before.
+    fn solve(
+        &self,
+        rows: &ScorerRows<'_>,
+        negatives: &Negatives,
+        duals: &[Vec<f32>],
+        keep: Keep,
+    ) -> Result<Solved> {
+        let solved = self.each_label(rows, |solver, label| {
+            let problem = Problem {
+                positives: self.positives.get(label),
+                negatives: &negatives.rows_of(label),
+                positive_weight: self.positive_weights[label],
+            };
+            let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
+            let before = duals.get(label).map_or(&[][..], Vec::as_slice);
+            solver.solve(&problem, before, seed);
+            let scorer = solver.scorer(self.params.weight_threshold);
+            let duals = if keep.duals {
+                solver.duals()
+            } else {
+                Vec::new()
+            };
+            let held_out = if keep.held_out {
+                solver.solve_without(|row| self.is_of_fit(row), seed)
+            } else {
+                HeldOutMargins::new()
+            };
+            (scorer, duals, held_out)
+        })?;
+        let mut all = Solved::default();
+        for of_label in solved {
+            let (scorer, duals, held_out) = match of_label {
+                Some((scorer, duals, held_out)) => (Some(scorer), duals, held_out),
+                None => (None, Vec::new(), HeldOutMargins::new()),
+            };
+            all.scorers.push(scorer);
+            all.duals.push(duals);
+            all.held_out.push(held_out);
+        }
+        Ok(all)
+    }
+
+    /// What `of_label` makes of each label; nothing of those without examples.
+    fn each_label<T: Send>(
+        &self,
+        rows: &ScorerRows<'_>,
+        of_label: impl Fn(&mut Solver<'_>, usize) -> T + Sync,
+    ) -> Result<Vec<Option<T>>> {
         let new_solver = || Solver::new(rows, ACCURACY);
         let one = |solver: &mut Solver<'_>, label: usize| {
             self.source.control.tick(1)?;
-            let positives = positives.get(label);
-            if positives.is_empty() {
-                return Ok((None, HeldOutMargins::new()));
-            }
-            let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
-            let threshold = self.params.weight_threshold;
-            solver.solve(positives, negatives.get(label), seed);
-            let scorer = solver.scorer(threshold);
-            let margins = solver.solve_without(|row| self.is_of_fit(row), seed);
-            Ok((Some(scorer), margins))
+            let has_examples = !self.positives.get(label).is_empty();
+            Ok(has_examples.then(|| of_label(solver, label)))
         };
-        let labels = 0..examples.n_labels;
+        let labels = 0..self.positives.len();
         if self.is_parallel {
             labels.into_par_iter().map_init(new_solver, one).collect()
         } else {
@@ -106,21 +241,60 @@ impl Training<'_> {
         }
     }
 
-    /// The rows that are negative examples of each label.
-    fn rows_by_negative_label(&self) -> Result<Ragged<u32>> {
+    /// The labels that each row is a negative example of in the first round.
+    fn first_negatives(&self) -> Result<Vec<Vec<u32>>> {
         let examples = self.source.examples;
         let all: Vec<u32> = (0..examples.len() as u32).collect();
-        let labels_of = self.source.map(&all, self.is_parallel, |row, scores| {
+        self.source.map(&all, self.is_parallel, |row, scores| {
             negatives(examples, row, scores, self.params)
-        })?;
-        let n = labels_of.iter().map(Vec::len).sum();
-        let mut lists = Ragged::with_capacity(all.len(), n);
-        labels_of.into_iter().for_each(|labels| lists.push(labels));
-        Ok(lists.regroup(examples.n_labels, |row, &label| (label, row)))
+        })
+    }
+
+    /// The labels that each row becomes a negative example of in the next round.
+    fn mine(
+        &self,
+        rows: &ScorerRows<'_>,
+        index: &ShortIndex,
+        known: &Negatives,
+    ) -> Result<Vec<Vec<u32>>> {
+        let n = self.params.n_mined_negatives as usize;
+        let new_miner = || Miner::new(index, rows);
+        let one = |miner: &mut Miner<'_>, row: u32| {
+            if row.is_multiple_of(1 << 12) {
+                self.source.control.check()?;
+            }
+            Ok(miner.mine(row, n, |label| known.contains(row, label)))
+        };
+        let numbers = 0..rows.examples.len() as u32;
+        if self.is_parallel {
+            let numbers = numbers.into_par_iter().with_min_len(256);
+            numbers.map_init(new_miner, one).collect()
+        } else {
+            let mut miner = new_miner();
+            numbers.map(|row| one(&mut miner, row)).collect()
+        }
     }
 
     fn is_of_fit(&self, row: u32) -> bool {
         (row as usize).is_multiple_of(self.fit_step)
+    }
+
+    /// The rows that the join is fitted on.
+    fn rows_of_fit(&self) -> Vec<u32> {
+        let rows = 0..self.source.examples.len() as u32;
+        rows.step_by(self.fit_step).collect()
+    }
+
+    /// The best labels of the rows of the fit by the trees that do not know them.
+    fn candidates_by_trees(&self) -> Result<Vec<ScoredLabels>> {
+        let rows = self.rows_of_fit();
+        self.source.map(&rows, self.is_parallel, |_, scores| {
+            let mut scored = ScoredLabels::new();
+            scores.for_each(|label, score| scored.push((label, score)));
+            keep_best(&mut scored, CANDIDATES);
+            scored.sort_unstable_by_key(|&(label, _)| label);
+            scored
+        })
     }
 
     /// The candidates of the rows of the fit, with scores of trees and scorers that do not know
@@ -128,19 +302,13 @@ impl Training<'_> {
     fn fit_rows(
         &self,
         model: &OneAgainstSome,
-        held_out_margins: &[HeldOutMargins],
-    ) -> Result<Vec<FitRow>> {
+        by_trees: &[ScoredLabels],
+        held_out: &[HeldOutMargins],
+    ) -> Vec<FitRow> {
         let examples = self.source.examples;
-        let rows = (0..examples.len() as u32).step_by(self.fit_step);
-        let rows: Vec<u32> = rows.collect();
-        let by_trees = self.source.map(&rows, self.is_parallel, |_, scores| {
-            let mut scored = ScoredLabels::new();
-            scores.for_each(|label, score| scored.push((label, score)));
-            keep_best(&mut scored, CANDIDATES);
-            scored
-        })?;
+        let rows = self.rows_of_fit();
         let mut without = vec![ScoredLabels::new(); rows.len()];
-        for (label, margins) in (0u32..).zip(held_out_margins) {
+        for (label, margins) in (0u32..).zip(held_out) {
             for &(row, margin) in margins {
                 without[row as usize / self.fit_step].push((label, margin));
             }
@@ -156,24 +324,39 @@ impl Training<'_> {
                 fit_rows.push((candidates, examples.weight(row)));
             }
         }
-        Ok(fit_rows)
+        fit_rows
     }
+}
+
+/// (inverse propensity of a label)^`tail_weight`, divided by their mean over all positives.
+pub fn positive_weights(
+    positives: &Ragged<u32>,
+    n_rows: usize,
+    tail_weight: f64,
+) -> Result<Vec<f64>> {
+    let counts: Vec<i64> = positives.lengths().map(|n| n as i64).collect();
+    let propensities = propensities(&counts, n_rows, PROPENSITY_A, PROPENSITY_B)?;
+    let mut weights: Vec<f64> = propensities.iter().map(|p| p.powf(-tail_weight)).collect();
+    let all = weights.iter().zip(&counts);
+    let total: f64 = all.map(|(weight, &n)| weight * n as f64).sum();
+    let mean = total / counts.iter().sum::<i64>() as f64;
+    weights.iter_mut().for_each(|weight| *weight /= mean);
+    Ok(weights)
 }
 
 /// Labels and their scores or margins.
 type ScoredLabels = Vec<(u32, f32)>;
 
-/// The best labels of a row by the trees and by its `margins`, of which those by scorers
-/// `without` it, increasing, replace the others.
+/// The best labels of a row by the trees, increasing, and by its `margins`, of which those by
+/// scorers `without` it, increasing, replace the others.
 fn candidates(
-    mut by_trees: ScoredLabels,
+    by_trees: &[(u32, f32)],
     margins: &IndexMargins<'_>,
     without: &[(u32, f32)],
     own: &[u32],
 ) -> Vec<Candidate> {
     let mut by_margin: ScoredLabels = margins.touched().collect();
     keep_best(&mut by_margin, CANDIDATES);
-    by_trees.sort_unstable_by_key(|&(label, _)| label);
     let listed = by_trees.iter().chain(&by_margin);
     let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();
     labels.sort_unstable();
@@ -183,7 +366,7 @@ fn candidates(
         at.ok().map(|at| list[at].1)
     };
     let candidate = |label| Candidate {
-        tree_score: look_up(&by_trees, label).unwrap_or(0.0),
+        tree_score: look_up(by_trees, label).unwrap_or(0.0),
         margin: look_up(without, label).unwrap_or_else(|| margins.margin(label)),
         is_own: own.binary_search(&label).is_ok(),
     };

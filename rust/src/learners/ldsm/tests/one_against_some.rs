@@ -7,23 +7,25 @@ use super::super::label_scores::LabelScores;
 use super::super::one_against_some::held_out::HeldOut;
 use super::super::one_against_some::join_fit::{fit, Candidate};
 use super::super::one_against_some::negatives::negatives;
-use super::super::one_against_some::svm::{Accuracy, Scorer, ScorerRows, Solver};
+use super::super::one_against_some::scorer_rows::ScorerRows;
+use super::super::one_against_some::svm::{Accuracy, Problem, Scorer, Solver};
 use super::super::one_against_some::{IndexMargins, OneAgainstSome, OutOfSample};
 use super::prediction::{all, by_trees, change, inside};
 use super::*;
 
-const EXACT: Accuracy = Accuracy {
+pub(super) const EXACT: Accuracy = Accuracy {
     most_rounds: 10_000,
     tolerance: 1e-9,
 };
 
-fn sparse() -> Params {
+pub(super) fn sparse() -> Params {
     Params {
         scorers: Scorers::OneAgainstSome,
         scorer_weight: None,
         n_estimators: 5,
         n_hard_negatives: 3,
         n_random_negatives: 2,
+        n_mined_negatives: 2,
         ..params()
     }
 }
@@ -44,7 +46,7 @@ fn inverse_lengths(examples: &Examples) -> Vec<f32> {
 }
 
 /// Row `i` as scorers see it: of length 1, the constant last.
-fn full(examples: &Examples, i: u32) -> Vec<f64> {
+pub(super) fn full(examples: &Examples, i: u32) -> Vec<f64> {
     let (columns, values) = examples.row(i);
     let scale = f64::from(inverse_lengths(examples)[i as usize]);
     let mut row = vec![0.0; examples.width];
@@ -55,7 +57,7 @@ fn full(examples: &Examples, i: u32) -> Vec<f64> {
     row
 }
 
-fn full_weights(scorer: &Scorer, width: usize) -> Vec<f64> {
+pub(super) fn full_weights(scorer: &Scorer, width: usize) -> Vec<f64> {
     let mut weights = vec![0.0; width];
     for &(column, weight) in &scorer.weights {
         weights[column as usize] = weight.into();
@@ -64,12 +66,20 @@ fn full_weights(scorer: &Scorer, width: usize) -> Vec<f64> {
     weights
 }
 
-fn product(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
+pub(super) fn problem<'a>(positives: &'a [u32], negatives: &'a [&'a [u32]]) -> Problem<'a> {
+    Problem {
+        positives,
+        negatives,
+        positive_weight: 1.0,
+    }
+}
+
 /// Even rows against odd ones, but every seventh is in neither.
-fn parted(examples: &Examples) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn parted(examples: &Examples) -> (Vec<u32>, Vec<u32>) {
     let rows = (0..examples.len() as u32).filter(|i| i % 7 != 3);
     rows.partition(|i| i % 2 == 0)
 }
@@ -81,13 +91,12 @@ proptest! {
     #[test]
     fn the_solver_solves_the_problem(data in data(40)) {
         let examples = data.examples();
-        let inverse_lengths = inverse_lengths(&examples);
-        let rows = ScorerRows { examples: &examples, inverse_lengths: &inverse_lengths };
-        let mut solver = Solver::new(rows, EXACT);
+        let rows = ScorerRows::new(&examples, 0.0);
+        let mut solver = Solver::new(&rows, EXACT);
         let (positives, negatives) = parted(&examples);
         // What was solved before leaves no trace.
-        solver.solve(&negatives, &positives[..positives.len() / 2], 1);
-        solver.solve(&positives, &negatives, 1);
+        solver.solve(&problem(&negatives, &[&positives[..positives.len() / 2]]), &[], 1);
+        solver.solve(&problem(&positives, &[&negatives]), &[], 1);
         let scorer = solver.scorer(0.0);
         let weights = full_weights(&scorer, examples.width);
         let mut wanted = vec![0.0; examples.width];
@@ -111,17 +120,16 @@ proptest! {
     #[test]
     fn rows_can_be_taken_out_again(data in data(40)) {
         let examples = data.examples();
-        let inverse_lengths = inverse_lengths(&examples);
-        let rows = ScorerRows { examples: &examples, inverse_lengths: &inverse_lengths };
-        let mut solver = Solver::new(rows, EXACT);
+        let rows = ScorerRows::new(&examples, 0.0);
+        let mut solver = Solver::new(&rows, EXACT);
         let (positives, negatives) = parted(&examples);
-        solver.solve(&positives, &negatives, 5);
+        solver.solve(&problem(&positives, &[&negatives]), &[], 5);
         let is_out = |row: u32| row % 3 == 1;
         let margins: BTreeMap<u32, f32> = solver.solve_without(is_out, 5).into_iter().collect();
         let out = (0..examples.len() as u32).filter(|&i| i % 7 != 3 && is_out(i));
         prop_assert!(margins.keys().copied().eq(out));
         let kept = |rows: &[u32]| rows.iter().copied().filter(|&row| !is_out(row)).collect::<Vec<_>>();
-        solver.solve(&kept(&positives), &kept(&negatives), 5);
+        solver.solve(&problem(&kept(&positives), &[&kept(&negatives)]), &[], 5);
         let weights = full_weights(&solver.scorer(0.0), examples.width);
         for (&row, &margin) in &margins {
             let wanted = product(&weights, &full(&examples, row));
@@ -254,7 +262,8 @@ proptest! {
             prop_assert!(found.keys().eq(named.iter()));
             for (&label, &score) in found {
                 let tree_score = trees.get(&label).map_or(0.0, |&score| score as f32);
-                let wanted = join.score(tree_score, margins.margin(label));
+                let joined = join.score(tree_score, margins.margin(label));
+                let wanted = scorers.calibration().probability(joined);
                 prop_assert!(is_near(score.into(), wanted.into(), 1e-5));
             }
         }
@@ -312,13 +321,15 @@ fn the_join_is_fitted() {
         (candidates.collect(), 1.0)
     };
     let rows = |by_trees| (0..200).map(|i| row(i, by_trees)).collect::<Vec<_>>();
-    let (_, by_trees) = fit(&rows(true), None);
-    let (floor, by_scorers) = fit(&rows(false), None);
+    let ((_, by_trees), _) = fit(&rows(true), None);
+    let ((floor, by_scorers), gain) = fit(&rows(false), None);
     assert!(by_trees < by_scorers, "{by_trees} {by_scorers}");
     assert!(floor > 0.0);
-    assert_eq!(fit(&rows(true), Some(3.0)).1, 3.0);
-    assert_eq!(fit(&[], None), (0.01, 0.5));
-    assert_eq!(fit(&[], Some(3.0)).1, 3.0);
+    // P@1 + P@3 + P@5 of 200 rows whose only label is the first.
+    assert!(is_near(gain, 200.0 * 23.0 / 15.0, 1e-9));
+    assert_eq!(fit(&rows(true), Some(3.0)).0 .1, 3.0);
+    assert_eq!(fit(&[], None), ((0.01, 0.5), 0.0));
+    assert_eq!(fit(&[], Some(3.0)).0 .1, 3.0);
 }
 
 /// Labels that are only met in trees added later, and labels without a row.
@@ -328,7 +339,7 @@ fn labels_that_no_scorer_knows() {
     let known = data.select((0..data.len()).filter(|&i| !data.labels_of(i).contains(&8)));
     let mut ldsm = known.fit(&sparse());
     let scorers = ldsm.scorers.clone().unwrap();
-    let floor = f64::from(scorers.join(&sparse()).floor);
+    let floor = scorers.join(&sparse()).floor;
     ldsm.params.n_estimators = 8;
     ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
     assert_eq!(ldsm.trees.len(), 8);
@@ -336,8 +347,12 @@ fn labels_that_no_scorer_knows() {
     for (i, found) in all(&ldsm, &data).iter().enumerate() {
         if let Some(&score) = found.get(&8) {
             n_found += 1;
-            let wanted = by_trees(&ldsm, &data, i).0[&8] + floor;
-            assert!(is_near(score.into(), wanted, 1e-5), "{score} {wanted}");
+            let joined = by_trees(&ldsm, &data, i).0[&8] as f32 + floor;
+            let wanted = scorers.calibration().probability(joined);
+            assert!(
+                is_near(score.into(), wanted.into(), 1e-5),
+                "{score} {wanted}"
+            );
         }
     }
     assert!(n_found > 0);
@@ -371,7 +386,7 @@ fn next_to_nothing_to_learn() {
 #[test]
 fn damaged_scorers_are_refused() {
     let ldsm = fixed(80, false).fit(&sparse());
-    let changes: [fn(&mut crate::file::Bundle); 7] = [
+    let changes: [fn(&mut crate::file::Bundle); 9] = [
         |scorers| change(scorers, "biases", 0, f32::NAN),
         |scorers| change(scorers, "biases", 0, f32::INFINITY),
         |scorers| {
@@ -393,6 +408,13 @@ fn damaged_scorers_are_refused() {
         |scorers| {
             scorers.take_meta::<f32>("floor").unwrap();
             scorers.put_meta("floor", &-1.0);
+        },
+        |scorers| {
+            scorers.take_meta::<f32>("slope").unwrap();
+            scorers.put_meta("slope", &0.0);
+        },
+        |scorers| {
+            let _: f32 = scorers.take_meta("offset").unwrap();
         },
     ];
     for damage in changes {

@@ -147,6 +147,18 @@ fn parameters_of_trees_to_be_added() {
             ..params()
         },
         Params {
+            n_mined_negatives: 7,
+            ..params()
+        },
+        Params {
+            tail_weight: 0.5,
+            ..params()
+        },
+        Params {
+            idf_power: Some(0.5),
+            ..params()
+        },
+        Params {
             weight_threshold: 0.5,
             ..params()
         },

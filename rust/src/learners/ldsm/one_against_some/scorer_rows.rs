@@ -1,0 +1,109 @@
+//! Rows as the scorers see them.
+
+use super::super::examples::Examples;
+use super::lengths::inverse_length;
+use super::svm::Scorer;
+use crate::data::Ragged;
+
+/// Rows and the constant 1. Rows are brought to length 1, then features are multiplied by their
+/// scales: a weight of a feature of twice the scale costs half as much.
+#[derive(Debug)]
+pub struct ScorerRows<'a> {
+    pub examples: &'a Examples,
+    pub idf_power: f64,
+    /// The values of each row, the constant left out.
+    values: Ragged<f32>,
+    /// The scale of each column.
+    scales: Vec<f32>,
+    /// Each row's product with itself, without the constant.
+    squares: Vec<f32>,
+}
+
+impl<'a> ScorerRows<'a> {
+    /// With scales of (inverse document frequency)^`idf_power`, with which the rows' squared
+    /// length is 1 on average.
+    pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
+        let mut rows = Self {
+            examples,
+            idf_power,
+            values: Ragged::default(),
+            scales: scales(examples, idf_power),
+            squares: Vec::new(),
+        };
+        rows.read();
+        if idf_power > 0.0 {
+            let total: f64 = rows.squares.iter().map(|&square| f64::from(square)).sum();
+            let n_filled = rows.squares.iter().filter(|&&square| square > 0.0).count();
+            if n_filled > 0 {
+                let factor = (n_filled as f64 / total).sqrt() as f32;
+                rows.scales.iter_mut().for_each(|scale| *scale *= factor);
+                rows.read();
+            }
+        }
+        rows
+    }
+
+    /// Reads all examples, with the scales as they are.
+    fn read(&mut self) {
+        let examples = self.examples;
+        let n_values = examples.rows.n_values() - examples.len();
+        self.values = Ragged::with_capacity(examples.len(), n_values);
+        self.squares.clear();
+        let mut spread = vec![0.0; examples.width];
+        let mut scaled = Vec::new();
+        for row in 0..examples.len() as u32 {
+            let (columns, values) = examples.row(row);
+            let inverse = inverse_length((columns, values), &mut spread);
+            scaled.clear();
+            let pairs = columns.iter().zip(values);
+            scaled.extend(pairs.map(|(&column, x)| x * inverse * self.scales[column as usize]));
+            let inverse = inverse_length((columns, &scaled), &mut spread);
+            self.squares
+                .push(if inverse > 0.0 { inverse.powi(-2) } else { 0.0 });
+            self.values
+                .push(scaled[..columns.len() - 1].iter().copied());
+        }
+    }
+
+    /// Number of columns, the constant left out.
+    pub fn n_features(&self) -> usize {
+        self.examples.width - 1
+    }
+
+    /// Columns and values, the constant left out.
+    #[inline]
+    pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
+        let values = self.values.get(row as usize);
+        let (columns, _) = self.examples.row(row);
+        (&columns[..values.len()], values)
+    }
+
+    /// A row's product with itself, the constant with it.
+    pub fn square(&self, row: u32) -> f64 {
+        1.0 + f64::from(self.squares[row as usize])
+    }
+
+    /// Makes a scorer of these rows one of rows of length 1.
+    pub fn unscale(&self, scorer: &mut Scorer) {
+        for (column, weight) in &mut scorer.weights {
+            *weight *= self.scales[*column as usize];
+        }
+    }
+}
+
+/// (ln((N + 1) / (n + 1/2)))^`power` for each column, of N rows and n that have it.
+fn scales(examples: &Examples, power: f64) -> Vec<f32> {
+    if power == 0.0 {
+        return vec![1.0; examples.width];
+    }
+    let mut counts = vec![0u32; examples.width];
+    for row in 0..examples.len() as u32 {
+        for &column in examples.row(row).0 {
+            counts[column as usize] += 1;
+        }
+    }
+    let n_rows = examples.len() as f64 + 1.0;
+    // Columns that are hashed to one can be there more often than there are rows.
+    let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
+    counts.iter().map(|&n| idf(n).powf(power) as f32).collect()
+}

@@ -1,0 +1,110 @@
+//! Scores that are probabilities.
+
+use super::super::join::Join;
+use super::super::one_against_some::join_fit::{Candidate, FitRow};
+use super::super::one_against_some::Calibration;
+use super::one_against_some::sparse;
+use super::prediction::all;
+use super::*;
+use crate::random::mix;
+
+/// Joined scores are the trees' scores then.
+const JOIN: Join = Join {
+    loss: ScorerLoss::SquaredHinge,
+    floor: 0.0,
+    weight: 0.0,
+};
+
+/// Rows of `n` candidates, there as often as `map` says.
+fn rows(map: Calibration, n: u32) -> Vec<FitRow> {
+    let uniform = |i: u32| (mix(u64::from(i) + 1) >> 11) as f64 / (1u64 << 53) as f64;
+    let candidate = |i: u32| {
+        let tree_score = uniform(2 * i + 1).powi(2) as f32;
+        Candidate {
+            tree_score,
+            margin: 0.0,
+            is_own: uniform(2 * i) < map.probability(tree_score).into(),
+        }
+    };
+    let row = |i: u32| ((0..n).map(|j| candidate(n * i + j)).collect(), 1.0);
+    (0..20_000 / n).map(row).collect()
+}
+
+#[test]
+fn a_known_map_is_found() {
+    for (offset, slope) in [(0.0, 1.0), (2.0, 0.4), (4.0, 2.0), (-1.0, 0.8)] {
+        let map = Calibration { offset, slope };
+        // Of forty candidates only the ten best count.
+        for n in [5, 40] {
+            let found = Calibration::fit(&rows(map, n), JOIN);
+            for score in [0.6f32, 0.75, 0.9] {
+                let (found, wanted) = (found.probability(score), map.probability(score));
+                assert!(
+                    (found - wanted).abs() < 0.03,
+                    "{map:?} {n} {found} {wanted}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn little_to_fit_on() {
+    assert_eq!(Calibration::fit(&[], JOIN), Calibration::default());
+    // All there, none there, the other way round: still finite and growing.
+    for n_own in [0, 3, 6] {
+        for falls in [false, true] {
+            let candidate = |i: u32| Candidate {
+                tree_score: (i + 1) as f32 / 8.0,
+                margin: 0.0,
+                is_own: (i < n_own) == falls,
+            };
+            let row = ((0..6).map(candidate).collect(), 1.0);
+            let found = Calibration::fit(&[row], JOIN);
+            assert!(found.is_sound(), "{found:?}");
+            let (low, high) = (found.probability(0.1), found.probability(0.9));
+            assert!(0.0 < low && low < high && high < 1.0, "{found:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// What is likely has a probability above a half, and scores are probabilities.
+    #[test]
+    fn labels_are_chosen_by_probability(data in data(60), unseen in data(20), threshold in 0.0f32..1.0) {
+        let ldsm = data.fit(&sparse());
+        let rows = unseen.rows();
+        let scores = all(&ldsm, &unseen);
+        let chosen = |selection| ldsm.select_labels(&Query::new(&rows, 1, &control()), selection).unwrap();
+        for (selection, least) in [(LabelSelection::Likely, 0.5), (LabelSelection::Above(threshold), threshold)] {
+            let found = chosen(selection);
+            for (i, scores) in scores.iter().enumerate() {
+                let range = found.starts[i] as usize..found.starts[i + 1] as usize;
+                let labels = found.labels[range].iter().map(|&label| label as u32);
+                let wanted = scores.iter().filter(|&(_, &p)| p > least).map(|(&label, _)| label);
+                prop_assert!(labels.eq(wanted));
+            }
+        }
+        for &score in scores.iter().flat_map(|scores| scores.values()) {
+            prop_assert!(score > 0.0 && score <= 1.0);
+        }
+    }
+
+    /// The best come in the order of their probabilities.
+    #[test]
+    fn the_best_have_the_largest_probabilities(data in data(60), unseen in data(20)) {
+        let ldsm = data.fit(&sparse());
+        let (labels, scores) = ldsm.predict_topk(&Query::new(&unseen.rows(), 1, &control()), 4).unwrap();
+        for (i, of_row) in all(&ldsm, &unseen).iter().enumerate() {
+            let mut wanted: Vec<f32> = of_row.values().copied().collect();
+            wanted.sort_by(|a, b| b.total_cmp(a));
+            for (place, &score) in scores[4 * i..4 * i + 4].iter().enumerate() {
+                let label = labels[4 * i + place];
+                prop_assert_eq!(score, wanted.get(place).copied().unwrap_or(f32::NEG_INFINITY));
+                prop_assert!(label < 0 || of_row[&(label as u32)] == score);
+            }
+        }
+    }
+}
