@@ -68,10 +68,7 @@ proptest! {
 #[test]
 fn the_power_is_chosen() {
     let data = fixed(120, false);
-    let chosen = |ldsm: &Ldsm| match &ldsm.scorers {
-        Some(LabelScorers::OneAgainstSome(scorers)) => scorers.idf_power(),
-        _ => panic!(),
-    };
+    let chosen = |ldsm: &Ldsm| ldsm.scorers.as_ref().unwrap().idf_power();
     let auto = data.fit(&sparse());
     let power = chosen(&auto);
     assert!([0.0, 1.0].contains(&power));
