@@ -145,7 +145,10 @@ impl<'a> GrowingTree<'a> {
         if let Some(Statistics { of_splits, .. }) = &mut self.statistics {
             of_splits.insert(id, (split.stats, split.curve));
         }
-        split.children.into_iter().for_each(|child| self.add_leaf(child));
+        split
+            .children
+            .into_iter()
+            .for_each(|child| self.add_leaf(child));
     }
 
     /// Trains the first `n` leaves of the queue that are not trained yet.
@@ -188,16 +191,19 @@ impl<'a> GrowingTree<'a> {
         }
         let mut tree = Tree::of_nodes(params.arity, nodes.into_iter());
         tree.is_mixed = is_mixed(self.root_entropy, self.leaves.iter().flatten());
-        let routers = || self.splits.iter().map(|(_, node)| node);
-        tree.biases = routers().flat_map(|node| &node.biases).copied().collect();
-        let m = params.arity as usize;
-        let weights = routers().map(|node| node.weights.clone());
-        tree.routers = PackedLists::new(weights, m, examples.width)?;
+        let routers = self.splits.iter().map(|(_, node)| node);
+        tree.biases = routers.flat_map(|node| &node.biases).copied().collect();
+        let routers = self.splits.into_iter().map(|(_, node)| node.weights);
+        let routers: Vec<PackedList> = routers.collect();
+        tree.routers = PackedLists::new(&routers, params.arity as usize, examples.width)?;
+        drop(routers);
         let leaves: Vec<Leaf> = self.leaves.into_iter().flatten().collect();
         let masses = leaves.iter().map(|leaf| inverse_mass(&leaf.labels));
         tree.inverse_masses = masses.collect();
         let each = leaves.iter().zip(&tree.inverse_masses);
-        tree.labels_each = each.map(|(leaf, mass)| (leaf.weight as f32 * mass).recip()).collect();
+        tree.labels_each = each
+            .map(|(leaf, mass)| (leaf.weight as f32 * mass).recip())
+            .collect();
         let histograms = leaves.into_iter().map(|leaf| {
             let mut labels = leaf.labels;
             keep_frequent(&mut labels, params.leaf_threshold);
@@ -205,7 +211,8 @@ impl<'a> GrowingTree<'a> {
             let values = PackedValues::new(counts, 1, params.quantize);
             PackedList { ids, values }
         });
-        tree.histograms = PackedLists::new(histograms, 1, examples.n_labels)?;
+        let histograms: Vec<PackedList> = histograms.collect();
+        tree.histograms = PackedLists::new(&histograms, 1, examples.n_labels)?;
         tree.statistics = self.statistics.map(Statistics::finish);
         Ok(tree)
     }

@@ -4,7 +4,6 @@ use super::label_scores::LabelScores;
 use super::traversal::Traversal;
 use super::tree::Tree;
 use crate::data::RaggedRows;
-use crate::simd::prefetch;
 
 /// Leaves whose histograms are fetched before their turn: they lie far apart.
 const AHEAD: usize = 2;
@@ -78,9 +77,7 @@ impl LeafHits {
             let share = tree_share / leaves.len() as f32;
             for leaf in leaves {
                 if let Some(leaf) = coming.next() {
-                    let (label, count) = histograms(leaf).places(leaf.leaf as usize);
-                    label.into_iter().for_each(prefetch);
-                    count.into_iter().for_each(prefetch);
+                    histograms(leaf).prefetch(leaf.leaf as usize);
                 }
                 let scale = share * leaf.inverse_mass;
                 scores.add(histograms(leaf), leaf.leaf as usize, scale);

@@ -1,10 +1,11 @@
 //! Sparse lists in little memory: the weights of a tree's nodes, the histograms of its leaves.
 //!
-//! An entry is an id (a column, a label) and M values. Of an id 16 bits are held: ids above
-//! 2^16 are parted into blocks, and a list says where each of its blocks begins. Values are
-//! held as they are, or as 8 bits with a scale for the list and each of the M. So an entry of a
-//! node with two children takes 4 bytes in place of 12, and it can still be looked up by its
-//! id. The arrays are those of the file, and can be used where they lie in it.
+//! An entry is an id (a column, a label) and M values. Ids are parted into blocks of 2^8 or 2^16,
+//! whichever takes less memory: a list says where each of its blocks begins, and of an id only
+//! the 8 or 16 bits within its block are held. Values are held as they are, or as 8 bits with a
+//! scale for the list and each of the M. So an entry of a node with two children takes 3 or 4
+//! bytes in place of 12, and it can still be looked up by its id. The arrays are those of the
+//! file, and can be used where they lie in it.
 
 use std::ops::Range;
 
@@ -12,9 +13,8 @@ use super::tree::is_increasing;
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Flat, Persist};
 use crate::persist;
+use crate::simd::prefetch;
 
-/// Ids of a block.
-const BLOCK: usize = 1 << 16;
 /// The largest value of a byte.
 const MOST: f32 = 127.0;
 
@@ -83,12 +83,15 @@ impl PackedValues {
 pub struct PackedLists {
     /// M.
     m: usize,
+    /// A block has 2 to the power of this ids: 8 or 16.
+    bits: u32,
     /// Of each list.
     n_blocks: usize,
     /// Where each block of each list begins, and where the last one ends.
     starts: Flat<u32>,
-    /// The lower half of each id.
-    ids: Flat<u16>,
+    /// The lower bits of each id. One of these two is empty.
+    bytes_of_ids: Flat<u8>,
+    halves_of_ids: Flat<u16>,
     /// One of these two is empty.
     values: Flat<f32>,
     bytes: Flat<i8>,
@@ -98,38 +101,61 @@ pub struct PackedLists {
 
 impl PackedLists {
     /// The lists `lists`, whose ids are below `end`.
-    pub fn new(lists: impl Iterator<Item = PackedList>, m: usize, end: usize) -> Result<Self> {
+    pub fn new(lists: &[PackedList], m: usize, end: usize) -> Result<Self> {
+        let n_entries: usize = lists.iter().map(|list| list.ids.len()).sum();
+        let size = |bits: u32| {
+            let starts = lists.len() * n_blocks(end, bits) * size_of::<u32>();
+            starts + n_entries * (bits / u8::BITS) as usize
+        };
+        let mut packed = Self::empty(m, if size(8) < size(16) { 8 } else { 16 }, end);
         let mut starts = vec![0u32];
-        let (mut ids, mut values) = (Vec::new(), Vec::new());
-        let (mut bytes, mut scales) = (Vec::new(), Vec::new());
-        let n_blocks = n_blocks(end);
         for list in lists {
             let mut at = 0;
-            for block in 1..=n_blocks {
-                let n = list.ids[at..].partition_point(|&id| (id as usize) < block * BLOCK);
-                // The lower half.
-                ids.extend(list.ids[at..at + n].iter().map(|&id| id as u16));
+            for block in 1..=packed.n_blocks {
+                let is_inside = |&id: &u32| (id as usize) < block << packed.bits;
+                let n = list.ids[at..].partition_point(is_inside);
+                packed.push_ids(&list.ids[at..at + n]);
                 at += n;
-                let end = u32::try_from(ids.len()).map_err(|_| too_many())?;
+                let end = u32::try_from(packed.n_entries()).map_err(|_| too_many())?;
                 starts.push(end);
             }
-            match list.values {
-                PackedValues::Exact(own) => values.extend(own),
+            match &list.values {
+                PackedValues::Exact(own) => packed.values.to_mut().extend(own),
                 PackedValues::Scaled(own, of_list) => {
-                    bytes.extend(own);
-                    scales.extend(of_list);
+                    packed.bytes.to_mut().extend(own);
+                    packed.scales.to_mut().extend(of_list);
                 }
             }
         }
-        Ok(Self {
+        packed.starts = starts.into();
+        Ok(packed)
+    }
+
+    fn empty(m: usize, bits: u32, end: usize) -> Self {
+        Self {
             m,
-            n_blocks,
-            starts: starts.into(),
-            ids: ids.into(),
-            values: values.into(),
-            bytes: bytes.into(),
-            scales: scales.into(),
-        })
+            bits,
+            n_blocks: n_blocks(end, bits),
+            ..Self::default()
+        }
+    }
+
+    /// Their lower bits.
+    fn push_ids(&mut self, ids: &[u32]) {
+        if self.bits == 8 {
+            self.bytes_of_ids
+                .to_mut()
+                .extend(ids.iter().map(|&id| id as u8));
+        } else {
+            self.halves_of_ids
+                .to_mut()
+                .extend(ids.iter().map(|&id| id as u16));
+        }
+    }
+
+    /// Number of entries of all lists.
+    pub fn n_entries(&self) -> usize {
+        self.bytes_of_ids.len() + self.halves_of_ids.len()
     }
 
     /// The entries of list `i`.
@@ -141,14 +167,28 @@ impl PackedLists {
 
     /// Calls `visit` with the ids of list `i`, increasing, and their values.
     #[inline]
-    pub fn for_each<const M: usize>(&self, i: usize, mut visit: impl FnMut(u32, [f32; M])) {
+    pub fn for_each<const M: usize>(&self, i: usize, visit: impl FnMut(u32, [f32; M])) {
+        if self.bits == 8 {
+            self.for_each_of(&self.bytes_of_ids, i, visit);
+        } else {
+            self.for_each_of(&self.halves_of_ids, i, visit);
+        }
+    }
+
+    #[inline]
+    fn for_each_of<const M: usize, I: Copy + Into<u32>>(
+        &self,
+        ids: &[I],
+        i: usize,
+        mut visit: impl FnMut(u32, [f32; M]),
+    ) {
         let scales: [f32; M] = self.scales_of(i);
         for block in 0..self.n_blocks {
             let at = i * self.n_blocks + block;
             let range = self.starts[at] as usize..self.starts[at + 1] as usize;
             let values = range.start * M..range.end * M;
-            let high = (block * BLOCK) as u32;
-            let ids = self.ids[range].iter().map(|&id| high | u32::from(id));
+            let high = (block << self.bits) as u32;
+            let ids = ids[range].iter().map(|&id| high | id.into());
             if self.values.is_empty() {
                 let (bytes, _) = self.bytes[values].as_chunks::<M>();
                 for (id, bytes) in ids.zip(bytes) {
@@ -168,7 +208,10 @@ impl PackedLists {
         let n = if self.values.is_empty() {
             self.bytes[values].iter().filter(|&&byte| byte != 0).count()
         } else {
-            self.values[values].iter().filter(|&&value| value != 0.0).count()
+            self.values[values]
+                .iter()
+                .filter(|&&value| value != 0.0)
+                .count()
         };
         n as u32
     }
@@ -183,10 +226,19 @@ impl PackedLists {
         }
     }
 
-    /// Where the ids and the values of list `i` begin, to be fetched.
-    pub fn places(&self, i: usize) -> (Option<&u16>, Option<&i8>) {
+    /// Fetches the beginning of list `i`.
+    pub fn prefetch(&self, i: usize) {
         let start = self.range(i).start;
-        (self.ids.get(start), self.bytes.get(start * self.m))
+        self.bytes_of_ids.get(start).into_iter().for_each(prefetch);
+        self.halves_of_ids.get(start).into_iter().for_each(prefetch);
+        self.bytes
+            .get(start * self.m)
+            .into_iter()
+            .for_each(prefetch);
+        self.values
+            .get(start * self.m)
+            .into_iter()
+            .for_each(prefetch);
     }
 
     fn scales_of<const M: usize>(&self, i: usize) -> [f32; M] {
@@ -197,43 +249,67 @@ impl PackedLists {
     /// From a file: `n` lists of M values with ids below `end`.
     pub fn take(bundle: &mut Bundle, name: &str, n: usize, m: usize, end: usize) -> Result<Self> {
         let mut inner = bundle.unnest(name)?;
-        let mut lists = Self {
-            m,
-            n_blocks: n_blocks(end),
-            ..Self::default()
-        };
+        let bits = inner.take_meta("bits")?;
+        if ![8, 16].contains(&bits) {
+            return Err(inner.damaged("blocks have another size"));
+        }
+        let mut lists = Self::empty(m, bits, end);
         lists.fill(&mut inner)?;
-        let (entries, numbers) = (lists.ids.len(), lists.values.len() + lists.bytes.len());
+        let (entries, numbers) = (lists.n_entries(), lists.values.len() + lists.bytes.len());
+        let unused = [lists.halves_of_ids.len(), lists.bytes_of_ids.len()][usize::from(bits == 16)];
         let scales = if lists.bytes.is_empty() { 0 } else { n * m };
         let is_sound = lists.starts.len() == n * lists.n_blocks + 1
+            && unused == 0
+            && lists.starts[0] == 0
             && lists.starts.is_sorted()
             && lists.starts.last() == Some(&(entries as u32))
             && (lists.values.is_empty() || lists.bytes.is_empty())
             && numbers == entries * m
             && [scales, n * m].contains(&lists.scales.len())
-            && (lists.ids.is_mapped() || lists.has_sound_entries(end));
+            && (lists.is_mapped() || lists.has_sound_entries(end));
         if is_sound {
             return Ok(lists);
         }
         Err(inner.damaged("the lists differ in number or are out of range"))
     }
 
+    pub fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new("lists");
+        bundle.put_meta("bits", &self.bits);
+        self.put(&mut bundle);
+        bundle
+    }
+
+    fn is_mapped(&self) -> bool {
+        self.bytes_of_ids.is_mapped() || self.halves_of_ids.is_mapped()
+    }
+
     /// Whether ids increase and are below `end`, and values are finite.
     fn has_sound_entries(&self, end: usize) -> bool {
         let blocks = self.starts.windows(2).enumerate().all(|(at, ends)| {
-            let high = (at % self.n_blocks * BLOCK) as u32;
-            let ids = self.ids[ends[0] as usize..ends[1] as usize].iter();
-            is_increasing(ids.map(|&id| high | u32::from(id)), end)
+            let high = (at % self.n_blocks << self.bits) as u32;
+            let ids = (ends[0] as usize..ends[1] as usize).map(|at| high | self.lower_bits(at));
+            is_increasing(ids, end)
         });
         let mut values = self.values.iter().chain(self.scales.iter());
         blocks && values.all(|value| value.is_finite())
+    }
+
+    #[inline]
+    fn lower_bits(&self, at: usize) -> u32 {
+        if self.bits == 8 {
+            self.bytes_of_ids[at].into()
+        } else {
+            self.halves_of_ids[at].into()
+        }
     }
 }
 
 // The numbers of lists, values and ids follow from where they are used.
 persist!(PackedLists {
     Flat starts;
-    Flat ids;
+    Flat bytes_of_ids;
+    Flat halves_of_ids;
     Flat values;
     Flat bytes;
     Flat scales;
@@ -253,10 +329,15 @@ impl<const M: usize> Lookup<'_, M> {
     #[inline]
     pub fn get(&self, id: u32) -> [f32; M] {
         let lists = self.lists;
-        let block = self.first + id as usize / BLOCK;
+        let block = self.first + (id as usize >> lists.bits);
         let start = lists.starts[block] as usize;
-        let ids = &lists.ids[start..lists.starts[block + 1] as usize];
-        let Ok(at) = ids.binary_search(&(id as u16)) else {
+        let within = start..lists.starts[block + 1] as usize;
+        let found = if lists.bits == 8 {
+            lists.bytes_of_ids[within].binary_search(&(id as u8))
+        } else {
+            lists.halves_of_ids[within].binary_search(&(id as u16))
+        };
+        let Ok(at) = found else {
             return [0.0; M];
         };
         let at = (start + at) * M;
@@ -270,8 +351,8 @@ impl<const M: usize> Lookup<'_, M> {
     }
 }
 
-fn n_blocks(end: usize) -> usize {
-    end.div_ceil(BLOCK).max(1)
+fn n_blocks(end: usize, bits: u32) -> usize {
+    end.div_ceil(1 << bits).max(1)
 }
 
 fn too_many() -> Error {

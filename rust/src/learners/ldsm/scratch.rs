@@ -31,7 +31,11 @@ pub struct ScratchPool(Mutex<Vec<Scratch>>);
 
 impl ScratchPool {
     /// What `work` makes with a scratch; a new one where all are in use.
-    pub fn with<T>(&self, new: impl FnOnce() -> Scratch, work: impl FnOnce(&mut Scratch) -> T) -> T {
+    pub fn with<T>(
+        &self,
+        new: impl FnOnce() -> Scratch,
+        work: impl FnOnce(&mut Scratch) -> T,
+    ) -> T {
         let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = free().pop();
         let mut scratch = taken.unwrap_or_else(new);

@@ -23,7 +23,11 @@ impl TreeStatistics {
     /// Itself if it is of `n` nodes.
     pub fn checked(self, n: usize) -> Option<Self> {
         let lists = [self.labels.len(), self.curves.len()];
-        let values = [self.weights.len(), self.n_examples.len(), self.objectives.len()];
+        let values = [
+            self.weights.len(),
+            self.n_examples.len(),
+            self.objectives.len(),
+        ];
         (lists == [n; 2] && values == [n; 3]).then_some(self)
     }
 }
@@ -40,5 +44,7 @@ persist!(TreeStatistics {
 pub fn entropy(labels: &[(u32, f32)]) -> f64 {
     let counts = labels.iter().map(|&(_, count)| f64::from(count));
     let mass: f64 = counts.clone().sum();
-    counts.map(|count| -(count / mass) * (count / mass).ln()).sum()
+    counts
+        .map(|count| -(count / mass) * (count / mass).ln())
+        .sum()
 }

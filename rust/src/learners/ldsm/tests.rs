@@ -7,9 +7,11 @@ mod negatives;
 mod nodes;
 mod one_against_some;
 mod options;
+mod packed;
 mod prediction;
 mod regressors;
 mod scorer_rows;
+mod slim;
 mod trees;
 
 use std::collections::BTreeSet;
@@ -18,7 +20,9 @@ use proptest::prelude::*;
 
 use super::examples::{Examples, NodeData};
 use super::objective::Lambdas;
-use super::tree::Tree;
+use super::scratch::Scratch;
+use super::statistics::TreeStatistics;
+use super::tree::{Node, Tree};
 use super::*;
 use crate::classifier::{
     Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, SelectedLabels,
@@ -28,6 +32,7 @@ use crate::data::{
     Batch, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets, Values,
 };
 use crate::error::Error;
+use crate::tree::NodeId;
 
 const N_CLASSES: usize = 9;
 const WIDTH: usize = 24;
@@ -38,7 +43,9 @@ fn params() -> Params {
         n_estimators: 2,
         arity: 2,
         max_nodes: 31,
+        min_priority: 0.0,
         n_epochs: 3,
+        max_updates: None,
         lambda1: 2.0,
         lambda2: 1.0,
         reshuffle: true,
@@ -49,6 +56,10 @@ fn params() -> Params {
         n_bits: None,
         early_stopping: false,
         min_gain: 0.0,
+        pruned_share: 0.0,
+        leaf_threshold: 0.0,
+        quantize: false,
+        keep_statistics: true,
         beta: 1.0,
         gamma: 1e-4,
         scorers: Scorers::None,
@@ -235,14 +246,62 @@ fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
 
 /// All that a tree is, to the bit.
 fn bits_of(tree: &Tree) -> String {
-    let weights: Vec<u32> = tree.weights.iter().map(|w| w.to_bits()).collect();
-    format!("{weights:?} {tree:?}")
+    format!("{tree:?}")
 }
 
 fn all_bits(ldsm: &Ldsm) -> Vec<String> {
     ldsm.trees.iter().map(bits_of).collect()
 }
 
+fn statistics(tree: &Tree) -> &TreeStatistics {
+    tree.statistics.as_ref().unwrap()
+}
+
+/// Columns of a node's regressors, increasing and the constant last, and M weights for each;
+/// none of a leaf.
+fn regressors(tree: &Tree, id: NodeId, width: usize) -> (Vec<u32>, Vec<f32>) {
+    let Node::Split(split) = tree.node(id) else {
+        return Default::default();
+    };
+    let (mut columns, mut weights) = (Vec::new(), Vec::new());
+    let m = tree.arity as usize;
+    for column in 0..width as u32 - 1 {
+        let found: Vec<f32> = match m {
+            2 => tree
+                .routers
+                .lookup::<2>(split as usize)
+                .get(column)
+                .to_vec(),
+            3 => tree
+                .routers
+                .lookup::<3>(split as usize)
+                .get(column)
+                .to_vec(),
+            4 => tree
+                .routers
+                .lookup::<4>(split as usize)
+                .get(column)
+                .to_vec(),
+            _ => panic!("{m}"),
+        };
+        if found.iter().any(|&w| w != 0.0) {
+            columns.push(column);
+            weights.extend(found);
+        }
+    }
+    columns.push(width as u32 - 1);
+    weights.extend(&tree.biases[split as usize * m..][..m]);
+    (columns, weights)
+}
+
+/// The labels of a leaf and their weights.
+fn histogram(tree: &Tree, leaf: u32) -> Vec<(u32, f32)> {
+    let mut labels = Vec::new();
+    let histograms = &tree.histograms;
+    histograms.for_each(leaf as usize, |label, [count]| labels.push((label, count)));
+    labels
+}
+
 fn node_data(examples: &Examples, ids: &[u32]) -> NodeData {
-    NodeData::new(examples, ids, &mut examples.no_local_ids())
+    NodeData::new(examples, ids, &mut Scratch::new(examples, 2).local_ids)
 }

@@ -128,8 +128,8 @@ impl Tree {
     pub fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new("tree");
         self.put(&mut bundle);
-        Nest::put(&self.routers, "routers", &mut bundle);
-        Nest::put(&self.histograms, "histograms", &mut bundle);
+        bundle.nest("routers", self.routers.to_bundle());
+        bundle.nest("histograms", self.histograms.to_bundle());
         bundle.put_meta("has_statistics", &self.statistics.is_some());
         if let Some(statistics) = &self.statistics {
             Nest::put(statistics, "statistics", &mut bundle);
@@ -156,7 +156,8 @@ impl Tree {
         }
         let n_splits = self.len() - n_leaves as usize;
         let is_whole = n_splits * self.arity as usize + 1 == self.len();
-        (is_whole && is_split[..n_splits].iter().all(|&is| is)).then_some((n_splits, n_leaves as usize))
+        (is_whole && is_split[..n_splits].iter().all(|&is| is))
+            .then_some((n_splits, n_leaves as usize))
     }
 
     /// The node above each; none at the root.

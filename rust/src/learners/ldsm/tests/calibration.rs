@@ -10,7 +10,6 @@ use crate::random::mix;
 
 /// Joined scores are the trees' scores then.
 const JOIN: Join = Join {
-    loss: ScorerLoss::SquaredHinge,
     floor: 0.0,
     weight: 0.0,
 };

@@ -1,7 +1,6 @@
 //! Training one node, against a slow version step by step.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -12,6 +11,7 @@ use super::super::node_stats::NodeStatsSums;
 use super::super::node_training::TrainingContext;
 use super::super::objective::ObjectiveSums;
 use super::super::routing::directions;
+use super::super::scratch::ScratchPool;
 use super::regressors::{slow_step, SlowDense, SlowNag};
 use super::*;
 
@@ -156,7 +156,7 @@ fn check<const M: usize, const P: usize>(
         params,
         is_dense,
         control: &control,
-        local_ids: Mutex::default(),
+        scratches: ScratchPool::default(),
     };
     // Again with the same local numbers.
     let split = context.train(ids, seed).unwrap();
@@ -261,24 +261,27 @@ fn check<const M: usize, const P: usize>(
             break;
         }
     }
-    prop_assert_eq!(node.curve.len(), curve.len());
-    for (found, wanted) in node.curve.iter().zip(&curve) {
+    prop_assert_eq!(split.curve.len(), curve.len());
+    for (found, wanted) in split.curve.iter().zip(&curve) {
         prop_assert!(
             is_near((*found).into(), *wanted, 1e-5),
             "{:?} {curve:?}",
-            node.curve
+            split.curve
         );
     }
-    let found = |column: u32, j: usize| match node.columns.binary_search(&column) {
-        Ok(at) => node.weights[at * M + j],
+    let kept = &node.weights;
+    let constant = examples.width as u32 - 1;
+    let found = |column: u32, j: usize| match kept.ids.binary_search(&column) {
+        Ok(at) => kept.values.get::<M>(at)[j],
+        Err(_) if column == constant => node.biases[j],
         Err(_) => 0.0,
     };
-    prop_assert_eq!(node.weights.len(), node.columns.len() * M);
-    prop_assert!(node
-        .weights
-        .chunks(M)
-        .all(|weights| weights.iter().any(|&w| w != 0.0)));
-    prop_assert!(node.columns.iter().all(|column| columns.contains(column)));
+    let mut all = (0..kept.ids.len()).map(|at| kept.values.get::<M>(at));
+    prop_assert!(all.all(|weights| weights.iter().any(|&w| w != 0.0)));
+    prop_assert!(kept
+        .ids
+        .iter()
+        .all(|column| columns.contains(column) && *column < constant));
     let wanted = regressors.weights(&rows, &columns, small.into());
     for (&column, wanted) in columns.iter().zip(wanted) {
         for (j, wanted) in wanted.into_iter().enumerate() {
@@ -332,9 +335,9 @@ fn check<const M: usize, const P: usize>(
         exact.add(&labels[i], weights[i].into(), &margins_of(row));
     }
     let wanted = exact.stats();
-    prop_assert!(is_near(node.stats.terms.j, wanted.terms.j, 1e-5));
-    prop_assert!(is_near(node.stats.purity, wanted.purity, 1e-5));
-    prop_assert!(is_near(node.stats.balancedness, wanted.balancedness, 1e-5));
+    prop_assert!(is_near(split.stats.terms.j, wanted.terms.j, 1e-5));
+    prop_assert!(is_near(split.stats.purity, wanted.purity, 1e-5));
+    prop_assert!(is_near(split.stats.balancedness, wanted.balancedness, 1e-5));
     Ok(())
 }
 
@@ -383,11 +386,10 @@ proptest! {
         let train = |data: &Data| {
             let examples = data.examples();
             let control = control();
-            let context = TrainingContext { examples: &examples, params: &params, is_dense: true, control: &control, local_ids: Mutex::default() };
+            let context = TrainingContext { examples: &examples, params: &params, is_dense: true, control: &control, scratches: ScratchPool::default() };
             let ids: Vec<u32> = (0..examples.len() as u32).collect();
-            context.train(&ids, seed).unwrap().node
+            context.train(&ids, seed).unwrap()
         };
-        let (node, other) = (train(&data), train(&scaled));
-        prop_assert_eq!(node.curve, other.curve);
+        prop_assert_eq!(train(&data).curve, train(&scaled).curve);
     }
 }

@@ -10,6 +10,7 @@ use super::super::one_against_some::negatives::negatives;
 use super::super::one_against_some::scorer_rows::ScorerRows;
 use super::super::one_against_some::svm::{Accuracy, Problem, Scorer, Solver};
 use super::super::one_against_some::{IndexMargins, OneAgainstSome, OutOfSample};
+use super::packed::packed;
 use super::prediction::{all, by_trees, change, inside};
 use super::*;
 
@@ -187,7 +188,7 @@ proptest! {
         let examples = data.examples();
         let mut scores = LabelScores::new(N_CLASSES);
         let list: Vec<(u32, f32)> = scored.iter().map(|(&label, &score)| (label, score.into())).collect();
-        scores.add(&list, 1.0);
+        scores.add(&packed(&[list.clone()], N_CLASSES), 0, 1.0);
         let params = Params { n_hard_negatives: n_hard, n_random_negatives: n_random, ..sparse() };
         for row in 0..examples.len() as u32 {
             let own = examples.labels(row);
@@ -441,5 +442,5 @@ fn trees_alone_hold_no_rows_out() {
         ..sparse()
     });
     assert!(all_bits(&alone) != all_bits(&held));
-    assert!(held.trees[0].n_examples[0] < alone.trees[0].n_examples[0]);
+    assert!(statistics(&held.trees[0]).n_examples[0] < statistics(&alone.trees[0]).n_examples[0]);
 }

@@ -193,8 +193,8 @@ fn an_end_to_epochs() {
     let ldsm = fixed(60, false).fit(&params);
     for tree in &ldsm.trees {
         assert!(tree.len() > 1);
-        assert!(tree.curves.lengths().all(|n| n < 20));
-        assert!(tree.curves.lengths().any(|n| n > 1));
+        assert!(statistics(tree).curves.lengths().all(|n| n < 20));
+        assert!(statistics(tree).curves.lengths().any(|n| n > 1));
     }
 }
 
@@ -224,7 +224,7 @@ proptest! {
         let root = |data: &Data| {
             let examples = data.examples();
             let all: Vec<u32> = (0..examples.len() as u32).collect();
-            let root = NodeExamples::new(&examples, Vec::new(), &all, |label| label as u32);
+            let root = NodeExamples::new(&examples, all, &mut [0.0; N_CLASSES]);
             (root.weight, root.labels)
         };
         prop_assert_eq!(root(&data), root(&repeated));

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::super::join::Join;
-use super::super::one_against_some::IndexMargins;
 use super::trees::nodes_of;
 use super::*;
 use crate::file::{Array, Bundle, Element};
@@ -19,12 +17,14 @@ pub(super) fn by_trees(ldsm: &Ldsm, data: &Data, i: usize) -> (BTreeMap<u32, f64
         leaves.retain(|&id| tree.children(id).is_none());
         let share = 1.0 / (leaves.len() * ldsm.trees.len()) as f64;
         for leaf in leaves {
-            let counts = tree.labels.get(leaf.at());
-            let mass: f64 = counts.iter().map(|&(_, count)| f64::from(count)).sum();
-            for &(label, count) in counts {
+            let Node::Leaf(leaf) = tree.node(leaf) else {
+                unreachable!()
+            };
+            let mass = f64::from(tree.inverse_masses[leaf as usize]).recip();
+            for (label, count) in histogram(tree, leaf) {
                 *scores.entry(label).or_insert(0.0) += share * f64::from(count) / mass;
             }
-            expected += share * mass / tree.weight[leaf.at()];
+            expected += share * f64::from(tree.labels_each[leaf as usize]);
         }
     }
     (scores, expected)
@@ -182,26 +182,18 @@ proptest! {
         }
     }
 
-    /// Shares of labels, times labels per example, are chances; the scorers have half a say.
+    /// With scorers scores are probabilities; without, shares of labels times labels per example
+    /// are.
     #[test]
     fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
         let found = rows_of(&ldsm.select_labels(&Query::new(&unseen.rows(), 1, &control()), LabelSelection::Likely).unwrap());
-        let mut margins = ldsm.scorers.as_ref().map(IndexMargins::new);
-        let (mut row, preparation) = (RowBuffer::default(), ldsm.preparation.as_ref().unwrap());
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
-            preparation.read(&unseen.rows(), i, &mut row);
-            if let Some(margins) = &mut margins {
-                margins.read((&row.columns, &row.values));
-            }
             for (label, &score) in all {
                 let by_trees = shares.get(label).map_or(0.0, |share| share * expected);
-                let chance = match &margins {
-                    Some(margins) => 0.5 * (by_trees.min(1.0) + f64::from(Join::probability(margins.margin(*label)))),
-                    None => by_trees,
-                };
-                if (chance - 0.5).abs() > 1e-5 {
+                let chance = if ldsm.scorers.is_some() { score.into() } else { by_trees };
+                if (chance - 0.5).abs() > 1e-5 || ldsm.scorers.is_some() {
                     let wanted = (chance > 0.5).then_some(score);
                     prop_assert_eq!(found[i].get(label).copied(), wanted, "{}", chance);
                 }
@@ -264,22 +256,25 @@ pub(super) fn inside(bundle: &mut Bundle, name: &str, change: Change) {
 /// Files whose checksum holds, but not what they say.
 #[test]
 fn made_up_files_are_refused() {
-    let in_tree: [Change; 11] = [
-        |tree| change(tree, "first_child", 0, 0u32),
-        |tree| change(tree, "first_child", 0, 2u32),
-        |tree| change(tree, "first_child", 2, 1u32),
-        |tree| change(tree, "first_child", 1, u32::MAX - 1),
-        |tree| change(tree, "weight", 0, f64::NAN),
-        |tree| change(tree, "weights", 0, f32::INFINITY),
-        |tree| drop(tree.take::<u32>("n_examples").unwrap()),
-        |tree| inside(tree, "columns", |lists| change(lists, "list", 0, 25u32)),
+    let in_tree: [Change; 9] = [
+        // The root as a leaf, of a split that there is not, and below itself.
+        |tree| change(tree, "links", 0, 1u32 << 31),
+        |tree| change(tree, "links", 0, 1000u32),
+        |tree| change(tree, "links", 2, 0u32),
+        |tree| change(tree, "biases", 0, f32::INFINITY),
+        |tree| change(tree, "labels_each", 0, 0.0f32),
+        |tree| drop(tree.take::<f32>("inverse_masses").unwrap()),
+        |tree| inside(tree, "routers", |lists| change(lists, "starts", 0, 1u32)),
         |tree| {
-            inside(tree, "columns", |lists| {
-                change(lists, "list.length", 0, 0u32);
+            inside(tree, "histograms", |lists| {
+                change(lists, "bytes_of_ids", 0, 99u8);
             });
         },
-        |tree| inside(tree, "labels", |lists| change(lists, "list.key", 1, 0u32)),
-        |tree| inside(tree, "labels", |lists| change(lists, "list.value", 0, 0f32)),
+        |tree| {
+            inside(tree, "statistics", |known| {
+                drop(known.take::<u32>("n_examples").unwrap());
+            });
+        },
     ];
     let data = fixed(60, false);
     let ldsm = data.fit(&Params {
@@ -429,15 +424,16 @@ fn many_labels_are_scored_as_few() {
         bits
     };
     for tree in &ldsm.trees {
-        for leaf in 1..tree.len() {
+        for leaf in 1..tree.inverse_masses.len() {
             few.clear();
             many.clear();
             for scores in [&mut few, &mut many] {
-                scores.add(tree.labels.get(leaf), 0.5 * tree.inverse_mass[leaf]);
-                scores.add(tree.labels.get(leaf - 1), 0.5 * tree.inverse_mass[leaf - 1]);
+                for leaf in [leaf, leaf - 1] {
+                    scores.add(&tree.histograms, leaf, 0.5 * tree.inverse_masses[leaf]);
+                }
             }
             let of_both = [leaf - 1, leaf]
-                .map(|id| tree.labels.get(id).to_vec())
+                .map(|leaf| histogram(tree, leaf as u32))
                 .concat();
             let labels: BTreeSet<u32> = of_both.into_iter().map(|(label, _)| label).collect();
             assert!(bits_of(&few).iter().map(|&(label, _)| label).eq(labels));

@@ -1,7 +1,6 @@
 //! Growing trees and traversing them.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -9,11 +8,11 @@ use rand_pcg::Pcg64Mcg;
 use super::super::growth::{grow, node_seed};
 use super::super::node_training::TrainingContext;
 use super::super::routing::directions;
+use super::super::scratch::ScratchPool;
 use super::super::traversal::Traversal;
 use super::*;
 use crate::data::RaggedRows;
 use crate::threads::with_threads;
-use crate::tree::NodeId;
 
 /// All nodes that a row comes to, in the order of a descent.
 pub(super) fn nodes_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {
@@ -24,7 +23,7 @@ pub(super) fn nodes_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId
         let Some(first) = tree.children(id) else {
             continue;
         };
-        let (columns, weights) = tree.regressors(id);
+        let (columns, weights) = regressors(tree, id, width);
         let mut full = vec![0.0; width * m];
         for (&column, weights) in columns.iter().zip(weights.chunks(m)) {
             full[column as usize * m..][..m].copy_from_slice(weights);
@@ -66,7 +65,7 @@ fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
         params,
         is_dense: params.is_dense(examples.filled()),
         control: &control,
-        local_ids: Mutex::default(),
+        scratches: ScratchPool::default(),
     };
     let rows = 0..examples.len() as u32;
     with_threads(n_threads, |_| {
@@ -76,7 +75,8 @@ fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
 }
 
 fn impurity(tree: &Tree, id: usize) -> f32 {
-    let counts = tree.labels.get(id).iter().map(|&(_, count)| count);
+    let counts = statistics(tree).labels.get(id).iter();
+    let counts = counts.map(|&(_, count)| count);
     counts.clone().sum::<f32>() - counts.fold(0.0, f32::max)
 }
 
@@ -119,33 +119,39 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(&tree.n_examples, &counts);
-        prop_assert_eq!(&tree.weight, &weights);
+        let known = statistics(&tree);
+        prop_assert_eq!(&known.n_examples, &counts);
+        prop_assert_eq!(&known.weights, &weights);
+        let parents = tree.parents();
         let mut children = BTreeSet::from([Tree::ROOT]);
         for (id, labels) in labels.iter().enumerate() {
-            prop_assert_eq!(tree.labels.get(id).to_vec(), labels.iter().map(|(&k, &n)| (k, n)).collect::<Vec<_>>());
-            let mass: f32 = labels.values().sum();
-            prop_assert!(is_near(tree.inverse_mass[id].into(), mass.recip().into(), 1e-6));
-            let (columns, weights) = tree.regressors(NodeId(id as u32));
-            prop_assert_eq!(columns.len() * m, weights.len());
-            prop_assert!(columns.windows(2).all(|pair| pair[0] < pair[1]));
+            let labels: Vec<(u32, f32)> = labels.iter().map(|(&k, &n)| (k, n)).collect();
+            prop_assert_eq!(known.labels.get(id), &labels);
+            if let Node::Leaf(leaf) = tree.node(NodeId(id as u32)) {
+                prop_assert_eq!(&histogram(&tree, leaf), &labels);
+                let mass: f32 = labels.iter().map(|&(_, n)| n).sum();
+                let leaf = leaf as usize;
+                prop_assert!(is_near(tree.inverse_masses[leaf].into(), mass.recip().into(), 1e-6));
+                let each = f64::from(mass) / weights[id];
+                prop_assert!(is_near(tree.labels_each[leaf].into(), each, 1e-6));
+            }
             let Some(first) = tree.children(NodeId(id as u32)) else {
-                prop_assert!(columns.is_empty() && tree.curves.get(id).is_empty());
-                prop_assert!(tree.stats[id].terms.j.is_nan());
+                prop_assert!(known.curves.get(id).is_empty());
+                prop_assert!(known.objectives[id].terms.j.is_nan());
                 continue;
             };
-            prop_assert_eq!(tree.curves.get(id).len(), params.n_epochs as usize);
-            prop_assert!(tree.stats[id].terms.j.is_finite());
+            prop_assert_eq!(known.curves.get(id).len(), params.n_epochs as usize);
+            prop_assert!(known.objectives[id].terms.j.is_finite());
             for j in 0..m {
                 let child = first.at() + j;
                 prop_assert!(children.insert(NodeId(child as u32)));
-                prop_assert_eq!(tree.parents[child], NodeId(id as u32));
+                prop_assert_eq!(parents[child], NodeId(id as u32));
                 prop_assert!(counts[child] > 0 && counts[child] < counts[id]);
                 prop_assert_eq!(tree.depths()[child], tree.depths()[id] + 1);
             }
         }
         prop_assert_eq!(children.len(), n);
-        prop_assert_eq!(tree.parents[0], NodeId::NONE);
+        prop_assert_eq!(parents[0], NodeId::NONE);
     }
 
     #[test]
@@ -165,18 +171,18 @@ proptest! {
         let n = small.len();
         let m = params.arity as usize;
         prop_assert!(n == all.len() || n + m > params.max_nodes as usize);
-        prop_assert_eq!(&small.parents[..], &all.parents[..n]);
-        for id in 0..n {
-            prop_assert_eq!(small.labels.get(id), all.labels.get(id));
-            if small.first_child[id] != Tree::ROOT {
-                prop_assert_eq!(small.first_child[id], all.first_child[id]);
-                prop_assert_eq!(small.regressors(NodeId(id as u32)), all.regressors(NodeId(id as u32)));
-                prop_assert_eq!(small.curves.get(id), all.curves.get(id));
+        prop_assert_eq!(&small.parents()[..], &all.parents()[..n]);
+        let (known, known_of_all) = (statistics(&small), statistics(&all));
+        for id in (0..n as u32).map(NodeId) {
+            prop_assert_eq!(known.labels.get(id.at()), known_of_all.labels.get(id.at()));
+            if small.children(id).is_some() {
+                prop_assert_eq!(small.node(id), all.node(id));
+                prop_assert_eq!(regressors(&small, id, WIDTH + 1), regressors(&all, id, WIDTH + 1));
+                prop_assert_eq!(known.curves.get(id.at()), known_of_all.curves.get(id.at()));
             }
         }
         let split: BTreeMap<u32, usize> = (0..all.len())
-            .filter(|&id| all.first_child[id] != Tree::ROOT)
-            .map(|id| (all.first_child[id].0, id))
+            .filter_map(|id| Some((all.children(NodeId(id as u32))?.0, id)))
             .collect();
         let order: Vec<(u32, usize)> = split.into_iter().collect();
         for (at, &(first, id)) in order.iter().enumerate() {
@@ -196,15 +202,16 @@ proptest! {
         let (mut traversal, mut block) = (Traversal::new(WIDTH + 1, params.arity), RaggedRows::default());
         rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
         traversal.run(&tree, &block, |rows, leaf| {
-            rows.iter().for_each(|&row| together[row as usize].push(leaf));
+            rows.iter().for_each(|&row| together[row as usize].push(Node::Leaf(leaf)));
         });
         for (i, row) in rows.iter().enumerate() {
             block.clear();
             block.push(row.columns.iter().copied(), &row.values);
             prop_assert_eq!(block.row(0), (&row.columns[..], &row.values[..]));
             alone.clear();
-            traversal.run(&tree, &block, |_, leaf| alone.push(leaf));
-            prop_assert_eq!(&alone, &leaves_of(&tree, row, WIDTH + 1));
+            traversal.run(&tree, &block, |_, leaf| alone.push(Node::Leaf(leaf)));
+            let reached = leaves_of(&tree, row, WIDTH + 1).into_iter().map(|id| tree.node(id));
+            prop_assert_eq!(&alone, &reached.collect::<Vec<_>>());
             prop_assert_eq!(&alone, &together[i]);
         }
     }
@@ -239,7 +246,7 @@ proptest! {
 fn few_rows_look_columns_up() {
     let data = fixed(200, false);
     let tree = grown(&data, &params(), 1, 1);
-    let columns = tree.regressors(Tree::ROOT).0.len();
+    let columns = tree.routers.range(0).len();
     let rows = prepared(&data, &params());
     let is_few = |n_values: usize| n_values * (columns.ilog2() as usize + 1) < 2 * columns;
     assert!(tree.len() > 5 && rows.iter().any(|row| is_few(row.columns.len())));
@@ -252,7 +259,7 @@ fn chance_makes_trees_differ() {
     let plain = data.fit(&params());
     assert!(plain.trees.iter().all(|tree| tree.len() > 5));
     assert_ne!(bits_of(&plain.trees[0]), bits_of(&plain.trees[1]));
-    let counts = |tree: &Tree| tree.labels.get(0).to_vec();
+    let counts = |tree: &Tree| statistics(tree).labels.get(0).to_vec();
     assert_eq!(counts(&plain.trees[0]), counts(&plain.trees[1]));
 }
 
@@ -270,7 +277,7 @@ fn orders_and_seeds_of_nodes() {
         params: &params,
         is_dense: false,
         control: &control,
-        local_ids: Mutex::default(),
+        scratches: ScratchPool::default(),
     };
     let tree = grow(&context, 0..examples.len() as u32, params.seed, 1).unwrap();
     let mut order: Vec<u32> = (0..examples.len() as u32).collect();
@@ -281,11 +288,18 @@ fn orders_and_seeds_of_nodes() {
             continue;
         };
         let split = context.train(&ids, node_seed(params.seed, id)).unwrap();
-        let (columns, weights) = tree.regressors(id);
-        assert_eq!(
-            (columns, weights),
-            (&split.node.columns[..], &split.node.weights[..])
-        );
+        let Node::Split(number) = tree.node(id) else {
+            unreachable!()
+        };
+        let (columns, weights) = regressors(&tree, id, WIDTH + 1);
+        let node = split.node;
+        assert_eq!(columns[..columns.len() - 1], node.weights.ids);
+        let n = node.weights.ids.len();
+        let own: Vec<f32> = (0..n)
+            .flat_map(|i| node.weights.values.get::<2>(i))
+            .collect();
+        assert_eq!(weights[..2 * n], own);
+        assert_eq!(tree.biases[2 * number as usize..][..2], node.biases);
         let children = split.children.into_iter().map(|child| child.ids);
         waiting.extend((first.0..).map(NodeId).zip(children));
     }
@@ -312,7 +326,8 @@ fn where_margins_lead() {
 #[test]
 fn collapsed_trees_are_reported() {
     let entropy = |tree: &Tree, id: usize| {
-        let counts = tree.labels.get(id).iter().map(|&(_, n)| f64::from(n));
+        let counts = statistics(tree).labels.get(id).iter();
+        let counts = counts.map(|&(_, n)| f64::from(n));
         let all: f64 = counts.clone().sum();
         counts.map(|n| -n / all * (n / all).ln()).sum::<f64>()
     };
@@ -327,7 +342,7 @@ fn collapsed_trees_are_reported() {
             let (of, mut shares) = (&ldsm.trees[tree], Vec::new());
             for id in 0..of.len() {
                 if of.children(NodeId(id as u32)).is_none() {
-                    shares.push((of.weight[id], entropy(of, id)));
+                    shares.push((statistics(of).weights[id], entropy(of, id)));
                 }
             }
             let all: f64 = shares.iter().map(|(weight, _)| weight).sum();
@@ -398,7 +413,12 @@ fn values_and_weights_of_any_size() {
             let ldsm = data.fit(&params);
             let case = format!("{scale:e} {weight:e} {optimizer:?}");
             for tree in &ldsm.trees {
-                assert!(tree.weights.iter().all(|w| w.is_finite()), "{case}");
+                for split in 0..tree.biases.len() / 3 {
+                    tree.routers.for_each::<3>(split, |_, weights| {
+                        assert!(weights.iter().all(|w| w.is_finite()), "{case}");
+                    });
+                }
+                assert!(tree.biases.iter().all(|w| w.is_finite()), "{case}");
             }
             let (labels, scores) = ldsm
                 .predict_topk(&Query::new(&data.rows(), 1, &control()), 1)

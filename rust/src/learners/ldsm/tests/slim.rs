@@ -1,0 +1,153 @@
+//! What makes trees small: steps, weights, labels and nodes that are left out.
+
+use super::super::node_training::TrainingContext;
+use super::super::pruning::{keep_frequent, kept_features};
+use super::super::scratch::ScratchPool;
+use super::prediction::all;
+use super::*;
+
+proptest! {
+    /// What is dropped is least, within its share, and as much of it as may be.
+    #[test]
+    fn the_least_contributions_are_dropped(data in data(30), weights in prop::collection::vec(-1.0f32..1.0, 2 * (WIDTH + 1)), share in 0.0f64..0.9) {
+        let examples = data.examples();
+        let ids: Vec<u32> = (0..examples.len() as u32).collect();
+        let node = node_data(&examples, &ids);
+        let n = node.columns.len();
+        let weights: Vec<[f32; 2]> = weights.chunks(2).take(n).map(|w| [w[0], w[1]]).collect();
+        let constant = node.columns.iter().position(|&column| column as usize == WIDTH);
+        let kept = kept_features(&node.examples, &weights, constant, share);
+        let contribution = |feature: usize| {
+            let rows = (0..ids.len() as u32).map(|i| node.examples.row(i));
+            let own = rows.flat_map(|(columns, values)| columns.iter().zip(values));
+            let squares = own.filter(|&(&column, _)| column as usize == feature);
+            let squares: f64 = squares.map(|(_, &x)| f64::from(x).powi(2)).sum();
+            squares * weights[feature].iter().map(|&w| f64::from(w).powi(2)).sum::<f64>()
+        };
+        let features = || (0..n).filter(|&feature| Some(feature) != constant);
+        let all: f64 = features().map(contribution).sum();
+        let is_dropped = |feature: &usize| !kept.contains(feature);
+        let dropped: f64 = features().filter(is_dropped).map(contribution).sum();
+        prop_assert!(dropped <= share * all + 1e-9);
+        prop_assert!(!kept.contains(&constant.unwrap()));
+        let least_kept = kept.iter().map(|&f| contribution(f)).fold(f64::INFINITY, f64::min);
+        prop_assert!(features().filter(is_dropped).all(|f| contribution(f) <= least_kept));
+        prop_assert!(kept.is_empty() || dropped + least_kept > share * all - 1e-9 || share == 0.0);
+    }
+
+    /// A node of more examples than it may take steps learns from some of them, once, and sends
+    /// all of them on.
+    #[test]
+    fn steps_are_bounded(data in data(60), max_updates in 1u32..150) {
+        let (examples, control) = (data.examples(), control());
+        let params = Params { max_updates: Some(max_updates), n_epochs: 5, ..params() };
+        let context = TrainingContext { examples: &examples, params: &params, is_dense: false, control: &control, scratches: ScratchPool::default() };
+        let ids: Vec<u32> = (0..examples.len() as u32).collect();
+        let split = context.train(&ids, 1).unwrap();
+        let (n, most) = (ids.len(), max_updates as usize);
+        let epochs = if n > most { 1 } else { (most / n).min(5) };
+        prop_assert_eq!(split.curve.len(), epochs);
+        let mut sent: Vec<u32> = split.children.iter().flat_map(|child| child.ids.clone()).collect();
+        sent.sort_unstable();
+        sent.dedup();
+        prop_assert_eq!(sent, ids.clone());
+        let unbounded = Params { max_updates: None, ..params.clone() };
+        let context = TrainingContext { params: &unbounded, scratches: ScratchPool::default(), ..context };
+        let other = context.train(&ids, 1).unwrap();
+        prop_assert!(epochs < 5 || other.node == split.node);
+    }
+}
+
+#[test]
+fn labels_far_below_the_most_frequent_go() {
+    let mut labels = vec![(1, 8.0), (3, 2.0), (4, 1.9), (9, 3.0)];
+    keep_frequent(&mut labels, 0.25);
+    assert_eq!(labels, [(1, 8.0), (3, 2.0), (9, 3.0)]);
+    keep_frequent(&mut labels, 0.0);
+    assert_eq!(labels.len(), 3);
+}
+
+/// Each makes the model smaller or keeps what it keeps, and is there after loading.
+#[test]
+fn options_make_trees_slim() {
+    let data = fixed(200, false);
+    let size = |params: &Params| {
+        let mut params = params.clone();
+        params.keep_statistics = false;
+        let ldsm = data.fit(&params);
+        let bytes = ldsm.to_bundle().to_bytes().unwrap();
+        let loaded = Ldsm::from_bundle(crate::file::Bundle::from_bytes(&bytes).unwrap()).unwrap();
+        assert_eq!(all_bits(&loaded), all_bits(&ldsm));
+        assert_eq!(all(&loaded, &data), all(&ldsm, &data));
+        bytes.len()
+    };
+    let whole = size(&params());
+    for slim in [
+        Params {
+            pruned_share: 0.5,
+            ..params()
+        },
+        Params {
+            leaf_threshold: 0.5,
+            ..params()
+        },
+        Params {
+            quantize: true,
+            ..params()
+        },
+        Params {
+            min_priority: 60.0,
+            ..params()
+        },
+    ] {
+        assert!(size(&slim) < whole, "{slim:?}");
+    }
+    let kept = data.fit(&params()).to_bundle().to_bytes().unwrap();
+    assert!(kept.len() > whole);
+}
+
+/// Statistics change nothing else.
+#[test]
+fn statistics_are_apart() {
+    let data = fixed(200, false);
+    let with = data.fit(&params());
+    let without = data.fit(&Params {
+        keep_statistics: false,
+        ..params()
+    });
+    assert!(without.trees.iter().all(|tree| tree.statistics.is_none()));
+    let stripped = with.trees.into_iter().map(|mut tree| {
+        tree.statistics = None;
+        bits_of(&tree)
+    });
+    let stripped: Vec<String> = stripped.collect();
+    assert_eq!(stripped, all_bits(&without));
+    let named = |report: &crate::file::Report, name: &str| report.get::<f64>(name).is_some();
+    let reports = without.reports();
+    assert!(reports.iter().all(|report| !named(report, "n_examples")));
+    assert!(reports
+        .iter()
+        .all(|report| report.get::<u32>("depth").is_some()));
+}
+
+/// No leaf of a greater priority is left where there is room.
+#[test]
+fn priorities_bound_the_splits() {
+    let data = fixed(300, false);
+    let params = Params {
+        max_nodes: 100_000,
+        min_priority: 15.0,
+        ..params()
+    };
+    let ldsm = data.fit(&params);
+    for tree in &ldsm.trees {
+        for id in 0..tree.len() {
+            let labels = statistics(tree).labels.get(id).iter();
+            let counts = labels.map(|&(_, count)| f64::from(count));
+            let priority = counts.clone().sum::<f64>() - counts.fold(0.0, f64::max);
+            let is_split = tree.children(NodeId(id as u32)).is_some();
+            assert!(!is_split || priority > 15.0);
+        }
+    }
+    assert!(ldsm.trees.iter().all(|tree| tree.len() > 5));
+}
