@@ -27,6 +27,10 @@ const PROPENSITY_A: f64 = 0.55;
 const PROPENSITY_B: f64 = 1.5;
 /// What `idf_power` becomes where it is not given: long texts gain much by 1, short ones lose.
 const IDF_POWERS: [f64; 2] = [0.0, 1.0];
+/// By what factor 1 must rank held-out rows better than 0: the first round, in which they are
+/// compared, flatters 1, since its few negatives leave frequent features too much weight. With
+/// mined negatives gains of some per cent turn into losses.
+const CLEAR_GAIN: f64 = 1.05;
 /// How often negatives are mined.
 const MINING_ROUNDS: usize = 2;
 /// Rows that the join is fitted on, at most.
@@ -124,7 +128,7 @@ impl Training<'_> {
     }
 
     /// The first round, with the scales of features that rank the labels of held-out rows
-    /// better; the smaller power if it does not matter.
+    /// better; the smaller power if the larger is not clearly better.
     fn first_round(
         &self,
         negatives: &Negatives,
@@ -133,7 +137,7 @@ impl Training<'_> {
         let examples = self.source.examples;
         let powers = idf_powers(self.params);
         let mut best = None;
-        let mut most = f64::NEG_INFINITY;
+        let mut most = 0.0;
         for &power in &powers {
             let rows = ScorerRows::new(examples, power);
             let keep = Keep {
@@ -150,7 +154,7 @@ impl Training<'_> {
                 };
                 (_, gain) = self.joined(&rows, judged, by_trees);
             }
-            if gain > most {
+            if best.is_none() || gain > CLEAR_GAIN * most {
                 (best, most) = (Some((rows, solved)), gain);
             }
         }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::super::join::Join;
 use super::super::label_scores::LabelScores;
 use super::super::one_against_some::held_out::HeldOut;
-use super::super::one_against_some::join_fit::{fit, Candidate};
 use super::super::one_against_some::negatives::negatives;
 use super::super::one_against_some::scorer_rows::ScorerRows;
 use super::super::one_against_some::svm::{Accuracy, Problem, Scorer, Solver};
@@ -296,41 +295,6 @@ proptest! {
         prop_assert!(bytes == kept.fit(&params).to_bytes().unwrap());
         prop_assert!(bytes == scaled.fit(&params).to_bytes().unwrap());
     }
-}
-
-/// The join believes whom the rows held out say it should.
-#[test]
-fn the_join_is_fitted() {
-    let row = |i: u32, by_trees: bool| {
-        let candidates = (0..20u32).map(|label| {
-            let is_own = label == i % 20;
-            let noise = (i.wrapping_mul(2_654_435_761) ^ (label * 40_503)) % 97;
-            let noise = noise as f32 / 97.0;
-            let told = f32::from(u8::from(is_own));
-            let (tree_score, margin) = if by_trees {
-                (told, noise)
-            } else {
-                (noise, told)
-            };
-            let (tree_score, margin) = (tree_score / 5.0, 2.0 * margin - 1.0);
-            Candidate {
-                tree_score,
-                margin,
-                is_own,
-            }
-        });
-        (candidates.collect(), 1.0)
-    };
-    let rows = |by_trees| (0..200).map(|i| row(i, by_trees)).collect::<Vec<_>>();
-    let ((_, by_trees), _) = fit(&rows(true), None);
-    let ((floor, by_scorers), gain) = fit(&rows(false), None);
-    assert!(by_trees < by_scorers, "{by_trees} {by_scorers}");
-    assert!(floor > 0.0);
-    // P@1 + P@3 + P@5 of 200 rows whose only label is the first.
-    assert!(is_near(gain, 200.0 * 23.0 / 15.0, 1e-9));
-    assert_eq!(fit(&rows(true), Some(3.0)).0 .1, 3.0);
-    assert_eq!(fit(&[], None), ((0.01, 0.5), 0.0));
-    assert_eq!(fit(&[], Some(3.0)).0 .1, 3.0);
 }
 
 /// Labels that are only met in trees added later, and labels without a row.
