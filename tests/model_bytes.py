@@ -14,7 +14,7 @@ _TYPES = {
     "I32": np.int32,
     "U64": np.uint64,
     "I64": np.int64,
-    "F16": np.float16,
+    "I16": np.int16,
     "F32": np.float32,
     "F64": np.float64,
 }

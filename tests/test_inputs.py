@@ -358,3 +358,35 @@ def test_the_core_does_not_read_columns_for_rows(name):
 def test_shares_are_at_most_one(name):
     model = estimators.ALL[name]().fit(X_DENSE, np.zeros(240, int))
     assert model.predict_topk(X_DENSE, 1)[1].max() <= 1
+
+
+def test_arrays_that_need_no_conversion_are_not_validated_twice(monkeypatch):
+    """What scikit-learn would return as it is goes to the core at once, and nothing else does."""
+    calls = []
+    slow = _validation.validate_data
+    monkeypatch.setattr(
+        _validation, "validate_data", lambda *a, **k: calls.append(1) or slow(*a, **k)
+    )
+    sparse = xmtree.OAAClassifier(random_state=0).fit(X_SPARSE, Y_SPARSE)
+    dense = xmtree.OAAClassifier(random_state=0).fit(X_DENSE, Y_DENSE)
+    calls.clear()
+    for model, X in [
+        (sparse, sp.csr_matrix(X_SPARSE)),
+        (sparse, sp.csr_array(X_SPARSE, dtype=np.float64)),
+        (dense, X_DENSE),
+        (dense, X_DENSE.astype(np.float64)),
+    ]:
+        model.predict(X[:1])
+    assert not calls
+    for X in (X_DENSE.tolist(), np.asfortranarray(X_DENSE), X_DENSE.astype(np.float16)):
+        dense.predict(X)
+    assert len(calls) == 3
+    for X, message in [
+        (X_DENSE[:, 1:], "features"),
+        (X_DENSE[0], "2D"),
+        (X_DENSE[:0], "minimum of 1"),
+        (sp.csr_matrix(X_DENSE[:, 1:]), "features"),
+        (np.where(X_DENSE > 0, np.nan, X_DENSE), "NaN"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            dense.predict(X)

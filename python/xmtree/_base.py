@@ -213,9 +213,9 @@ class Learner(ClassifierMixin, BaseEstimator):
         path : str or Path
         compact : bool, default=False
             Store what predictions need and no more: no state of the optimizer, no sums of
-            averages, no statistics; weights in 16 bits (half precision) where rows are scaled to
-            length 1, which changes fewer than one prediction in a thousand. A model loaded
-            from such a file predicts, but cannot learn on (``partial_fit``), and has no ``tree_``.
+            averages, no statistics; weights in 16 bits where rows are scaled, which changes
+            fewer than one prediction in a thousand. A model loaded from such a file predicts,
+            but cannot learn on (``partial_fit``), and has no ``tree_``.
             What :class:`LdSMClassifier` stores is for prediction anyway.
         """
         save(self, path, compact=compact)

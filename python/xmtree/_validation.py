@@ -72,10 +72,7 @@ def _is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
     For a single row scikit-learn takes longer than a prediction, above all to find out that
     an array is no data frame. All that it checks of such arrays is looked at here, or by the core.
     """
-    if type(X) is np.ndarray:
-        is_plain = X.flags.c_contiguous
-    else:
-        is_plain = type(X) in _CSR
+    is_plain = X.flags.c_contiguous if type(X) is np.ndarray else type(X) in _CSR
     return (
         is_plain
         and X.ndim == 2

@@ -6,6 +6,7 @@ pub(crate) mod checks;
 mod interface;
 mod learning;
 mod online;
+mod online_file;
 mod online_model;
 mod progressive;
 mod registry;

@@ -13,7 +13,7 @@ use super::{
     OnlineParams, PredictOptions, Predictor, Query, Schedule, Start, Task, TopK, TopKArrays,
 };
 use crate::control::Control;
-use crate::data::{Batch, MeanWeight, Preparation, Rows, Scaling};
+use crate::data::{Batch, MeanWeight, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
@@ -39,15 +39,15 @@ use crate::threads::with_threads;
 /// ```
 #[derive(Debug, Clone)]
 pub struct OnlineModel<L: OnlineLearner> {
-    params: L::Params,
-    n_classes: usize,
-    label_sets: bool,
+    pub(super) params: L::Params,
+    pub(super) n_classes: usize,
+    pub(super) label_sets: bool,
     /// None before anything was learned.
-    members: Vec<Member<L>>,
+    pub(super) members: Vec<Member<L>>,
     /// Of the examples learned, each counted once.
-    mean_weight: MeanWeight,
+    pub(super) mean_weight: MeanWeight,
     /// Whether it was stored without what learning on needs.
-    for_prediction: bool,
+    pub(super) for_prediction: bool,
     /// Made at the first prediction after learning.
     frozen: OnceLock<Vec<L::Frozen>>,
 }
@@ -84,18 +84,6 @@ impl<L: OnlineLearner> OnlineModel<L> {
                 })
             })
             .collect()
-    }
-
-    /// Everything that is stored but the members.
-    fn head(&self, for_prediction: bool) -> Bundle {
-        let mut bundle = Bundle::new(L::KIND);
-        bundle.put_meta("params", &self.params);
-        bundle.put_meta("n_classes", &self.n_classes);
-        bundle.put_meta("label_sets", &self.label_sets);
-        bundle.put_meta("n_members", &self.members.len());
-        bundle.put_meta("mean_weight", &self.mean_weight);
-        bundle.put_meta("for_prediction", &for_prediction);
-        bundle
     }
 
     fn start<'a>(
@@ -382,45 +370,13 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn to_bundle(&self) -> Bundle {
-        let mut bundle = self.head(self.for_prediction);
-        for (number, member) in self.members.iter().enumerate() {
-            bundle.nest(&format!("{MEMBER}{number}"), member.to_bundle());
-        }
-        bundle
+        self.stored()
     }
 
-    /// Weights of half the bits only where rows have length 1: a weight that is small may belong to
-    /// values that are large, and many standardised columns add up to larger errors.
     fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
-        let mut bundle = self.head(true);
-        for (number, member) in self.members.iter().enumerate() {
-            let slim = Member {
-                preparation: member.preparation.clone(),
-                progress: member.progress,
-                learner: member.learner.for_prediction(control)?,
-            };
-            let mut inner = slim.to_bundle();
-            let is_scaled = member.preparation.scaling() == Scaling::Row;
-            let is_narrow = |name: &str| L::NARROW.iter().any(|start| name.starts_with(start));
-            inner.narrow(|name| is_scaled && is_narrow(name));
-            bundle.nest(&format!("{MEMBER}{number}"), inner);
-        }
-        Ok(bundle)
+        self.stored_for_prediction(control)
     }
 }
-
-impl<L: OnlineLearner> Member<L> {
-    fn to_bundle(&self) -> Bundle {
-        let mut bundle = Bundle::new(MEMBER);
-        self.preparation.put(&mut bundle);
-        bundle.put_meta("progress", &self.progress);
-        self.learner.put(&mut bundle);
-        bundle
-    }
-}
-
-/// Kind of a member inside the model.
-const MEMBER: &str = "member";
 
 impl<L: OnlineLearner> Learner for OnlineModel<L> {
     const KIND: &'static str = L::KIND;
@@ -444,39 +400,8 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
         })
     }
 
-    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
-        let params: L::Params = bundle.take_meta("params")?;
-        let (n_classes, label_sets) = (
-            bundle.take_meta("n_classes")?,
-            bundle.take_meta("label_sets")?,
-        );
-        let mut model =
-            Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
-        model.mean_weight = bundle.take_meta("mean_weight")?;
-        model.for_prediction = bundle.take_meta("for_prediction")?;
-        let n_members: usize = bundle.take_meta("n_members")?;
-        // There are fewer after a fit that was stopped half way.
-        if n_members > L::n_members(&model.params) {
-            return Err(bundle.damaged("there are more members than the parameters say"));
-        }
-        for number in 0..n_members {
-            let mut inner = bundle.unnest(&format!("{MEMBER}{number}"))?;
-            let preparation = Preparation::take(&mut inner)?;
-            let progress = inner.take_meta("progress")?;
-            let learner = L::take(
-                &model.params,
-                n_classes,
-                &preparation,
-                model.for_prediction,
-                &mut inner,
-            )?;
-            model.members.push(Member {
-                preparation,
-                progress,
-                learner,
-            });
-        }
-        Ok(model)
+    fn from_bundle(bundle: Bundle) -> Result<Self> {
+        Self::restored(bundle)
     }
 }
 
@@ -498,7 +423,7 @@ fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Values;
+    use crate::data::{Scaling, Values};
 
     #[test]
     fn members_that_had_hardly_begun_are_left_out() {

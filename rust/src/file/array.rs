@@ -3,7 +3,6 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use half::f16;
 use memmap2::Mmap;
 use safetensors::tensor::Dtype;
 
@@ -151,36 +150,11 @@ macro_rules! element_types {
 }
 
 element_types!(
-    U8 u8 1, I8 i8 1, U16 u16 2, U32 u32 4, I32 i32 4, U64 u64 8, I64 i64 8, F16 f16 2, F32 f32 4,
+    U8 u8 1, I8 i8 1, U16 u16 2, I16 i16 2, U32 u32 4, I32 i32 4, U64 u64 8, I64 i64 8, F32 f32 4,
     F64 f64 8
 );
 
 impl Array {
-    /// Floats of half precision in single precision; all else as it is.
-    pub(super) fn widened(self) -> Self {
-        match self {
-            Self::F16(all) => all.iter().map(|&x| f32::from(x)).collect::<Vec<_>>().into(),
-            other => other,
-        }
-    }
-
-    /// Floats of single precision in half precision, where that changes no number by more than
-    /// 2^-11 of the largest; all else as it is.
-    pub(super) fn narrowed(self) -> Self {
-        /// From here on numbers are held with fewer digits the smaller they are.
-        const LEAST: f32 = 1.0 / 4096.0;
-        let Self::F32(all) = self else {
-            return self;
-        };
-        let largest = all.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-        let fits = (LEAST..f32::from(f16::MAX)).contains(&largest);
-        if fits || all.iter().all(|&x| x == 0.0) {
-            let halves = all.iter().map(|&x| f16::from_f32(x));
-            return halves.collect::<Vec<_>>().into();
-        }
-        Self::F32(all)
-    }
-
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

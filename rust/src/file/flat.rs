@@ -85,6 +85,11 @@ impl<T: Clone> Flat<T> {
     }
 
     /// A part: of a mapped array where it lies, else a copy.
+    ///
+    /// # Panics
+    ///
+    /// Where the range does not lie in the array, like a slice.
+    #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         match &self.0 {
             Storage::Owned(elements) => elements[range].to_vec().into(),

@@ -25,6 +25,10 @@
 //! tree of a forest, has its arrays under `prefix/name` and its own `kind` and
 //! `meta` under the key `prefix/` of the outer `meta`.
 //!
+//! Floats of single precision may be stored in 16 bits ([`Bundle::narrow`]): an array of I16
+//! under their name, and one of F32 under `name.scale`. They are the products of the former
+//! and, for each 64 of them, one of the latter.
+//!
 //! The same model always gives the same bytes. A reader refuses versions above its
 //! own; an incompatible change of the layout, or of what a learner stores,
 //! raises [`VERSION`].
@@ -46,6 +50,7 @@ mod bundle;
 mod flat;
 mod format;
 mod persist;
+mod quantized;
 mod record;
 mod replacement;
 mod report;

@@ -1,5 +1,7 @@
 //! Round trips, and every kind of damage.
 
+mod storage;
+
 use std::fs;
 use std::path::Path;
 
@@ -71,6 +73,7 @@ fn every_type_comes_back() {
         ("f", Array::F32(vec![-0.0, f32::MIN_POSITIVE].into())),
         ("g", Array::F64(vec![0.1, f64::INFINITY].into())),
         ("i", Array::I8(vec![i8::MIN, 1].into())),
+        ("k", Array::I16(vec![i16::MIN, 3].into())),
         ("j", Array::U16(vec![u16::MAX, 3, 4].into())),
         ("h", Array::F64((0..100_000).map(f64::from).collect())),
     ];
@@ -212,7 +215,7 @@ fn made_up_bodies_are_refused() {
             b"12345678",
         ),
         (
-            r#"{"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}"#,
+            r#"{"x":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}}"#,
             b"12",
         ),
         (
@@ -228,133 +231,6 @@ fn made_up_bodies_are_refused() {
         complaint(Bundle::from_bytes(&sealed_index(index, data)));
     }
     complaint(Bundle::from_bytes(&sealed(&u64::MAX.to_le_bytes())));
-}
-
-#[test]
-fn floats_of_half_the_bits_come_back_as_what_they_were() {
-    let singles: Vec<f32> = (-2000..2000).map(|i| i as f32 / 777.0).collect();
-    let mut bundle = Bundle::new("k");
-    bundle.put("x", &singles[..]);
-    bundle.put("y", vec![0.1f64]);
-    bundle.put("large", vec![1.0f32, 1e5]);
-    bundle.put("small", vec![1e-6f32, -1e-7]);
-    bundle.put("nan", vec![f32::NAN]);
-    bundle.put("zeros", vec![0.0f32; 2]);
-    bundle.put("kept", &singles[..]);
-    bundle.narrow(|name| name != "kept");
-    let types = ["kept", "large", "nan", "small", "x", "y", "zeros"];
-    let types = types.map(|name| bundle.arrays()[name].type_name());
-    assert_eq!(types, ["f32", "f32", "f32", "f32", "f16", "f64", "f16"]);
-    let mut again = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
-    assert_eq!(again.take::<f32>("kept").unwrap(), singles);
-    let halves = again.take::<f32>("x").unwrap();
-    let error = halves.iter().zip(&singles).map(|(a, b)| (a - b).abs());
-    let error = error.fold(0.0, f32::max);
-    assert!(0.0 < error && error <= 2000.0 / 777.0 / 2048.0, "{error}");
-    assert_eq!(again.take::<f64>("y").unwrap(), [0.1]);
-    assert_eq!(again.take::<f32>("large").unwrap(), [1.0, 1e5]);
-    assert!(again.take::<f32>("zeros").is_ok() && again.take::<u32>("nan").is_err());
-}
-
-#[test]
-fn mapped_arrays_are_those_that_were_written() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("model");
-    let mut bundle = small();
-    bundle.put("many", (0..1000u16).collect::<Vec<_>>());
-    bundle.write(&path).unwrap();
-    let mut mapped = Bundle::map(&path).unwrap();
-    assert_eq!(mapped.arrays(), bundle.arrays());
-    assert_eq!(mapped.to_bytes().unwrap(), bundle.to_bytes().unwrap());
-    let mut many = mapped.take_flat::<u16>("many").unwrap();
-    let is_little = cfg!(target_endian = "little");
-    assert_eq!(many.is_mapped(), is_little);
-    let part = many.part(10..12);
-    assert_eq!(
-        (part.is_mapped(), &part),
-        (is_little, &Flat::from(vec![10, 11]))
-    );
-    assert_eq!(many.clone().part(999..1000), [999]);
-    // The file can go, and changes go elsewhere.
-    drop(mapped);
-    fs::remove_file(&path).unwrap();
-    let before = many.clone();
-    many.to_mut()[3] = 7;
-    assert_eq!((many[3], before[3], many.is_mapped()), (7, 3, false));
-    assert_eq!(before.into_vec(), bundle.take::<u16>("many").unwrap());
-}
-
-#[test]
-fn what_lies_where_it_cannot_be_used_is_read() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("model");
-    // The bytes come first, so that the floats are not aligned.
-    let index = r#"{"__metadata__":{"xmtree":"{\"kind\":\"k\",\"meta\":{}}"},
-        "a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},
-        "b":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}}"#;
-    let index = format!("{index:width$}", width = index.len().next_multiple_of(8));
-    let mut data = vec![1, 2, 3];
-    data.extend(1.5f32.to_le_bytes());
-    fs::write(&path, sealed_index(&index, &data)).unwrap();
-    let mut mapped = Bundle::map(&path).unwrap();
-    assert_eq!(mapped, {
-        let mut read = Bundle::read(&path).unwrap();
-        assert_eq!(read.take_flat::<u8>("a").unwrap(), [1, 2, 3]);
-        read.put("a", vec![1_u8, 2, 3]);
-        read
-    });
-    let floats = mapped.take_flat::<f32>("b").unwrap();
-    assert_eq!((floats[0], floats.is_mapped()), (1.5, false));
-}
-
-/// A file of a terabyte, none of which is on the disk: only what is not read can be so large.
-#[cfg(target_os = "linux")]
-#[test]
-fn mapping_reads_nothing_but_the_index() {
-    let n = 1u64 << 36;
-    let mut index = format!(
-        r#"{{"__metadata__":{{"xmtree":"{{\"kind\":\"k\",\"meta\":{{}}}}"}},"x":{{"dtype":"F32","shape":[{n}],"data_offsets":[0,{}]}}}}"#,
-        4 * n
-    );
-    while index.len() % 8 != 0 {
-        index.push(' ');
-    }
-    let mut bytes = sealed_index(&index, &[]);
-    bytes.truncate(bytes.len() - 4);
-    let body = 8 + index.len() as u64 + 4 * n;
-    bytes[16..24].copy_from_slice(&body.to_le_bytes());
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("model");
-    fs::write(&path, &bytes).unwrap();
-    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(24 + body + 4).unwrap();
-    let mut bundle = Bundle::map(&path).unwrap();
-    let x = bundle.take_flat::<f32>("x").unwrap();
-    assert_eq!((x.len() as u64, x[x.len() - 1]), (n, 0.0));
-}
-
-#[test]
-fn mapped_files_of_another_length_are_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("model");
-    let bytes = small().to_bytes().unwrap();
-    let damaged = |bytes: &[u8]| {
-        fs::write(&path, bytes).unwrap();
-        complaint(Bundle::map(&path))
-    };
-    for len in 0..bytes.len() {
-        damaged(&bytes[..len]);
-    }
-    // Of a damaged head every byte but the padding counts.
-    for i in (0..12).chain(16..32) {
-        let mut bytes = bytes.clone();
-        bytes[i] ^= 255;
-        damaged(&bytes);
-    }
-    assert!(matches!(
-        Bundle::map(&directory.path().join("absent")),
-        Err(Error::Io { .. })
-    ));
 }
 
 #[test]

@@ -201,6 +201,7 @@ impl Regressors {
     }
 
     /// The same for prediction only: without what an optimiser keeps.
+    #[must_use]
     pub fn for_prediction(&self) -> Self {
         let weights = (0..self.len() as u32).map(|number| self.plain(number));
         Self {

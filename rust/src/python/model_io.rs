@@ -122,10 +122,7 @@ pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
         Array::I32(a) => a.into_vec().into_pyarray(py).into_any(),
         Array::U64(a) => a.into_vec().into_pyarray(py).into_any(),
         Array::I64(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::F16(a) => {
-            let wide: Vec<f32> = a.iter().map(|&x| x.into()).collect();
-            wide.into_pyarray(py).into_any()
-        }
+        Array::I16(a) => a.into_vec().into_pyarray(py).into_any(),
         Array::F32(a) => a.into_vec().into_pyarray(py).into_any(),
         Array::F64(a) => a.into_vec().into_pyarray(py).into_any(),
     }

@@ -381,10 +381,8 @@ impl OnlineLearner for Oaa {
         }
         let n_slots = columns.len();
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
-            let of_tile = |tile: &Tile| match tile.planes()[at].is_empty() {
-                true => 0,
-                false => n_slots * tile.width(),
-            };
+            let is_kept = |tile: &Tile| usize::from(!tile.planes()[at].is_empty());
+            let of_tile = |tile: &Tile| is_kept(tile) * n_slots * tile.width();
             let planes: Flat<f32> =
                 bundle.take_flat_exactly(name, oaa.tiles.iter().map(of_tile).sum())?;
             let mut start = 0;

@@ -1,0 +1,152 @@
+//! Floats of 16 bits, and files that are mapped into memory.
+
+use super::*;
+
+#[test]
+fn floats_of_16_bits_come_back_as_floats() {
+    let floats: Vec<f32> = (-2000..2000).map(|i| (i as f32 / 777.0).powi(3)).collect();
+    let mut bundle = Bundle::new("k");
+    bundle.put("x", &floats[..]);
+    bundle.put("y", vec![0.1f64]);
+    bundle.put("infinite", vec![1.0f32, f32::NEG_INFINITY]);
+    bundle.put("small", vec![1e-38f32, -1e-42, 0.0]);
+    bundle.put("zeros", vec![0.0f32; 65]);
+    bundle.put("kept", &floats[..]);
+    let mut outer = Bundle::new("outer");
+    outer.nest("inner", bundle);
+    outer.narrow(|name| name != "inner/kept");
+    let mut bundle = Bundle::from_bytes(&outer.to_bytes().unwrap())
+        .unwrap()
+        .unnest("inner")
+        .unwrap();
+    let types = ["infinite", "kept", "small", "x", "y", "zeros", "x.scale"];
+    let types = types.map(|name| bundle.arrays()[name].type_name());
+    assert_eq!(types, ["f32", "f32", "i16", "i16", "f64", "i16", "f32"]);
+    let again = bundle.take::<f32>("x").unwrap();
+    for (before, after) in floats.chunks(64).zip(again.chunks(64)) {
+        let largest = before.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+        let errors = before
+            .iter()
+            .zip(after)
+            .map(|(a, b)| (a - b).abs() / largest);
+        let error = errors.fold(0.0, f32::max);
+        assert!(0.0 < error && error <= 1.01 / 65534.0, "{error}");
+    }
+    assert_eq!(bundle.take::<f32>("zeros").unwrap(), [0.0; 65]);
+    assert_eq!(bundle.take::<f32>("small").unwrap(), [0.0; 3]);
+    assert_eq!(bundle.take::<f32>("kept").unwrap(), floats);
+    bundle.take::<f32>("infinite").unwrap();
+    let left: Vec<_> = bundle.arrays().keys().collect();
+    assert_eq!(left, ["y"]);
+    for sizes in [vec![], vec![1.0f32; 3]] {
+        let mut bundle = Bundle::new("k");
+        bundle.put("x", vec![1i16; 65]);
+        bundle.put("x.scale", sizes);
+        assert!(bundle
+            .take::<f32>("x")
+            .unwrap_err()
+            .to_string()
+            .contains("its scale"));
+    }
+}
+
+#[test]
+fn mapped_arrays_are_those_that_were_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    let mut bundle = small();
+    bundle.put("many", (0..1000u16).collect::<Vec<_>>());
+    bundle.write(&path).unwrap();
+    let mut mapped = Bundle::map(&path).unwrap();
+    assert_eq!(mapped.arrays(), bundle.arrays());
+    assert_eq!(mapped.to_bytes().unwrap(), bundle.to_bytes().unwrap());
+    let mut many = mapped.take_flat::<u16>("many").unwrap();
+    let is_little = cfg!(target_endian = "little");
+    assert_eq!(many.is_mapped(), is_little);
+    let part = many.part(10..12);
+    assert_eq!(
+        (part.is_mapped(), &part),
+        (is_little, &Flat::from(vec![10, 11]))
+    );
+    assert_eq!(many.clone().part(999..1000), [999]);
+    // The file can go, and changes go elsewhere.
+    drop(mapped);
+    fs::remove_file(&path).unwrap();
+    let before = many.clone();
+    many.to_mut()[3] = 7;
+    assert_eq!((many[3], before[3], many.is_mapped()), (7, 3, false));
+    assert_eq!(before.into_vec(), bundle.take::<u16>("many").unwrap());
+}
+
+#[test]
+fn what_lies_where_it_cannot_be_used_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    // The bytes come first, so that the floats are not aligned.
+    let index = r#"{"__metadata__":{"xmtree":"{\"kind\":\"k\",\"meta\":{}}"},
+        "a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},
+        "b":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}}"#;
+    let index = format!("{index:width$}", width = index.len().next_multiple_of(8));
+    let mut data = vec![1, 2, 3];
+    data.extend(1.5f32.to_le_bytes());
+    fs::write(&path, sealed_index(&index, &data)).unwrap();
+    let mut mapped = Bundle::map(&path).unwrap();
+    assert_eq!(mapped, {
+        let mut read = Bundle::read(&path).unwrap();
+        assert_eq!(read.take_flat::<u8>("a").unwrap(), [1, 2, 3]);
+        read.put("a", vec![1_u8, 2, 3]);
+        read
+    });
+    let floats = mapped.take_flat::<f32>("b").unwrap();
+    assert_eq!((floats[0], floats.is_mapped()), (1.5, false));
+}
+
+/// A file of a quarter of a terabyte, none of which is on the disk: only what is not read can be so large.
+#[cfg(target_os = "linux")]
+#[test]
+fn mapping_reads_nothing_but_the_index() {
+    let n = 1u64 << 36;
+    let mut index = format!(
+        r#"{{"__metadata__":{{"xmtree":"{{\"kind\":\"k\",\"meta\":{{}}}}"}},"x":{{"dtype":"F32","shape":[{n}],"data_offsets":[0,{}]}}}}"#,
+        4 * n
+    );
+    while index.len() % 8 != 0 {
+        index.push(' ');
+    }
+    let mut bytes = sealed_index(&index, &[]);
+    bytes.truncate(bytes.len() - 4);
+    let body = 8 + index.len() as u64 + 4 * n;
+    bytes[16..24].copy_from_slice(&body.to_le_bytes());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    fs::write(&path, &bytes).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(24 + body + 4).unwrap();
+    let mut bundle = Bundle::map(&path).unwrap();
+    let x = bundle.take_flat::<f32>("x").unwrap();
+    assert_eq!((x.len() as u64, x[x.len() - 1]), (n, 0.0));
+}
+
+#[test]
+fn mapped_files_of_another_length_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model");
+    let bytes = small().to_bytes().unwrap();
+    let damaged = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        complaint(Bundle::map(&path))
+    };
+    for len in 0..bytes.len() {
+        damaged(&bytes[..len]);
+    }
+    // Of a damaged head every byte but the padding counts.
+    for i in (0..12).chain(16..32) {
+        let mut bytes = bytes.clone();
+        bytes[i] ^= 255;
+        damaged(&bytes);
+    }
+    assert!(matches!(
+        Bundle::map(&directory.path().join("absent")),
+        Err(Error::Io { .. })
+    ));
+}
