@@ -125,7 +125,7 @@ macro_rules! element_types {
     };
 }
 
-element_types!(U8 u8 1, U32 u32 4, I32 i32 4, U64 u64 8, I64 i64 8, F32 f32 4, F64 f64 8);
+element_types!(U8 u8 1, U16 u16 2, I16 i16 2, U32 u32 4, I32 i32 4, U64 u64 8, I64 i64 8, F32 f32 4, F64 f64 8);
 
 impl Array {
     /// Whether there are no elements.

@@ -79,6 +79,8 @@ where
 pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
     match array {
         Array::U8(a) => a.into_pyarray(py).into_any(),
+        Array::U16(a) => a.into_pyarray(py).into_any(),
+        Array::I16(a) => a.into_pyarray(py).into_any(),
         Array::U32(a) => a.into_pyarray(py).into_any(),
         Array::I32(a) => a.into_pyarray(py).into_any(),
         Array::U64(a) => a.into_pyarray(py).into_any(),

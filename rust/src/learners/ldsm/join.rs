@@ -36,17 +36,22 @@ impl Join {
         score.max(f32::MIN_POSITIVE)
     }
 
-    /// A margin below which a label that no tree knows has a score below `bar`: a little
-    /// less than the least that reaches it.
-    pub fn least_margin(self, bar: f32) -> f32 {
-        if bar <= f32::MIN_POSITIVE || self.weight == 0.0 {
-            return f32::NEG_INFINITY;
-        }
-        if bar > self.floor {
-            return f32::INFINITY;
-        }
-        // floor exp(-weight loss) = bar, up to rounding.
-        let most_loss = (self.floor / bar).ln() / self.weight;
-        1.0 - (most_loss * 1.001 + 0.001).sqrt()
+    /// Whether the score may be above `bar`: where this is false it is not. Takes no exp, so that
+    /// the many labels that are far below the best cost little.
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
+    pub fn may_exceed(self, tree_score: f32, margin: f32, bar: f32) -> bool {
+        /// More than what rounding adds to a score.
+        const SLACK: f32 = 1.0 + 1e-5;
+        let loss = if margin == f32::NEG_INFINITY {
+            0.0
+        } else {
+            Self::loss_if_present(margin)
+        };
+        // exp(u) >= (1 + u / 8)^8.
+        let root = 1.0 + 0.125 * self.weight * loss;
+        let square = root * root;
+        let fourth = square * square;
+        (tree_score + self.floor) * SLACK > bar * (fourth * fourth)
     }
 }

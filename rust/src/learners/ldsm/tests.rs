@@ -7,6 +7,7 @@ mod one_against_some;
 mod options;
 mod prediction;
 mod regressors;
+mod scoring;
 mod trees;
 
 use std::collections::BTreeSet;

@@ -10,27 +10,33 @@
 //!
 //! Training takes O(values x (candidates + labels of a row)) per round, and memory of
 //! rows x candidates; nothing is O(K) per row. A prediction takes a row's margins from an
-//! inverted index, in time proportional to the weights of all labels for the row's features.
+//! inverted index, in time proportional to the weights of all labels for the row's features;
+//! where these are too many, it computes the margins of the trees' best labels alone.
 //!
 //! ```text
 //!  HeldOut: rows that a tree leaves out -> the trees' growth
 //!  trees, held-out rows -> out_of_sample (scores of a row by trees that do not know it)
 //!                            -> negatives (labels of a row) -> regrouped: rows of a label
-//!                                 -> svm: each label's weights -> scorers (inverted index)
+//!                                 -> svm: each label's weights -> sparse_weights -> scorers
 //!                            -> join_fit (floor and weight of the join) <-'
-//!  rows -> scorers: margins of all labels with a weight for a feature of the row
+//!  rows -> margins: by the feature_index, or of the trees' best labels
 //! ```
 
+pub(super) mod feature_index;
 pub(super) mod held_out;
 pub(super) mod join_fit;
 mod lengths;
+mod margins;
 pub(super) mod negatives;
 mod out_of_sample;
 pub(super) mod scorers;
+pub(super) mod sparse_weights;
 pub(super) mod svm;
 mod training;
 
+pub use feature_index::BLOCK;
 pub use held_out::HeldOut;
+pub use margins::{IndexMargins, LabelMargins};
 pub use out_of_sample::OutOfSample;
-pub use scorers::{IndexMargins, OneAgainstSome};
+pub use scorers::OneAgainstSome;
 pub use training::train;

@@ -1,32 +1,46 @@
-//! Trained scorers as an inverted index: for each feature the labels that have a weight for it.
+//! Trained scorers: their weights, how they are joined to the trees, and whether they find labels
+//! that the trees do not name.
+
+use std::sync::OnceLock;
 
 use super::super::examples::Examples;
 use super::super::join::Join;
 use super::super::params::Params;
-use super::super::tree::is_increasing;
-use super::lengths::inverse_length;
+use super::feature_index::FeatureIndex;
+use super::sparse_weights::SparseWeights;
 use super::svm::Scorer;
-use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::persist;
 
+/// Weights for the features of a training row, of all labels together and on average, up to which
+/// the scorers find labels: the time for a row must not grow with the number of labels. So many
+/// take about as long as the traversal of the trees.
+const MOST_WEIGHTS_MET: f64 = 65_536.0;
+
 /// The sparse scorers of all labels.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct OneAgainstSome {
-    /// The labels, increasing, that have a weight for a feature, and their weights.
-    index: Ragged<(u32, f32)>,
+    weights: SparseWeights,
     /// Weight of the constant by label; minus infinity for a label without examples.
     biases: Vec<f32>,
+    /// Whether labels that no tree names are found, by the index. Else only the best labels of
+    /// the trees are scored, by their weights.
+    finds_labels: bool,
     /// What the join adds to the trees' score.
     floor: f32,
     /// How the join weighs the scorers' loss.
     weight: f32,
+    /// Features, the constant left out.
+    n_features: usize,
+    /// Made when it is first needed.
+    index: OnceLock<FeatureIndex>,
 }
 
 persist!(OneAgainstSome {
-    Nest index;
+    Nest weights;
     Columns biases;
+    Meta finds_labels;
     Meta floor;
     Meta weight;
 });
@@ -34,23 +48,20 @@ persist!(OneAgainstSome {
 impl OneAgainstSome {
     pub const KIND: &'static str = "one_against_some";
 
-    /// From the scorer of each label; those of labels without examples are missing.
+    /// From the scorer of each label, trained on `examples`; those of labels without examples
+    /// are missing.
     pub fn new(scorers: &[Option<Scorer>], examples: &Examples) -> Self {
-        let mut lists = Ragged::with_capacity(scorers.len(), 0);
-        for scorer in scorers {
-            let weights = scorer.iter().flat_map(|scorer| &scorer.weights);
-            lists.push(weights.copied());
-        }
-        let place = |label, &(column, weight): &(u32, f32)| (column, (label, weight));
         let bias = |scorer: &Option<Scorer>| match scorer {
             Some(scorer) => scorer.bias,
             None => f32::NEG_INFINITY,
         };
+        let weights = SparseWeights::new(scorers);
         Self {
-            index: lists.regroup(examples.width - 1, place),
+            finds_labels: weights_met(&weights, examples) <= MOST_WEIGHTS_MET,
+            weights,
             biases: scorers.iter().map(bias).collect(),
-            floor: 0.0,
-            weight: 0.0,
+            n_features: examples.width - 1,
+            ..Self::default()
         }
     }
 
@@ -66,14 +77,32 @@ impl OneAgainstSome {
         }
     }
 
-    /// Weights that are not 0, constants left out.
-    pub fn n_weights(&self) -> usize {
-        self.index.entries().len()
+    pub fn weights(&self) -> &SparseWeights {
+        &self.weights
+    }
+
+    pub fn biases(&self) -> &[f32] {
+        &self.biases
+    }
+
+    pub fn finds_labels(&self) -> bool {
+        self.finds_labels
+    }
+
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The weights by feature. They are brought into that order by the first call, in time
+    /// proportional to their number.
+    pub fn index(&self) -> &FeatureIndex {
+        let new = || FeatureIndex::new(&self.weights, self.n_features);
+        self.index.get_or_init(new)
     }
 
     /// Weights for a feature, on average.
     pub fn weights_each(&self) -> usize {
-        self.n_weights() / self.index.len().max(1) + 1
+        self.weights.n_entries() / self.n_features.max(1) + 1
     }
 
     pub fn to_bundle(&self) -> Bundle {
@@ -85,19 +114,15 @@ impl OneAgainstSome {
     /// From a file, for rows of `width` columns, the constant among them.
     pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
         bundle.expect_kind(Self::KIND)?;
-        let mut scorers = Self::default();
+        let mut scorers = Self {
+            n_features: width - 1,
+            ..Self::default()
+        };
         scorers.fill(bundle)?;
-        let labels = |i| scorers.index.get(i).iter().map(|&(label, _)| label);
         let is_join = |x: f32| x.is_finite() && x >= 0.0;
         let is_sound = scorers.biases.len() == n_classes
-            && scorers.index.len() + 1 == width
-            && (0..width - 1).all(|i| is_increasing(labels(i), n_classes))
-            && scorers
-                .index
-                .entries()
-                .iter()
-                .all(|(_, weight)| weight.is_finite())
             && scorers.biases.iter().all(|&bias| bias < f32::INFINITY)
+            && scorers.weights.is_sound(n_classes, scorers.n_features)
             && is_join(scorers.floor)
             && is_join(scorers.weight);
         if !is_sound {
@@ -107,69 +132,18 @@ impl OneAgainstSome {
     }
 }
 
-/// The margins of one row after the other.
-#[derive(Debug)]
-pub struct IndexMargins<'a> {
-    scorers: &'a OneAgainstSome,
-    /// The margins by label, without their constants; NaN where no scorer has a weight for a
-    /// feature of the row.
-    margins: Vec<f32>,
-    /// The other labels: the first `n_touched` of these. There is an entry more than labels.
-    touched: Vec<u32>,
-    n_touched: usize,
-    /// A zero for every column.
-    spread: Vec<f64>,
-}
-
-impl<'a> IndexMargins<'a> {
-    pub fn new(scorers: &'a OneAgainstSome) -> Self {
-        let n_labels = scorers.biases.len();
-        Self {
-            scorers,
-            margins: vec![f32::NAN; n_labels],
-            touched: vec![0; n_labels + 1],
-            n_touched: 0,
-            spread: vec![0.0; scorers.index.len()],
+/// How many weights the features of a row have, on average over `examples`.
+fn weights_met(weights: &SparseWeights, examples: &Examples) -> f64 {
+    let mut rows_with = vec![0u32; examples.width];
+    for row in 0..examples.len() as u32 {
+        for &column in examples.row(row).0 {
+            rows_with[column as usize] += 1;
         }
     }
-
-    /// Computes the margins of a row, whose constant comes last.
-    pub fn read(&mut self, row: (&[u32], &[f32])) {
-        for &label in &self.touched[..self.n_touched] {
-            self.margins[label as usize] = f32::NAN;
-        }
-        let inverse_length = inverse_length(row, &mut self.spread);
-        let n = row.0.len() - 1;
-        let mut n_touched = 0;
-        for (&column, &x) in row.0[..n].iter().zip(row.1) {
-            let x = x * inverse_length;
-            for &(label, weight) in self.scorers.index.get(column as usize) {
-                let margin = &mut self.margins[label as usize];
-                // Whether a label is met for the first time is hard to foretell, so there is
-                // no branch: it is always noted, and only kept if it is new.
-                self.touched[n_touched] = label;
-                n_touched += usize::from(margin.is_nan());
-                let before = if margin.is_nan() { 0.0 } else { *margin };
-                *margin = before + x * weight;
-            }
-        }
-        self.n_touched = n_touched;
-    }
-
-    #[inline]
-    pub fn margin(&self, label: u32) -> f32 {
-        let margin = self.margins[label as usize];
-        let product = if margin.is_nan() { 0.0 } else { margin };
-        product + self.scorers.biases[label as usize]
-    }
-
-    /// The labels that have a weight for a feature of the row, and their margins; in an order
-    /// that the row alone decides.
-    pub fn touched(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
-        let labels = self.touched[..self.n_touched].iter();
-        labels.map(|&label| {
-            let (margin, bias) = (&self.margins, &self.scorers.biases);
-            (label, margin[label as usize] + bias[label as usize])
-        })
-    }
+    let labels = 0..weights.n_labels();
+    let of_label = |label| -> u64 {
+        let columns = weights.weights(label).map(|(column, _)| column as usize);
+        columns.map(|column| u64::from(rows_with[column])).sum()
+    };
+    labels.map(of_label).sum::<u64>() as f64 / examples.len() as f64
 }

@@ -5,10 +5,12 @@ use rayon::prelude::*;
 use super::super::params::Params;
 use super::join_fit::{fit, Candidate, FitRow};
 use super::lengths::inverse_length;
-use super::negatives::{keep_best, negatives};
+use super::margins::IndexMargins;
+use super::negatives::negatives;
 use super::out_of_sample::OutOfSample;
-use super::scorers::{IndexMargins, OneAgainstSome};
+use super::scorers::OneAgainstSome;
 use super::svm::{Accuracy, Scorer, ScorerRows, Solver};
+use crate::classifier::keep_best;
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::random::mix;
@@ -57,11 +59,8 @@ type HeldOutMargins = Vec<(u32, f32)>;
 impl Training<'_> {
     fn run(&self) -> Result<OneAgainstSome> {
         let examples = self.source.examples;
-        let mut spread = vec![0.0; examples.width];
         let rows = 0..examples.len() as u32;
-        let inverse_lengths: Vec<f32> = rows
-            .map(|row| inverse_length(examples.row(row), &mut spread))
-            .collect();
+        let inverse_lengths: Vec<f32> = rows.map(|row| inverse_length(examples.row(row))).collect();
         let rows = ScorerRows {
             examples,
             inverse_lengths: &inverse_lengths,
@@ -137,6 +136,7 @@ impl Training<'_> {
             let mut scored = ScoredLabels::new();
             scores.for_each(|label, score| scored.push((label, score)));
             keep_best(&mut scored, CANDIDATES);
+            scored.shrink_to_fit();
             scored
         })?;
         let mut without = vec![ScoredLabels::new(); rows.len()];

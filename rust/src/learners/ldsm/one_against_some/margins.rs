@@ -1,0 +1,109 @@
+//! The margins of one row after the other: of all labels by the index, or of some.
+
+use super::feature_index::{FeatureIndex, BLOCK};
+use super::lengths::inverse_length;
+use super::scorers::OneAgainstSome;
+
+/// The margins of all labels that have a weight for a feature of the row.
+#[derive(Debug)]
+pub struct IndexMargins<'a> {
+    index: &'a FeatureIndex,
+    biases: &'a [f32],
+    /// The margins by label, without their constants.
+    products: Vec<f32>,
+    /// Whether a label of a block may have a product that is not 0.
+    is_met: Vec<bool>,
+}
+
+impl<'a> IndexMargins<'a> {
+    pub fn new(scorers: &'a OneAgainstSome) -> Self {
+        let biases = scorers.biases();
+        Self {
+            index: scorers.index(),
+            biases,
+            products: vec![0.0; biases.len()],
+            is_met: vec![false; biases.len().div_ceil(BLOCK)],
+        }
+    }
+
+    /// Computes the margins of a row, whose constant comes last.
+    pub fn read(&mut self, row: (&[u32], &[f32])) {
+        let blocks = self.products.chunks_mut(BLOCK).zip(&mut self.is_met);
+        for (products, is_met) in blocks {
+            if std::mem::take(is_met) {
+                products.fill(0.0);
+            }
+        }
+        let inverse_length = inverse_length(row);
+        let n = row.0.len() - 1;
+        for (&column, &x) in row.0[..n].iter().zip(row.1) {
+            let x = x * inverse_length;
+            let (products, is_met) = (&mut self.products, &mut self.is_met);
+            self.index.add(column, x, products, is_met);
+        }
+    }
+
+    #[inline]
+    pub fn margin(&self, label: u32) -> f32 {
+        self.products[label as usize] + self.biases[label as usize]
+    }
+
+    /// The margins by label, without their constants.
+    pub fn products(&self) -> &[f32] {
+        &self.products
+    }
+
+    /// Of each [`BLOCK`] of labels, whether one may have a product that is not 0.
+    pub fn is_met(&self) -> &[bool] {
+        &self.is_met
+    }
+
+    /// The labels whose weights have a product with the row that is not 0, increasing, and their
+    /// margins.
+    pub fn touched(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
+        let blocks = self.products.chunks(BLOCK).zip(&self.is_met).enumerate();
+        let met = blocks.filter(|(_, (_, is_met))| **is_met);
+        met.flat_map(|(block, (products, _))| {
+            let labels = (block * BLOCK) as u32..;
+            let found = labels.zip(products).filter(|(_, product)| **product != 0.0);
+            found.map(|(label, product)| (label, product + self.biases[label as usize]))
+        })
+    }
+}
+
+/// The margins of single labels.
+#[derive(Debug)]
+pub struct LabelMargins<'a> {
+    scorers: &'a OneAgainstSome,
+    /// The row, of length 1, over all columns but the constant, and its columns.
+    spread: Vec<f32>,
+    columns: Vec<u32>,
+}
+
+impl<'a> LabelMargins<'a> {
+    pub fn new(scorers: &'a OneAgainstSome) -> Self {
+        Self {
+            scorers,
+            spread: vec![0.0; scorers.n_features()],
+            columns: Vec::new(),
+        }
+    }
+
+    /// Makes a row, whose constant comes last, the current one.
+    pub fn read(&mut self, row: (&[u32], &[f32])) {
+        for column in self.columns.drain(..) {
+            self.spread[column as usize] = 0.0;
+        }
+        let inverse_length = inverse_length(row);
+        self.columns.extend(&row.0[..row.0.len() - 1]);
+        for (&column, &x) in self.columns.iter().zip(row.1) {
+            self.spread[column as usize] += x * inverse_length;
+        }
+    }
+
+    /// A label's margin, in time proportional to its weights.
+    pub fn margin(&self, label: u32) -> f32 {
+        let label = label as usize;
+        self.scorers.weights().product(label, &self.spread) + self.scorers.biases()[label]
+    }
+}

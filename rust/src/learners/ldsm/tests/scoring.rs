@@ -1,0 +1,200 @@
+//! How scorers are stored and indexed, and how a row's best labels are found with them.
+
+use super::super::join::Join;
+use super::super::label_scores::LabelScores;
+use super::super::one_against_some::sparse_weights::SparseWeights;
+use super::super::one_against_some::svm::Scorer;
+use super::super::one_against_some::{IndexMargins, LabelMargins, OneAgainstSome};
+use super::super::scoring::Scoring;
+use super::one_against_some::{full, full_weights, product, sparse};
+use super::prediction::{all, inside};
+use super::*;
+use crate::classifier::TopK;
+use std::collections::BTreeMap;
+
+/// Scorers of so many labels, some of them missing, with weights for about one column in
+/// `every`.
+fn scorers(n_labels: u32, width: u32, every: u32, seed: u32) -> Vec<Option<Scorer>> {
+    let scorer = |label: u32| {
+        let noise =
+            |c: u32| (label * 7919 + c * 104_729 + seed * 31).wrapping_mul(2_654_435_761) >> 8;
+        let columns = (0..width).filter(|&c| noise(c) % every == 0);
+        let weight = |c| (noise(c) / every % 1000) as f32 / 150.0 - 3.3;
+        (noise(width) % 5 > 0).then(|| Scorer {
+            bias: (noise(width + 1) % 1000) as f32 / 500.0 - 1.0,
+            weights: columns
+                .map(|c| (c, weight(c)))
+                .filter(|&(_, w)| w != 0.0)
+                .collect(),
+        })
+    };
+    (0..n_labels).map(scorer).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Columns come back, weights by half a step at most, and what rounds to 0 is not there.
+    #[test]
+    fn weights_are_stored_in_steps(lists in prop::collection::vec(prop::collection::btree_map(0u32..300_000, -4.0f32..4.0, 0..20), 1..6)) {
+        let scorers = lists.iter().map(|list| Some(Scorer { bias: 0.0, weights: list.iter().map(|(&c, &w)| (c, w)).collect() }));
+        let weights = SparseWeights::new(&scorers.collect::<Vec<_>>());
+        prop_assert!(weights.is_sound(lists.len(), 300_000));
+        prop_assert!(!weights.is_sound(lists.len() + 1, 300_000));
+        let mut n_weights = 0;
+        for (label, list) in lists.iter().enumerate() {
+            let largest = list.values().fold(0.0f32, |most, w| most.max(w.abs()));
+            let half = largest / 65_534.0 * 1.001;
+            let found: BTreeMap<u32, f32> = weights.weights(label).collect();
+            n_weights += found.len();
+            prop_assert!(weights.weights(label).is_sorted_by(|a, b| a.0 < b.0));
+            prop_assert!(found.keys().all(|column| list.contains_key(column)));
+            for (column, &w) in list {
+                let stored = found.get(column).copied().unwrap_or(0.0);
+                prop_assert!((stored - w).abs() <= half, "{stored} {w}");
+            }
+            if let Some((&last, _)) = found.last_key_value() {
+                prop_assert!(!weights.is_sound(lists.len(), last as usize));
+            }
+        }
+        prop_assert_eq!(weights.n_weights(), n_weights);
+        prop_assert!(weights.n_entries() <= n_weights + 5 * lists.len());
+    }
+
+    /// By the index, with lists and with rows, and label by label: the products with the stored
+    /// weights.
+    #[test]
+    fn margins_are_products(data in data(30), n_labels in 1u32..40, every in 1u32..30, seed in 0u32..1000) {
+        let examples = data.examples();
+        let scorers = scorers(n_labels, WIDTH as u32, every, seed);
+        let model = OneAgainstSome::new(&scorers, &examples);
+        prop_assert!(model.finds_labels());
+        let n_weights = scorers.iter().flatten().map(|scorer| scorer.weights.len()).sum::<usize>();
+        prop_assert_eq!(model.weights().n_weights(), n_weights);
+        let (mut by_index, mut by_label) = (IndexMargins::new(&model), LabelMargins::new(&model));
+        for row in 0..examples.len() as u32 {
+            by_index.read(examples.row(row));
+            by_label.read(examples.row(row));
+            let touched: BTreeMap<u32, f32> = by_index.touched().collect();
+            let x = full(&examples, row);
+            for (label, scorer) in (0u32..).zip(&scorers) {
+                let Some(scorer) = scorer else {
+                    prop_assert_eq!(by_index.margin(label), f32::NEG_INFINITY);
+                    prop_assert_eq!(by_label.margin(label), f32::NEG_INFINITY);
+                    prop_assert!(!touched.contains_key(&label));
+                    continue;
+                };
+                let wanted = product(&full_weights(scorer, examples.width), &x);
+                for margin in [by_index.margin(label), by_label.margin(label)] {
+                    prop_assert!(is_near(margin.into(), wanted, 1e-3), "{margin} {wanted}");
+                }
+                if let Some(&margin) = touched.get(&label) {
+                    prop_assert_eq!(margin, by_index.margin(label));
+                    let (columns, _) = examples.row(row);
+                    prop_assert!(scorer.weights.iter().any(|(column, _)| columns.contains(column)));
+                } else {
+                    prop_assert_eq!(by_index.margin(label), scorer.bias);
+                }
+            }
+        }
+    }
+
+    /// A label that is passed over is no better than the bar.
+    #[test]
+    fn what_is_passed_over_is_too_low(tree_score in 0.0f32..0.3, bar in 0.0f32..0.3, weight in 0.0f32..9.0, floor in 0.001f32..0.2, margin in -3.0f32..2.0) {
+        let join = Join { floor, weight };
+        let score = join.score(tree_score, margin);
+        prop_assert!(join.may_exceed(tree_score, margin, bar) || score <= bar);
+        prop_assert!(join.may_exceed(tree_score, margin, score * 0.999) && join.may_exceed(tree_score, margin, f32::NEG_INFINITY));
+        let unknown = join.score(tree_score, f32::NEG_INFINITY);
+        prop_assert!(join.may_exceed(tree_score, f32::NEG_INFINITY, bar) == (unknown * (1.0 + 1e-5) > bar));
+    }
+
+    /// The best labels of a few hundred or thousand, as if all had been scored and sorted; also
+    /// where labels are too many to be found by scorers.
+    #[test]
+    fn the_best_are_the_best_of_all(data in data(6), few in 1u32..300, is_many in any::<bool>(), every in 1u32..9, seed in 0u32..1000, k in 1usize..20) {
+        let n_labels = if is_many { 4400 + few } else { few };
+        let examples = data.examples();
+        let model = OneAgainstSome::new(&scorers(n_labels, WIDTH as u32, every, seed), &examples);
+        let params = Params { scorer_weight: Some(f64::from(seed % 7)), ..sparse() };
+        let mut scoring = Scoring::new(Some(&model), &params);
+        let mut by_trees = LabelScores::new(n_labels as usize);
+        let list: Vec<(u32, f32)> = (0..n_labels).filter(|i| (i * 37 + seed) % 11 < 3).map(|i| (i, ((i * 101 + seed) % 71 + 1) as f32)).collect();
+        by_trees.add(&list, 0.001);
+        let mut margins = LabelMargins::new(&model);
+        for row in 0..examples.len() as u32 {
+            scoring.read(examples.row(row), &by_trees);
+            margins.read(examples.row(row));
+            let mut scored = Vec::new();
+            scoring.for_each_label(&by_trees, |label, score| scored.push((label, score)));
+            if model.finds_labels() {
+                prop_assert!(scored.is_sorted_by(|a, b| a.0 < b.0));
+                prop_assert!(list.iter().all(|(label, _)| scored.iter().any(|(other, _)| other == label)));
+            } else {
+                let mut best = list.clone();
+                best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                best.truncate(128);
+                prop_assert!(scored.iter().map(|scored| scored.0).eq(best.iter().map(|best| best.0)));
+            }
+            let join = model.join(&params);
+            for (label, score) in &mut scored {
+                let wanted = join.score(*score, margins.margin(*label));
+                *score = scoring.score(*label, *score);
+                prop_assert!(is_near((*score).into(), wanted.into(), 1e-3), "{score} {wanted}");
+            }
+            scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let mut top = TopK::new(k);
+            scoring.best(&by_trees, &mut top);
+            let (mut labels, mut scores) = (vec![0; k], vec![0.0; k]);
+            top.write(&mut labels, &mut scores);
+            for i in 0..k {
+                let wanted = scored.get(i).map_or((-1, f32::NEG_INFINITY), |&(label, score)| (label as i32, score));
+                prop_assert_eq!((labels[i], scores[i]), wanted);
+            }
+        }
+    }
+
+    /// A model whose scorers find no labels scores those of the trees as one whose scorers do.
+    #[test]
+    fn candidates_are_scored_as_all_labels(data in data(60), unseen in data(20), is_hashed in any::<bool>(), beta in 0.5f64..1.5) {
+        let params = Params { n_bits: is_hashed.then_some(3), beta: beta.min(1.0), ..sparse() };
+        let ldsm = data.fit(&params);
+        let mut bundle = ldsm.to_bundle();
+        inside(&mut bundle, "scorers", |scorers| {
+            assert!(scorers.take_meta::<bool>("finds_labels").unwrap());
+            scorers.put_meta("finds_labels", &false);
+        });
+        let other = Ldsm::from_bundle(bundle).unwrap();
+        let alone = Ldsm { scorers: None, ..ldsm.clone() };
+        let query = |ldsm: &Ldsm, data: &Data| ldsm.predict_topk(&Query::new(&data.rows(), 1, &control()), 4).unwrap();
+        let (wanted, found, named) = (all(&ldsm, &unseen), all(&other, &unseen), all(&alone, &unseen));
+        let together = query(&other, &unseen);
+        for i in 0..unseen.len() {
+            prop_assert!(found[i].keys().eq(named[i].keys()));
+            for (label, &score) in &found[i] {
+                prop_assert!(is_near(score.into(), wanted[i][label].into(), 1e-4));
+            }
+            let (labels, scores) = query(&other, &unseen.select([i]));
+            prop_assert_eq!(&labels[..], &together.0[4 * i..4 * i + 4]);
+            prop_assert_eq!(&scores[..], &together.1[4 * i..4 * i + 4]);
+            for (label, score) in labels.iter().zip(&scores).filter(|(label, _)| **label >= 0) {
+                prop_assert_eq!(found[i][&(*label as u32)], *score);
+            }
+        }
+    }
+}
+
+/// Whether scorers find labels follows from the weights that a row meets, not from the number of
+/// rows.
+#[test]
+fn too_many_weights_are_not_indexed() {
+    let (few, many) = (fixed(20, true).examples(), fixed(90, true).examples());
+    for (n_labels, finds_labels) in [(2000, true), (6000, false)] {
+        let scorers = scorers(n_labels, WIDTH as u32, 1, 0);
+        for examples in [&few, &many] {
+            let model = OneAgainstSome::new(&scorers, examples);
+            assert_eq!(model.finds_labels(), finds_labels);
+        }
+    }
+}
