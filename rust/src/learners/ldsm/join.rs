@@ -48,10 +48,11 @@ impl Join {
         } else {
             Self::loss_if_present(margin)
         };
-        // exp(u) >= (1 + u / 8)^8.
-        let root = 1.0 + 0.125 * self.weight * loss;
-        let square = root * root;
-        let fourth = square * square;
-        (tree_score + self.floor) * SLACK > bar * (fourth * fourth)
+        // exp(u) >= (1 + u / 64)^64.
+        let mut power = 1.0 + self.weight * loss / 64.0;
+        for _ in 0..6 {
+            power *= power;
+        }
+        (tree_score + self.floor) * SLACK > bar * power
     }
 }

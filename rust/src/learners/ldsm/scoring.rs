@@ -1,18 +1,20 @@
 //! From the trees' scores of a row to its final scores.
 //!
 //! Without scorers the trees' scores are final. With them a row's labels are those that a tree
-//! names or that have a weight for a feature of the row; where there are too many of the latter
-//! ([`OneAgainstSome::finds_labels`]), they are the trees' best.
+//! names or that have a weight for a feature of the row. Where these are too many, they are the
+//! best by the trees and the best by the largest weights. The model decides which, not the rows
+//! that are predicted together: a prediction depends on its row alone.
 
 use super::join::Join;
 use super::label_scores::LabelScores;
-use super::one_against_some::{IndexMargins, LabelMargins, OneAgainstSome, BLOCK};
+use super::one_against_some::{IndexMargins, OneAgainstSome, PartialMargins, RowMargins, BLOCK};
 use super::params::Params;
 use crate::classifier::{keep_best, TopK};
 use crate::simd::{dispatched, LANES};
 
-/// Labels of the trees that are scored where scorers find none.
-const CANDIDATES: usize = 128;
+/// Where not all labels are scored, so many are: the best by the trees, and by the largest weights.
+const BEST_BY_TREES: usize = 128;
+const BEST_BY_WEIGHTS: usize = 64;
 
 /// Makes the final scores of one row after the other.
 pub struct Scoring<'a> {
@@ -31,8 +33,8 @@ enum Margins<'a> {
         is_met: Vec<bool>,
     },
     OfCandidates {
-        margins: LabelMargins<'a>,
-        /// The trees' best labels and their scores there, falling.
+        margins: PartialMargins<'a>,
+        /// The labels that are scored and their scores by the trees, falling.
         candidates: Vec<(u32, f32)>,
     },
 }
@@ -43,18 +45,15 @@ impl<'a> Scoring<'a> {
             floor: 0.0,
             weight: 0.0,
         };
-        let margins = match scorers {
+        let margins = match scorers.map(RowMargins::new) {
             None => Margins::None,
-            Some(scorers) if scorers.finds_labels() => {
-                let margins = IndexMargins::new(scorers);
-                Margins::OfAll {
-                    is_met: margins.is_met().to_vec(),
-                    margins,
-                    biases: scorers.biases(),
-                }
-            }
-            Some(scorers) => Margins::OfCandidates {
-                margins: LabelMargins::new(scorers),
+            Some(RowMargins::Complete(margins)) => Margins::OfAll {
+                is_met: margins.is_met().to_vec(),
+                biases: margins.biases(),
+                margins,
+            },
+            Some(RowMargins::Partial(margins)) => Margins::OfCandidates {
+                margins,
                 candidates: Vec::new(),
             },
         };
@@ -82,8 +81,16 @@ impl<'a> Scoring<'a> {
                 margins.read(row);
                 candidates.clear();
                 scores.for_each(|label, score| candidates.push((label, score)));
-                keep_best(candidates, CANDIDATES);
+                keep_best(candidates, BEST_BY_TREES);
+                let mut found: Vec<(u32, f32)> = margins.found().collect();
+                keep_best(&mut found, BEST_BY_WEIGHTS);
+                let by_trees = scores.by_label();
+                let found = found
+                    .iter()
+                    .map(|&(label, _)| (label, by_trees[label as usize]));
+                candidates.extend(found);
                 candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                candidates.dedup();
             }
         }
     }

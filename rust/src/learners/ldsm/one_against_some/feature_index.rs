@@ -26,19 +26,22 @@ pub struct FeatureIndex {
 }
 
 impl FeatureIndex {
-    /// Of weights for `width` features. Takes time and memory proportional to both.
-    pub fn new(weights: &SparseWeights, width: usize) -> Self {
+    /// Of the weights for `width` features, or of those of at least `threshold`, which are all in
+    /// lists. Takes time and memory proportional to both.
+    pub fn new(weights: &SparseWeights, width: usize, threshold: Option<f32>) -> Self {
         let n_labels = weights.n_labels();
+        let is_kept = |&(_, weight): &(u32, f32)| threshold.is_none_or(|least| weight >= least);
+        let kept = |label| weights.weights(label).filter(is_kept);
         // First how long each list is, shifted by two; then where the next entry goes.
         let mut starts = vec![0; width + 2];
         for label in 0..n_labels {
-            for (column, _) in weights.weights(label) {
+            for (column, _) in kept(label) {
                 starts[column as usize + 2] += 1;
             }
         }
         let (mut row_of, mut n_rows) = (vec![LISTED; width], 0);
         for (row, n) in row_of.iter_mut().zip(&mut starts[2..]) {
-            if *n * DENSE > n_labels {
+            if threshold.is_none() && *n * DENSE > n_labels {
                 *row = n_rows;
                 n_rows += 1;
                 *n = 0;
@@ -50,7 +53,7 @@ impl FeatureIndex {
         let mut lists = vec![(0, 0.0); starts[width + 1]];
         let mut rows = vec![0.0; n_rows as usize * n_labels];
         for label in 0..n_labels {
-            for (column, weight) in weights.weights(label) {
+            for (column, weight) in kept(label) {
                 let column = column as usize;
                 if row_of[column] == LISTED {
                     let at = &mut starts[column + 1];
@@ -82,9 +85,16 @@ impl FeatureIndex {
             is_met.fill(true);
             return;
         }
-        for &(label, weight) in &self.lists[self.starts[column]..self.starts[column + 1]] {
+        for &(label, weight) in self.list(column) {
             sums[label as usize] += x * weight;
             is_met[label as usize / BLOCK] = true;
         }
+    }
+
+    /// The labels that have a weight for feature `column`, increasing, and the weights; nothing
+    /// if it has a weight for each label.
+    #[inline]
+    pub fn list(&self, column: usize) -> &[(u32, f32)] {
+        &self.lists[self.starts[column]..self.starts[column + 1]]
     }
 }

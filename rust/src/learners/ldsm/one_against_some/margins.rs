@@ -1,8 +1,52 @@
-//! The margins of one row after the other: of all labels by the index, or of some.
+//! The margins of one row after the other.
 
 use super::feature_index::{FeatureIndex, BLOCK};
 use super::lengths::inverse_length;
 use super::scorers::OneAgainstSome;
+
+/// The margins of a row, and the labels that they find.
+#[derive(Debug)]
+pub enum RowMargins<'a> {
+    /// All labels with a weight for a feature of the row, and their margins, by the index.
+    Complete(IndexMargins<'a>),
+    /// Those with a large weight, and their margins one by one.
+    Partial(PartialMargins<'a>),
+}
+
+impl<'a> RowMargins<'a> {
+    pub fn new(scorers: &'a OneAgainstSome) -> Self {
+        if scorers.is_index_complete() {
+            Self::Complete(IndexMargins::new(scorers))
+        } else {
+            Self::Partial(PartialMargins::new(scorers))
+        }
+    }
+
+    /// Makes a row, whose constant comes last, the current one.
+    pub fn read(&mut self, row: (&[u32], &[f32])) {
+        match self {
+            Self::Complete(margins) => margins.read(row),
+            Self::Partial(margins) => margins.read(row),
+        }
+    }
+
+    #[inline]
+    pub fn margin(&self, label: u32) -> f32 {
+        match self {
+            Self::Complete(margins) => margins.margin(label),
+            Self::Partial(margins) => margins.margin(label),
+        }
+    }
+
+    /// The labels that scorers find for the row, and what is known of their margins so far: all,
+    /// or the part of the largest weights.
+    pub fn found(&self) -> Vec<(u32, f32)> {
+        match self {
+            Self::Complete(margins) => margins.touched().collect(),
+            Self::Partial(margins) => margins.found().collect(),
+        }
+    }
+}
 
 /// The margins of all labels that have a weight for a feature of the row.
 #[derive(Debug)]
@@ -48,6 +92,11 @@ impl<'a> IndexMargins<'a> {
         self.products[label as usize] + self.biases[label as usize]
     }
 
+    /// The constants by label.
+    pub fn biases(&self) -> &'a [f32] {
+        self.biases
+    }
+
     /// The margins by label, without their constants.
     pub fn products(&self) -> &[f32] {
         &self.products
@@ -71,33 +120,52 @@ impl<'a> IndexMargins<'a> {
     }
 }
 
-/// The margins of single labels.
+/// The margins of single labels, and what the largest weights say of all.
 #[derive(Debug)]
-pub struct LabelMargins<'a> {
+pub struct PartialMargins<'a> {
     scorers: &'a OneAgainstSome,
+    index: &'a FeatureIndex,
     /// The row, of length 1, over all columns but the constant, and its columns.
     spread: Vec<f32>,
     columns: Vec<u32>,
+    /// The products of the largest weights by label, and the labels that have one.
+    products: Vec<f32>,
+    touched: Vec<u32>,
 }
 
-impl<'a> LabelMargins<'a> {
+impl<'a> PartialMargins<'a> {
     pub fn new(scorers: &'a OneAgainstSome) -> Self {
         Self {
             scorers,
+            index: scorers.index(),
             spread: vec![0.0; scorers.n_features()],
             columns: Vec::new(),
+            products: vec![0.0; scorers.biases().len()],
+            touched: Vec::new(),
         }
     }
 
-    /// Makes a row, whose constant comes last, the current one.
+    /// Makes a row, whose constant comes last, the current one. Takes time proportional to the
+    /// large weights for its features.
     pub fn read(&mut self, row: (&[u32], &[f32])) {
         for column in self.columns.drain(..) {
             self.spread[column as usize] = 0.0;
         }
+        for label in self.touched.drain(..) {
+            self.products[label as usize] = 0.0;
+        }
         let inverse_length = inverse_length(row);
         self.columns.extend(&row.0[..row.0.len() - 1]);
         for (&column, &x) in self.columns.iter().zip(row.1) {
-            self.spread[column as usize] += x * inverse_length;
+            let x = x * inverse_length;
+            self.spread[column as usize] += x;
+            for &(label, weight) in self.index.list(column as usize) {
+                let product = &mut self.products[label as usize];
+                if *product == 0.0 {
+                    self.touched.push(label);
+                }
+                *product += x * weight;
+            }
         }
     }
 
@@ -105,5 +173,11 @@ impl<'a> LabelMargins<'a> {
     pub fn margin(&self, label: u32) -> f32 {
         let label = label as usize;
         self.scorers.weights().product(label, &self.spread) + self.scorers.biases()[label]
+    }
+
+    /// The labels that have a large weight for a feature of the row, and what these come to.
+    pub fn found(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
+        let labels = self.touched.iter();
+        labels.map(|&label| (label, self.products[label as usize]))
     }
 }

@@ -11,7 +11,8 @@
 //! Training takes O(values x (candidates + labels of a row)) per round, and memory of
 //! rows x candidates; nothing is O(K) per row. A prediction takes a row's margins from an
 //! inverted index, in time proportional to the weights of all labels for the row's features;
-//! where these are too many, it computes the margins of the trees' best labels alone.
+//! where these are too many, the index has the largest weights alone, and the margins are those of
+//! the best labels by them and by the trees.
 //!
 //! ```text
 //!  HeldOut: rows that a tree leaves out -> the trees' growth
@@ -19,7 +20,7 @@
 //!                            -> negatives (labels of a row) -> regrouped: rows of a label
 //!                                 -> svm: each label's weights -> sparse_weights -> scorers
 //!                            -> join_fit (floor and weight of the join) <-'
-//!  rows -> margins: by the feature_index, or of the trees' best labels
+//!  rows -> margins: by the feature_index, or label by label
 //! ```
 
 pub(super) mod feature_index;
@@ -36,7 +37,7 @@ mod training;
 
 pub use feature_index::BLOCK;
 pub use held_out::HeldOut;
-pub use margins::{IndexMargins, LabelMargins};
+pub use margins::{IndexMargins, PartialMargins, RowMargins};
 pub use out_of_sample::OutOfSample;
 pub use scorers::OneAgainstSome;
 pub use training::train;

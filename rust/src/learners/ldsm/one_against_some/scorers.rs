@@ -1,4 +1,4 @@
-//! Trained scorers: their weights, how they are joined to the trees, and whether they find labels
+//! Trained scorers: their weights, how they are joined to the trees, and which weights find labels
 //! that the trees do not name.
 
 use std::sync::OnceLock;
@@ -13,10 +13,13 @@ use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::persist;
 
-/// Weights for the features of a training row, of all labels together and on average, up to which
-/// the scorers find labels: the time for a row must not grow with the number of labels. So many
-/// take about as long as the traversal of the trees.
-const MOST_WEIGHTS_MET: f64 = 65_536.0;
+/// Weights that a training row meets, those of all labels for its features, up to which the index
+/// has all weights: adding up so many takes about as long as scoring single candidates does.
+const MOST_WEIGHTS_MET: f64 = 32_768.0;
+/// Weights that a training row meets where it is more: then the index has the largest alone, as
+/// time and memory must not grow with the number of labels. They find the labels of a row as well
+/// as all weights do, since those that speak for a label are few.
+const WEIGHTS_MET: f64 = 2048.0;
 
 /// The sparse scorers of all labels.
 #[derive(Debug, Clone, Default)]
@@ -24,9 +27,8 @@ pub struct OneAgainstSome {
     weights: SparseWeights,
     /// Weight of the constant by label; minus infinity for a label without examples.
     biases: Vec<f32>,
-    /// Whether labels that no tree names are found, by the index. Else only the best labels of
-    /// the trees are scored, by their weights.
-    finds_labels: bool,
+    /// Weights of the index are at least this; none: it has all of them.
+    index_threshold: Option<f32>,
     /// What the join adds to the trees' score.
     floor: f32,
     /// How the join weighs the scorers' loss.
@@ -40,7 +42,7 @@ pub struct OneAgainstSome {
 persist!(OneAgainstSome {
     Nest weights;
     Columns biases;
-    Meta finds_labels;
+    Meta index_threshold;
     Meta floor;
     Meta weight;
 });
@@ -57,7 +59,7 @@ impl OneAgainstSome {
         };
         let weights = SparseWeights::new(scorers);
         Self {
-            finds_labels: weights_met(&weights, examples) <= MOST_WEIGHTS_MET,
+            index_threshold: index_threshold(&weights, examples),
             weights,
             biases: scorers.iter().map(bias).collect(),
             n_features: examples.width - 1,
@@ -85,18 +87,19 @@ impl OneAgainstSome {
         &self.biases
     }
 
-    pub fn finds_labels(&self) -> bool {
-        self.finds_labels
+    /// Whether the index has all weights.
+    pub fn is_index_complete(&self) -> bool {
+        self.index_threshold.is_none()
     }
 
     pub fn n_features(&self) -> usize {
         self.n_features
     }
 
-    /// The weights by feature. They are brought into that order by the first call, in time
+    /// The weights, or the largest, by feature. They are brought into that order by the first call, in time
     /// proportional to their number.
     pub fn index(&self) -> &FeatureIndex {
-        let new = || FeatureIndex::new(&self.weights, self.n_features);
+        let new = || FeatureIndex::new(&self.weights, self.n_features, self.index_threshold);
         self.index.get_or_init(new)
     }
 
@@ -123,6 +126,7 @@ impl OneAgainstSome {
         let is_sound = scorers.biases.len() == n_classes
             && scorers.biases.iter().all(|&bias| bias < f32::INFINITY)
             && scorers.weights.is_sound(n_classes, scorers.n_features)
+            && scorers.index_threshold.is_none_or(f32::is_finite)
             && is_join(scorers.floor)
             && is_join(scorers.weight);
         if !is_sound {
@@ -132,18 +136,35 @@ impl OneAgainstSome {
     }
 }
 
-/// How many weights the features of a row have, on average over `examples`.
-fn weights_met(weights: &SparseWeights, examples: &Examples) -> f64 {
+/// [`OneAgainstSome::index_threshold`] for rows like `examples`.
+fn index_threshold(weights: &SparseWeights, examples: &Examples) -> Option<f32> {
+    /// The bits of a float above 0 grow with it; their upper half tells thresholds well enough.
+    const SHIFT: u32 = 16;
     let mut rows_with = vec![0u32; examples.width];
     for row in 0..examples.len() as u32 {
         for &column in examples.row(row).0 {
             rows_with[column as usize] += 1;
         }
     }
-    let labels = 0..weights.n_labels();
-    let of_label = |label| -> u64 {
-        let columns = weights.weights(label).map(|(column, _)| column as usize);
-        columns.map(|column| u64::from(rows_with[column])).sum()
-    };
-    labels.map(of_label).sum::<u64>() as f64 / examples.len() as f64
+    // How often the rows meet a weight, and one above 0 of such bits.
+    let (mut n_met, mut n_met_of) = (0u64, vec![0u64; 1 << (31 - SHIFT)]);
+    for label in 0..weights.n_labels() {
+        for (column, weight) in weights.weights(label) {
+            let n = u64::from(rows_with[column as usize]);
+            n_met += n;
+            if weight > 0.0 {
+                n_met_of[(weight.to_bits() >> SHIFT) as usize] += n;
+            }
+        }
+    }
+    let n_rows = examples.len() as f64;
+    if n_met as f64 <= MOST_WEIGHTS_MET * n_rows {
+        return None;
+    }
+    let (mut bits, mut n) = (n_met_of.len(), 0);
+    while bits > 1 && (n + n_met_of[bits - 1]) as f64 <= WEIGHTS_MET * n_rows {
+        bits -= 1;
+        n += n_met_of[bits];
+    }
+    Some(f32::from_bits((bits as u32) << SHIFT))
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::super::params::Params;
 use super::join_fit::{fit, Candidate, FitRow};
 use super::lengths::inverse_length;
-use super::margins::IndexMargins;
+use super::margins::RowMargins;
 use super::negatives::negatives;
 use super::out_of_sample::OutOfSample;
 use super::scorers::OneAgainstSome;
@@ -145,7 +145,7 @@ impl Training<'_> {
                 without[row as usize / self.fit_step].push((label, margin));
             }
         }
-        let mut margins = IndexMargins::new(model);
+        let mut margins = RowMargins::new(model);
         let mut fit_rows = Vec::new();
         for ((&row, by_trees), without) in rows.iter().zip(by_trees).zip(&without) {
             // A row that no tree left out says nothing of the trees' scores.
@@ -167,11 +167,11 @@ type ScoredLabels = Vec<(u32, f32)>;
 /// `without` it, increasing, replace the others.
 fn candidates(
     mut by_trees: ScoredLabels,
-    margins: &IndexMargins<'_>,
+    margins: &RowMargins<'_>,
     without: &[(u32, f32)],
     own: &[u32],
 ) -> Vec<Candidate> {
-    let mut by_margin: ScoredLabels = margins.touched().collect();
+    let mut by_margin: ScoredLabels = margins.found();
     keep_best(&mut by_margin, CANDIDATES);
     by_trees.sort_unstable_by_key(|&(label, _)| label);
     let listed = by_trees.iter().chain(&by_margin);
