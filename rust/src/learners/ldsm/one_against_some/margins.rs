@@ -125,9 +125,11 @@ impl<'a> IndexMargins<'a> {
 pub struct PartialMargins<'a> {
     scorers: &'a OneAgainstSome,
     index: &'a FeatureIndex,
-    /// The row, of length 1, over all columns but the constant, and its columns.
-    spread: Vec<f32>,
+    /// Columns and values of the row, of length 1, without the constant.
     columns: Vec<u32>,
+    values: Vec<f32>,
+    /// The same over all columns.
+    spread: Vec<f32>,
     /// The products of the largest weights by label, and the labels that have one.
     products: Vec<f32>,
     touched: Vec<u32>,
@@ -138,8 +140,9 @@ impl<'a> PartialMargins<'a> {
         Self {
             scorers,
             index: scorers.index(),
-            spread: vec![0.0; scorers.n_features()],
             columns: Vec::new(),
+            values: Vec::new(),
+            spread: vec![0.0; scorers.n_features()],
             products: vec![0.0; scorers.biases().len()],
             touched: Vec::new(),
         }
@@ -155,9 +158,12 @@ impl<'a> PartialMargins<'a> {
             self.products[label as usize] = 0.0;
         }
         let inverse_length = inverse_length(row);
-        self.columns.extend(&row.0[..row.0.len() - 1]);
-        for (&column, &x) in self.columns.iter().zip(row.1) {
-            let x = x * inverse_length;
+        let n = row.0.len() - 1;
+        self.columns.extend(&row.0[..n]);
+        self.values.clear();
+        self.values
+            .extend(row.1[..n].iter().map(|x| x * inverse_length));
+        for (&column, &x) in self.columns.iter().zip(&self.values) {
             self.spread[column as usize] += x;
             for &(label, weight) in self.index.list(column as usize) {
                 let product = &mut self.products[label as usize];
@@ -169,10 +175,11 @@ impl<'a> PartialMargins<'a> {
         }
     }
 
-    /// A label's margin, in time proportional to its weights.
+    /// A label's margin; `SparseWeights::product` says what it takes.
     pub fn margin(&self, label: u32) -> f32 {
-        let label = label as usize;
-        self.scorers.weights().product(label, &self.spread) + self.scorers.biases()[label]
+        let (weights, label) = (self.scorers.weights(), label as usize);
+        let row = (&self.columns[..], &self.values[..]);
+        weights.product(label, row, &self.spread) + self.scorers.biases()[label]
     }
 
     /// The labels that have a large weight for a feature of the row, and what these come to.

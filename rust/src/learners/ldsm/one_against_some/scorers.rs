@@ -57,7 +57,7 @@ impl OneAgainstSome {
             Some(scorer) => scorer.bias,
             None => f32::NEG_INFINITY,
         };
-        let weights = SparseWeights::new(scorers);
+        let weights = SparseWeights::new(scorers, examples.width - 1);
         Self {
             index_threshold: index_threshold(&weights, examples),
             weights,
@@ -105,7 +105,7 @@ impl OneAgainstSome {
 
     /// Weights for a feature, on average.
     pub fn weights_each(&self) -> usize {
-        self.weights.n_entries() / self.n_features.max(1) + 1
+        self.weights.len() / self.n_features.max(1) + 1
     }
 
     pub fn to_bundle(&self) -> Bundle {
@@ -119,6 +119,7 @@ impl OneAgainstSome {
         bundle.expect_kind(Self::KIND)?;
         let mut scorers = Self {
             n_features: width - 1,
+            weights: SparseWeights::empty(width - 1),
             ..Self::default()
         };
         scorers.fill(bundle)?;

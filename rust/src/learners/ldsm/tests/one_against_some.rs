@@ -332,10 +332,14 @@ fn damaged_scorers_are_refused() {
         |scorers| change(scorers, "biases", 0, f32::NAN),
         |scorers| change(scorers, "biases", 0, f32::INFINITY),
         |scorers| {
-            inside(scorers, "weights", |lists| change(lists, "gaps", 0, 999u16));
+            inside(scorers, "weights", |lists| {
+                change(lists, "columns", 0, 999u16)
+            });
         },
         |scorers| {
-            inside(scorers, "weights", |lists| change(lists, "gaps", 1, 0u16));
+            inside(scorers, "weights", |lists| {
+                change(lists, "columns", 1, 0u16)
+            });
         },
         |scorers| {
             inside(scorers, "weights", |lists| {

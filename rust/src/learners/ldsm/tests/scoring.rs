@@ -38,7 +38,7 @@ proptest! {
     #[test]
     fn weights_are_stored_in_steps(lists in prop::collection::vec(prop::collection::btree_map(0u32..300_000, -4.0f32..4.0, 0..20), 1..6)) {
         let scorers = lists.iter().map(|list| Some(Scorer { bias: 0.0, weights: list.iter().map(|(&c, &w)| (c, w)).collect() }));
-        let weights = SparseWeights::new(&scorers.collect::<Vec<_>>());
+        let weights = SparseWeights::new(&scorers.collect::<Vec<_>>(), 300_000);
         prop_assert!(weights.is_sound(lists.len(), 300_000));
         prop_assert!(!weights.is_sound(lists.len() + 1, 300_000));
         let mut n_weights = 0;
@@ -53,12 +53,21 @@ proptest! {
                 let stored = found.get(column).copied().unwrap_or(0.0);
                 prop_assert!((stored - w).abs() <= half, "{stored} {w}");
             }
+            // Of a short row features are looked up, of a long one the label's weights.
+            for n in [1, list.len()] {
+                let columns: Vec<u32> = list.keys().copied().rev().take(n).collect();
+                let values: Vec<f32> = columns.iter().map(|c| (c % 7) as f32 - 2.0).collect();
+                let mut spread = vec![0.0; 300_000];
+                columns.iter().zip(&values).for_each(|(&c, &x)| spread[c as usize] = x);
+                let wanted: f32 = found.iter().map(|(&c, w)| w * spread[c as usize]).sum();
+                let product = weights.product(label, (&columns, &values), &spread);
+                prop_assert!(is_near(product.into(), wanted.into(), 1e-4), "{product} {wanted}");
+            }
             if let Some((&last, _)) = found.last_key_value() {
                 prop_assert!(!weights.is_sound(lists.len(), last as usize));
             }
         }
-        prop_assert_eq!(weights.n_weights(), n_weights);
-        prop_assert!(weights.n_entries() <= n_weights + 5 * lists.len());
+        prop_assert_eq!(weights.len(), n_weights);
     }
 
     /// By the index, with lists and with rows, and label by label: the products with the stored
@@ -70,7 +79,7 @@ proptest! {
         let model = OneAgainstSome::new(&scorers, &examples);
         prop_assert!(model.is_index_complete());
         let n_weights = scorers.iter().flatten().map(|scorer| scorer.weights.len()).sum::<usize>();
-        prop_assert_eq!(model.weights().n_weights(), n_weights);
+        prop_assert_eq!(model.weights().len(), n_weights);
         let (mut by_index, mut by_label) = (IndexMargins::new(&model), PartialMargins::new(&model));
         for row in 0..examples.len() as u32 {
             by_index.read(examples.row(row));
