@@ -36,11 +36,11 @@ impl Join {
         score.max(f32::MIN_POSITIVE)
     }
 
-    /// Whether the score may be above `bar`: where this is false it is not. Takes no exp, so that
-    /// the many labels that are far below the best cost little.
+    /// What the score is at most. Takes no exp, so that the many labels that are far below the
+    /// best cost little.
     #[inline(always)]
     #[allow(clippy::inline_always)]
-    pub fn may_exceed(self, tree_score: f32, margin: f32, bar: f32) -> bool {
+    pub fn upper_bound(self, tree_score: f32, margin: f32) -> f32 {
         /// More than what rounding adds to a score.
         const SLACK: f32 = 1.0 + 1e-5;
         let loss = if margin == f32::NEG_INFINITY {
@@ -53,6 +53,12 @@ impl Join {
         for _ in 0..6 {
             power *= power;
         }
-        (tree_score + self.floor) * SLACK > bar * power
+        let bound = (tree_score + self.floor) * SLACK / power;
+        // As in a score.
+        if bound > f32::MIN_POSITIVE {
+            bound
+        } else {
+            f32::MIN_POSITIVE
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Without scorers the trees' scores are final. With them a row's labels are those that a tree
 //! names or that have a weight for a feature of the row. Where these are too many, they are the
-//! best by the trees and the best by the largest weights. The model decides which, not the rows
-//! that are predicted together: a prediction depends on its row alone.
+//! best by the trees' scores joined with what the largest weights say. The model decides which, not
+//! the rows that are predicted together: a prediction depends on its row alone.
 
 use super::join::Join;
 use super::label_scores::LabelScores;
@@ -12,9 +12,8 @@ use super::params::Params;
 use crate::classifier::{keep_best, TopK};
 use crate::simd::{dispatched, LANES};
 
-/// Where not all labels are scored, so many are: the best by the trees, and by the largest weights.
-const BEST_BY_TREES: usize = 128;
-const BEST_BY_WEIGHTS: usize = 64;
+/// Labels that are scored where not all are: the best by the trees and the largest weights.
+const CANDIDATES: usize = 64;
 
 /// Makes the final scores of one row after the other.
 pub struct Scoring<'a> {
@@ -80,15 +79,21 @@ impl<'a> Scoring<'a> {
             } => {
                 margins.read(row);
                 candidates.clear();
-                scores.for_each(|label, score| candidates.push((label, score)));
-                keep_best(candidates, BEST_BY_TREES);
-                let mut found: Vec<(u32, f32)> = margins.found().collect();
-                keep_best(&mut found, BEST_BY_WEIGHTS);
+                let join = self.join;
+                let mut add = |label, tree_score| {
+                    let bound = join.upper_bound(tree_score, margins.partial_margin(label));
+                    candidates.push((label, bound));
+                };
                 let by_trees = scores.by_label();
-                let found = found
-                    .iter()
-                    .map(|&(label, _)| (label, by_trees[label as usize]));
-                candidates.extend(found);
+                scores.for_each(&mut add);
+                let found = margins.found().map(|(label, _)| label);
+                found
+                    .filter(|&label| by_trees[label as usize] == 0.0)
+                    .for_each(|label| add(label, 0.0));
+                keep_best(candidates, CANDIDATES);
+                for (label, score) in candidates.iter_mut() {
+                    *score = by_trees[*label as usize];
+                }
                 candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
                 candidates.dedup();
             }
@@ -189,7 +194,7 @@ fn best_of_block(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
             let (score, product) = (scores[i], products[i]);
             let margin = product + biases[i];
             let is_named = score > 0.0 || product != 0.0;
-            if is_named && join.may_exceed(score, margin, top.bar()) {
+            if is_named && join.upper_bound(score, margin) > top.bar() {
                 top.push((from + i) as u32, join.score(score, margin));
             }
         }
@@ -210,7 +215,7 @@ dispatched! {
             let mut n = 0;
             for i in run * LANES..(run + 1) * LANES {
                 let margin = products[i] + biases[i];
-                n += u32::from(join.may_exceed(scores[i], margin, bar));
+                n += u32::from(join.upper_bound(scores[i], margin) > bar);
             }
             *found = n > 0;
         }

@@ -182,6 +182,11 @@ impl<'a> PartialMargins<'a> {
         weights.product(label, row, &self.spread) + self.scorers.biases()[label]
     }
 
+    /// A label's margin as far as its large weights know.
+    pub fn partial_margin(&self, label: u32) -> f32 {
+        self.products[label as usize] + self.scorers.biases()[label as usize]
+    }
+
     /// The labels that have a large weight for a feature of the row, and what these come to.
     pub fn found(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
         let labels = self.touched.iter();
