@@ -333,17 +333,17 @@ fn damaged_scorers_are_refused() {
         |scorers| change(scorers, "biases", 0, f32::INFINITY),
         |scorers| {
             inside(scorers, "weights", |lists| {
-                change(lists, "columns", 0, 999u16)
+                change(lists, "columns", 0, 999u16);
             });
         },
         |scorers| {
             inside(scorers, "weights", |lists| {
-                change(lists, "columns", 1, 0u16)
+                change(lists, "columns", 1, 0u16);
             });
         },
         |scorers| {
             inside(scorers, "weights", |lists| {
-                change(lists, "steps", 0, f32::NAN)
+                change(lists, "steps", 0, f32::NAN);
             });
         },
         |scorers| {
@@ -351,7 +351,7 @@ fn damaged_scorers_are_refused() {
         },
         |scorers| {
             inside(scorers, "weights", |lists| {
-                change(lists, "starts", 1, 1u64 << 40)
+                change(lists, "starts", 1, 1u64 << 40);
             });
         },
         |scorers| {
