@@ -105,7 +105,8 @@ def losses_of_scorers(model, X, Y):
     """What each label's scorer loses where the label is taken to be there."""
     with_scorers = scores(model)
     model.set_params(scorer_weight=0.0, warm_start=True).fit(X, Y)
-    return np.log(scores(model) / with_scorers)
+    with np.errstate(invalid="ignore"):
+        return np.log(scores(model) / with_scorers)
 
 
 def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():

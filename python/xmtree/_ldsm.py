@@ -110,7 +110,7 @@ class LdSMClassifier(TreeMixin, Learner):
         With scorers: and of at most so many labels drawn by their frequency.
         More are slightly better where rows are long and labels rare.
     weight_threshold : float, default=0.1
-        Smaller weights of the scorers are dropped. 0 keeps all.
+        Smaller weights of the scorers are dropped. 0 keeps all that 16 bits tell from 0.
     threshold : float, optional
         If given, :meth:`predict` returns the labels whose score is above it.
     n_labels : int, optional
