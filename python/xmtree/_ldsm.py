@@ -145,7 +145,7 @@ class LdSMClassifier(TreeMixin, Learner):
         ranks the labels of the rows held out clearly better (by 5 per cent), else 0. 1
         suits long texts, 0 short ones.
     weight_threshold : float, default=0.1
-        Smaller weights of the scorers are dropped. 0 keeps all.
+        Smaller weights of the scorers are dropped. 0 keeps all that 16 bits tell from 0.
     threshold : float, optional
         If given, :meth:`predict` returns the labels whose score is above it. With
         scorers scores are probabilities.

@@ -24,4 +24,4 @@ pub use online_model::{seed_of, OnlineModel};
 pub use progressive::Mistakes;
 pub use registry::Registration;
 pub use schedule::Schedule;
-pub use topk::TopK;
+pub use topk::{keep_best, TopK};

@@ -62,6 +62,14 @@ impl TopK {
     }
 }
 
+/// Leaves the `n` labels of highest score, of equal ones the smaller, in any order.
+pub fn keep_best(scored: &mut Vec<(u32, f32)>, n: usize) {
+    if n < scored.len() {
+        scored.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        scored.truncate(n);
+    }
+}
+
 #[inline]
 fn ahead(a: (u32, f32), b: (u32, f32)) -> bool {
     a.1 > b.1 || (a.1 == b.1 && a.0 < b.0)

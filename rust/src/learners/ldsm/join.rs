@@ -17,13 +17,6 @@ impl Join {
         (1.0 - margin).max(0.0).powi(2)
     }
 
-    /// How likely the label is present: the probability for which this margin has the least
-    /// expected loss.
-    #[inline]
-    pub fn probability(margin: f32) -> f32 {
-        (0.5 * (margin + 1.0)).clamp(0.0, 1.0)
-    }
-
     #[inline]
     pub fn score(self, tree_score: f32, margin: f32) -> f32 {
         if margin == f32::NEG_INFINITY {
@@ -36,17 +29,29 @@ impl Join {
         score.max(f32::MIN_POSITIVE)
     }
 
-    /// A margin below which a label that no tree knows has a score below `bar`: a little
-    /// less than the least that reaches it.
-    pub fn least_margin(self, bar: f32) -> f32 {
-        if bar <= f32::MIN_POSITIVE || self.weight == 0.0 {
-            return f32::NEG_INFINITY;
+    /// What the score is at most. Takes no exp, so that the many labels that are far below the
+    /// best cost little.
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
+    pub fn upper_bound(self, tree_score: f32, margin: f32) -> f32 {
+        /// More than what rounding adds to a score.
+        const SLACK: f32 = 1.0 + 1e-5;
+        let loss = if margin == f32::NEG_INFINITY {
+            0.0
+        } else {
+            Self::loss_if_present(margin)
+        };
+        // exp(u) >= (1 + u / 64)^64.
+        let mut power = 1.0 + self.weight * loss / 64.0;
+        for _ in 0..6 {
+            power *= power;
         }
-        if bar > self.floor {
-            return f32::INFINITY;
+        let bound = (tree_score + self.floor) * SLACK / power;
+        // As in a score.
+        if bound > f32::MIN_POSITIVE {
+            bound
+        } else {
+            f32::MIN_POSITIVE
         }
-        // floor exp(-weight loss) = bar, up to rounding.
-        let most_loss = (self.floor / bar).ln() / self.weight;
-        1.0 - (most_loss * 1.001 + 0.001).sqrt()
     }
 }

@@ -53,10 +53,21 @@ impl LabelScores {
         }
     }
 
-    /// Whether a label has a score.
-    #[inline]
-    pub fn contains(&self, label: u32) -> bool {
-        self.scores[label as usize] > 0.0
+    /// The scores by label; 0 where there is none.
+    pub fn by_label(&self) -> &[f32] {
+        &self.scores
+    }
+
+    /// Marks the blocks of `BLOCK` labels that may have a label with a score.
+    pub fn mark_blocks<const BLOCK: usize>(&self, marks: &mut [bool]) {
+        match &self.touched {
+            None => marks.fill(true),
+            Some(touched) => {
+                for &label in touched {
+                    marks[label as usize / BLOCK] = true;
+                }
+            }
+        }
     }
 
     /// Calls `visit` with every label that has a score, and the score, in an order

@@ -17,7 +17,7 @@
 //!                                                    nag or dense (regressors)
 //!                                                    routing (the children's examples)
 //!  Rows  -> predictor: traversal -> leaf_hits (leaves of each row) -> label_scores
-//!                                   + centroids, join with the margins of one_against_some
+//!                                   -> scoring: centroids, join with margins of one_against_some
 //! ```
 
 mod centroids;
@@ -40,6 +40,7 @@ mod predictor;
 mod pruning;
 mod report;
 mod routing;
+mod scoring;
 mod scratch;
 mod statistics;
 mod traversal;

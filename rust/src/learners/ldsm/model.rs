@@ -233,7 +233,7 @@ impl Classifier for Ldsm {
         report.scalar("has_scorers", u8::from(self.scorers.is_some()));
         if let Some(scorers) = &self.scorers {
             let join = scorers.join(&self.params);
-            report.scalar("n_scorer_weights", scorers.n_weights() as u64);
+            report.scalar("n_scorer_weights", scorers.weights().len() as u64);
             report.scalar("scorer_weight", f64::from(join.weight));
             report.scalar("scorer_floor", f64::from(join.floor));
             report.scalar("scorer_idf_power", scorers.idf_power());

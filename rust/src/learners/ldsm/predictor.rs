@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use super::centroids::Reranker;
 use super::ensemble::Ldsm;
-use super::join::Join;
 use super::label_scores::LabelScores;
 use super::leaf_hits::LeafHits;
-use super::one_against_some::{Calibration, IndexMargins, OneAgainstSome};
+use super::one_against_some::{Calibration, OneAgainstSome};
+use super::scoring::Scoring;
 use super::traversal::Traversal;
-use crate::classifier::{LabelSelection, TopK};
+use crate::classifier::{keep_best, LabelSelection, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
@@ -31,8 +31,8 @@ pub struct Predictor<'a> {
     scores: LabelScores,
     /// Mean number of labels per training example in the leaves of the current row.
     labels_each: f32,
-    /// The margins of the scorers, if there are any, and how to join them.
-    scorers: Option<(IndexMargins<'a>, Join)>,
+    /// What makes the final scores of these.
+    scoring: Scoring<'a>,
     /// How final scores become probabilities, if they do.
     calibration: Option<Calibration>,
 }
@@ -55,10 +55,7 @@ impl<'a> Predictor<'a> {
             reranker,
             scores: LabelScores::new(ldsm.n_classes),
             labels_each: 0.0,
-            scorers: ldsm
-                .scorers
-                .as_ref()
-                .map(|scorers| (IndexMargins::new(scorers), scorers.join(params))),
+            scoring: Scoring::new(ldsm.scorers.as_ref(), params),
             calibration: ldsm.scorers.as_ref().map(OneAgainstSome::calibration),
         }
     }
@@ -80,7 +77,7 @@ impl<'a> Predictor<'a> {
         Ok(())
     }
 
-    /// Scores row `i` of the block; rows come in order.
+    /// Scores row `i` of the block.
     pub fn score_row(&mut self, i: usize) {
         let (trees, scores) = (&self.ldsm.trees, &mut self.scores);
         self.labels_each = self.hits.average(i, trees, trees.len(), scores);
@@ -88,92 +85,40 @@ impl<'a> Predictor<'a> {
         if let Some(reranker) = &mut self.reranker {
             reranker.read(row);
         }
-        if let Some((margins, _)) = &mut self.scorers {
-            margins.read(row);
-        }
+        self.scoring.read(row, scores);
     }
 
-    /// Whether the current row rather has a label than not, by its share of the labels in the
-    /// leaves and by its scorer.
-    fn is_likely(&self, label: u32, share: f32) -> bool {
-        // Shares of a leaf's labels become shares of its examples.
-        let probability = share * self.labels_each;
-        let Some((margins, _)) = &self.scorers else {
-            return probability > 0.5;
+    /// The final score of a label of the current row, of which the trees' is `share`.
+    fn score(&self, label: u32, share: f32) -> f32 {
+        let by_trees = match &self.reranker {
+            Some(reranker) if share > 0.0 => reranker.rerank(label, share),
+            _ => share,
         };
-        let by_scorer = Join::probability(margins.margin(label));
-        0.5 * (probability.min(1.0) + by_scorer) > 0.5
-    }
-
-    /// The score of a label of the current row by the trees, re-ranked.
-    fn reranked(&self, label: u32, score: f32) -> f32 {
-        let reranker = self.reranker.as_ref();
-        reranker.map_or(score, |reranker| reranker.rerank(label, score))
-    }
-
-    /// The final score of a label of the current row, from its re-ranked score.
-    fn joined(&self, label: u32, score: f32) -> f32 {
-        match &self.scorers {
-            None => score,
-            Some((margins, join)) => join.score(score, margins.margin(label)),
-        }
-    }
-
-    /// Calls `visit` with the labels that only the scorers find for the current row, and
-    /// their final scores, but for labels below `bar`.
-    fn for_each_unknown_to_trees(&self, bar: f32, mut visit: impl FnMut(u32, f32)) {
-        let Some((margins, join)) = &self.scorers else {
-            return;
-        };
-        let least = join.least_margin(bar);
-        for (label, margin) in margins.touched() {
-            if margin >= least && !self.scores.contains(label) {
-                visit(label, join.score(0.0, margin));
-            }
-        }
+        self.scoring.score(label, by_trees)
     }
 
     pub fn best(&self, top: &mut TopK) {
         top.clear();
-        let Some((margins, join)) = &self.scorers else {
-            let scores = &self.scores;
-            return scores.for_each(|label, score| top.push(label, self.reranked(label, score)));
-        };
-        // Scorers never raise a score by more than the floor. Nearly all labels are too
-        // low even then and need no margin.
-        let mut take = |label, score| {
-            if score + join.floor >= top.bar() {
-                top.push(label, join.score(score, margins.margin(label)));
-            }
-        };
-        match &self.reranker {
-            None => self.scores.for_each(take),
-            Some(reranker) => self
-                .scores
-                .for_each(|label, score| take(label, reranker.rerank(label, score))),
+        if self.reranker.is_none() {
+            return self.scoring.best(&self.scores, top);
         }
-        self.for_each_unknown_to_trees(top.bar(), |label, score| top.push(label, score));
+        let push = |label, share| top.push(label, self.score(label, share));
+        self.scoring.for_each_label(&self.scores, push);
     }
 
     /// The selected labels of the current row, increasing, and their scores.
     pub fn select(&self, selection: LabelSelection, found: &mut Vec<(u32, f32)>) {
         found.clear();
-        // Probabilities decide, if there are any.
+        // Probabilities decide, if there are any: shares of a leaf's labels, made shares of its
+        // examples, if not.
         let by_share = selection == LabelSelection::Likely && self.calibration.is_none();
-        self.scores.for_each(|label, score| {
-            if !by_share || self.is_likely(label, score) {
-                found.push((label, self.joined(label, self.reranked(label, score))));
+        self.scoring.for_each_label(&self.scores, |label, share| {
+            if !by_share || share * self.labels_each > 0.5 {
+                found.push((label, self.score(label, share)));
             }
-        });
-        self.for_each_unknown_to_trees(f32::NEG_INFINITY, |label, score| {
-            found.push((label, score));
         });
         if let LabelSelection::Best(n) = selection {
-            if n < found.len() {
-                // Of equal scores the smaller label, as everywhere.
-                found.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-                found.truncate(n);
-            }
+            keep_best(found, n);
         }
         self.calibrate(found.iter_mut().map(|(_, score)| score));
         match selection {

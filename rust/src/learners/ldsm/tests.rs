@@ -11,6 +11,7 @@ mod packed;
 mod prediction;
 mod regressors;
 mod scorer_rows;
+mod scoring;
 mod slim;
 mod trees;
 

@@ -1,8 +1,8 @@
 //! Labels that scorers wrongly take a row to have: negatives for the next round.
 
-use super::negatives::keep_best;
 use super::scorer_rows::ScorerRows;
 use super::svm::Scorer;
+use crate::classifier::keep_best;
 use crate::data::Ragged;
 
 /// Labels of a feature that a row looks at: those of the largest weights. It bounds the work

@@ -12,34 +12,41 @@
 //!
 //! Training takes O(values x (candidates + labels of a row)) per round, and memory of
 //! rows x candidates; nothing is O(K) per row. A prediction takes a row's margins from an
-//! inverted index, in time proportional to the weights of all labels for the row's features.
+//! inverted index, in time proportional to the weights of all labels for the row's features;
+//! where these are too many, the index has the largest weights alone, and the margins are those of
+//! the best labels by them and by the trees.
 //!
 //! ```text
 //!  HeldOut: rows that a tree leaves out -> the trees' growth
 //!  trees, held-out rows -> out_of_sample (scores of a row by trees that do not know it)
 //!                            -> negatives (labels of a row) -> regrouped: rows of a label
 //!                                 -> svm: each label's weights -> mining -> negatives, svm ...
-//!                                                  -> scorers (inverted index)
+//!                                                  -> sparse_weights -> scorers
 //!                            -> join_fit, calibration <-'
-//!  rows -> scorers: margins of all labels with a weight for a feature of the row
+//!  rows -> margins: by the feature_index, or label by label
 //! ```
 
 pub(super) mod calibration;
+pub(super) mod feature_index;
 pub(super) mod held_out;
 pub(super) mod join_fit;
 mod lengths;
+mod margins;
 pub(super) mod mining;
 pub(super) mod negatives;
 mod out_of_sample;
 pub(super) mod scorer_rows;
 pub(super) mod scorers;
+pub(super) mod sparse_weights;
 pub(super) mod svm;
 mod training;
 
 pub use calibration::Calibration;
+pub use feature_index::BLOCK;
 pub use held_out::HeldOut;
+pub use margins::{IndexMargins, PartialMargins, RowMargins};
 pub use out_of_sample::OutOfSample;
-pub use scorers::{IndexMargins, OneAgainstSome};
+pub use scorers::OneAgainstSome;
 #[cfg(test)]
 pub use training::positive_weights;
 pub use training::{n_rounds, train};

@@ -6,6 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use super::super::examples::Examples;
 use super::super::label_scores::LabelScores;
 use super::super::params::Params;
+use crate::classifier::keep_best;
 use crate::data::Ragged;
 use crate::random::mix;
 
@@ -76,13 +77,4 @@ pub fn negatives(examples: &Examples, row: u32, scores: &LabelScores, params: &P
     // There is such a list for each row.
     chosen.shrink_to_fit();
     chosen
-}
-
-/// Leaves the `n` labels of highest score, of equal ones the smaller, in any order.
-pub fn keep_best(scored: &mut Vec<(u32, f32)>, n: usize) {
-    if n < scored.len() {
-        scored.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        scored.truncate(n);
-        scored.shrink_to_fit();
-    }
 }

@@ -49,15 +49,14 @@ impl<'a> ScorerRows<'a> {
         let n_values = examples.rows.n_values() - examples.len();
         self.values = Ragged::with_capacity(examples.len(), n_values);
         self.squares.clear();
-        let mut spread = vec![0.0; examples.width];
         let mut scaled = Vec::new();
         for row in 0..examples.len() as u32 {
             let (columns, values) = examples.row(row);
-            let inverse = inverse_length((columns, values), &mut spread);
+            let inverse = inverse_length((columns, values));
             scaled.clear();
             let pairs = columns.iter().zip(values);
             scaled.extend(pairs.map(|(&column, x)| x * inverse * self.scales[column as usize]));
-            let inverse = inverse_length((columns, &scaled), &mut spread);
+            let inverse = inverse_length((columns, &scaled));
             self.squares
                 .push(if inverse > 0.0 { inverse.powi(-2) } else { 0.0 });
             self.values

@@ -1,24 +1,35 @@
-//! Trained scorers as an inverted index: for each feature the labels that have a weight for it.
+//! Trained scorers: their weights, how they are joined to the trees, and which weights find labels
+//! that the trees do not name.
+
+use std::sync::OnceLock;
 
 use super::super::examples::Examples;
 use super::super::join::Join;
 use super::super::params::Params;
-use super::super::tree::is_increasing;
 use super::calibration::Calibration;
-use super::lengths::inverse_length;
+use super::feature_index::FeatureIndex;
+use super::sparse_weights::SparseWeights;
 use super::svm::Scorer;
-use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::persist;
 
+/// Weights that a training row meets, those of all labels for its features, up to which the index
+/// has all weights: adding up so many takes about as long as scoring single candidates does.
+const MOST_WEIGHTS_MET: f64 = 32_768.0;
+/// Weights that a training row meets where it is more: then the index has the largest alone, as
+/// time and memory must not grow with the number of labels. They find the labels of a row as well
+/// as all weights do, since those that speak for a label are few.
+const WEIGHTS_MET: f64 = 2048.0;
+
 /// The sparse scorers of all labels.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct OneAgainstSome {
-    /// The labels, increasing, that have a weight for a feature, and their weights.
-    index: Ragged<(u32, f32)>,
+    weights: SparseWeights,
     /// Weight of the constant by label; minus infinity for a label without examples.
     biases: Vec<f32>,
+    /// Weights of the index are at least this; none: it has all of them.
+    index_threshold: Option<f32>,
     /// What the join adds to the trees' score.
     floor: f32,
     /// How the join weighs the scorers' loss.
@@ -28,11 +39,16 @@ pub struct OneAgainstSome {
     slope: f32,
     /// How the scorers' features were scaled.
     idf_power: f64,
+    /// Features, the constant left out.
+    n_features: usize,
+    /// Made when it is first needed.
+    index: OnceLock<FeatureIndex>,
 }
 
 persist!(OneAgainstSome {
-    Nest index;
+    Nest weights;
     Columns biases;
+    Meta index_threshold;
     Meta floor;
     Meta weight;
     Meta offset;
@@ -43,21 +59,19 @@ persist!(OneAgainstSome {
 impl OneAgainstSome {
     pub const KIND: &'static str = "one_against_some";
 
-    /// From the scorer of each label; those of labels without examples are missing.
+    /// From the scorer of each label, trained on `examples`; those of labels without examples
+    /// are missing.
     pub fn new(scorers: &[Option<Scorer>], examples: &Examples) -> Self {
-        let mut lists = Ragged::with_capacity(scorers.len(), 0);
-        for scorer in scorers {
-            let weights = scorer.iter().flat_map(|scorer| &scorer.weights);
-            lists.push(weights.copied());
-        }
-        let place = |label, &(column, weight): &(u32, f32)| (column, (label, weight));
         let bias = |scorer: &Option<Scorer>| match scorer {
             Some(scorer) => scorer.bias,
             None => f32::NEG_INFINITY,
         };
+        let weights = SparseWeights::new(scorers, examples.width - 1);
         Self {
-            index: lists.regroup(examples.width - 1, place),
+            index_threshold: index_threshold(&weights, examples),
+            weights,
             biases: scorers.iter().map(bias).collect(),
+            n_features: examples.width - 1,
             ..Self::default()
         }
     }
@@ -96,14 +110,33 @@ impl OneAgainstSome {
         }
     }
 
-    /// Weights that are not 0, constants left out.
-    pub fn n_weights(&self) -> usize {
-        self.index.entries().len()
+    pub fn weights(&self) -> &SparseWeights {
+        &self.weights
+    }
+
+    pub fn biases(&self) -> &[f32] {
+        &self.biases
+    }
+
+    /// Whether the index has all weights.
+    pub fn is_index_complete(&self) -> bool {
+        self.index_threshold.is_none()
+    }
+
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The weights, or the largest, by feature. They are brought into that order by the first call, in time
+    /// proportional to their number.
+    pub fn index(&self) -> &FeatureIndex {
+        let new = || FeatureIndex::new(&self.weights, self.n_features, self.index_threshold);
+        self.index.get_or_init(new)
     }
 
     /// Weights for a feature, on average.
     pub fn weights_each(&self) -> usize {
-        self.n_weights() / self.index.len().max(1) + 1
+        self.weights.len() / self.n_features.max(1) + 1
     }
 
     pub fn to_bundle(&self) -> Bundle {
@@ -115,20 +148,18 @@ impl OneAgainstSome {
     /// From a file, for rows of `width` columns, the constant among them.
     pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
         bundle.expect_kind(Self::KIND)?;
-        let mut scorers = Self::default();
+        let mut scorers = Self {
+            n_features: width - 1,
+            weights: SparseWeights::empty(width - 1),
+            ..Self::default()
+        };
         scorers.fill(bundle)?;
-        let labels = |i| scorers.index.get(i).iter().map(|&(label, _)| label);
         let is_number = |x: f64| x.is_finite() && x >= 0.0;
         let is_join = |x: f32| is_number(x.into());
         let is_sound = scorers.biases.len() == n_classes
-            && scorers.index.len() + 1 == width
-            && (0..width - 1).all(|i| is_increasing(labels(i), n_classes))
-            && scorers
-                .index
-                .entries()
-                .iter()
-                .all(|(_, weight)| weight.is_finite())
             && scorers.biases.iter().all(|&bias| bias < f32::INFINITY)
+            && scorers.weights.is_sound(n_classes, scorers.n_features)
+            && scorers.index_threshold.is_none_or(f32::is_finite)
             && is_join(scorers.floor)
             && is_join(scorers.weight)
             && is_number(scorers.idf_power)
@@ -140,69 +171,35 @@ impl OneAgainstSome {
     }
 }
 
-/// The margins of one row after the other.
-#[derive(Debug)]
-pub struct IndexMargins<'a> {
-    scorers: &'a OneAgainstSome,
-    /// The margins by label, without their constants; NaN where no scorer has a weight for a
-    /// feature of the row.
-    margins: Vec<f32>,
-    /// The other labels: the first `n_touched` of these. There is an entry more than labels.
-    touched: Vec<u32>,
-    n_touched: usize,
-    /// A zero for every column.
-    spread: Vec<f64>,
-}
-
-impl<'a> IndexMargins<'a> {
-    pub fn new(scorers: &'a OneAgainstSome) -> Self {
-        let n_labels = scorers.biases.len();
-        Self {
-            scorers,
-            margins: vec![f32::NAN; n_labels],
-            touched: vec![0; n_labels + 1],
-            n_touched: 0,
-            spread: vec![0.0; scorers.index.len()],
+/// [`OneAgainstSome::index_threshold`] for rows like `examples`.
+fn index_threshold(weights: &SparseWeights, examples: &Examples) -> Option<f32> {
+    /// The bits of a float above 0 grow with it; their upper half tells thresholds well enough.
+    const SHIFT: u32 = 16;
+    let mut rows_with = vec![0u32; examples.width];
+    for row in 0..examples.len() as u32 {
+        for &column in examples.row(row).0 {
+            rows_with[column as usize] += 1;
         }
     }
-
-    /// Computes the margins of a row, whose constant comes last.
-    pub fn read(&mut self, row: (&[u32], &[f32])) {
-        for &label in &self.touched[..self.n_touched] {
-            self.margins[label as usize] = f32::NAN;
-        }
-        let inverse_length = inverse_length(row, &mut self.spread);
-        let n = row.0.len() - 1;
-        let mut n_touched = 0;
-        for (&column, &x) in row.0[..n].iter().zip(row.1) {
-            let x = x * inverse_length;
-            for &(label, weight) in self.scorers.index.get(column as usize) {
-                let margin = &mut self.margins[label as usize];
-                // Whether a label is met for the first time is hard to foretell, so there is
-                // no branch: it is always noted, and only kept if it is new.
-                self.touched[n_touched] = label;
-                n_touched += usize::from(margin.is_nan());
-                let before = if margin.is_nan() { 0.0 } else { *margin };
-                *margin = before + x * weight;
+    // How often the rows meet a weight, and one above 0 of such bits.
+    let (mut n_met, mut n_met_of) = (0u64, vec![0u64; 1 << (31 - SHIFT)]);
+    for label in 0..weights.n_labels() {
+        for (column, weight) in weights.weights(label) {
+            let n = u64::from(rows_with[column as usize]);
+            n_met += n;
+            if weight > 0.0 {
+                n_met_of[(weight.to_bits() >> SHIFT) as usize] += n;
             }
         }
-        self.n_touched = n_touched;
     }
-
-    #[inline]
-    pub fn margin(&self, label: u32) -> f32 {
-        let margin = self.margins[label as usize];
-        let product = if margin.is_nan() { 0.0 } else { margin };
-        product + self.scorers.biases[label as usize]
+    let n_rows = examples.len() as f64;
+    if n_met as f64 <= MOST_WEIGHTS_MET * n_rows {
+        return None;
     }
-
-    /// The labels that have a weight for a feature of the row, and their margins; in an order
-    /// that the row alone decides.
-    pub fn touched(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
-        let labels = self.touched[..self.n_touched].iter();
-        labels.map(|&label| {
-            let (margin, bias) = (&self.margins, &self.scorers.biases);
-            (label, margin[label as usize] + bias[label as usize])
-        })
+    let (mut bits, mut n) = (n_met_of.len(), 0);
+    while bits > 1 && (n + n_met_of[bits - 1]) as f64 <= WEIGHTS_MET * n_rows {
+        bits -= 1;
+        n += n_met_of[bits];
     }
+    Some(f32::from_bits((bits as u32) << SHIFT))
 }

@@ -5,12 +5,14 @@ use rayon::prelude::*;
 use super::super::params::Params;
 use super::calibration::Calibration;
 use super::join_fit::{fit, Candidate, FitRow};
+use super::margins::RowMargins;
 use super::mining::{Miner, ShortIndex};
-use super::negatives::{keep_best, negatives, Negatives};
+use super::negatives::{negatives, Negatives};
 use super::out_of_sample::OutOfSample;
 use super::scorer_rows::ScorerRows;
-use super::scorers::{IndexMargins, OneAgainstSome};
+use super::scorers::OneAgainstSome;
 use super::svm::{Accuracy, Problem, Scorer, Solver};
+use crate::classifier::keep_best;
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::metrics::propensities;
@@ -296,6 +298,7 @@ impl Training<'_> {
             let mut scored = ScoredLabels::new();
             scores.for_each(|label, score| scored.push((label, score)));
             keep_best(&mut scored, CANDIDATES);
+            scored.shrink_to_fit();
             scored.sort_unstable_by_key(|&(label, _)| label);
             scored
         })
@@ -317,7 +320,7 @@ impl Training<'_> {
                 without[row as usize / self.fit_step].push((label, margin));
             }
         }
-        let mut margins = IndexMargins::new(model);
+        let mut margins = RowMargins::new(model);
         let mut fit_rows = Vec::new();
         for ((&row, by_trees), without) in rows.iter().zip(by_trees).zip(&without) {
             // A row that no tree left out says nothing of the trees' scores.
@@ -355,11 +358,11 @@ type ScoredLabels = Vec<(u32, f32)>;
 /// scorers `without` it, increasing, replace the others.
 fn candidates(
     by_trees: &[(u32, f32)],
-    margins: &IndexMargins<'_>,
+    margins: &RowMargins<'_>,
     without: &[(u32, f32)],
     own: &[u32],
 ) -> Vec<Candidate> {
-    let mut by_margin: ScoredLabels = margins.touched().collect();
+    let mut by_margin: ScoredLabels = margins.found();
     keep_best(&mut by_margin, CANDIDATES);
     let listed = by_trees.iter().chain(&by_margin);
     let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();

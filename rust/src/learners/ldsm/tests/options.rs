@@ -266,18 +266,3 @@ proptest! {
         prop_assert_eq!(format!("{ldsm:?}"), format!("{:?}", sets.fit(&params)));
     }
 }
-
-/// `loss_if_present` is the loss of y = 1, and `probability` the share of labels there for
-/// which the margin loses least.
-#[test]
-fn scorer_margins_stand_for_probabilities() {
-    for margin in [-30.0f32, -1.0, -0.3, 0.0, 0.4, 1.0, 20.0] {
-        let p = Join::probability(margin);
-        let on_average =
-            |z: f32| p * Join::loss_if_present(z) + (1.0 - p) * Join::loss_if_present(-z);
-        for other in [margin - 0.5, margin + 0.5] {
-            assert!(on_average(margin) <= on_average(other) + 1e-6, "{margin}");
-        }
-    }
-    assert_eq!(Join::loss_if_present(-1.0), 4.0);
-}

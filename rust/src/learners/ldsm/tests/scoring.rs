@@ -1,0 +1,241 @@
+//! How scorers are stored and indexed, and how a row's best labels are found with them.
+
+use super::super::join::Join;
+use super::super::label_scores::LabelScores;
+use super::super::one_against_some::sparse_weights::SparseWeights;
+use super::super::one_against_some::svm::Scorer;
+use super::super::one_against_some::{IndexMargins, OneAgainstSome, PartialMargins, RowMargins};
+use super::super::scoring::Scoring;
+use super::one_against_some::{full, full_weights, product, sparse};
+use super::prediction::{all, inside};
+use super::*;
+use crate::classifier::TopK;
+use std::collections::BTreeMap;
+
+/// Scorers of so many labels, some of them missing, with weights for about one column in
+/// `every`.
+fn scorers(n_labels: u32, width: u32, every: u32, seed: u32) -> Vec<Option<Scorer>> {
+    let scorer = |label: u32| {
+        let noise =
+            |c: u32| (label * 7919 + c * 104_729 + seed * 31).wrapping_mul(2_654_435_761) >> 8;
+        let columns = (0..width).filter(|&c| noise(c) % every == 0);
+        let weight = |c| (noise(c) / every % 1000) as f32 / 150.0 - 3.3;
+        (noise(width) % 5 > 0).then(|| Scorer {
+            bias: (noise(width + 1) % 1000) as f32 / 500.0 - 1.0,
+            weights: columns
+                .map(|c| (c, weight(c)))
+                .filter(|&(_, w)| w != 0.0)
+                .collect(),
+        })
+    };
+    (0..n_labels).map(scorer).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Columns come back, weights by half a step at most, and what rounds to 0 is not there.
+    #[test]
+    fn weights_are_stored_in_steps(lists in prop::collection::vec(prop::collection::btree_map(0u32..300_000, -4.0f32..4.0, 0..20), 1..6)) {
+        let scorers = lists.iter().map(|list| Some(Scorer { bias: 0.0, weights: list.iter().map(|(&c, &w)| (c, w)).collect() }));
+        let weights = SparseWeights::new(&scorers.collect::<Vec<_>>(), 300_000);
+        prop_assert!(weights.is_sound(lists.len(), 300_000));
+        prop_assert!(!weights.is_sound(lists.len() + 1, 300_000));
+        let mut n_weights = 0;
+        for (label, list) in lists.iter().enumerate() {
+            let largest = list.values().fold(0.0f32, |most, w| most.max(w.abs()));
+            let half = largest / 65_534.0 * 1.001;
+            let found: BTreeMap<u32, f32> = weights.weights(label).collect();
+            n_weights += found.len();
+            prop_assert!(weights.weights(label).is_sorted_by(|a, b| a.0 < b.0));
+            prop_assert!(found.keys().all(|column| list.contains_key(column)));
+            for (column, &w) in list {
+                let stored = found.get(column).copied().unwrap_or(0.0);
+                prop_assert!((stored - w).abs() <= half, "{stored} {w}");
+            }
+            // Of a short row features are looked up, of a long one the label's weights.
+            for n in [1, list.len()] {
+                let columns: Vec<u32> = list.keys().copied().rev().take(n).collect();
+                let values: Vec<f32> = columns.iter().map(|c| (c % 7) as f32 - 2.0).collect();
+                let mut spread = vec![0.0; 300_000];
+                columns.iter().zip(&values).for_each(|(&c, &x)| spread[c as usize] = x);
+                let wanted: f32 = found.iter().map(|(&c, w)| w * spread[c as usize]).sum();
+                let product = weights.product(label, (&columns, &values), &spread);
+                prop_assert!(is_near(product.into(), wanted.into(), 1e-4), "{product} {wanted}");
+            }
+            if let Some((&last, _)) = found.last_key_value() {
+                prop_assert!(!weights.is_sound(lists.len(), last as usize));
+            }
+        }
+        prop_assert_eq!(weights.len(), n_weights);
+    }
+
+    /// By the index, with lists and with rows, and label by label: the products with the stored
+    /// weights.
+    #[test]
+    fn margins_are_products(data in data(30), n_labels in 1u32..40, every in 1u32..30, seed in 0u32..1000) {
+        let examples = data.examples();
+        let scorers = scorers(n_labels, WIDTH as u32, every, seed);
+        let model = OneAgainstSome::new(&scorers, &examples);
+        prop_assert!(model.is_index_complete());
+        let n_weights = scorers.iter().flatten().map(|scorer| scorer.weights.len()).sum::<usize>();
+        prop_assert_eq!(model.weights().len(), n_weights);
+        let (mut by_index, mut by_label) = (IndexMargins::new(&model), PartialMargins::new(&model));
+        for row in 0..examples.len() as u32 {
+            by_index.read(examples.row(row));
+            by_label.read(examples.row(row));
+            let touched: BTreeMap<u32, f32> = by_index.touched().collect();
+            let x = full(&examples, row);
+            for (label, scorer) in (0u32..).zip(&scorers) {
+                let Some(scorer) = scorer else {
+                    prop_assert_eq!(by_index.margin(label), f32::NEG_INFINITY);
+                    prop_assert_eq!(by_label.margin(label), f32::NEG_INFINITY);
+                    prop_assert!(!touched.contains_key(&label));
+                    continue;
+                };
+                let wanted = product(&full_weights(scorer, examples.width), &x);
+                for margin in [by_index.margin(label), by_label.margin(label)] {
+                    prop_assert!(is_near(margin.into(), wanted, 1e-3), "{margin} {wanted}");
+                }
+                if let Some(&margin) = touched.get(&label) {
+                    prop_assert_eq!(margin, by_index.margin(label));
+                    let (columns, _) = examples.row(row);
+                    prop_assert!(scorer.weights.iter().any(|(column, _)| columns.contains(column)));
+                } else {
+                    prop_assert_eq!(by_index.margin(label), scorer.bias);
+                }
+            }
+        }
+    }
+
+    /// No score is above its bound, which is near where the score is not small.
+    #[test]
+    fn scores_are_bounded(tree_score in 0.0f32..0.3, weight in 0.0f32..99.0, floor in 0.001f32..0.2, margin in -3.0f32..2.0) {
+        let join = Join { floor, weight };
+        for margin in [margin, f32::NEG_INFINITY] {
+            let (score, bound) = (join.score(tree_score, margin), join.upper_bound(tree_score, margin));
+            prop_assert!(bound >= score, "{bound} {score}");
+            prop_assert!(bound <= score * 1.05 || score < 0.1 * (tree_score + floor));
+        }
+    }
+
+    /// The best labels of a few hundred or thousand, as if all had been scored and sorted; also
+    /// where they are too many to be scored.
+    #[test]
+    fn the_best_are_the_best_of_all(data in data(6), few in 1u32..300, is_many in any::<bool>(), every in 1u32..9, seed in 0u32..1000, k in 1usize..20) {
+        let n_labels = if is_many { 4400 + few } else { few };
+        let examples = data.examples();
+        let model = OneAgainstSome::new(&scorers(n_labels, WIDTH as u32, every, seed), &examples);
+        let params = Params { scorer_weight: Some(f64::from(seed % 7)), ..sparse() };
+        let mut scoring = Scoring::new(Some(&model), &params);
+        let mut by_trees = LabelScores::new(n_labels as usize);
+        let list: Vec<(u32, f32)> = (0..n_labels).filter(|i| (i * 37 + seed) % 11 < 3).map(|i| (i, ((i * 101 + seed) % 71 + 1) as f32)).collect();
+        by_trees.add(&super::packed::packed(&[list], n_labels as usize), 0, 0.001);
+        let mut margins = PartialMargins::new(&model);
+        for row in 0..examples.len() as u32 {
+            scoring.read(examples.row(row), &by_trees);
+            margins.read(examples.row(row));
+            let mut scored = Vec::new();
+            scoring.for_each_label(&by_trees, |label, score| scored.push((label, score)));
+            if model.is_index_complete() {
+                prop_assert!(scored.is_sorted_by(|a, b| a.0 < b.0));
+                prop_assert!(list.iter().all(|(label, _)| scored.iter().any(|(other, _)| other == label)));
+            } else {
+                let join = model.join(&params);
+                let found: BTreeMap<u32, f32> = margins.found().collect();
+                let by_trees: BTreeMap<u32, f32> = list.iter().map(|&(label, score)| (label, 0.001 * score)).collect();
+                let named: BTreeSet<u32> = found.keys().chain(by_trees.keys()).copied().collect();
+                let mut wanted: Vec<(u32, f32)> = named.iter().map(|label| {
+                    let part = found.get(label).unwrap_or(&0.0) + model.biases()[*label as usize];
+                    (*label, join.upper_bound(by_trees.get(label).copied().unwrap_or(0.0), part))
+                }).collect();
+                wanted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                let wanted: BTreeSet<u32> = wanted.iter().take(64).map(|&(label, _)| label).collect();
+                prop_assert_eq!(wanted, scored.iter().map(|&(label, _)| label).collect::<BTreeSet<u32>>());
+            }
+            let join = model.join(&params);
+            for (label, score) in &mut scored {
+                let wanted = join.score(*score, margins.margin(*label));
+                *score = scoring.score(*label, *score);
+                prop_assert!(is_near((*score).into(), wanted.into(), 1e-3), "{score} {wanted}");
+            }
+            scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let mut top = TopK::new(k);
+            scoring.best(&by_trees, &mut top);
+            let (mut labels, mut scores) = (vec![0; k], vec![0.0; k]);
+            top.write(&mut labels, &mut scores);
+            for i in 0..k {
+                let wanted = scored.get(i).map_or((-1, f32::NEG_INFINITY), |&(label, score)| (label as i32, score));
+                prop_assert_eq!((labels[i], scores[i]), wanted);
+            }
+        }
+    }
+
+    /// A model that scores candidates alone gives them the scores that it would give them among
+    /// all labels.
+    #[test]
+    fn candidates_are_scored_as_all_labels(data in data(60), unseen in data(20), is_hashed in any::<bool>(), beta in 0.5f64..1.5) {
+        let params = Params { n_bits: is_hashed.then_some(3), beta: beta.min(1.0), ..sparse() };
+        let ldsm = data.fit(&params);
+        let mut bundle = ldsm.to_bundle();
+        inside(&mut bundle, "scorers", |scorers| {
+            assert_eq!(scorers.take_meta::<Option<f32>>("index_threshold").unwrap(), None);
+            scorers.put_meta("index_threshold", &Some(0.5f32));
+        });
+        let other = Ldsm::from_bundle(bundle).unwrap();
+        let alone = Ldsm { scorers: None, ..ldsm.clone() };
+        let query = |ldsm: &Ldsm, data: &Data| ldsm.predict_topk(&Query::new(&data.rows(), 1, &control()), 4).unwrap();
+        let (wanted, found, named) = (all(&ldsm, &unseen), all(&other, &unseen), all(&alone, &unseen));
+        let together = query(&other, &unseen);
+        for i in 0..unseen.len() {
+            prop_assert!(named[i].keys().all(|label| found[i].contains_key(label)));
+            for (label, &score) in &found[i] {
+                prop_assert!(is_near(score.into(), wanted[i][label].into(), 1e-4));
+            }
+            let (labels, scores) = query(&other, &unseen.select([i]));
+            prop_assert_eq!(&labels[..], &together.0[4 * i..4 * i + 4]);
+            prop_assert_eq!(&scores[..], &together.1[4 * i..4 * i + 4]);
+            for (label, score) in labels.iter().zip(&scores).filter(|(label, _)| **label >= 0) {
+                prop_assert_eq!(found[i][&(*label as u32)], *score);
+            }
+        }
+    }
+}
+
+/// Whether the index is complete follows from the weights that a row meets, not from the number
+/// of rows. If it is not, it has the largest weights, of which a row meets about so many whatever
+/// the number of labels.
+#[test]
+fn the_index_has_no_more_than_is_looked_up() {
+    let (few, many) = (fixed(20, true).examples(), fixed(90, true).examples());
+    for (n_labels, is_complete) in [(1000, true), (3000, false), (9000, false)] {
+        let scorers = scorers(n_labels, WIDTH as u32, 1, 0);
+        for examples in [&few, &many] {
+            let model = OneAgainstSome::new(&scorers, examples);
+            assert_eq!(model.is_index_complete(), is_complete);
+            let mut margins = RowMargins::new(&model);
+            margins.read(examples.row(0));
+            let RowMargins::Partial(margins) = &margins else {
+                assert!(is_complete);
+                continue;
+            };
+            let lists = (0..WIDTH).map(|column| model.index().list(column));
+            let n_met: usize = lists.clone().map(<[_]>::len).sum();
+            assert!((1500..=2048).contains(&n_met), "{n_met}");
+            let least = lists
+                .flatten()
+                .map(|&(_, weight)| weight)
+                .fold(9.0, f32::min);
+            let of_all = scorers.iter().flatten().flat_map(|scorer| &scorer.weights);
+            let n_above = of_all.filter(|(_, weight)| *weight > least * 1.001).count();
+            assert!(n_above <= n_met, "{n_above} {n_met}");
+            let x = full(examples, 0);
+            for (label, part) in margins.found() {
+                let weights = model.weights().weights(label as usize);
+                let large = weights.filter(|&(_, weight)| weight >= least);
+                let wanted: f64 = large.map(|(c, w)| f64::from(w) * x[c as usize]).sum();
+                assert!(is_near(part.into(), wanted, 1e-4), "{part} {wanted}");
+            }
+        }
+    }
+}
