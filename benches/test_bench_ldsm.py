@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_bench_memory import RESET, resident
+from memory import RESET, reset_peak, resident
 from xmtree import LdSMClassifier
 from xmtree.datasets import load_xmc, save_xmc
 from xmtree.metrics import precision_at_k
@@ -236,7 +236,7 @@ def grown_by(data, trees):
     model = LdSMClassifier(n_estimators=trees, random_state=0)
     # Whatever is only made once.
     LdSMClassifier(n_estimators=1).fit(X[:50], y[:50])
-    RESET.write_text("5")
+    reset_peak()
     before = resident("VmRSS")
     model.fit(X, y)
     grown = resident("VmHWM") - before
