@@ -1,6 +1,8 @@
 # Everything happens in .venv; `make` lists the targets. Works with GNU make 3.81.
 
 VENV := .venv
+# Programs that xmtree is compared with and that need other versions of numpy.
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 PHASE := @tools/phase
 # The compiled module, inside the source tree: the package is installed editable,
@@ -9,10 +11,11 @@ MODULE := python/xmtree/_core.abi3.so
 RUST := $(shell find rust -name '*.rs') Cargo.toml Cargo.lock
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export XMTREE_PEERS ?= $(wildcard $(PEERS)/bin/python)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -28,6 +31,8 @@ bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the 
 	$(PHASE) "cargo bench" cargo bench --locked
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
 		$(if $(FIGURES),--figures "$(FIGURES)")
+
+peers: $(PEERS)/.done ## Install omikuji and PECOS for test_bench_extreme.py into .venv-peers
 
 wheel: install ## Build a wheel into dist/
 	@tools/check-rust
@@ -63,7 +68,7 @@ pytest: $(VENV)/.test install ## Test the Python package
 	$(PHASE) "pytest" $(BIN)/python -m pytest
 
 clean: ## Remove everything that was built, .venv too
-	rm -rf $(VENV) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEERS) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -f python/xmtree/_core.*.so
 	find python tests benches tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -92,6 +97,12 @@ $(VENV)/.bench: $(VENV)/.build
 		$(PIP) --only-binary $$opponent -r $(VENV)/bench-one.txt || \
 			echo "== no $$opponent for this Python and machine: comparisons with it are skipped"; \
 	done
+	@touch $@
+
+$(PEERS)/.done: benches/peers.txt
+	@python=$$(tools/find-python) && echo "== $(PEERS) with $$python" && "$$python" -m venv --clear $(PEERS)
+	$(PHASE) "install peers" $(PEERS)/bin/python -m pip install --quiet -r benches/peers.txt
+	$(PHASE) "install libpecos" $(PEERS)/bin/python -m pip install --quiet --no-deps libpecos==1.2.8
 	@touch $@
 
 # Entry points and metadata live in the environment: a change of anything but Rust code
