@@ -10,8 +10,9 @@ there; figures and plots (``extreme/plots.py``) come from that file. ``make peer
 environment of the peers; without it they are skipped.
 
 Everybody trains on two threads and predicts on one, the whole test part at once, 5 labels a row.
-xmtree's classifiers have their defaults. What omikuji and PECOS are given: ``extreme/peers.py``.
-Time and memory of training do not include reading the data.
+xmtree's classifiers have their defaults. What omikuji and PECOS are given: ``extreme/peers.py``;
+what the columns mean: ``extreme/tables.py``. Time and memory of training do not include reading
+the data.
 """
 
 import functools

@@ -43,6 +43,7 @@ class Program:
 
 
 OURS = Program("xmtree", "ldsm")
+TREES = Program("xmtree, trees alone", "ldsm", {"scorers": "none"})
 OAA = Program("one-against-all", "oaa")
 RECALL_TREE = Program("Recall Tree", "recall-tree")
 ONE_PASS = Program("Recall Tree, 1 pass", "recall-tree", {"n_passes": 1})
@@ -78,6 +79,7 @@ def cases(n_seeds):
         ((tasks.AMAZON,), (OURS,), first),
         (tasks.LABEL_SETS, peers, rest),
         (few_labels, (OAA,), seeds),
+        (tasks.LABEL_SETS, (TREES,), first),
         ((tasks.NEXT_WORD,), (OURS, ONE_PASS), rest),
         ((tasks.AMAZON,), peers, first),
     )
