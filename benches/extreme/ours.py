@@ -14,13 +14,13 @@ N_ALONE = 500
 
 
 def train(learner, run):
-    """Trains and saves; trees' depths are taken last, since they take memory."""
+    """Trains and saves; the trees are looked at last, since that takes memory."""
     X, y = run.rows("train"), run.labels()
     model = learner(**run.options, random_state=run.seed, n_jobs=run.threads)
     _, training = measured(lambda: model.fit(X, y))
     _, saving = measured(lambda: model.save(run.model))
     found = {"training": training, "saving": saving, "file_mb": megabytes(run.model)}
-    return found | (depths(model) if hasattr(model, "trees_") else {})
+    return found | (depths(model) if learner is xmtree.LdSMClassifier else {})
 
 
 def learn(learner, run):
