@@ -3,6 +3,7 @@
 VENV := .venv
 # Programs that xmtree is compared with and that need other versions of numpy.
 PEERS := .venv-peers
+EXTREME := benches/figures-extreme
 BIN := $(VENV)/bin
 PHASE := @tools/phase
 # The compiled module, inside the source tree: the package is installed editable,
@@ -11,15 +12,14 @@ MODULE := python/xmtree/_core.abi3.so
 RUST := $(shell find rust -name '*.rs') Cargo.toml Cargo.lock
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
-export XMTREE_PEERS ?= $(wildcard $(PEERS)/bin/python)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-extreme peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
-		printf '  make %-12s %s\n' "$$name" "$$what"; done
+		printf '  make %-13s %s\n' "$$name" "$$what"; done
 
 demo: install ## Build, install, and compare every learner on the data inside the package
 	@$(BIN)/xmtree demo
@@ -30,7 +30,15 @@ bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the 
 	@tools/check-rust
 	$(PHASE) "cargo bench" cargo bench --locked
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
+		--ignore benches/test_bench_extreme.py \
 		$(if $(FIGURES),--figures "$(FIGURES)")
+
+# SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
+bench-extreme: install $(VENV)/.bench $(PEERS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
+	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PEERS)/bin/python $(BIN)/python -m pytest \
+		benches/test_bench_extreme.py --benchmark-disable -rs --time-limit 3600 \
+		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
+	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures >/dev/null
 
 peers: $(PEERS)/.done ## Install omikuji and PECOS for test_bench_extreme.py into .venv-peers
 

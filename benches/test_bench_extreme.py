@@ -1,13 +1,12 @@
 """Very many labels: xmtree beside omikuji and PECOS, in one run.
 
-    XMTREE_PEERS=.venv-peers/bin/python pytest benches/test_bench_extreme.py \
-        --figures benches/figures-extreme.txt --results benches/figures-extreme.jsonl
+    make bench-extreme SELECT='-k "bibtex or delicious" --seeds 1'
 
 Each program, data set and seed is a test that runs in a process of its own, one after the other,
-the most wanted first: ``-k bibtex`` and ``--seeds 1`` select, ``--time-limit`` ends a run that
-takes too long. Measures are appended to ``--results``, and an interrupted comparison goes on from
-there; figures and plots (``extreme/plots.py``) come from that file. ``make peers`` makes the
-environment of the peers; without it they are skipped.
+the most wanted first; without SELECT all are run. Measures are appended to the file of
+``--results``, and an interrupted comparison goes on from there. Tables and plots are made from that
+file, by ``python -m extreme`` without measuring, too. XMTREE_PEERS names the Python that has the
+peers, as ``make peers`` installs it; without it they are skipped.
 
 Everybody trains on two threads and predicts on one, the whole test part at once, 5 labels a row.
 xmtree's classifiers have their defaults. What omikuji and PECOS are given: ``extreme/peers.py``;

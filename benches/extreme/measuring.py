@@ -50,8 +50,9 @@ class Run:
         """Labels as a matrix, and which rows have any."""
         y = self.labels()
         if isinstance(y, np.ndarray):
-            shape = len(y), int((self.folder / "n_classes").read_text())
-            y = sp.csr_matrix((np.ones(len(y), np.float32), (np.arange(len(y)), y)), shape=shape)
+            n_classes = json.loads((self.folder / "shape.json").read_text())[2]
+            entries = np.ones(len(y), np.float32), (np.arange(len(y)), y)
+            y = sp.csr_matrix(entries, shape=(len(y), n_classes))
         return y, np.diff(y.indptr) > 0
 
 

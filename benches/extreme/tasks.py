@@ -1,9 +1,10 @@
 """The problems of the comparison, as files that every program's process reads.
 
 A task's folder has ``train_X.npz``, ``train_y.npz`` (label sets) or ``train_y.npy`` (one class a
-row), the same of ``test``, ``n_classes``, and for omikuji ``train.txt`` in XMC text.
+row), the same of ``test``, ``shape.json``, and for omikuji ``train.txt`` in XMC text.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,8 +57,7 @@ class Task:
 
     def shape(self):
         """Rows to train on, columns, labels."""
-        X = sp.load_npz(self.folder / "train_X.npz")
-        return *X.shape, int((self.folder / "n_classes").read_text())
+        return json.loads((self.folder / "shape.json").read_text())
 
     def write_text(self):
         """``train.txt``, without the rows that have no label."""
@@ -66,7 +66,7 @@ class Task:
             return
         X, y = sp.load_npz(self.folder / "train_X.npz"), self.labels("train")
         if isinstance(y, np.ndarray):
-            save_xmc(path, X, y, n_labels=int((self.folder / "n_classes").read_text()))
+            save_xmc(path, X, y, n_labels=self.shape()[2])
         else:
             labelled = np.diff(y.indptr) > 0
             save_xmc(path, X[labelled], y[labelled])
@@ -101,7 +101,7 @@ def write(name, folder, next_word=None):
         n_classes = y.shape[1]
     else:
         n_classes = N_WORDS if name == NEXT_WORD else int(max(y.max(), y_test.max())) + 1
-    (folder / "n_classes").write_text(str(n_classes))
+    (folder / "shape.json").write_text(json.dumps([*X.shape, n_classes]))
     return Task(name, folder)
 
 
