@@ -5,6 +5,7 @@ import statistics
 import time
 from math import log
 
+import numpy as np
 import xmtree
 
 from extreme.measuring import K, main, measured, megabytes, predicted
@@ -20,6 +21,9 @@ def train(learner, run):
     _, training = measured(lambda: model.fit(X, y))
     _, saving = measured(lambda: model.save(run.model))
     found = {"training": training, "saving": saving, "file_mb": megabytes(run.model)}
+    if "compact" in inspect.signature(model.save).parameters:
+        model.save(compact(run), compact=True)
+        found["compact_mb"] = megabytes(compact(run))
     return found | (depths(model) if learner is xmtree.LdSMClassifier else {})
 
 
@@ -34,7 +38,15 @@ def learn(learner, run):
     model.predict_topk(X[:1], K)
     answers, found["us"] = predicted(lambda: model.predict_topk(X, K)[0], X.shape[0])
     found["us_alone"] = alone(model, X)
+    if compact(run).is_file():
+        first = xmtree.load(compact(run)).predict_topk(X, 1)[0]
+        found["compact_changed"] = 100 * float(np.mean(first[:, 0] != answers[:, 0]))
     return answers, found
+
+
+def compact(run):
+    """The file for prediction only."""
+    return run.model.with_suffix(".compact")
 
 
 def alone(model, X):

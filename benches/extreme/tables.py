@@ -1,11 +1,4 @@
-"""The figures of the comparison, as text.
-
-Means of the seeds. MB are millions of bytes in files and 2^20 bytes of memory: the most that a
-process grew by in training, what a loaded model takes. "processor s" is the time of both threads in
-training, "us a row" that of one for the whole test part, "densified" the same of omikuji with dense
-weights, "one row us" the median of rows that are predicted one by one through Python, by the clock,
-"mapped ms" loading with mmap=True.
-"""
+"""The figures of the comparison, as text: means of the seeds."""
 
 from math import log
 
@@ -13,11 +6,26 @@ import numpy as np
 
 from extreme import tasks
 
-#: Columns of the tables, each left out where nobody has it.
-HEADS = (
-    *("P@1/3/5", "PSP@1/3/5", "error %", "train s", "processor s", "train MB", "file MB"),
-    *("us a row", "densified", "one row us", "load ms", "mapped ms", "loaded MB", "seeds", "from"),
-)
+#: Columns of the tables, each left out where nobody has it, and what they mean.
+COLUMNS = {
+    "P@1/3/5": "per cent, rows without labels left out",
+    "PSP@1/3/5": "the same, weighted by propensities of the train part",
+    "error %": "of the first label",
+    "train s": "training by the clock, two threads, without reading the data",
+    "processor s": "the processor's time of both threads",
+    "train MB": "2^20 bytes by which the process grew at most while training",
+    "file MB": "10^6 bytes of what is saved by default",
+    "compact MB": "the same with save(compact=True)",
+    "changed %": "rows that get another first label from that file",
+    "us a row": "processor's time of predicting the test part at once, one thread, 5 labels a row",
+    "densified": "the same of omikuji with dense weights",
+    "one row us": "median of rows that are predicted one by one through Python, by the clock",
+    "load ms": "reading the file",
+    "mapped ms": "the same with mmap=True",
+    "loaded MB": "2^20 bytes by which the process grew at most while reading",
+    "seeds": "how many the figures are means of",
+    "from": "commit or version, last date, and load of the machine before",
+}
 
 
 def lines(results):
@@ -27,6 +35,8 @@ def lines(results):
     yield from (line for name in names for line in comparison(name, of_task(found, name)))
     yield from depths(found)
     yield from scaling(found)
+    yield ""
+    yield from (f"{head}: {meaning}" for head, meaning in COLUMNS.items())
 
 
 def of_task(found, name):
@@ -40,7 +50,7 @@ def comparison(name, programs):
     n_rows, n_columns, n_labels = next(iter(programs.values()))[0]["shape"]
     yield f"{name}: {n_rows:,} x {n_columns:,}, {n_labels:,} labels"
     rows = {program: cells(runs) for program, runs in programs.items()}
-    heads = [head for head in HEADS if any(head in row for row in rows.values())]
+    heads = [head for head in COLUMNS if any(head in row for row in rows.values())]
     table = [["", *heads], *([p, *(row.get(h, "") for h in heads)] for p, row in rows.items())]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for first, *rest in table:
@@ -69,6 +79,9 @@ def cells(runs):
     found["processor s"] = f"{mean(lambda run: run['training']['cpu_s']):.1f}"
     found["train MB"] = f"{mean(lambda run: run['training']['mb']):.0f}"
     found["file MB"] = f"{mean(lambda run: run['file_mb']):.2f}"
+    if "compact_mb" in done[0]:
+        found["compact MB"] = f"{mean(lambda run: run['compact_mb']):.2f}"
+        found["changed %"] = f"{mean(lambda run: run['compact_changed']):.2f}"
     found["us a row"] = f"{mean(lambda run: run['us']):.1f}"
     if "us_dense" in done[0]:
         found["densified"] = f"{mean(lambda run: run['us_dense']):.1f}"
