@@ -8,6 +8,7 @@ import datetime
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,9 @@ class Program:
 
 OURS = Program("xmtree", "ldsm")
 TREES = Program("xmtree, trees alone", "ldsm", {"scorers": "none"})
+TAIL = Program("xmtree, tail_weight=1", "ldsm", {"tail_weight": 1.0})
 OAA = Program("one-against-all", "oaa")
+PRUNED = Program("one-against-all, pruned", "oaa", {"prune": 0.03})
 RECALL_TREE = Program("Recall Tree", "recall-tree")
 ONE_PASS = Program("Recall Tree, 1 pass", "recall-tree", {"n_passes": 1})
 OMIKUJI = Program("omikuji", "omikuji")
@@ -61,7 +64,8 @@ class Case:
     seed: int
 
     def __str__(self):
-        return f"{self.task}-{self.program.name.replace(' ', '-')}-{self.seed}"
+        program = re.sub(r"[^\w]+", "-", self.program.name)
+        return f"{self.task}-{program}-seed{self.seed}"
 
 
 def cases(n_seeds):
@@ -79,7 +83,7 @@ def cases(n_seeds):
         ((tasks.AMAZON,), (OURS,), first),
         (tasks.LABEL_SETS, peers, rest),
         (few_labels, (OAA,), seeds),
-        (tasks.LABEL_SETS, (TREES,), first),
+        (tasks.LABEL_SETS, (TAIL, PRUNED, TREES), first),
         ((tasks.NEXT_WORD,), (OURS, ONE_PASS), rest),
         ((tasks.AMAZON,), peers, first),
     )

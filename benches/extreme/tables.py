@@ -102,7 +102,7 @@ def told_source(runs):
 
 def depths(found):
     for (name, program), runs in found.items():
-        if "depth" in runs[0]:
+        if "depth" in runs[0] and name not in tasks.SCALING:
             most = max(run["depth"] for run in runs)
             least, times = runs[0]["log_k"], most / runs[0]["log_k"]
             yield f"{name}, {program}: deepest tree {most}, log_M K {least:.1f}: {times:.2f} times"

@@ -38,9 +38,9 @@ AMAZON_SHAPE = {
 }
 AMAZON_ROWS = 490_449
 #: Equal rows, columns and non-zeros for each number of labels.
-SCALING = {f"K=2^{power}": 2**power for power in range(8, 21, 2)}
+SCALING = {f"scaling-{2**power}": 2**power for power in range(8, 21, 2)}
 SCALING_SHAPE = {"n_features": 2**15, "nnz": 30, "n_labels": 5.0, "exponent": 0.0}
-SCALING_ROWS = 100_000
+SCALING_ROWS = 50_000
 
 
 @dataclass(frozen=True)
