@@ -1,6 +1,9 @@
 # Everything happens in .venv; `make` lists the targets. Works with GNU make 3.81.
 
 VENV := .venv
+# Programs that xmtree is compared with and that need other versions of numpy.
+PEERS := .venv-peers
+EXTREME := benches/figures-extreme
 BIN := $(VENV)/bin
 PHASE := @tools/phase
 # The compiled module, inside the source tree: the package is installed editable,
@@ -12,11 +15,11 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-extreme peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
-		printf '  make %-12s %s\n' "$$name" "$$what"; done
+		printf '  make %-13s %s\n' "$$name" "$$what"; done
 
 demo: install ## Build, install, and compare every learner on the data inside the package
 	@$(BIN)/xmtree demo
@@ -27,7 +30,17 @@ bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the 
 	@tools/check-rust
 	$(PHASE) "cargo bench" cargo bench --locked
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
+		--ignore benches/test_bench_extreme.py \
 		$(if $(FIGURES),--figures "$(FIGURES)")
+
+# SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
+bench-extreme: install $(VENV)/.bench $(PEERS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
+	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PEERS)/bin/python $(BIN)/python -m pytest \
+		benches/test_bench_extreme.py --benchmark-disable -rs --time-limit 3600 \
+		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
+	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures >/dev/null
+
+peers: $(PEERS)/.done ## Install omikuji and PECOS for test_bench_extreme.py into .venv-peers
 
 wheel: install ## Build a wheel into dist/
 	@tools/check-rust
@@ -63,7 +76,7 @@ pytest: $(VENV)/.test install ## Test the Python package
 	$(PHASE) "pytest" $(BIN)/python -m pytest
 
 clean: ## Remove everything that was built, .venv too
-	rm -rf $(VENV) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEERS) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -f python/xmtree/_core.*.so
 	find python tests benches tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -92,6 +105,12 @@ $(VENV)/.bench: $(VENV)/.build
 		$(PIP) --only-binary $$opponent -r $(VENV)/bench-one.txt || \
 			echo "== no $$opponent for this Python and machine: comparisons with it are skipped"; \
 	done
+	@touch $@
+
+$(PEERS)/.done: benches/peers.txt
+	@python=$$(tools/find-python) && echo "== $(PEERS) with $$python" && "$$python" -m venv --clear $(PEERS)
+	$(PHASE) "install peers" $(PEERS)/bin/python -m pip install --quiet -r benches/peers.txt
+	$(PHASE) "install libpecos" $(PEERS)/bin/python -m pip install --quiet --no-deps libpecos==1.2.8
 	@touch $@
 
 # Entry points and metadata live in the environment: a change of anything but Rust code

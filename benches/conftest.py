@@ -28,6 +28,17 @@ LOAD = pytest.StashKey[str]()
 
 def pytest_addoption(parser):
     parser.addoption("--figures", metavar="PATH", help="write the figures to this file, too")
+    extreme = parser.getgroup("extreme", "test_bench_extreme.py")
+    extreme.addoption("--seeds", type=int, default=3, metavar="N", help="seeds of each program")
+    extreme.addoption(
+        "--results",
+        default=".benchmarks/extreme.jsonl",
+        metavar="PATH",
+        help="file that keeps the measures of all runs; of the same sources none is run anew",
+    )
+    extreme.addoption(
+        "--time-limit", type=float, metavar="SECONDS", help="end a run that takes longer"
+    )
 
 
 def pytest_configure(config):

@@ -1,4 +1,4 @@
-"""What the benchmarks of LdSM share: data sets with label sets, measures, forests that grow."""
+"""What the benchmarks of LdSM share: data with label sets, measures, ensembles of several sizes."""
 
 import time
 from dataclasses import dataclass
@@ -67,11 +67,10 @@ def formed(measures):
 
 
 def grown(task, options, trees, jobs):
-    """A model with as many trees as said, again and again, and the seconds so far."""
-    model, seconds = LdSMClassifier(**options, n_jobs=jobs), 0.0
+    """For each number of trees a model, whose trees and scorers were trained together, and the
+    seconds it took."""
     for count in trees:
-        model.set_params(n_estimators=count, warm_start=True)
+        model = LdSMClassifier(**{**options, "n_estimators": count}, n_jobs=jobs)
         start = time.perf_counter()
         model.fit(task.X, task.y)
-        seconds += time.perf_counter() - start
-        yield count, model, seconds
+        yield count, model, time.perf_counter() - start

@@ -8,20 +8,13 @@ how much the process grew at most while fitting, the data being there already.
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import pytest
+from memory import RESET, reset_peak, resident
 from xmtree import OAAClassifier, RecallTreeClassifier
 
-STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 LEARNERS = {"OAA": OAAClassifier, "Recall Tree": RecallTreeClassifier}
 AT_MOST = 2.0
-
-
-def resident(field):
-    """Megabytes: VmRSS are those now, VmHWM the most since the last reset."""
-    lines = STATUS.read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
 
 def measure(learner, data, path):
@@ -30,7 +23,7 @@ def measure(learner, data, path):
     model = LEARNERS[learner](n_passes=2, random_state=0)
     # Whatever is only made once.
     LEARNERS[learner](n_passes=1).fit(X[:2], [0, 1])
-    RESET.write_text("5")
+    reset_peak()
     before = resident("VmRSS")
     model.fit(X, y)
     grown = resident("VmHWM") - before

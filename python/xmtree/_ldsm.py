@@ -41,16 +41,16 @@ class LdSMClassifier(TreeMixin, Learner):
     arity : int, default=2
         M of [1]_: children of a node, 2 to 8. Wider trees are flatter, but take
         more time per node.
-    max_nodes : int, default=8000
+    max_nodes : int, default=16000
         Nodes of a tree at most, including leaves. Where labels have few examples
         each, trees stay smaller.
-    min_priority : float, default=20.0
+    min_priority : float, default=50.0
         A leaf is split only if the weight of its label occurrences, those of its most frequent
         label left out, is above this: what a split could part. 0: down to leaves of one label, as
         in the paper; scorers need no leaves as pure.
     n_epochs : int, default=10
         Passes of a node over its examples, at most. The paper has 20.
-    max_updates : int or None, default=5000
+    max_updates : int or None, default=20000
         Steps that a node takes at most: passes over its examples, each of which is a step. A
         node with more examples than this learns from a random part of them, once. So the upper
         nodes, which have all rows, take no longer than others. None: no bound, as in the paper.
@@ -133,7 +133,7 @@ class LdSMClassifier(TreeMixin, Learner):
     n_mined_negatives : int, default=30
         With scorers: and of at most so many labels, twice, to which the scorers
         trained so far give the largest margins.
-    tail_weight : float, default=0.0
+    tail_weight : float, default=0.5
         With scorers: rows that have a label weigh (inverse propensity of the
         label) ** ``tail_weight`` in its scorer's training, divided by the mean over all
         labels of all rows. The propensities are those of :func:`xmtree.metrics.propensities`.
@@ -251,10 +251,10 @@ class LdSMClassifier(TreeMixin, Learner):
         *,
         n_estimators: int = 10,
         arity: int = 2,
-        max_nodes: int = 8000,
-        min_priority: float = 20.0,
+        max_nodes: int = 16_000,
+        min_priority: float = 50.0,
         n_epochs: int = 10,
-        max_updates: int | None = 5000,
+        max_updates: int | None = 20_000,
         lambda1: float = 2.0,
         lambda2: float = 1.0,
         reshuffle: bool = True,
@@ -277,7 +277,7 @@ class LdSMClassifier(TreeMixin, Learner):
         n_hard_negatives: int = 30,
         n_random_negatives: int = 30,
         n_mined_negatives: int = 30,
-        tail_weight: float = 0.0,
+        tail_weight: float = 0.5,
         idf_power: float | None = None,
         weight_threshold: float = 0.1,
         threshold: float | None = None,

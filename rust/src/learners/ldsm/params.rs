@@ -65,14 +65,14 @@ params! {
         /// M: children of a node.
         arity: u32 = 2, Range::from(2.0).to(MOST_CHILDREN as f64);
         /// Nodes of a tree at most, leaves among them. Their numbers go out as `i32`.
-        max_nodes: u32 = 8000, Range::from(1.0).to(f64::from(i32::MAX));
+        max_nodes: u32 = 16_000, Range::from(1.0).to(f64::from(i32::MAX));
         /// Leaves of no greater priority are not split.
-        min_priority: f64 = 20.0, Range::NOT_NEGATIVE;
+        min_priority: f64 = 50.0, Range::NOT_NEGATIVE;
         /// Passes of a node over its examples.
         n_epochs: u32 = 10, Range::COUNT;
         /// Steps that a node takes at most; with more examples it learns from a random part of
         /// them, once.
-        max_updates: Option<u32> = Some(5000), Range::COUNT;
+        max_updates: Option<u32> = Some(20_000), Range::COUNT;
         /// Weight of class integrity in the objective.
         lambda1: f64 = 2.0, Range::NOT_NEGATIVE;
         /// Weight of the multi-way penalty in the objective.
@@ -121,7 +121,7 @@ params! {
         n_mined_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
         /// Positives of a scorer weigh (inverse propensity of the label)^`tail_weight`, 1 on
         /// average.
-        tail_weight: f64 = 0.0, Range::NOT_NEGATIVE;
+        tail_weight: f64 = 0.5, Range::NOT_NEGATIVE;
         /// Scorers' features are scaled by this power of their inverse document frequencies;
         /// none: 0 or 1, which is fitted.
         idf_power: Option<f64> = None, Range::NOT_NEGATIVE;

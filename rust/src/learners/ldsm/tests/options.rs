@@ -1,7 +1,6 @@
 //! Options, and examples that do not count.
 
 use super::super::dense::DenseRegressors;
-use super::super::join::Join;
 use super::super::routing::NodeExamples;
 use super::*;
 

@@ -1,0 +1,201 @@
+"""Runs of the comparison: what is run, each in a process of its own, and what is remembered.
+
+A run's measures are a line of JSON in a file, which an interrupted comparison takes up again: what
+it has of the same sources (xmtree: the commit) or version (peers) is not run anew.
+"""
+
+import datetime
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import xmtree
+
+from extreme import tasks
+
+BENCHES = Path(__file__).parents[1]
+#: Training is on so many threads.
+THREADS = 2
+#: The package of each peer.
+PEERS = {"omikuji": "omikuji", "pecos": "libpecos"}
+#: Parts of the repository that make a difference to xmtree's figures.
+SOURCES = ("rust", "python", "Cargo.toml", "Cargo.lock")
+
+
+@dataclass(frozen=True)
+class Program:
+    """How a program is called in tables, which one it is, and with what options."""
+
+    name: str
+    command: str
+    options: dict = field(default_factory=dict)
+
+    @property
+    def package(self):
+        """Of a peer, else None."""
+        return PEERS.get(self.command)
+
+
+OURS = Program("xmtree", "ldsm")
+TREES = Program("xmtree, trees alone", "ldsm", {"scorers": "none"})
+TAIL = Program("xmtree, tail_weight=1", "ldsm", {"tail_weight": 1.0})
+OAA = Program("one-against-all", "oaa")
+PRUNED = Program("one-against-all, pruned", "oaa", {"prune": 0.03})
+RECALL_TREE = Program("Recall Tree", "recall-tree")
+ONE_PASS = Program("Recall Tree, 1 pass", "recall-tree", {"n_passes": 1})
+OMIKUJI = Program("omikuji", "omikuji")
+BONSAI = Program("omikuji, collapsed", "omikuji", {"collapse_every_n_layers": 5})
+PECOS = Program("PECOS", "pecos")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run: a program, a task, a seed."""
+
+    task: str
+    program: Program
+    seed: int
+
+    def __str__(self):
+        program = re.sub(r"[^\w]+", "-", self.program.name)
+        return f"{self.task}-{program}-seed{self.seed}"
+
+
+def cases(n_seeds):
+    """All runs, those first whose figures are wanted most."""
+    seeds, first, rest = range(n_seeds), range(1), range(1, n_seeds)
+    peers = (PECOS, BONSAI, OMIKUJI)
+    # The dense weights of 18,970 labels take 4 GB in a file and 17 GB in memory.
+    few_labels = tuple(name for name in tasks.LABEL_SETS if name != "wordnet-hypernyms")
+    groups = (
+        (tasks.LABEL_SETS, (OURS,), seeds),
+        (tasks.LABEL_SETS, peers, first),
+        (tasks.CLASSES, (OURS, OAA, RECALL_TREE, PECOS, OMIKUJI), seeds),
+        ((tasks.NEXT_WORD,), (OURS, ONE_PASS), first),
+        (tasks.SCALING, (OURS,), first),
+        ((tasks.AMAZON,), (OURS,), first),
+        (tasks.LABEL_SETS, peers, rest),
+        (few_labels, (OAA,), seeds),
+        (tasks.LABEL_SETS, (TAIL, PRUNED, TREES), first),
+        ((tasks.NEXT_WORD,), (OURS, ONE_PASS), rest),
+        ((tasks.AMAZON,), peers, first),
+    )
+    for names, programs, group_seeds in groups:
+        for seed in group_seeds:
+            yield from (Case(name, program, seed) for program in programs for name in names)
+
+
+@functools.cache
+def peers():
+    """The interpreter that has the peers, and their versions; none if it is not there."""
+    python = os.environ.get("XMTREE_PEERS")
+    if not python:
+        return None, {}
+    return python, json.loads(spawn(python, "peers", "versions").stdout)
+
+
+def spawn(python, module, *arguments, limit=None):
+    """Runs a module of this folder; RuntimeError with what it wrote if it fails."""
+    path = [str(BENCHES)]
+    if python == sys.executable:
+        path += filter(None, [os.environ.get("PYTHONPATH")])
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(path),
+        "OMP_NUM_THREADS": str(THREADS),
+    }
+    command = [python, "-m", f"extreme.{module}", *map(str, arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
+    if done.returncode != 0:
+        raise RuntimeError(f"exit code {done.returncode} of {command}:\n{done.stderr[-3000:]}")
+    return done
+
+
+@functools.cache
+def source(package):
+    """What figures depend on: a peer's version, or xmtree's commit, marked if sources changed."""
+    if package:
+        return f"{package} {peers()[1].get(package)}"
+    try:
+        commit, changed = (
+            subprocess.run(
+                ["git", *arguments, "--", *SOURCES],
+                cwd=BENCHES.parent,
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout.strip()
+            for arguments in (["log", "-1", "--format=%h"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return f"xmtree {xmtree.__version__}"
+    return commit + "-dirty" * bool(changed)
+
+
+def run(case, task, limit):
+    """Measures a case: the line that is remembered."""
+    if case.program.command == "omikuji":
+        task.write_text()
+    record = {
+        "task": case.task,
+        "program": case.program.name,
+        "seed": case.seed,
+        "source": source(case.program.package),
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M}",
+        "load": round(os.getloadavg()[0], 1),
+        "shape": task.shape(),
+    }
+    python, module = (peers()[0], "peers") if case.program.package else (sys.executable, "ours")
+    settings = ["--seed", case.seed, "--threads", THREADS]
+    settings += ["--options", json.dumps(case.program.options)]
+    with tempfile.TemporaryDirectory() as out:
+        arguments = [case.program.command, task.folder, out, *settings]
+        try:
+            spawn(python, module, *arguments, limit=limit)
+        except subprocess.TimeoutExpired:
+            return record | {"over_s": limit}
+        answers = np.load(Path(out) / "answers.npy")
+        measures = json.loads((Path(out) / "measures.json").read_text())
+    return record | task.accuracy(answers) | measures
+
+
+class Results:
+    """The records of a file of JSON lines, which grows by a line with each run."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        lines = self.path.read_text().splitlines() if self.path.is_file() else []
+        self.records = [json.loads(line) for line in lines]
+
+    def add(self, record):
+        self.records.append(record)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def find(self, case, limit):
+        """The record of a case, of these very sources, or None."""
+        for record in self.records:
+            of = record["task"], record["program"], record["seed"], record["source"]
+            if of == (case.task, case.program.name, case.seed, source(case.program.package)):
+                if of[-1].endswith("-dirty"):
+                    continue
+                if limit is None or "over_s" not in record or record["over_s"] >= limit:
+                    return record
+        return None
+
+    def newest(self):
+        """The records by task and program: those of the sources that were measured last."""
+        found = {}
+        for record in self.records:
+            runs = found.setdefault((record["task"], record["program"]), {})
+            if any(run["source"] != record["source"] for run in runs.values()):
+                runs.clear()
+            runs[record["seed"]] = record
+        return {key: list(runs.values()) for key, runs in found.items()}
