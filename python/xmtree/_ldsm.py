@@ -44,16 +44,16 @@ class LdSMClassifier(TreeMixin, Learner):
     max_nodes : int, default=16000
         Nodes of a tree at most, including leaves. Where labels have few examples
         each, trees stay smaller.
-    min_priority : float, default=50.0
+    min_priority : float, default=60.0
         A leaf is split only if the weight of its label occurrences, those of its most frequent
         label left out, is above this: what a split could part. 0: down to leaves of one label, as
         in the paper; scorers need no leaves as pure.
     n_epochs : int, default=10
         Passes of a node over its examples, at most. The paper has 20.
     max_updates : int or None, default=20000
-        Steps that a node takes at most: passes over its examples, each of which is a step. A
-        node with more examples than this learns from a random part of them, once. So the upper
-        nodes, which have all rows, take no longer than others. None: no bound, as in the paper.
+        Bound of a node's passes: after the first, further ones, up to ``n_epochs``, are taken as
+        long as they come to no more than so many steps, one for each example. Upper nodes have
+        many examples and need few passes. None: no bound, as in the paper.
     lambda1 : float, default=2.0
         Weight of class integrity in the objective: each label at one child. If it is
         too large, all examples follow their labels to one child: the tree collapses,
@@ -87,9 +87,9 @@ class LdSMClassifier(TreeMixin, Learner):
         than ``min_gain``.
     min_gain : float, default=0.0
         See ``early_stopping``.
-    pruned_share : float, default=0.2
+    pruned_share : float, default=0.15
         Share of a node's squared margins, over its examples, that its dropped weights may make
-        up: the smallest parts are dropped, before the examples are sent on. At 0.2 two weights of
+        up: the smallest parts are dropped, before the examples are sent on. At 0.15 two weights of
         three go, and neither the scale of features nor of weights matters. 0: only weights
         below 1 / n_features go, as in the authors' program.
     leaf_threshold : float, default=0.25
@@ -252,7 +252,7 @@ class LdSMClassifier(TreeMixin, Learner):
         n_estimators: int = 10,
         arity: int = 2,
         max_nodes: int = 16_000,
-        min_priority: float = 50.0,
+        min_priority: float = 60.0,
         n_epochs: int = 10,
         max_updates: int | None = 20_000,
         lambda1: float = 2.0,
@@ -265,7 +265,7 @@ class LdSMClassifier(TreeMixin, Learner):
         n_bits: int | None = None,
         early_stopping: bool = False,
         min_gain: float = 0.0,
-        pruned_share: float = 0.2,
+        pruned_share: float = 0.15,
         leaf_threshold: float = 0.25,
         quantize: bool = True,
         keep_statistics: bool = False,

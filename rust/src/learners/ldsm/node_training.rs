@@ -85,15 +85,8 @@ impl TrainingContext<'_> {
             penalty: self.params.lambda2,
         };
         let most = self.params.max_updates.map_or(usize::MAX, |n| n as usize);
-        let mut sample = Vec::new();
-        if ids.len() > most {
-            let mut all = ids.to_vec();
-            let (chosen, _) = all.partial_shuffle(&mut random, most);
-            sample = chosen.to_vec();
-        }
-        let seen = if sample.is_empty() { ids } else { &sample };
-        let n_epochs = (most / seen.len()).clamp(1, self.params.n_epochs as usize);
-        let data = NodeData::new(self.examples, seen, &mut scratch.local_ids);
+        let n_epochs = (most / ids.len()).clamp(1, self.params.n_epochs as usize);
+        let data = NodeData::new(self.examples, ids, &mut scratch.local_ids);
         let (weights, curve) = self.learn::<M, P>(&data, n_epochs, lambdas, &mut random)?;
         let node = self.pack(&data, &weights);
         let mut stats = NodeStats::default();

@@ -67,11 +67,11 @@ params! {
         /// Nodes of a tree at most, leaves among them. Their numbers go out as `i32`.
         max_nodes: u32 = 16_000, Range::from(1.0).to(f64::from(i32::MAX));
         /// Leaves of no greater priority are not split.
-        min_priority: f64 = 50.0, Range::NOT_NEGATIVE;
+        min_priority: f64 = 60.0, Range::NOT_NEGATIVE;
         /// Passes of a node over its examples.
         n_epochs: u32 = 10, Range::COUNT;
-        /// Steps that a node takes at most; with more examples it learns from a random part of
-        /// them, once.
+        /// Steps of a node, a pass over its examples having one for each: further passes, up to
+        /// `n_epochs`, are taken as long as there are no more than this.
         max_updates: Option<u32> = Some(20_000), Range::COUNT;
         /// Weight of class integrity in the objective.
         lambda1: f64 = 2.0, Range::NOT_NEGATIVE;
@@ -94,7 +94,7 @@ params! {
         /// By how much an epoch must lower J, with early stopping.
         min_gain: f64 = 0.0, Range::NOT_NEGATIVE;
         /// Share of a node's squared margins that its dropped weights may make up.
-        pruned_share: f64 = 0.2, Range::from(0.0).below(1.0);
+        pruned_share: f64 = 0.15, Range::from(0.0).below(1.0);
         /// Labels of a leaf that have less than this share of the most frequent one's weight are
         /// dropped.
         leaf_threshold: f64 = 0.25, Range::from(0.0).to(1.0);

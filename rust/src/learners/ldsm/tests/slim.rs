@@ -35,8 +35,7 @@ proptest! {
         prop_assert!(kept.is_empty() || dropped + least_kept > share * all - 1e-9 || share == 0.0);
     }
 
-    /// A node of more examples than it may take steps learns from some of them, once, and sends
-    /// all of them on.
+    /// A node takes as many passes as its steps allow, and one at least.
     #[test]
     fn steps_are_bounded(data in data(60), max_updates in 1u32..150) {
         let (examples, control) = (data.examples(), control());
@@ -46,6 +45,7 @@ proptest! {
         let split = context.train(&ids, 1).unwrap();
         let (n, most) = (ids.len(), max_updates as usize);
         let epochs = if n > most { 1 } else { (most / n).min(5) };
+        prop_assert!(epochs == 1 || epochs * n <= most);
         prop_assert_eq!(split.curve.len(), epochs);
         let mut sent: Vec<u32> = split.children.iter().flat_map(|child| child.ids.clone()).collect();
         sent.sort_unstable();
