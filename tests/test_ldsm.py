@@ -59,6 +59,10 @@ OPTIONS = [
     {"lambda1": 0.5},
     {"lambda2": 4.0},
     {"reshuffle": False},
+    {"max_updates": 1000},
+    {"pruned_share": 0.5},
+    {"leaf_threshold": 0.6},
+    {"quantize": False},
     {"loss": "logistic"},
     {"optimizer": "sgd"},
     {"learning_rate": 0.5},
@@ -174,7 +178,8 @@ def test_auto_optimizer_looks_at_the_share_of_zeros():
 
 @pytest.mark.parametrize("options", [{}, {"arity": 4}], ids=str)
 def test_the_arrays_of_a_tree(options):
-    model = LdSMClassifier(**FEW | options, scorers="none").fit(X, Y)
+    options = FEW | options | {"min_priority": 0.0, "keep_statistics": True}
+    model = LdSMClassifier(**options, scorers="none").fit(X, Y)
     assert len(model.trees_) == 3
     for tree in model.trees_:
         n = len(tree.parent)
@@ -220,7 +225,8 @@ def test_a_further_tree_changes_no_other():
     at_once = LdSMClassifier(**alone | {"n_estimators": 4}).fit(X, Y)
     assert np.array_equal(scores(model), scores(at_once))
     for old, new in zip(before, model.trees_, strict=False):
-        np.testing.assert_array_equal(old.labels, new.labels)
+        np.testing.assert_array_equal(old.children, new.children)
+        np.testing.assert_array_equal(old.n_weights, new.n_weights)
 
 
 @pytest.mark.parametrize(
@@ -285,8 +291,31 @@ def test_scores_of_all_labels_and_of_the_best_agree(few):
 
 
 def test_shares_sum_to_one_without_scorers():
-    model = LdSMClassifier(**FEW, scorers="none").fit(X, Y)
-    np.testing.assert_allclose(scores(model).sum(axis=1), 1, atol=1e-5)
+    whole = LdSMClassifier(**FEW, scorers="none", leaf_threshold=0.0, quantize=False).fit(X, Y)
+    np.testing.assert_allclose(scores(whole).sum(axis=1), 1, atol=1e-5)
+    cut = LdSMClassifier(**FEW, scorers="none").fit(X, Y)
+    assert (scores(cut).sum(axis=1) < 1.01).all()
+
+
+def test_leaves_of_low_priority_are_not_split():
+    random = np.random.default_rng(0)
+    rows, y = random.random((3000, 20)) - 0.5, random.integers(0, 30, 3000)
+
+    def n_nodes(min_priority):
+        options = FEW | {"max_nodes": 2000, "min_priority": min_priority, "scorers": "none"}
+        return sum(len(tree.parent) for tree in LdSMClassifier(**options).fit(rows, y).trees_)
+
+    assert n_nodes(20.0) < n_nodes(10.0) < n_nodes(0.0)
+    # Beyond a hundredth of the root's nothing changes: small data are split, too.
+    assert n_nodes(1000.0) == n_nodes(100.0)
+
+
+def test_what_training_knew_is_kept_on_request():
+    names = {"n_examples", "label_entropy", "labels", "label_counts", "j", "purity", "j_by_epoch"}
+    slim, kept = (LdSMClassifier(**FEW, keep_statistics=keep).fit(X, Y) for keep in (False, True))
+    assert not names & set(slim.trees_[0])
+    assert names <= set(kept.trees_[0])
+    np.testing.assert_array_equal(scores(slim), scores(kept))
 
 
 def test_single_labels():
@@ -311,7 +340,8 @@ def test_rows_without_labels_are_left_out(options):
 
 def test_weights_count_as_repetition_in_the_histograms():
     weights = np.where(np.arange(X.shape[0]) % 3 == 0, 2.0, 1.0)
-    tree = LdSMClassifier(**FEW, scorers="none").fit(X, Y, weights).trees_[0]
+    options = FEW | {"scorers": "none", "keep_statistics": True}
+    tree = LdSMClassifier(**options).fit(X, Y, weights).trees_[0]
     weights /= weights.mean()
     assert tree.n_examples[0] == pytest.approx(weights.sum())
     root = slice(0, tree.label_starts[1])
@@ -328,6 +358,7 @@ def test_weights_are_learned_about_like_repetitions(optimizer):
     labels = 2 * groups + random.integers(0, 2, len(groups))
     weights = np.where(labels % 2 == 0, 4.0, 1.0)
     options = FEW | {"n_estimators": 10, "optimizer": optimizer, "scorers": "none"}
+    options |= {"min_priority": 0.0, "leaf_threshold": 0.0, "pruned_share": 0.0}
     repeated = np.repeat(np.arange(len(groups)), weights.astype(int))
     order = random.permutation(len(repeated))
     plain, weighted, wanted = (

@@ -46,8 +46,8 @@ class LdSMClassifier(TreeMixin, Learner):
         each, trees stay smaller.
     min_priority : float, default=60.0
         A leaf is split only if the weight of its label occurrences, those of its most frequent
-        label left out, is above this: what a split could part. 0: down to leaves of one label, as
-        in the paper; scorers need no leaves as pure.
+        label left out, is above this, or above a hundredth of the root's: what a split could part.
+        0: down to leaves of one label, as in the paper; scorers need no leaves as pure.
     n_epochs : int, default=10
         Passes of a node over its examples, at most. The paper has 20.
     max_updates : int or None, default=20000
@@ -92,7 +92,7 @@ class LdSMClassifier(TreeMixin, Learner):
         up: the smallest parts are dropped, before the examples are sent on. At 0.15 two weights of
         three go, and neither the scale of features nor of weights matters. 0: only weights
         below 1 / n_features go, as in the authors' program.
-    leaf_threshold : float, default=0.25
+    leaf_threshold : float, default=0.3
         Labels of a leaf that have less than this share of its most frequent label's weight are
         dropped. 0 keeps all.
     quantize : bool, default=True
@@ -266,7 +266,7 @@ class LdSMClassifier(TreeMixin, Learner):
         early_stopping: bool = False,
         min_gain: float = 0.0,
         pruned_share: float = 0.15,
-        leaf_threshold: float = 0.25,
+        leaf_threshold: float = 0.3,
         quantize: bool = True,
         keep_statistics: bool = False,
         beta: float = 1.0,

@@ -60,6 +60,10 @@ pub fn grow(
     }
 }
 
+/// Of the root's priority: leaves of more are split whatever `min_priority` says, so that few
+/// examples are split, too.
+const LEAST_SHARE: f64 = 0.01;
+
 /// A leaf that may be split.
 struct QueuedLeaf {
     id: NodeId,
@@ -71,6 +75,7 @@ struct QueuedLeaf {
 /// What is known of a leaf.
 struct Leaf {
     weight: f64,
+    priority: f64,
     labels: Vec<(u32, f32)>,
 }
 
@@ -82,6 +87,8 @@ struct GrowingTree<'a> {
     /// The splits in their order, and the node of each.
     splits: Vec<(NodeId, TrainedNode)>,
     root_entropy: f64,
+    /// Leaves of no greater priority are not split.
+    min_priority: f64,
     statistics: Option<Statistics>,
     /// The last is the next to be split. Priorities are above 0, where floats are ordered
     /// as their bits are; of equal ones the older node comes first.
@@ -102,6 +109,7 @@ impl<'a> GrowingTree<'a> {
             leaves: Vec::new(),
             splits: Vec::new(),
             root_entropy: 0.0,
+            min_priority: 0.0,
             statistics: context.params.keep_statistics.then(Statistics::default),
             queue: BTreeMap::new(),
         }
@@ -120,6 +128,8 @@ impl<'a> GrowingTree<'a> {
         let labels: Vec<(u32, f32)> = labels.map(|(label, count)| (label, count as f32)).collect();
         if id == Tree::ROOT {
             self.root_entropy = entropy(&labels);
+            let least = LEAST_SHARE * priority;
+            self.min_priority = self.context.params.min_priority.min(least);
         }
         if let Some(Statistics { all, .. }) = &mut self.statistics {
             all.weights.push(examples.weight);
@@ -127,9 +137,13 @@ impl<'a> GrowingTree<'a> {
             all.labels.push(labels.iter().copied());
         }
         let weight = examples.weight;
-        self.leaves.push(Some(Leaf { weight, labels }));
+        self.leaves.push(Some(Leaf {
+            weight,
+            priority,
+            labels,
+        }));
         // One example cannot be parted, and one label need not be.
-        if examples.ids.len() > 1 && priority > self.context.params.min_priority {
+        if examples.ids.len() > 1 && priority > self.min_priority {
             let leaf = QueuedLeaf {
                 id,
                 examples: examples.ids,
@@ -174,6 +188,23 @@ impl<'a> GrowingTree<'a> {
         Some((first.remove(), split))
     }
 
+    /// Whether the labels in the leaves are nearly as mixed as those of the root although most
+    /// examples are in leaves that were to be split.
+    fn is_mixed(&self) -> bool {
+        /// Of the root's entropy.
+        const NEARLY: f64 = 0.75;
+        let (mut mixed, mut all, mut to_be_split) = (0.0, 0.0, 0.0);
+        for leaf in self.leaves.iter().flatten() {
+            mixed += leaf.weight * entropy(&leaf.labels);
+            all += leaf.weight;
+            if leaf.priority > self.min_priority {
+                to_be_split += leaf.weight;
+            }
+        }
+        let root = self.root_entropy;
+        root > 0.0 && mixed > NEARLY * root * all && 2.0 * to_be_split > all
+    }
+
     fn finish(self) -> Result<Tree> {
         let TrainingContext {
             examples, params, ..
@@ -190,7 +221,7 @@ impl<'a> GrowingTree<'a> {
             }
         }
         let mut tree = Tree::of_nodes(params.arity, nodes.into_iter());
-        tree.is_mixed = is_mixed(self.root_entropy, self.leaves.iter().flatten());
+        tree.is_mixed = self.is_mixed();
         let routers = self.splits.iter().map(|(_, node)| node);
         tree.biases = routers.flat_map(|node| &node.biases).copied().collect();
         let routers = self.splits.into_iter().map(|(_, node)| node.weights);
@@ -227,18 +258,6 @@ impl Statistics {
         }
         self.all
     }
-}
-
-/// Whether the labels in the leaves are nearly as mixed as those of the root.
-fn is_mixed<'a>(root_entropy: f64, leaves: impl Iterator<Item = &'a Leaf>) -> bool {
-    /// Of the root's entropy.
-    const NEARLY: f64 = 0.75;
-    let (mut mixed, mut all) = (0.0, 0.0);
-    for leaf in leaves {
-        mixed += leaf.weight * entropy(&leaf.labels);
-        all += leaf.weight;
-    }
-    root_entropy > 0.0 && mixed > NEARLY * root_entropy * all
 }
 
 /// 1 / the sum of a histogram.

@@ -66,7 +66,7 @@ params! {
         arity: u32 = 2, Range::from(2.0).to(MOST_CHILDREN as f64);
         /// Nodes of a tree at most, leaves among them. Their numbers go out as `i32`.
         max_nodes: u32 = 16_000, Range::from(1.0).to(f64::from(i32::MAX));
-        /// Leaves of no greater priority are not split.
+        /// Leaves of no greater priority are not split, unless it is a hundredth of the root's.
         min_priority: f64 = 60.0, Range::NOT_NEGATIVE;
         /// Passes of a node over its examples.
         n_epochs: u32 = 10, Range::COUNT;
@@ -97,7 +97,7 @@ params! {
         pruned_share: f64 = 0.15, Range::from(0.0).below(1.0);
         /// Labels of a leaf that have less than this share of the most frequent one's weight are
         /// dropped.
-        leaf_threshold: f64 = 0.25, Range::from(0.0).to(1.0);
+        leaf_threshold: f64 = 0.3, Range::from(0.0).to(1.0);
         /// Whether weights of nodes and histograms of leaves are held in 8 bits.
         quantize: bool = true;
         /// Whether trees keep what training knew of their nodes.

@@ -70,7 +70,7 @@ fn labels_far_below_the_most_frequent_go() {
 /// Each makes the model smaller or keeps what it keeps, and is there after loading.
 #[test]
 fn options_make_trees_slim() {
-    let data = fixed(200, false);
+    let data = fixed(1500, false);
     let size = |params: &Params| {
         let mut params = params.clone();
         params.keep_statistics = false;
@@ -80,6 +80,10 @@ fn options_make_trees_slim() {
         assert_eq!(all_bits(&loaded), all_bits(&ldsm));
         assert_eq!(all(&loaded, &data), all(&ldsm, &data));
         bytes.len()
+    };
+    let params = || Params {
+        max_nodes: 10_000,
+        ..params()
     };
     let whole = size(&params());
     for slim in [
