@@ -124,7 +124,8 @@ def logits(probabilities):
 
 def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
     options = FEW | {"scorer_weight": 1.0, "scaling": "row"}
-    options |= {"idf_power": 0.0, "tail_weight": 0.0, "weight_threshold": 0.0, "n_random_negatives": 5000}
+    options |= {"idf_power": 0.0, "tail_weight": 0.0, "weight_threshold": 0.0}
+    options |= {"n_random_negatives": 5000}
     found = losses_of_scorers(LdSMClassifier(**options).fit(X, Y), X, Y)
     rows, new = (normalize(rows) for rows in (X, X_NEW))
     svm = OneVsRestClassifier(LinearSVC(C=1.0, tol=1e-6, max_iter=100_000)).fit(rows, Y)

@@ -287,7 +287,7 @@ impl PackedLists {
     /// Whether ids increase and are below `end`, and values are finite.
     fn has_sound_entries(&self, end: usize) -> bool {
         let blocks = self.starts.windows(2).enumerate().all(|(at, ends)| {
-            let high = (at % self.n_blocks << self.bits) as u32;
+            let high = ((at % self.n_blocks) << self.bits) as u32;
             let ids = (ends[0] as usize..ends[1] as usize).map(|at| high | self.lower_bits(at));
             is_increasing(ids, end)
         });

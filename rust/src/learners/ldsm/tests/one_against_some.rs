@@ -186,7 +186,7 @@ proptest! {
         let examples = data.examples();
         let mut scores = LabelScores::new(N_CLASSES);
         let list: Vec<(u32, f32)> = scored.iter().map(|(&label, &score)| (label, score.into())).collect();
-        scores.add(&packed(&[list.clone()], N_CLASSES), 0, 1.0);
+        scores.add(&packed(std::slice::from_ref(&list), N_CLASSES), 0, 1.0);
         let params = Params { n_hard_negatives: n_hard, n_random_negatives: n_random, ..sparse() };
         for row in 0..examples.len() as u32 {
             let own = examples.labels(row);

@@ -14,8 +14,11 @@ pub(super) fn packed(lists: &[Vec<(u32, f32)>], end: usize) -> PackedLists {
     PackedLists::new(&lists.iter().map(list).collect::<Vec<_>>(), 1, end).unwrap()
 }
 
+/// Ids and two values for each.
+type List = Vec<(u32, [f32; 2])>;
+
 /// Few ids near each other, or many far apart; values of two.
-fn lists() -> impl Strategy<Value = (usize, Vec<Vec<(u32, [f32; 2])>>)> {
+fn lists() -> impl Strategy<Value = (usize, Vec<List>)> {
     prop::sample::select(vec![1usize, 9, 255, 256, 257, 70_000, 200_000]).prop_flat_map(|end| {
         let values = [-3.0f32..3.0, -0.1f32..0.1];
         let list = prop::collection::btree_map(0..end as u32, values, 0..40);
@@ -24,15 +27,15 @@ fn lists() -> impl Strategy<Value = (usize, Vec<Vec<(u32, [f32; 2])>>)> {
     })
 }
 
-fn pack(lists: &[Vec<(u32, [f32; 2])>], end: usize, is_small: bool) -> PackedLists {
-    let list = |list: &Vec<(u32, [f32; 2])>| PackedList {
+fn pack(lists: &[List], end: usize, is_small: bool) -> PackedLists {
+    let list = |list: &List| PackedList {
         ids: list.iter().map(|&(id, _)| id).collect(),
         values: PackedValues::new(list.iter().flat_map(|(_, x)| *x).collect(), 2, is_small),
     };
     PackedLists::new(&lists.iter().map(list).collect::<Vec<_>>(), 2, end).unwrap()
 }
 
-fn unpack(packed: &PackedLists, i: usize) -> Vec<(u32, [f32; 2])> {
+fn unpack(packed: &PackedLists, i: usize) -> List {
     let mut list = Vec::new();
     packed.for_each(i, |id, values| list.push((id, values)));
     list
@@ -104,6 +107,9 @@ fn values_without_a_scale() {
     }
 }
 
+/// An array, and what puts another in its place.
+type Damage = (&'static str, fn(&mut Bundle));
+
 #[test]
 fn damaged_lists_are_refused() {
     let lists = vec![
@@ -111,7 +117,7 @@ fn damaged_lists_are_refused() {
         vec![(7, [0.5; 2])],
     ];
     let packed = pack(&lists, 400, false);
-    let damage: [(&str, fn(&mut Bundle)); 5] = [
+    let damage: [Damage; 5] = [
         ("starts", |b| b.put("starts", vec![0u32, 3, 2, 3, 3])),
         ("starts", |b| b.put("starts", vec![0u32, 1, 2, 3])),
         ("bytes_of_ids", |b| b.put("bytes_of_ids", vec![1u8, 255, 7])),

@@ -130,7 +130,7 @@ proptest! {
         let mut scoring = Scoring::new(Some(&model), &params);
         let mut by_trees = LabelScores::new(n_labels as usize);
         let list: Vec<(u32, f32)> = (0..n_labels).filter(|i| (i * 37 + seed) % 11 < 3).map(|i| (i, ((i * 101 + seed) % 71 + 1) as f32)).collect();
-        by_trees.add(&super::packed::packed(&[list.clone()], n_labels as usize), 0, 0.001);
+        by_trees.add(&super::packed::packed(std::slice::from_ref(&list), n_labels as usize), 0, 0.001);
         let mut margins = PartialMargins::new(&model);
         for row in 0..examples.len() as u32 {
             scoring.read(examples.row(row), &by_trees);
