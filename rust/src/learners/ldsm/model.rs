@@ -63,7 +63,7 @@ impl Classifier for Ldsm {
         let weights = batch.relative_weights(&labelled);
         let batch = &batch.with_weights(weights.as_deref());
         let n_threads = options.n_threads;
-        check_memory(batch, labelled.len(), n_threads)?;
+        self.check_memory(batch, labelled.len(), n_threads)?;
         let before = usize::from(options.warm_start) * self.trees.len();
         let preparation = match &self.preparation {
             Some(preparation) if before > 0 => {
@@ -323,6 +323,29 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
+    /// Refuses a training that does not fit in memory. It holds a copy of the examples with labels for
+    /// all trees, for each thread one of the node that it trains, at the root at least half of
+    /// them, and of scorers the negatives of each row: by row, by label and with their dual
+    /// variables.
+    fn check_memory(&self, batch: &Batch<'_>, n_labelled: usize, n_threads: usize) -> Result<()> {
+        const VALUE: usize = size_of::<(u32, f32)>();
+        const NEGATIVE: usize = size_of::<(u32, u32, f32)>();
+        let share = n_labelled as f64 / batch.rows.n_rows().max(1) as f64;
+        let n_values = (batch.rows.non_zeros() as f64 * share) as usize;
+        let n_negatives = match self.params.scorers {
+            Scorers::None => 0,
+            // Drawn labels are seldom the same where they are many.
+            Scorers::OneAgainstSome => {
+                self.n_classes.min(self.params.n_random_negatives as usize) / 2
+            }
+        };
+        let copies = n_values.saturating_mul(VALUE * (2 + n_threads) / 2);
+        let negatives = n_labelled.saturating_mul(n_negatives * NEGATIVE);
+        let what = format!("the copies of {n_values} values for {n_threads} threads and negatives");
+        let instead = "take fewer threads (n_jobs), n_random_negatives or rows";
+        memory::check(copies.saturating_add(negatives), &what, instead)
+    }
+
     /// What predicts the rows of `query`, which are checked.
     fn blocks<'a>(
         &'a self,
@@ -339,17 +362,6 @@ impl Ldsm {
             new_predictor: move || Predictor::new(self, rows, preparation),
         })
     }
-}
-
-/// Refuses examples whose copies do not fit in memory: one of those with labels for all trees, and
-/// for each thread one of the node that it trains, at the root at least half of them.
-fn check_memory(batch: &Batch<'_>, n_labelled: usize, n_threads: usize) -> Result<()> {
-    const VALUE: usize = size_of::<(u32, f32)>();
-    let share = n_labelled as f64 / batch.rows.n_rows().max(1) as f64;
-    let n_values = (batch.rows.non_zeros() as f64 * share) as usize;
-    let needed = n_values.saturating_mul(VALUE * (2 + n_threads) / 2);
-    let what = format!("the copies of {n_values} values for {n_threads} threads");
-    memory::check(needed, &what, "take fewer threads (n_jobs) or fewer rows")
 }
 
 /// The rows of all blocks.
