@@ -13,7 +13,7 @@ use super::node_stats::{NodeStats, NodeStatsSums};
 use super::objective::{Lambdas, ObjectiveSums};
 use super::packed::{PackedList, PackedValues};
 use super::params::{NodeLoss, Params};
-use super::pruning::kept_features;
+use super::pruning::{kept_features, Kept};
 use super::routing::{partition, NodeExamples};
 use super::scratch::{Scratch, ScratchPool};
 use crate::control::Control;
@@ -173,15 +173,19 @@ impl TrainingContext<'_> {
     fn pack<const M: usize>(&self, data: &NodeData, weights: &[[f32; M]]) -> TrainedNode {
         let constant = self.constant(data);
         let share = self.params.pruned_share;
-        let mut kept = kept_features(&data.examples, weights, constant, share);
+        let Kept {
+            features: mut kept,
+            mean_dropped,
+        } = kept_features(&data.examples, weights, constant, share);
         kept.sort_unstable_by_key(|&feature| data.columns[feature]);
+        let biases = constant.map_or([0.0; M], |at| weights[at]);
         let values = kept.iter().flat_map(|&feature| weights[feature]).collect();
         TrainedNode {
             weights: PackedList {
                 ids: kept.iter().map(|&feature| data.columns[feature]).collect(),
                 values: PackedValues::new(values, M, self.params.quantize),
             },
-            biases: constant.map_or(vec![0.0; M], |at| weights[at].to_vec()),
+            biases: (0..M).map(|j| biases[j] + mean_dropped[j]).collect(),
         }
     }
 }

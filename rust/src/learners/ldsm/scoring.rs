@@ -12,7 +12,8 @@ use super::params::Params;
 use crate::classifier::{keep_best, TopK};
 use crate::simd::{dispatched, LANES};
 
-/// Labels that are scored where not all are: the best by the trees and the largest weights.
+/// Labels that are scored where not all are: so many of the best by the trees alone, and by trees
+/// and largest weights. Where a label follows from many small weights, the largest say little.
 const CANDIDATES: usize = 64;
 
 /// Makes the final scores of one row after the other.
@@ -79,6 +80,9 @@ impl<'a> Scoring<'a> {
             } => {
                 margins.read(row);
                 candidates.clear();
+                scores.for_each(|label, score| candidates.push((label, score)));
+                keep_best(candidates, CANDIDATES);
+                let of_trees = candidates.len();
                 let join = self.join;
                 let mut add = |label, tree_score| {
                     let bound = join.upper_bound(tree_score, margins.partial_margin(label));
@@ -90,7 +94,9 @@ impl<'a> Scoring<'a> {
                 found
                     .filter(|&label| by_trees[label as usize] == 0.0)
                     .for_each(|label| add(label, 0.0));
-                keep_best(candidates, CANDIDATES);
+                let mut by_bound = candidates.split_off(of_trees);
+                keep_best(&mut by_bound, CANDIDATES);
+                candidates.append(&mut by_bound);
                 for (label, score) in candidates.iter_mut() {
                     *score = by_trees[*label as usize];
                 }

@@ -16,7 +16,7 @@ use crate::persist;
 
 /// Weights that a training row meets, those of all labels for its features, up to which the index
 /// has all weights: adding up so many takes about as long as scoring single candidates does.
-const MOST_WEIGHTS_MET: f64 = 32_768.0;
+const MOST_WEIGHTS_MET: f64 = 131_072.0;
 /// Weights that a training row meets where it is more: then the index has the largest alone, as
 /// time and memory must not grow with the number of labels. They find the labels of a row as well
 /// as all weights do, since those that speak for a label are few.

@@ -16,17 +16,31 @@ proptest! {
         let n = node.columns.len();
         let weights: Vec<[f32; 2]> = weights.chunks(2).take(n).map(|w| [w[0], w[1]]).collect();
         let constant = node.columns.iter().position(|&column| column as usize == WIDTH);
-        let kept = kept_features(&node.examples, &weights, constant, share);
+        let found = kept_features(&node.examples, &weights, constant, share);
+        let kept = found.features;
+        let n_rows = ids.len() as f64;
+        // Over all examples, 0 among the values.
+        let mean = |feature: usize, of: &dyn Fn(f64) -> f64| {
+            let value = |i| {
+                let (columns, values) = node.examples.row(i);
+                let own = columns.iter().zip(values).filter(|&(&column, _)| column as usize == feature);
+                own.map(|(_, &x)| f64::from(x)).sum::<f64>()
+            };
+            (0..ids.len() as u32).map(|i| of(value(i))).sum::<f64>() / n_rows
+        };
         let contribution = |feature: usize| {
-            let rows = (0..ids.len() as u32).map(|i| node.examples.row(i));
-            let own = rows.flat_map(|(columns, values)| columns.iter().zip(values));
-            let squares = own.filter(|&(&column, _)| column as usize == feature);
-            let squares: f64 = squares.map(|(_, &x)| f64::from(x).powi(2)).sum();
-            squares * weights[feature].iter().map(|&w| f64::from(w).powi(2)).sum::<f64>()
+            let centre = mean(feature, &|x| x);
+            let variance = mean(feature, &|x| (x - centre).powi(2));
+            variance * weights[feature].iter().map(|&w| f64::from(w).powi(2)).sum::<f64>()
         };
         let features = || (0..n).filter(|&feature| Some(feature) != constant);
         let all: f64 = features().map(contribution).sum();
         let is_dropped = |feature: &usize| !kept.contains(feature);
+        for j in 0..2 {
+            let part = |feature: usize| f64::from(weights[feature][j]) * mean(feature, &|x| x);
+            let parts: f64 = features().filter(is_dropped).map(part).sum();
+            prop_assert!(share == 0.0 || (f64::from(found.mean_dropped[j]) - parts).abs() < 1e-5);
+        }
         let dropped: f64 = features().filter(is_dropped).map(contribution).sum();
         prop_assert!(dropped <= share * all + 1e-9);
         prop_assert!(!kept.contains(&constant.unwrap()));
