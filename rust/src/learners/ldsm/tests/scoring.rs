@@ -208,7 +208,7 @@ proptest! {
 #[test]
 fn the_index_has_no_more_than_is_looked_up() {
     let (few, many) = (fixed(20, true).examples(), fixed(90, true).examples());
-    for (n_labels, is_complete) in [(5000, true), (6000, false), (9000, false)] {
+    for (n_labels, is_complete) in [(3000, true), (20_000, false), (30_000, false)] {
         let scorers = scorers(n_labels, WIDTH as u32, 1, 0);
         for examples in [&few, &many] {
             let model = OneAgainstSome::new(&scorers, examples);
