@@ -323,10 +323,10 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
-    /// Refuses a training that does not fit in memory. It holds a copy of the examples with labels for
-    /// all trees, for each thread one of the node that it trains, at the root at least half of
-    /// them, and of scorers the negatives of each row: by row, by label and with their dual
-    /// variables.
+    /// Refuses a training that does not fit in memory. It holds a copy of the examples with
+    /// labels for all trees, for each thread one of the node that it trains, at the root at least
+    /// half of them, and of scorers the negatives of each row: by row, by label and with their
+    /// dual variables.
     fn check_memory(&self, batch: &Batch<'_>, n_labelled: usize, n_threads: usize) -> Result<()> {
         const VALUE: usize = size_of::<(u32, f32)>();
         const NEGATIVE: usize = size_of::<(u32, u32, f32)>();

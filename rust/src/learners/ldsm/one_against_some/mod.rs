@@ -6,8 +6,8 @@
 //! example of few labels only: of those that trees which did not train on it find most likely
 //! (hard negatives), and of some drawn by their frequency (random negatives). For this each
 //! tree leaves a share of the rows out. Labels that the scorers themselves then mistake a row
-//! for are added, twice (mined negatives), and the solution goes on from where it is. How the margins are then joined to the trees' scores
-//! is fitted on the same rows; a row's own part in its margins is taken out first. A map from
+//! for are added, twice (mined negatives), and the solution goes on from where it is. How the
+//! margins are then joined to the trees' scores is fitted on the same rows; a row's own part in its margins is taken out first. A map from
 //! these scores to probabilities is fitted there, too.
 //!
 //! Training takes O(values x (candidates + labels of a row)) per round, and memory of

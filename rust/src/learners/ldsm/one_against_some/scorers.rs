@@ -127,8 +127,8 @@ impl OneAgainstSome {
         self.n_features
     }
 
-    /// The weights, or the largest, by feature. They are brought into that order by the first call, in time
-    /// proportional to their number.
+    /// The weights, or the largest, by feature. They are brought into that order by the first
+    /// call, in time proportional to their number.
     pub fn index(&self) -> &FeatureIndex {
         let new = || FeatureIndex::new(&self.weights, self.n_features, self.index_threshold);
         self.index.get_or_init(new)
