@@ -26,8 +26,8 @@ class LdSMClassifier(TreeMixin, Learner):
     if there is none. The regressors minimise an objective that favours children of equal
     size, each label at one child, and few examples at several children. Leaves store
     histograms of labels; a label's score is their average over the leaves that a row
-    reaches and over the trees. Training and prediction take time proportional to the
-    depth, about the logarithm of the number of labels.
+    reaches and over the trees. Trees take time proportional to their depth, about the
+    logarithm of the number of labels; that of the scorers is bounded whatever their number.
 
     By default one-against-some scorers, a sparse linear one for each label, re-rank the
     labels that the trees find and find further ones. They are not in the paper [1]_; with

@@ -126,7 +126,10 @@ impl Training<'_> {
             solved = self.solve(&rows, &negatives, &solved.duals, keep)?;
         }
         drop(negatives);
-        Ok(self.joined(&rows, solved, &by_trees).0)
+        let (mut model, fit_rows, _) = self.joined(&rows, solved, &by_trees);
+        model.set_calibration(Calibration::fit(&fit_rows, model.join(self.params)));
+        model.set_idf_power(rows.idf_power);
+        Ok(model)
     }
 
     /// The first round, with the scales of features that rank the labels of held-out rows
@@ -154,7 +157,7 @@ impl Training<'_> {
                     held_out: std::mem::take(&mut solved.held_out),
                     ..Solved::default()
                 };
-                (_, gain) = self.joined(&rows, judged, by_trees);
+                (_, _, gain) = self.joined(&rows, judged, by_trees);
             }
             if best.is_none() || gain > CLEAR_GAIN * most {
                 (best, most) = (Some((rows, solved)), gain);
@@ -163,13 +166,13 @@ impl Training<'_> {
         Ok(best.expect("there is a power"))
     }
 
-    /// The model of the scorers, joined to the trees and calibrated, and the gain of the fit.
+    /// The model of the scorers, joined to the trees, the rows of the fit and its gain.
     fn joined(
         &self,
         rows: &ScorerRows<'_>,
         mut solved: Solved,
         by_trees: &[ScoredLabels],
-    ) -> (OneAgainstSome, f64) {
+    ) -> (OneAgainstSome, Vec<FitRow>, f64) {
         let scorers = solved.scorers.iter_mut().flatten();
         scorers.for_each(|scorer| rows.unscale(scorer));
         let mut model = OneAgainstSome::new(&solved.scorers, rows.examples);
@@ -178,9 +181,7 @@ impl Training<'_> {
         let weight = self.params.scorer_weight.map(|weight| weight as f32);
         let (join, gain) = fit(&fit_rows, weight);
         model.set_join(join);
-        model.set_calibration(Calibration::fit(&fit_rows, model.join(self.params)));
-        model.set_idf_power(rows.idf_power);
-        (model, gain)
+        (model, fit_rows, gain)
     }
 
     /// Solves the problems of all labels, from their dual variables of the round before.
