@@ -45,6 +45,7 @@ class Program:
 
 OURS = Program("xmtree", "ldsm")
 TREES = Program("xmtree, trees alone", "ldsm", {"scorers": "none"})
+RERANKED = Program("xmtree, trees re-ranked", "ldsm", {"scorers": "none", "beta": 0.8})
 TAIL = Program("xmtree, tail_weight=1", "ldsm", {"tail_weight": 1.0})
 OAA = Program("one-against-all", "oaa")
 PRUNED = Program("one-against-all, pruned", "oaa", {"prune": 0.03})
@@ -83,7 +84,7 @@ def cases(n_seeds):
         ((tasks.AMAZON,), (OURS,), first),
         (tasks.LABEL_SETS, peers, rest),
         (few_labels, (OAA,), seeds),
-        (tasks.LABEL_SETS, (TAIL, PRUNED, TREES), first),
+        (tasks.LABEL_SETS, (TAIL, TREES, RERANKED, PRUNED), first),
         ((tasks.NEXT_WORD,), (OURS, ONE_PASS), rest),
         ((tasks.AMAZON,), peers, first),
     )
