@@ -31,7 +31,7 @@ ALL = {
         **{"arity": 4, "loss": "margin", "beam_size": 1, "random_state": 0, **more}
     ),
     "recall-tree-nag": lambda **more: xmtree.RecallTreeClassifier(
-        **xmtree.RecallTreeClassifier.PAPER | {"n_passes": 5, "random_state": 0, **more}
+        **xmtree.RecallTreeClassifier.VW | {"n_passes": 5, "random_state": 0, **more}
     ),
     "recall-tree-paths": lambda **more: xmtree.RecallTreeClassifier(
         **{"path_features": "all", "randomized_routing": True, "random_state": 0, **more}

@@ -39,7 +39,7 @@ def stream(seed, n, n_classes, drift):
 
 
 def new_tree(budget, resistance, n_classes):
-    params = REST | LOMTreeClassifier.PAPER
+    params = REST | LOMTreeClassifier.VW
     params |= {"max_internal": budget, "swap_resistance": float(resistance)}
     return _core.Classifier("lomtree", json.dumps(params), n_classes)
 

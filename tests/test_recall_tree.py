@@ -41,6 +41,7 @@ def test_the_arguments_are_those_of_the_core():
     assert known == set(model._core_names)
     assert set(model._parameter_constraints) == set(model.get_params())
     assert set(RecallTreeClassifier.PAPER) < known
+    assert set(RecallTreeClassifier.VW) < known
 
 
 OPTIONS = [
@@ -74,6 +75,7 @@ OPTIONS = [
     {"back_off": False, "max_candidates": 16},
     {"path_features": "all"},
     {"path_features": "node_only"},
+    {"path_features": "all", "indicator_rate": 1.0},
     {"beam_size": 8},
     {"path_weight": 2.0},
     {"n_passes": 3},
@@ -85,8 +87,9 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_option_acts(options, few):
     reference = few
-    if "back_off" in options:
-        reference = RecallTreeClassifier(**FEW | options | {"back_off": True}).fit(X, Y)
+    for option, value in [("back_off", True), ("indicator_rate", 0.1)]:
+        if option in options:
+            reference = RecallTreeClassifier(**FEW | options | {option: value}).fit(X, Y)
     model = RecallTreeClassifier(**FEW | options).fit(X, Y)
     assert not np.array_equal(scores(model), scores(reference))
     # All but a tree that is held back, or a hash of five bits, learn something.
@@ -240,6 +243,38 @@ def test_progressive_recall_is_that_of_examples_not_yet_learned():
     assert 0 < 1 - model.progressive_loss_ <= model.progressive_recall_
 
 
+def test_a_tiny_multiplier_compares_the_empirical_recall():
+    """Section 4.5 of the paper: the rule stays, with the recall in place of its bound; 0 switches
+    the rule off."""
+    settings = RecallTreeClassifier.PAPER | {"max_candidates": 2, "random_state": 0}
+    itself, off, bounded = (
+        RecallTreeClassifier(**settings | {"bern_hyper": bern_hyper}).fit(X, Y).tree_
+        for bern_hyper in (1e-12, 0.0, 1.0)
+    )
+    seen = itself.n_examples > 0
+    assert np.allclose(itself.recall_bound[seen], itself.recall[seen], atol=1e-5)
+    assert itself.held.any()
+    assert not off.held.any()
+    assert np.mean(bounded.recall_bound[seen[: len(bounded.parent)]]) < np.mean(
+        itself.recall_bound[seen]
+    )
+
+
+def test_the_papers_settings_are_not_those_of_its_authors_program():
+    """Table 3 of the paper beside Vowpal Wabbit's defaults."""
+    paper, vw = RecallTreeClassifier.PAPER, RecallTreeClassifier.VW
+    changed = {name: paper[name] for name in paper if vw.get(name) != paper[name]}
+    assert changed == {
+        "loss": "logistic",
+        "learning_rate": 1.0,
+        "router_rate": 1.0,
+        "router_importance": "entropy",
+        "indicator_rate": 1.0,
+    }
+    models = [RecallTreeClassifier(**mode, random_state=0).fit(X, Y) for mode in (paper, vw)]
+    assert not np.array_equal(*(scores(model) for model in models))
+
+
 BAD = [
     ({"max_candidates": 0}, "max_candidates"),
     ({"candidates_per_level": 0.0}, "candidates_per_level"),
@@ -250,6 +285,7 @@ BAD = [
     ({"router_loss": "softmax"}, "router_loss"),
     ({"router_importance": "much"}, "router_importance"),
     ({"path_features": "some"}, "path_features"),
+    ({"indicator_rate": 0.0}, "indicator_rate"),
     ({"beam_size": 1025}, "beam_size"),
     ({"path_weight": "heavy"}, "path_weight"),
     ({"batch_size": 0}, "batch_size"),

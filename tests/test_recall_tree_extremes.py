@@ -73,9 +73,10 @@ def test_every_loss_with_every_optimizer(loss, optimizer):
         assert model.score(*NEW) > LEAST.get((loss, optimizer), LEAST.get(loss, 0.85))
 
 
-def test_the_papers_settings_find_the_label_among_few_candidates():
+@pytest.mark.parametrize("mode", ["PAPER", "VW"])
+def test_reference_settings_find_the_label_among_few_candidates(mode):
     """Two candidates of nine: the tree has to part the classes, the scorers the two."""
-    settings = RecallTreeClassifier.PAPER | {"n_passes": 5, "max_candidates": 2}
+    settings = getattr(RecallTreeClassifier, mode) | {"n_passes": 5, "max_candidates": 2}
     model = tree(**settings).fit(X, Y)
     assert model.score(*NEW) > 0.97
     assert model.candidate_recall(*NEW) > 0.98
@@ -99,6 +100,7 @@ EDGES = {
     "smallest rate": {"learning_rate": 1e-45, "router_rate": 1e-45},
     "largest router rate": {"router_rate": 3e38},
     "paper": RecallTreeClassifier.PAPER,
+    "authors' program": RecallTreeClassifier.VW,
     "random": {"randomized_routing": True, "max_candidates": 2},
 }
 
@@ -151,7 +153,7 @@ def test_equal_scores_are_in_order_of_frequency():
     np.testing.assert_array_equal(labels, [[1, 0, 2]])
 
 
-@pytest.mark.parametrize("settings", [{}, RecallTreeClassifier.PAPER], ids=["default", "paper"])
+@pytest.mark.parametrize("settings", [{}, RecallTreeClassifier.VW], ids=["default", "paper"])
 def test_few_classes_and_few_rows(settings):
     one = tree(**settings).fit(X, np.full(400, "only"))
     assert_sound(one, X[:20], 1)

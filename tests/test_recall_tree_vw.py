@@ -29,7 +29,7 @@ def runs():
 
 def settings(text, n_classes):
     """Vowpal Wabbit's options as parameters."""
-    given = dict(RecallTreeClassifier.PAPER)
+    given = dict(RecallTreeClassifier.VW)
     for option in text.split("--")[2:]:
         name, _, value = option.strip().partition(" ")
         if name == "node_only":

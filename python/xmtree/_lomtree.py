@@ -135,15 +135,17 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped
     by Ctrl-C keeps those that had seen at least half as many examples as the first.
 
-    The settings of [1]_, as its authors' program has them, are in
-    ``LOMTreeClassifier.PAPER``: ``LOMTreeClassifier(**LOMTreeClassifier.PAPER)``
-    predicts what Vowpal Wabbit's ``--log_multi`` predicts on the same stream
-    (``partial_fit`` keeps the order of the rows). Two cases differ: where the
-    parent of the smallest leaf is the root, its other child becomes the root
-    (Vowpal Wabbit loses the tree there), and a swap resistance below 1 is an
-    error. In the paper the number of nodes, the swap resistance (4 to 256),
-    the step size and the passes (up to 20) were tuned for every data set. The
-    defaults here are the same for all data; see docs/experiments/lomtree.md.
+    The settings of the authors' program are in ``LOMTreeClassifier.VW``:
+    ``LOMTreeClassifier(**LOMTreeClassifier.VW)`` predicts what Vowpal Wabbit's
+    ``--log_multi`` predicts on the same stream (``partial_fit`` keeps the order of the
+    rows). Two cases differ: where the parent of the smallest leaf is the root, its other
+    child becomes the root (Vowpal Wabbit loses the tree there), and a swap resistance
+    below 1 is an error. ``LOMTreeClassifier.PAPER`` is the same: the paper names no loss,
+    and its experiments were made in that program. They tuned the number of nodes, the swap
+    resistance (4 to 256), the step size and the passes (up to 20) for every data set.
+    Algorithm 1 counts nodes from t = 1 and splits while t < T, so that T - 1 nodes would
+    split; here T do, as the text has it. The defaults here are the same for all data; see
+    docs/experiments/lomtree.md.
 
     References
     ----------
@@ -167,7 +169,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     _short_name = "lomtree"
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.
-    PAPER: ClassVar[dict[str, Any]] = {
+    VW: ClassVar[dict[str, Any]] = {
         "loss": "quantile",
         "optimizer": "nag",
         "scaling": "none",
@@ -181,6 +183,11 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         "weighted_counts": False,
         "leaf_smoothing": 0.0,
     }
+
+    #: The paper's settings are its authors' program's: it names no loss, and its experiments were
+    #: made in Vowpal Wabbit, which forces this one. T, swap resistance, step size and passes were
+    #: tuned for each data set.
+    PAPER = VW
 
     def __init__(
         self,

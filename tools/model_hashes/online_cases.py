@@ -130,12 +130,10 @@ def lomtree() -> Iterator[Case]:
             leaf_smoothing=(0.0, 4.0),
             n_estimators=(7,),
         )
-        paper = cls.PAPER
-        yield fitted(f"{name} paper", cls, data, **paper)
-        yield fitted(
-            f"{name} paper weighted x 2", cls, data, weighted=True, n_estimators=2, **paper
-        )
-        yield streamed(f"{name} paper stream", cls, data, **paper)
+        vw = cls.VW
+        yield fitted(f"{name} vw", cls, data, **vw)
+        yield fitted(f"{name} vw weighted x 2", cls, data, weighted=True, n_estimators=2, **vw)
+        yield streamed(f"{name} vw stream", cls, data, **vw)
         yield from varied(
             f"{name} swaps weighted",
             cls,
@@ -212,12 +210,12 @@ def recall_tree() -> Iterator[Case]:
                     loss="hinge",
                     max_candidates=3,
                 )
-        yield fitted(f"{name} paper", cls, data, **cls.PAPER)
-        yield fitted(f"{name} paper weighted", cls, data, weighted=True, **cls.PAPER)
-        yield fitted(f"{name} paper random routes", cls, data, randomized_routing=True, **cls.PAPER)
-        yield fitted(f"{name} paper hashed", cls, data, n_bits=3, **cls.PAPER)
-        yield streamed(f"{name} paper stream", cls, data, **cls.PAPER)
-        yield restored(f"{name} paper saved", cls, data, saved, **cls.PAPER)
+        yield fitted(f"{name} vw", cls, data, **cls.VW)
+        yield fitted(f"{name} vw weighted", cls, data, weighted=True, **cls.VW)
+        yield fitted(f"{name} vw random routes", cls, data, randomized_routing=True, **cls.VW)
+        yield fitted(f"{name} vw hashed", cls, data, n_bits=3, **cls.VW)
+        yield streamed(f"{name} vw stream", cls, data, **cls.VW)
+        yield restored(f"{name} vw saved", cls, data, saved, **cls.VW)
         yield candidate_recall(f"{name} candidate_recall", data)
 
 

@@ -132,6 +132,9 @@ params! {
         back_off: bool = true;
         /// What the scorers see of the path through the tree.
         path_features: PathFeatures = PathFeatures::None;
+        /// Step of an indicator of the path as a share of a feature's, where the optimiser is
+        /// not adaptive: there indicators are features like the others.
+        indicator_rate: f64 = 0.1, Range::POSITIVE;
         /// Final nodes whose candidates compete in a prediction. With more than 1024,
         /// scoring all classes is cheaper.
         beam_size: u32 = 4, Range::from(1.0).to(1024.0);

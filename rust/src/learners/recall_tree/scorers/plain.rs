@@ -17,9 +17,6 @@ const HALVING_EXAMPLES: f32 = 4.0;
 /// See [`HALVING_EXAMPLES`].
 const HALVING_PER_DIMENSION: f32 = 0.003;
 
-/// How far a node's indicator goes for each unit that the example goes.
-const INDICATOR_SHARE: f32 = 0.1;
-
 /// All classes' weights.
 #[derive(Debug, Clone)]
 pub struct PlainScorers {
@@ -38,6 +35,8 @@ pub struct PlainScorers {
     /// A column's weights together, where they do not; else none.
     by_column: ColumnWeights,
     path_features: PathFeatures,
+    /// How far a node's indicator goes for each unit that the example goes.
+    indicator_rate: f32,
     /// Section 3.2 of the paper: with an indicator per node of the path, a linear scorer
     /// can be as good as the tree itself. A column per node; none without path features.
     path_weights: ColumnWeights,
@@ -72,6 +71,7 @@ impl PlainScorers {
             by_class,
             by_column,
             path_features: params.path_features,
+            indicator_rate: params.indicator_rate as f32,
             path_weights: ColumnWeights::default(),
         }
     }
@@ -120,7 +120,7 @@ impl PlainScorers {
         let params = StepParams {
             loss: self.loss,
             margin: self.margin,
-            ppu: example.ppu() * (1.0 + INDICATOR_SHARE * n_indicators),
+            ppu: example.ppu() * (1.0 + self.indicator_rate * n_indicators),
             update,
         };
         let per_example =
@@ -148,7 +148,7 @@ impl PlainScorers {
                 }
             }
         }
-        let indicator = INDICATOR_SHARE * example.ppu();
+        let indicator = self.indicator_rate * example.ppu();
         if self.set_indicators(update.input.path, indicator, workspace) {
             let (nodes, values) = &workspace.indicators;
             let highest = nodes.iter().copied().max().unwrap_or_default();
@@ -252,6 +252,14 @@ mod tests {
                 let moved = after[place] - before[place];
                 assert!((moved - steps[place] * 6.0 * share).abs() < 1e-5, "{moved}");
             }
+            let whole = |scorers: &mut PlainScorers| scorers.indicator_rate = 1.0;
+            let [before, steps, after] = learned(whole, features);
+            let moved = after[0] - before[0];
+            let n_indicators = (share - 1.0) / 0.1;
+            assert!(
+                (moved - steps[0] * 6.0 * (1.0 + n_indicators)).abs() < 1e-4,
+                "{moved}"
+            );
             // With a rate beyond all measure it ends at the label.
             let [_, _, after] = learned(|scorers| scorers.rate = 1e9, features);
             assert!((after[0] - 1.0).abs() < 1e-5, "{}", after[0]);
