@@ -137,7 +137,7 @@ impl NodeData {
 }
 
 /// The labels of the examples `ids` by local numbers, and the label of each of these.
-pub fn local_labels(
+fn local_labels(
     examples: &Examples,
     ids: &[u32],
     local_ids: &mut [u32],

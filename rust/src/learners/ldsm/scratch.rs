@@ -4,23 +4,17 @@ use std::sync::{Mutex, PoisonError};
 
 use super::examples::{Examples, NONE};
 
-/// Arrays as long as there are columns or labels, so that not every node makes its own.
+/// An array as long as there are columns or labels, so that not every node makes its own.
 #[derive(Debug, Clone)]
 pub struct Scratch {
     /// [`NONE`] for every column or label between uses.
     pub local_ids: Vec<u32>,
-    /// M zeros for every column between uses.
-    pub spread: Vec<f32>,
-    /// A zero for every label between uses.
-    pub counts: Vec<f64>,
 }
 
 impl Scratch {
-    pub fn new(examples: &Examples, arity: u32) -> Self {
+    pub fn new(examples: &Examples) -> Self {
         Self {
             local_ids: vec![NONE; examples.width.max(examples.n_labels)],
-            spread: vec![0.0; examples.width * arity as usize],
-            counts: vec![0.0; examples.n_labels],
         }
     }
 }

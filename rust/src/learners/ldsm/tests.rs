@@ -304,5 +304,5 @@ fn histogram(tree: &Tree, leaf: u32) -> Vec<(u32, f32)> {
 }
 
 fn node_data(examples: &Examples, ids: &[u32]) -> NodeData {
-    NodeData::new(examples, ids, &mut Scratch::new(examples, 2).local_ids)
+    NodeData::new(examples, ids, &mut Scratch::new(examples).local_ids)
 }

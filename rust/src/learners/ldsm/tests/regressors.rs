@@ -289,7 +289,7 @@ proptest! {
     #[test]
     fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
-        let mut local_ids = super::super::scratch::Scratch::new(&examples, 2).local_ids;
+        let mut local_ids = super::super::scratch::Scratch::new(&examples).local_ids;
         let mut ids = Vec::new();
         for at in picks {
             ids.push((at % examples.len()) as u32);
