@@ -86,21 +86,23 @@ impl TrainingContext<'_> {
         };
         let most = self.params.max_updates.map_or(usize::MAX, |n| n as usize);
         let n_epochs = (most / ids.len()).clamp(1, self.params.n_epochs as usize);
-        let data = NodeData::new(self.examples, ids, &mut scratch.local_ids);
-        let (mut weights, curve) = self.learn::<M, P>(&data, n_epochs, lambdas, &mut random)?;
-        let node = self.pack(&data, &mut weights);
+        let Scratch { data, local_ids } = scratch;
+        data.read(self.examples, ids, local_ids);
+        let data = &*data;
+        let (mut weights, curve) = self.learn::<M, P>(data, n_epochs, lambdas, &mut random)?;
+        let node = self.pack(data, &mut weights);
         let bias = std::array::from_fn(|j| node.biases[j]);
         let mut stats = NodeStats::default();
         let children = if self.params.keep_statistics {
             let mut sums = NodeStatsSums::<M, P>::new(lambdas, data.labels.len());
-            let children = partition(&data, ids, &weights, bias, |i, margins| {
+            let children = partition(data, ids, &weights, bias, |i, margins| {
                 let weight = data.examples.weight(i);
                 sums.add(data.examples.labels(i), weight.into(), margins);
             });
             stats = sums.stats();
             children
         } else {
-            partition(&data, ids, &weights, bias, |_, _| {})
+            partition(data, ids, &weights, bias, |_, _| {})
         };
         Ok(Split {
             node,

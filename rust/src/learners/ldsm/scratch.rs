@@ -2,11 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::examples::{Examples, NONE};
+use super::examples::{Examples, NodeData, NONE};
 
-/// An array as long as there are columns or labels, so that not every node makes its own.
-#[derive(Debug, Clone)]
+/// Memory that not every node should allocate anew.
+#[derive(Debug)]
 pub struct Scratch {
+    /// Of the last node that was trained.
+    pub data: NodeData,
     /// [`NONE`] for every column or label between uses.
     pub local_ids: Vec<u32>,
 }
@@ -14,6 +16,7 @@ pub struct Scratch {
 impl Scratch {
     pub fn new(examples: &Examples) -> Self {
         Self {
+            data: NodeData::default(),
             local_ids: vec![NONE; examples.width.max(examples.n_labels)],
         }
     }
