@@ -44,6 +44,12 @@ impl<T: Clone> Ragged<T> {
         self.entries.to_mut().clear();
     }
 
+    /// Makes memory for `n` further lists with `n_entries` together, and no more than that.
+    pub fn reserve(&mut self, n: usize, n_entries: usize) {
+        self.starts.reserve_exact(n);
+        self.entries.to_mut().reserve_exact(n_entries);
+    }
+
     /// Where list `i` lies among all entries.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
@@ -165,6 +171,12 @@ impl RaggedRows {
     pub fn clear(&mut self) {
         self.columns.clear();
         self.values.clear();
+    }
+
+    /// Makes memory for `n` further rows with `n_values` together, and no more than that.
+    pub fn reserve(&mut self, n: usize, n_values: usize) {
+        self.columns.reserve(n, n_values);
+        self.values.reserve_exact(n_values);
     }
 
     /// Columns and values of row `i`.

@@ -35,9 +35,7 @@ pub fn grow(
     let mut all: Vec<u32> = rows.collect();
     all.shuffle(&mut random);
     let mut growing = GrowingTree::new(context);
-    let mut counts = vec![0.0; context.examples.n_labels];
-    growing.add_leaf(NodeExamples::new(context.examples, all, &mut counts));
-    drop(counts);
+    growing.add_leaf(NodeExamples::new(context.examples, all));
     loop {
         let families = max_nodes.saturating_sub(growing.len()) / arity;
         if families == 0 || growing.queue.is_empty() {
@@ -125,13 +123,15 @@ impl<'a> GrowingTree<'a> {
         let priority = counts.clone().sum::<f64>() - counts.fold(0.0, f64::max);
         let id = NodeId(self.len() as u32);
         let labels = examples.labels.into_iter();
-        let labels: Vec<(u32, f32)> = labels.map(|(label, count)| (label, count as f32)).collect();
+        let mut labels: Vec<(u32, f32)> =
+            labels.map(|(label, count)| (label, count as f32)).collect();
         if id == Tree::ROOT {
             self.root_entropy = entropy(&labels);
             let least = LEAST_SHARE * priority;
             self.min_priority = self.context.params.min_priority.min(least);
         }
         if let Some(Statistics { all, .. }) = &mut self.statistics {
+            sort_by_label(&mut labels);
             all.weights.push(examples.weight);
             all.n_examples.push(examples.ids.len() as u32);
             all.labels.push(labels.iter().copied());
@@ -205,7 +205,11 @@ impl<'a> GrowingTree<'a> {
         root > 0.0 && mixed > NEARLY * root * all && 2.0 * to_be_split > all
     }
 
-    fn finish(self) -> Result<Tree> {
+    fn finish(mut self) -> Result<Tree> {
+        // Most nodes are split: only what is left needs the order.
+        for leaf in self.leaves.iter_mut().flatten() {
+            sort_by_label(&mut leaf.labels);
+        }
         let TrainingContext {
             examples, params, ..
         } = self.context;
@@ -258,6 +262,10 @@ impl Statistics {
         }
         self.all
     }
+}
+
+fn sort_by_label(labels: &mut [(u32, f32)]) {
+    labels.sort_unstable_by_key(|&(label, _)| label);
 }
 
 /// 1 / the sum of a histogram.

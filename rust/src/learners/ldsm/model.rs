@@ -110,6 +110,8 @@ impl Classifier for Ldsm {
             }
         })?;
         let trees = trees?;
+        // Its working memory is as large as a node.
+        drop(context);
         if before == 0 {
             let train_scorers = |held_out| {
                 let source = OutOfSample {

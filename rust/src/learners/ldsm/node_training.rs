@@ -7,7 +7,7 @@ use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::dense::DenseRegressors;
-use super::examples::{local_labels, Examples, NodeData};
+use super::examples::{Examples, NodeData};
 use super::nag::NagRegressors;
 use super::node_stats::{NodeStats, NodeStatsSums};
 use super::objective::{Lambdas, ObjectiveSums};
@@ -61,7 +61,7 @@ impl Split {
 impl TrainingContext<'_> {
     /// Trains a node on the examples `ids`, in that order, and sends them on.
     pub fn train(&self, ids: &[u32], seed: u64) -> Result<Split> {
-        let new = || Scratch::new(self.examples, self.params.arity);
+        let new = || Scratch::new(self.examples);
         self.scratches.with(new, |scratch| match self.params.arity {
             2 => self.train_arity::<2, 1>(ids, seed, scratch),
             3 => self.train_arity::<3, 3>(ids, seed, scratch),
@@ -86,21 +86,23 @@ impl TrainingContext<'_> {
         };
         let most = self.params.max_updates.map_or(usize::MAX, |n| n as usize);
         let n_epochs = (most / ids.len()).clamp(1, self.params.n_epochs as usize);
-        let data = NodeData::new(self.examples, ids, &mut scratch.local_ids);
-        let (weights, curve) = self.learn::<M, P>(&data, n_epochs, lambdas, &mut random)?;
-        let node = self.pack(&data, &weights);
+        let Scratch { data, local_ids } = scratch;
+        data.read(self.examples, ids, local_ids);
+        let data = &*data;
+        let (mut weights, curve) = self.learn::<M, P>(data, n_epochs, lambdas, &mut random)?;
+        let node = self.pack(data, &mut weights);
+        let bias = std::array::from_fn(|j| node.biases[j]);
         let mut stats = NodeStats::default();
         let children = if self.params.keep_statistics {
-            let (labels_of, labels) = local_labels(self.examples, ids, &mut scratch.local_ids);
-            let mut sums = NodeStatsSums::<M, P>::new(lambdas, labels.len());
-            let children = partition(self.examples, ids, &node, scratch, |i, margins| {
-                let weight = self.examples.weight(ids[i]);
-                sums.add(labels_of.get(i), weight.into(), margins);
+            let mut sums = NodeStatsSums::<M, P>::new(lambdas, data.labels.len());
+            let children = partition(data, ids, &weights, bias, |i, margins| {
+                let weight = data.examples.weight(i);
+                sums.add(data.examples.labels(i), weight.into(), margins);
             });
             stats = sums.stats();
             children
         } else {
-            partition::<M>(self.examples, ids, &node, scratch, |_, _| {})
+            partition(data, ids, &weights, bias, |_, _| {})
         };
         Ok(Split {
             node,
@@ -169,8 +171,8 @@ impl TrainingContext<'_> {
         data.columns.iter().position(|&column| column == constant)
     }
 
-    /// The weights that a node keeps, as it holds them.
-    fn pack<const M: usize>(&self, data: &NodeData, weights: &[[f32; M]]) -> TrainedNode {
+    /// The weights that a node keeps, as it holds them; `weights` become those.
+    fn pack<const M: usize>(&self, data: &NodeData, weights: &mut [[f32; M]]) -> TrainedNode {
         let constant = self.constant(data);
         let share = self.params.pruned_share;
         let Kept {
@@ -180,10 +182,15 @@ impl TrainingContext<'_> {
         kept.sort_unstable_by_key(|&feature| data.columns[feature]);
         let biases = constant.map_or([0.0; M], |at| weights[at]);
         let values = kept.iter().flat_map(|&feature| weights[feature]).collect();
+        let values = PackedValues::new(values, M, self.params.quantize);
+        weights.fill([0.0; M]);
+        for (i, &feature) in kept.iter().enumerate() {
+            weights[feature] = values.get(i);
+        }
         TrainedNode {
             weights: PackedList {
                 ids: kept.iter().map(|&feature| data.columns[feature]).collect(),
-                values: PackedValues::new(values, M, self.params.quantize),
+                values,
             },
             biases: (0..M).map(|j| biases[j] + mean_dropped[j]).collect(),
         }

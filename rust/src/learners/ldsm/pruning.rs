@@ -27,26 +27,24 @@ pub fn kept_features<const M: usize>(
     let mut features: Vec<usize> = (0..weights.len()).filter(is_feature).collect();
     let mut mean_dropped = [0.0f64; M];
     if share > 0.0 {
-        let (means, variances) = moments(examples, weights.len());
+        let moments = moments(examples, weights.len());
         let contribution = |feature: usize| {
-            let squares = weights[feature]
-                .iter()
-                .map(|&w| f64::from(w) * f64::from(w));
-            squares.sum::<f64>() * variances[feature]
+            let squares = weights[feature].map(|w| f64::from(w) * f64::from(w));
+            squares.iter().sum::<f64>() * moments[feature].variance
         };
-        let all: f64 = features.iter().map(|&feature| contribution(feature)).sum();
-        features.sort_by(|&a, &b| contribution(a).total_cmp(&contribution(b)));
-        let mut dropped = 0.0;
-        let n_dropped = features.iter().take_while(|&&feature| {
-            dropped += contribution(feature);
-            dropped <= share * all
-        });
-        let n_dropped = n_dropped.count();
-        for feature in features.drain(..n_dropped) {
+        let mut contributions: Vec<(f64, usize)> = features
+            .iter()
+            .map(|&feature| (contribution(feature), feature))
+            .collect();
+        let all: f64 = contributions.iter().map(|&(part, _)| part).sum();
+        let n_dropped = part_smallest(&mut contributions, share * all);
+        let (dropped, kept) = contributions.split_at(n_dropped);
+        for &(_, feature) in dropped {
             for (mean, &w) in mean_dropped.iter_mut().zip(&weights[feature]) {
-                *mean += f64::from(w) * means[feature];
+                *mean += f64::from(w) * moments[feature].mean;
             }
         }
+        features = kept.iter().map(|&(_, feature)| feature).collect();
     }
     Kept {
         features,
@@ -54,22 +52,50 @@ pub fn kept_features<const M: usize>(
     }
 }
 
-/// Mean and variance of each of `n` features.
-fn moments(examples: &Examples, n: usize) -> (Vec<f64>, Vec<f64>) {
-    let (mut means, mut variances) = (vec![0.0f64; n], vec![0.0f64; n]);
+/// Moves the smallest of `parts` that together make up at most `most` to the front and returns
+/// how many these are; of equal ones the first feature's. It takes O(n): the half that the limit
+/// lies in is parted again, and nothing is sorted.
+fn part_smallest(parts: &mut [(f64, usize)], most: f64) -> usize {
+    let (mut start, mut end, mut sum) = (0, parts.len(), 0.0);
+    while start < end {
+        let middle = (end - start) / 2;
+        let rest = &mut parts[start..end];
+        rest.select_nth_unstable_by(middle, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let smaller: f64 = rest[..=middle].iter().map(|&(part, _)| part).sum();
+        if sum + smaller <= most {
+            sum += smaller;
+            start += middle + 1;
+        } else {
+            end = start + middle;
+        }
+    }
+    start
+}
+
+/// Of a feature.
+#[derive(Clone, Copy, Default)]
+struct Moments {
+    mean: f64,
+    variance: f64,
+}
+
+/// Those of each of `n` features.
+fn moments(examples: &Examples, n: usize) -> Vec<Moments> {
+    let mut moments = vec![Moments::default(); n];
     for i in 0..examples.len() as u32 {
         let (features, values) = examples.row(i);
         for (&feature, &x) in features.iter().zip(values) {
-            means[feature as usize] += f64::from(x);
-            variances[feature as usize] += f64::from(x) * f64::from(x);
+            let moments = &mut moments[feature as usize];
+            moments.mean += f64::from(x);
+            moments.variance += f64::from(x) * f64::from(x);
         }
     }
     let n_examples = examples.len() as f64;
-    for (mean, variance) in means.iter_mut().zip(&mut variances) {
+    for Moments { mean, variance } in &mut moments {
         *mean /= n_examples;
         *variance = (*variance / n_examples - *mean * *mean).max(0.0);
     }
-    (means, variances)
+    moments
 }
 
 /// Removes the labels of a leaf that have less than `share` of its most frequent one's weight.

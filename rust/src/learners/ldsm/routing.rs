@@ -1,9 +1,7 @@
 //! Which children an example goes to, in training and in prediction alike, and where a trained
 //! node sends its examples.
 
-use super::examples::Examples;
-use super::node_training::TrainedNode;
-use super::scratch::Scratch;
+use super::examples::{Examples, NodeData};
 
 /// The margins of a row, whose constant comes last: its products with the M regressors of a
 /// node, whose weights for a column `weights` looks up. `bias` are those of the constant.
@@ -48,68 +46,63 @@ pub struct NodeExamples {
     /// The examples, in their order.
     pub ids: Vec<u32>,
     pub weight: f64,
-    /// Their labels, increasing, and the weight of each.
+    /// Their labels, in any order, and the weight of each.
     pub labels: Vec<(u32, f64)>,
 }
 
 impl NodeExamples {
-    /// The examples `ids`. `counts` has a zero for every label, and has again afterwards.
-    pub fn new(examples: &Examples, ids: Vec<u32>, counts: &mut [f64]) -> Self {
-        let (mut weight, mut labels) = (0.0, Vec::new());
+    /// The examples `ids`.
+    pub fn new(examples: &Examples, ids: Vec<u32>) -> Self {
+        let mut counts = vec![0.0; examples.n_labels];
+        let mut weight = 0.0;
         for &id in &ids {
             let importance = f64::from(examples.weight(id));
             weight += importance;
             for &label in examples.labels(id) {
-                let count = &mut counts[label as usize];
-                if *count == 0.0 {
-                    labels.push((label, 0.0));
-                }
-                *count += importance;
+                counts[label as usize] += importance;
             }
         }
-        labels.sort_unstable_by_key(|&(label, _)| label);
-        for (label, count) in &mut labels {
-            *count = std::mem::take(&mut counts[*label as usize]);
-        }
+        let labels = (0..).zip(counts);
         Self {
             ids,
             weight,
-            labels,
+            labels: labels.filter(|&(_, count)| count > 0.0).collect(),
         }
     }
 }
 
-/// Sends the examples `ids` to the children of a trained node, as a prediction will. Calls
-/// `visit` with the number of each in `ids` and its margins.
+/// Sends the examples `ids` of a node, of which `data` is the copy, to the children that its
+/// weights, by local feature, choose, as a prediction will. Calls `visit` with the number of each
+/// in `ids` and its margins.
 pub fn partition<const M: usize>(
-    examples: &Examples,
+    data: &NodeData,
     ids: &[u32],
-    node: &TrainedNode,
-    scratch: &mut Scratch,
-    mut visit: impl FnMut(usize, &[f32; M]),
+    weights: &[[f32; M]],
+    bias: [f32; M],
+    mut visit: impl FnMut(u32, &[f32; M]),
 ) -> Vec<NodeExamples> {
-    let (spread, _) = scratch.spread.as_chunks_mut::<M>();
-    let columns = || node.weights.ids.iter().map(|&column| column as usize);
-    for (i, column) in columns().enumerate() {
-        spread[column] = node.weights.values.get(i);
-    }
-    let bias: [f32; M] = std::array::from_fn(|j| node.biases[j]);
-    let mut children = vec![Vec::new(); M];
-    for (i, &id) in ids.iter().enumerate() {
-        let margins = margins(examples.row(id), bias, |column| spread[column as usize]);
+    let examples = &data.examples;
+    let mut children: [NodeExamples; M] = std::array::from_fn(|_| NodeExamples::default());
+    let mut counts = vec![[0.0f64; M]; data.labels.len()];
+    for (i, &id) in (0..).zip(ids) {
+        let margins = margins(examples.row(i), bias, |feature| weights[feature as usize]);
         visit(i, &margins);
         let directions = directions(&margins);
+        let importance = f64::from(examples.weight(i));
         for (j, child) in children.iter_mut().enumerate() {
             if directions >> j & 1 == 1 {
-                child.push(id);
+                child.ids.push(id);
+                child.weight += importance;
+                for &label in examples.labels(i) {
+                    counts[label as usize][j] += importance;
+                }
             }
         }
     }
-    for column in columns() {
-        spread[column] = [0.0; M];
+    for (j, child) in children.iter_mut().enumerate() {
+        let labels = data.labels.iter().zip(&counts);
+        let labels = labels.map(|(&label, counts)| (label, counts[j]));
+        child.labels = labels.filter(|&(_, count)| count > 0.0).collect();
     }
-    let children = children.into_iter();
-    children
-        .map(|ids| NodeExamples::new(examples, ids, &mut scratch.counts))
-        .collect()
+    children.into()
 }

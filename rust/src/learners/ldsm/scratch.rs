@@ -2,25 +2,22 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::examples::{Examples, NONE};
+use super::examples::{Examples, NodeData, NONE};
 
-/// Arrays as long as there are columns or labels, so that not every node makes its own.
-#[derive(Debug, Clone)]
+/// Memory that not every node should allocate anew.
+#[derive(Debug)]
 pub struct Scratch {
+    /// Of the last node that was trained.
+    pub data: NodeData,
     /// [`NONE`] for every column or label between uses.
     pub local_ids: Vec<u32>,
-    /// M zeros for every column between uses.
-    pub spread: Vec<f32>,
-    /// A zero for every label between uses.
-    pub counts: Vec<f64>,
 }
 
 impl Scratch {
-    pub fn new(examples: &Examples, arity: u32) -> Self {
+    pub fn new(examples: &Examples) -> Self {
         Self {
+            data: NodeData::default(),
             local_ids: vec![NONE; examples.width.max(examples.n_labels)],
-            spread: vec![0.0; examples.width * arity as usize],
-            counts: vec![0.0; examples.n_labels],
         }
     }
 }

@@ -304,5 +304,7 @@ fn histogram(tree: &Tree, leaf: u32) -> Vec<(u32, f32)> {
 }
 
 fn node_data(examples: &Examples, ids: &[u32]) -> NodeData {
-    NodeData::new(examples, ids, &mut Scratch::new(examples, 2).local_ids)
+    let mut scratch = Scratch::new(examples);
+    scratch.data.read(examples, ids, &mut scratch.local_ids);
+    scratch.data
 }

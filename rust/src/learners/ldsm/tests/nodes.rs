@@ -322,10 +322,9 @@ fn check<const M: usize, const P: usize>(
         }
         prop_assert_eq!(&child.ids, &own);
         prop_assert_eq!(child.weight, weight);
-        prop_assert_eq!(
-            &child.labels,
-            &counts.into_iter().collect::<Vec<(u32, f64)>>()
-        );
+        let found: BTreeMap<u32, f64> = child.labels.iter().copied().collect();
+        prop_assert_eq!(found.len(), child.labels.len());
+        prop_assert_eq!(found, counts);
     }
     let sizes = split.children.iter().map(|child| child.ids.len());
     let parts = sizes.clone().min().unwrap() > 0 && sizes.max().unwrap() < ids.len();

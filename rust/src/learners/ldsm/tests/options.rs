@@ -223,7 +223,7 @@ proptest! {
         let root = |data: &Data| {
             let examples = data.examples();
             let all: Vec<u32> = (0..examples.len() as u32).collect();
-            let root = NodeExamples::new(&examples, all, &mut [0.0; N_CLASSES]);
+            let root = NodeExamples::new(&examples, all);
             (root.weight, root.labels)
         };
         prop_assert_eq!(root(&data), root(&repeated));

@@ -289,11 +289,12 @@ proptest! {
     #[test]
     fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
-        let mut local_ids = super::super::scratch::Scratch::new(&examples, 2).local_ids;
+        let mut scratch = super::super::scratch::Scratch::new(&examples);
         let mut ids = Vec::new();
         for at in picks {
             ids.push((at % examples.len()) as u32);
-            let node = NodeData::new(&examples, &ids, &mut local_ids);
+            scratch.data.read(&examples, &ids, &mut scratch.local_ids);
+            let node = &scratch.data;
             prop_assert_eq!(node.examples.len(), ids.len());
             let (mut columns, mut labels) = (Vec::new(), Vec::new());
             for (i, &id) in ids.iter().enumerate() {
