@@ -107,7 +107,8 @@ fn the_power_is_chosen_by_a_sample() {
             ..sparse()
         };
         let mut ldsm = Ldsm::create(params, N_LABELS as usize, true).unwrap();
-        ldsm.fit(&data.batch(), with(1, false), &control()).unwrap();
+        let batch = data.batch_with(N_LABELS as usize);
+        ldsm.fit(&batch, with(1, false), &control()).unwrap();
         ldsm.scorers.unwrap()
     };
     let auto = scorers(None);
