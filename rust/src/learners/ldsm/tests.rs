@@ -183,8 +183,13 @@ impl Data {
     }
 
     fn batch(&self) -> Batch<'_> {
+        self.batch_with(N_CLASSES)
+    }
+
+    /// With `n_labels` labels that may occur.
+    fn batch_with(&self, n_labels: usize) -> Batch<'_> {
         let (starts, labels) = (Indices::I32(&self.label_starts), Indices::I32(&self.labels));
-        let sets = LabelSets::new(starts, labels, N_CLASSES).unwrap();
+        let sets = LabelSets::new(starts, labels, n_labels).unwrap();
         Batch::new(
             self.rows(),
             Targets::Sets(sets),

@@ -60,6 +60,10 @@ pub fn top_candidates<const N: usize>(
 ) -> impl Iterator<Item = (f32, bool)> {
     let mut top = [(f32::NEG_INFINITY, false); N];
     for candidate in candidates {
+        // Most candidates are far from the best, and need no exp.
+        if join.upper_bound(candidate.tree_score, candidate.margin) <= top[N - 1].0 {
+            continue;
+        }
         let mut new = (
             join.score(candidate.tree_score, candidate.margin),
             candidate.is_own,

@@ -54,7 +54,9 @@ pub struct Miner<'a> {
     rows: &'a ScorerRows<'a>,
     /// Margins by label, without their constants; NaN where the index has none.
     margins: Vec<f32>,
+    /// Labels that have one: the first of these.
     touched: Vec<u32>,
+    n_touched: usize,
 }
 
 impl<'a> Miner<'a> {
@@ -64,6 +66,7 @@ impl<'a> Miner<'a> {
             rows,
             margins: vec![f32::NAN; index.biases.len()],
             touched: Vec::new(),
+            n_touched: 0,
         }
     }
 
@@ -72,25 +75,37 @@ impl<'a> Miner<'a> {
     pub fn mine(&mut self, row: u32, n: usize, is_known: impl Fn(u32) -> bool) -> Vec<u32> {
         let (columns, values) = self.rows.features(row);
         for (&column, &x) in columns.iter().zip(values) {
-            for &(label, weight) in self.index.labels.get(column as usize) {
+            let list = self.index.labels.get(column as usize);
+            let n_before = self.n_touched;
+            if self.touched.len() < n_before + list.len() {
+                self.touched.resize(n_before + list.len(), 0);
+            }
+            // Whether a label is new cannot be foretold: all are written, and new ones stay.
+            for &(label, weight) in list {
                 let margin = &mut self.margins[label as usize];
-                if margin.is_nan() {
-                    self.touched.push(label);
-                    *margin = 0.0;
-                }
-                *margin += weight * x;
+                self.touched[self.n_touched] = label;
+                self.n_touched += usize::from(margin.is_nan());
+                *margin = weight * x + if margin.is_nan() { 0.0 } else { *margin };
             }
         }
         let own = self.rows.examples.labels(row);
         let mut found = Vec::new();
-        for label in self.touched.drain(..) {
+        let most_found = n.saturating_mul(4);
+        let mut least = LEAST_MARGIN.next_up();
+        for &label in &self.touched[..self.n_touched] {
             let product = std::mem::replace(&mut self.margins[label as usize], f32::NAN);
             let margin = product + self.index.biases[label as usize];
-            let is_other = || own.binary_search(&label).is_err() && !is_known(label);
-            if margin > LEAST_MARGIN && is_other() {
+            // Few are good enough to be looked up.
+            if margin >= least && own.binary_search(&label).is_err() && !is_known(label) {
                 found.push((label, margin));
+                if found.len() >= most_found {
+                    keep_best(&mut found, n);
+                    let margins = found.iter().map(|&(_, margin)| margin);
+                    least = margins.fold(f32::INFINITY, f32::min).max(least);
+                }
             }
         }
+        self.n_touched = 0;
         keep_best(&mut found, n);
         let mut labels: Vec<u32> = found.iter().map(|&(label, _)| label).collect();
         labels.sort_unstable();

@@ -28,8 +28,10 @@
 
 pub(super) mod calibration;
 pub(super) mod feature_index;
+mod fit_rows;
 pub(super) mod held_out;
 pub(super) mod join_fit;
+pub(super) mod label_problems;
 mod lengths;
 mod margins;
 pub(super) mod mining;
@@ -39,14 +41,14 @@ pub(super) mod scorer_rows;
 pub(super) mod scorers;
 pub(super) mod sparse_weights;
 pub(super) mod svm;
-mod training;
+pub(super) mod training;
 
 pub use calibration::Calibration;
 pub use feature_index::BLOCK;
 pub use held_out::HeldOut;
+#[cfg(test)]
+pub use label_problems::positive_weights;
 pub use margins::{IndexMargins, PartialMargins, RowMargins};
 pub use out_of_sample::OutOfSample;
 pub use scorers::OneAgainstSome;
-#[cfg(test)]
-pub use training::positive_weights;
 pub use training::{n_rounds, train};

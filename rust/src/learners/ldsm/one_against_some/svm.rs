@@ -28,7 +28,8 @@ pub const COST: f64 = 1.0;
 #[derive(Debug)]
 pub struct Solver<'a> {
     rows: &'a ScorerRows<'a>,
-    accuracy: Accuracy,
+    /// Of the next solution.
+    pub accuracy: Accuracy,
     /// w by column; all zero between problems.
     weights: Vec<f64>,
     bias: f64,
@@ -55,6 +56,8 @@ pub struct SvmExample {
     pub alpha: f64,
     /// D_ii.
     diagonal: f64,
+    /// 1 / (Q_ii + D_ii).
+    inverse: f64,
 }
 
 /// A label's scorer.
@@ -92,11 +95,13 @@ impl<'a> Solver<'a> {
             };
             let cost = COST * factor * f64::from(self.rows.examples.weight(row));
             let alpha = f64::from(alpha);
+            let diagonal = 0.5 / cost;
             self.examples.push(SvmExample {
                 row,
                 sign,
                 alpha,
-                diagonal: 0.5 / cost,
+                diagonal,
+                inverse: (self.rows.square(row) + diagonal).recip(),
             });
             if alpha > 0.0 {
                 self.add(row, alpha * sign);
@@ -121,13 +126,20 @@ impl<'a> Solver<'a> {
         if n == self.examples.len() {
             return Vec::new();
         }
+        let mut has_changed = false;
         for i in n..self.examples.len() {
             let SvmExample {
                 row, sign, alpha, ..
             } = self.examples[i];
-            self.add(row, -alpha * sign);
+            if alpha > 0.0 {
+                self.add(row, -alpha * sign);
+                has_changed = true;
+            }
         }
-        self.descend(n, seed);
+        // A solution does not depend on rows whose dual variable is 0.
+        if has_changed {
+            self.descend(n, seed);
+        }
         let out = self.examples[n..].iter();
         out.map(|example| (example.row, self.margin(example.row) as f32))
             .collect()
@@ -150,6 +162,7 @@ impl<'a> Solver<'a> {
                     sign,
                     alpha,
                     diagonal,
+                    inverse,
                 } = self.examples[i];
                 let gradient = sign * self.margin(row) - 1.0 + diagonal * alpha;
                 // At the bound only what leads away from it counts; what is far from
@@ -167,7 +180,7 @@ impl<'a> Solver<'a> {
                 highest = highest.max(projected);
                 lowest = lowest.min(projected);
                 if projected.abs() > 1e-12 {
-                    let after = (alpha - gradient / (self.rows.square(row) + diagonal)).max(0.0);
+                    let after = (alpha - gradient * inverse).max(0.0);
                     self.examples[i].alpha = after;
                     self.add(row, (after - alpha) * sign);
                 }

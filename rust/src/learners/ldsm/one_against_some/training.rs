@@ -4,54 +4,37 @@ use rayon::prelude::*;
 
 use super::super::params::Params;
 use super::calibration::Calibration;
-use super::join_fit::{fit, Candidate, FitRow};
-use super::margins::RowMargins;
+use super::fit_rows::ScoredLabels;
+use super::join_fit::{fit, FitRow};
+use super::label_problems::{Keep, LabelProblems, Solved};
 use super::mining::{Miner, ShortIndex};
 use super::negatives::{negatives, Negatives};
 use super::out_of_sample::OutOfSample;
 use super::scorer_rows::ScorerRows;
 use super::scorers::OneAgainstSome;
-use super::svm::{Accuracy, Problem, Scorer, Solver};
-use crate::classifier::keep_best;
-use crate::data::Ragged;
 use crate::error::Result;
-use crate::metrics::propensities;
 use crate::random::mix;
 use crate::threads::with_threads;
 
-/// As liblinear's callers in the field have it: weights hardly change after that.
-const ACCURACY: Accuracy = Accuracy {
-    most_rounds: 20,
-    tolerance: 0.1,
-};
-/// The usual propensity model of the field's benchmarks.
-const PROPENSITY_A: f64 = 0.55;
-const PROPENSITY_B: f64 = 1.5;
 /// What `idf_power` becomes where it is not given: long texts gain much by 1, short ones lose.
 const IDF_POWERS: [f64; 2] = [0.0, 1.0];
 /// By what factor 1 must rank held-out rows better than 0: the first round, in which they are
-/// compared, flatters 1, since its few negatives leave frequent features too much weight. With
-/// mined negatives gains of some per cent turn into losses.
-const CLEAR_GAIN: f64 = 1.05;
+/// compared, flatters 1, since its few negatives leave frequent features too much weight, and a
+/// sample of the labels does so as well. With mined negatives gains of some per cent turn into
+/// losses.
+const CLEAR_GAIN: f64 = 1.1;
 /// How often negatives are mined.
 const MINING_ROUNDS: usize = 2;
-/// Rows that the join is fitted on, at most.
-const FIT_ROWS: usize = 4096;
-/// At most one row in so many, since labels must keep most of their rows in that fit.
-const LEAST_STEP: usize = 5;
-/// Candidates of these by the trees, and by margins.
-const CANDIDATES: usize = 100;
 
-/// What `idf_power` may become.
-fn idf_powers(params: &Params) -> Vec<f64> {
-    params
-        .idf_power
-        .map_or(IDF_POWERS.to_vec(), |power| vec![power])
-}
+/// Labels that the powers are compared on at least, about, where there are so many.
+const LEAST_SAMPLED: usize = 256;
+/// At most one label in so many is left: the sample is a smaller problem of the same kind.
+const MOST_STEP: usize = 4;
 
-/// How often the problems of all labels are solved.
+/// How often the labels are gone through.
 pub fn n_rounds(params: &Params) -> usize {
-    idf_powers(params).len() + MINING_ROUNDS
+    let n_compared = params.idf_power.map_or(IDF_POWERS.len(), |_| 0);
+    n_compared + 1 + MINING_ROUNDS
 }
 
 /// Trains the scorers, on `n_threads` threads; they do not depend on their number.
@@ -61,106 +44,117 @@ pub fn train(
     n_threads: usize,
 ) -> Result<OneAgainstSome> {
     with_threads(n_threads, |is_parallel| {
-        let examples = source.examples;
-        let labels = &examples.labels;
-        let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
-        let training = Training {
-            params,
-            source,
-            positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
-            positives,
-            is_parallel,
-            fit_step: examples.len().div_ceil(FIT_ROWS).max(LEAST_STEP),
-        };
-        training.run()
+        Training(LabelProblems::new(params, source, is_parallel)?).run()
     })?
 }
 
-struct Training<'a> {
-    params: &'a Params,
-    source: &'a OutOfSample<'a>,
-    /// The rows of each label.
-    positives: Ragged<u32>,
-    /// What the loss of a positive weighs, by label.
-    positive_weights: Vec<f64>,
-    is_parallel: bool,
-    /// The join is fitted on every row whose number is a multiple of this.
-    fit_step: usize,
+/// The labels by which `idf_power` is chosen: one in so many, by their hash.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelSample {
+    step: u64,
+    seed: u64,
 }
 
-/// Rows that the join is fitted on, and their margins by a label's scorer trained without them.
-type HeldOutMargins = Vec<(u32, f32)>;
+impl LabelSample {
+    pub fn new(params: &Params, n_labels: usize) -> Self {
+        Self {
+            step: (n_labels / LEAST_SAMPLED).clamp(1, MOST_STEP) as u64,
+            seed: params.seed.rotate_left(7),
+        }
+    }
 
-/// What a round makes of each label.
-#[derive(Default)]
-struct Solved {
-    scorers: Vec<Option<Scorer>>,
-    /// The dual variables, in rounds after which there is another.
-    duals: Vec<Vec<f32>>,
-    /// In rounds that are judged.
-    held_out: Vec<HeldOutMargins>,
+    pub fn contains(self, label: usize) -> bool {
+        mix(label as u64 ^ self.seed).is_multiple_of(self.step)
+    }
 }
 
-/// What is to be kept of a round.
-#[derive(Clone, Copy)]
-struct Keep {
-    duals: bool,
-    held_out: bool,
-}
+/// Of the scorers.
+struct Training<'a>(LabelProblems<'a>);
 
 impl Training<'_> {
     fn run(&self) -> Result<OneAgainstSome> {
-        let examples = self.source.examples;
+        let Self(problems) = self;
+        let n_labels = problems.source.examples.n_labels;
         let mut negatives = Negatives::default();
-        negatives.push(self.first_negatives()?, examples.n_labels);
-        let by_trees = self.candidates_by_trees()?;
+        negatives.push(self.first_negatives()?, n_labels);
+        let by_trees = problems
+            .fit_sample
+            .by_trees(problems.source, problems.is_parallel)?;
         let (rows, mut solved) = self.first_round(&negatives, &by_trees)?;
         for round in 1..=MINING_ROUNDS {
             let index = ShortIndex::new(&solved.scorers, rows.n_features());
             solved.scorers = Vec::new();
-            negatives.push(self.mine(&rows, &index, &negatives)?, examples.n_labels);
+            negatives.push(self.mine(&rows, &index, &negatives)?, n_labels);
             let keep = Keep {
                 duals: round < MINING_ROUNDS,
                 held_out: round == MINING_ROUNDS,
             };
-            solved = self.solve(&rows, &negatives, &solved.duals, keep)?;
+            solved = problems.solve(&rows, &negatives, &solved.duals, keep, |_| true)?;
         }
         drop(negatives);
         let (mut model, fit_rows, _) = self.joined(&rows, solved, &by_trees);
-        model.set_calibration(Calibration::fit(&fit_rows, model.join(self.params)));
+        model.set_calibration(Calibration::fit(&fit_rows, model.join(problems.params)));
         model.set_idf_power(rows.idf_power);
         Ok(model)
     }
 
-    /// The first round, with the scales of features that rank the labels of held-out rows
-    /// better; the smaller power if the larger is not clearly better.
+    /// The scaled rows and the first round.
     fn first_round(
         &self,
         negatives: &Negatives,
         by_trees: &[ScoredLabels],
     ) -> Result<(ScorerRows<'_>, Solved)> {
-        let examples = self.source.examples;
-        let powers = idf_powers(self.params);
+        let Self(problems) = self;
+        let (power, rows, mut solved) = match problems.params.idf_power {
+            Some(power) => (power, None, Solved::default()),
+            None => self.fitted_power(negatives, by_trees)?,
+        };
+        let rows = rows.unwrap_or_else(|| ScorerRows::new(problems.source.examples, power));
+        let keep = Keep {
+            duals: true,
+            held_out: false,
+        };
+        let is_solved = |label: usize| solved.scorers.get(label).is_some_and(Option::is_some);
+        let rest = problems.solve(&rows, negatives, &[], keep, |label| !is_solved(label))?;
+        solved.add(rest);
+        Ok((rows, solved))
+    }
+
+    /// The power with which the labels of held-out rows are ranked better, the smaller if the
+    /// larger is not clearly better, with its rows and the scorers of the labels that it is
+    /// chosen by.
+    fn fitted_power(
+        &self,
+        negatives: &Negatives,
+        by_trees: &[ScoredLabels],
+    ) -> Result<(f64, Option<ScorerRows<'_>>, Solved)> {
+        let Self(problems) = self;
+        let sample = LabelSample::new(problems.params, problems.source.examples.n_labels);
+        let keep_sampled = |scored: &ScoredLabels| -> ScoredLabels {
+            let scored = scored.iter().copied();
+            scored
+                .filter(|&(label, _)| sample.contains(label as usize))
+                .collect()
+        };
+        let by_trees: Vec<ScoredLabels> = by_trees.iter().map(keep_sampled).collect();
+        let keep = Keep {
+            duals: true,
+            held_out: true,
+        };
         let mut best = None;
         let mut most = 0.0;
-        for &power in &powers {
-            let rows = ScorerRows::new(examples, power);
-            let keep = Keep {
-                duals: true,
-                held_out: powers.len() > 1,
+        for power in IDF_POWERS {
+            let rows = ScorerRows::new(problems.source.examples, power);
+            let is_sampled = |label| sample.contains(label);
+            let mut solved = problems.solve(&rows, negatives, &[], keep, is_sampled)?;
+            let judged = Solved {
+                scorers: solved.scorers.clone(),
+                held_out: std::mem::take(&mut solved.held_out),
+                ..Solved::default()
             };
-            let mut solved = self.solve(&rows, negatives, &[], keep)?;
-            let mut gain = 0.0;
-            if keep.held_out {
-                let judged = Solved {
-                    scorers: solved.scorers.clone(),
-                    held_out: std::mem::take(&mut solved.held_out),
-                    ..Solved::default()
-                };
-                (_, _, gain) = self.joined(&rows, judged, by_trees);
-            }
+            let (_, _, gain) = self.joined(&rows, judged, &by_trees);
             if best.is_none() || gain > CLEAR_GAIN * most {
-                (best, most) = (Some((rows, solved)), gain);
+                (best, most) = (Some((power, Some(rows), solved)), gain);
             }
         }
         Ok(best.expect("there is a power"))
@@ -173,88 +167,26 @@ impl Training<'_> {
         mut solved: Solved,
         by_trees: &[ScoredLabels],
     ) -> (OneAgainstSome, Vec<FitRow>, f64) {
+        let Self(problems) = self;
         let scorers = solved.scorers.iter_mut().flatten();
         scorers.for_each(|scorer| rows.unscale(scorer));
         let mut model = OneAgainstSome::new(&solved.scorers, rows.examples);
         solved.scorers = Vec::new();
-        let fit_rows = self.fit_rows(&model, by_trees, &solved.held_out);
-        let weight = self.params.scorer_weight.map(|weight| weight as f32);
+        let sample = problems.fit_sample;
+        let fit_rows = sample.read(&model, problems.source, by_trees, &solved.held_out);
+        let weight = problems.params.scorer_weight.map(|weight| weight as f32);
         let (join, gain) = fit(&fit_rows, weight);
         model.set_join(join);
         (model, fit_rows, gain)
     }
 
-    /// Solves the problems of all labels, from their dual variables of the round before.
-    fn solve(
-        &self,
-        rows: &ScorerRows<'_>,
-        negatives: &Negatives,
-        duals: &[Vec<f32>],
-        keep: Keep,
-    ) -> Result<Solved> {
-        let solved = self.each_label(rows, |solver, label| {
-            let problem = Problem {
-                positives: self.positives.get(label),
-                negatives: &negatives.rows_of(label),
-                positive_weight: self.positive_weights[label],
-            };
-            let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
-            let before = duals.get(label).map_or(&[][..], Vec::as_slice);
-            solver.solve(&problem, before, seed);
-            let scorer = solver.scorer(self.params.weight_threshold);
-            let duals = if keep.duals {
-                solver.duals()
-            } else {
-                Vec::new()
-            };
-            let held_out = if keep.held_out {
-                solver.solve_without(|row| self.is_of_fit(row), seed)
-            } else {
-                HeldOutMargins::new()
-            };
-            (scorer, duals, held_out)
-        })?;
-        let mut all = Solved::default();
-        for of_label in solved {
-            let (scorer, duals, held_out) = match of_label {
-                Some((scorer, duals, held_out)) => (Some(scorer), duals, held_out),
-                None => (None, Vec::new(), HeldOutMargins::new()),
-            };
-            all.scorers.push(scorer);
-            all.duals.push(duals);
-            all.held_out.push(held_out);
-        }
-        Ok(all)
-    }
-
-    /// What `of_label` makes of each label; nothing of those without examples.
-    fn each_label<T: Send>(
-        &self,
-        rows: &ScorerRows<'_>,
-        of_label: impl Fn(&mut Solver<'_>, usize) -> T + Sync,
-    ) -> Result<Vec<Option<T>>> {
-        let new_solver = || Solver::new(rows, ACCURACY);
-        let one = |solver: &mut Solver<'_>, label: usize| {
-            self.source.control.tick(1)?;
-            let has_examples = !self.positives.get(label).is_empty();
-            Ok(has_examples.then(|| of_label(solver, label)))
-        };
-        let labels = 0..self.positives.len();
-        if self.is_parallel {
-            labels.into_par_iter().map_init(new_solver, one).collect()
-        } else {
-            let mut solver = new_solver();
-            labels.map(|label| one(&mut solver, label)).collect()
-        }
-    }
-
     /// The labels that each row is a negative example of in the first round.
     fn first_negatives(&self) -> Result<Vec<Vec<u32>>> {
-        let examples = self.source.examples;
+        let Self(problems) = self;
+        let examples = problems.source.examples;
         let all: Vec<u32> = (0..examples.len() as u32).collect();
-        self.source.map(&all, self.is_parallel, |row, scores| {
-            negatives(examples, row, scores, self.params)
-        })
+        let of_row = |row, scores: &_| negatives(examples, row, scores, problems.params);
+        problems.source.map(&all, problems.is_parallel, of_row)
     }
 
     /// The labels that each row becomes a negative example of in the next round.
@@ -264,16 +196,17 @@ impl Training<'_> {
         index: &ShortIndex,
         known: &Negatives,
     ) -> Result<Vec<Vec<u32>>> {
-        let n = self.params.n_mined_negatives as usize;
+        let Self(problems) = self;
+        let n = problems.params.n_mined_negatives as usize;
         let new_miner = || Miner::new(index, rows);
         let one = |miner: &mut Miner<'_>, row: u32| {
             if row.is_multiple_of(1 << 12) {
-                self.source.control.check()?;
+                problems.source.control.check()?;
             }
             Ok(miner.mine(row, n, |label| known.contains(row, label)))
         };
         let numbers = 0..rows.examples.len() as u32;
-        if self.is_parallel {
+        if problems.is_parallel {
             let numbers = numbers.into_par_iter().with_min_len(256);
             numbers.map_init(new_miner, one).collect()
         } else {
@@ -281,102 +214,4 @@ impl Training<'_> {
             numbers.map(|row| one(&mut miner, row)).collect()
         }
     }
-
-    fn is_of_fit(&self, row: u32) -> bool {
-        (row as usize).is_multiple_of(self.fit_step)
-    }
-
-    /// The rows that the join is fitted on.
-    fn rows_of_fit(&self) -> Vec<u32> {
-        let rows = 0..self.source.examples.len() as u32;
-        rows.step_by(self.fit_step).collect()
-    }
-
-    /// The best labels of the rows of the fit by the trees that do not know them.
-    fn candidates_by_trees(&self) -> Result<Vec<ScoredLabels>> {
-        let rows = self.rows_of_fit();
-        self.source.map(&rows, self.is_parallel, |_, scores| {
-            let mut scored = ScoredLabels::new();
-            scores.for_each(|label, score| scored.push((label, score)));
-            keep_best(&mut scored, CANDIDATES);
-            scored.shrink_to_fit();
-            scored.sort_unstable_by_key(|&(label, _)| label);
-            scored
-        })
-    }
-
-    /// The candidates of the rows of the fit, with scores of trees and scorers that do not know
-    /// the row.
-    fn fit_rows(
-        &self,
-        model: &OneAgainstSome,
-        by_trees: &[ScoredLabels],
-        held_out: &[HeldOutMargins],
-    ) -> Vec<FitRow> {
-        let examples = self.source.examples;
-        let rows = self.rows_of_fit();
-        let mut without = vec![ScoredLabels::new(); rows.len()];
-        for (label, margins) in (0u32..).zip(held_out) {
-            for &(row, margin) in margins {
-                without[row as usize / self.fit_step].push((label, margin));
-            }
-        }
-        let mut margins = RowMargins::new(model);
-        let mut fit_rows = Vec::new();
-        for ((&row, by_trees), without) in rows.iter().zip(by_trees).zip(&without) {
-            // A row that no tree left out says nothing of the trees' scores.
-            if !by_trees.is_empty() {
-                margins.read(examples.row(row));
-                let own = examples.labels(row);
-                let candidates = candidates(by_trees, &margins, without, own);
-                fit_rows.push((candidates, examples.weight(row)));
-            }
-        }
-        fit_rows
-    }
-}
-
-/// (inverse propensity of a label)^`tail_weight`, divided by their mean over all positives.
-pub fn positive_weights(
-    positives: &Ragged<u32>,
-    n_rows: usize,
-    tail_weight: f64,
-) -> Result<Vec<f64>> {
-    let counts: Vec<i64> = positives.lengths().map(|n| n as i64).collect();
-    let propensities = propensities(&counts, n_rows, PROPENSITY_A, PROPENSITY_B)?;
-    let mut weights: Vec<f64> = propensities.iter().map(|p| p.powf(-tail_weight)).collect();
-    let all = weights.iter().zip(&counts);
-    let total: f64 = all.map(|(weight, &n)| weight * n as f64).sum();
-    let mean = total / counts.iter().sum::<i64>() as f64;
-    weights.iter_mut().for_each(|weight| *weight /= mean);
-    Ok(weights)
-}
-
-/// Labels and their scores or margins.
-type ScoredLabels = Vec<(u32, f32)>;
-
-/// The best labels of a row by the trees, increasing, and by its `margins`, of which those by
-/// scorers `without` it, increasing, replace the others.
-fn candidates(
-    by_trees: &[(u32, f32)],
-    margins: &RowMargins<'_>,
-    without: &[(u32, f32)],
-    own: &[u32],
-) -> Vec<Candidate> {
-    let mut by_margin: ScoredLabels = margins.found();
-    keep_best(&mut by_margin, CANDIDATES);
-    let listed = by_trees.iter().chain(&by_margin);
-    let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();
-    labels.sort_unstable();
-    labels.dedup();
-    let look_up = |list: &[(u32, f32)], label| {
-        let at = list.binary_search_by_key(&label, |&(label, _)| label);
-        at.ok().map(|at| list[at].1)
-    };
-    let candidate = |label| Candidate {
-        tree_score: look_up(by_trees, label).unwrap_or(0.0),
-        margin: look_up(without, label).unwrap_or_else(|| margins.margin(label)),
-        is_own: own.binary_search(&label).is_ok(),
-    };
-    labels.into_iter().map(candidate).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::super::one_against_some::scorer_rows::ScorerRows;
 use super::super::one_against_some::svm::Scorer;
+use super::super::one_against_some::training::LabelSample;
 use super::one_against_some::{full, full_weights, product, sparse};
 use super::prediction::all;
 use super::*;
@@ -80,4 +81,38 @@ fn the_power_is_chosen() {
         assert_eq!(chosen(&fixed), idf_power);
         assert_eq!(all(&fixed, &data) == all(&auto, &data), idf_power == power);
     }
+}
+
+/// With many labels it is chosen by a part of them, and the others' scorers are added.
+#[test]
+fn the_power_is_chosen_by_a_sample() {
+    const N_LABELS: u32 = 600;
+    let sample = LabelSample::new(&sparse(), N_LABELS as usize);
+    let n_sampled = (0..N_LABELS as usize)
+        .filter(|&l| sample.contains(l))
+        .count();
+    assert!((200..400).contains(&n_sampled));
+    let few = LabelSample::new(&sparse(), 500);
+    assert!((0..500).all(|label| few.contains(label)));
+
+    let mut data = Data::empty(false);
+    for i in 0..2 * N_LABELS {
+        let label = i * 7 % N_LABELS;
+        data.push(&[(label % 5, 1.0), (5 + i % 3, 0.5)], &[label], 1.0);
+    }
+    let scorers = |idf_power| {
+        let params = Params {
+            idf_power,
+            max_nodes: 30,
+            ..sparse()
+        };
+        let mut ldsm = Ldsm::create(params, N_LABELS as usize, true).unwrap();
+        let batch = data.batch_with(N_LABELS as usize);
+        ldsm.fit(&batch, with(1, false), &control()).unwrap();
+        ldsm.scorers.unwrap()
+    };
+    let auto = scorers(None);
+    let fixed = scorers(Some(auto.idf_power()));
+    assert!(auto.biases().iter().all(|bias| bias.is_finite()));
+    assert_eq!(format!("{auto:?}"), format!("{fixed:?}"));
 }

@@ -1,0 +1,179 @@
+//! A round: the problems of all labels, solved.
+
+use rayon::prelude::*;
+
+use super::super::params::Params;
+use super::fit_rows::FitSample;
+use super::negatives::Negatives;
+use super::out_of_sample::OutOfSample;
+use super::scorer_rows::ScorerRows;
+use super::svm::{Accuracy, Problem, Scorer, Solver};
+use crate::data::Ragged;
+use crate::error::Result;
+use crate::metrics::propensities;
+use crate::random::mix;
+
+/// Of the last solutions. As liblinear's callers in the field have it: weights hardly change
+/// after that.
+const ACCURACY: Accuracy = Accuracy {
+    most_rounds: 20,
+    tolerance: 0.1,
+};
+/// Of solutions that are gone on from: negatives are mined with them, which hardly depend on the
+/// last digits.
+const FIRST_ACCURACY: Accuracy = Accuracy {
+    most_rounds: 5,
+    ..ACCURACY
+};
+/// The usual propensity model of the field's benchmarks.
+const PROPENSITY_A: f64 = 0.55;
+const PROPENSITY_B: f64 = 1.5;
+
+/// What is needed to solve the labels' problems.
+pub struct LabelProblems<'a> {
+    pub params: &'a Params,
+    pub source: &'a OutOfSample<'a>,
+    /// The rows of each label.
+    positives: Ragged<u32>,
+    /// What the loss of a positive weighs, by label.
+    positive_weights: Vec<f64>,
+    pub is_parallel: bool,
+    pub fit_sample: FitSample,
+}
+
+/// Rows that the join is fitted on, and their margins by a label's scorer trained without them.
+pub type HeldOutMargins = Vec<(u32, f32)>;
+
+/// What a round makes of each label.
+#[derive(Default)]
+pub struct Solved {
+    pub scorers: Vec<Option<Scorer>>,
+    /// The dual variables, in rounds after which there is another.
+    pub duals: Vec<Vec<f32>>,
+    /// In rounds that are judged.
+    pub held_out: Vec<HeldOutMargins>,
+}
+
+impl Solved {
+    /// Adds what another round makes of labels that this one left out; margins are not kept.
+    pub fn add(&mut self, other: Self) {
+        if self.scorers.is_empty() {
+            *self = other;
+            return;
+        }
+        let others = other.scorers.into_iter().zip(other.duals);
+        let own = self.scorers.iter_mut().zip(&mut self.duals);
+        for (own, (scorer, duals)) in own.zip(others) {
+            if scorer.is_some() {
+                (*own.0, *own.1) = (scorer, duals);
+            }
+        }
+    }
+}
+
+/// What is to be kept of a round.
+#[derive(Clone, Copy)]
+pub struct Keep {
+    pub duals: bool,
+    pub held_out: bool,
+}
+
+impl<'a> LabelProblems<'a> {
+    pub fn new(params: &'a Params, source: &'a OutOfSample<'a>, is_parallel: bool) -> Result<Self> {
+        let examples = source.examples;
+        let labels = &examples.labels;
+        let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
+        Ok(Self {
+            params,
+            source,
+            positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
+            positives,
+            is_parallel,
+            fit_sample: FitSample::new(examples.len()),
+        })
+    }
+
+    /// Solves the problems of the labels that `is_meant` says, from their dual variables of the
+    /// round before. Nothing becomes of the others, and of those without examples.
+    pub fn solve(
+        &self,
+        rows: &ScorerRows<'_>,
+        negatives: &Negatives,
+        duals: &[Vec<f32>],
+        keep: Keep,
+        is_meant: impl Fn(usize) -> bool + Sync,
+    ) -> Result<Solved> {
+        let new_solver = || Solver::new(rows, ACCURACY);
+        let one = |solver: &mut Solver<'_>, label: usize| {
+            self.source.control.tick(1)?;
+            let is_solved = is_meant(label) && !self.positives.get(label).is_empty();
+            let before = duals.get(label).map_or(&[][..], Vec::as_slice);
+            Ok(is_solved.then(|| self.solve_one(solver, negatives, before, keep, label)))
+        };
+        let labels = 0..self.positives.len();
+        let solved: Result<Vec<_>> = if self.is_parallel {
+            labels.into_par_iter().map_init(new_solver, one).collect()
+        } else {
+            let mut solver = new_solver();
+            labels.map(|label| one(&mut solver, label)).collect()
+        };
+        let mut all = Solved::default();
+        for of_label in solved? {
+            let (scorer, duals, held_out) = of_label.map_or_else(Default::default, |of_label| {
+                let (scorer, duals, held_out) = of_label;
+                (Some(scorer), duals, held_out)
+            });
+            all.scorers.push(scorer);
+            all.duals.push(duals);
+            all.held_out.push(held_out);
+        }
+        Ok(all)
+    }
+
+    fn solve_one(
+        &self,
+        solver: &mut Solver<'_>,
+        negatives: &Negatives,
+        duals: &[f32],
+        keep: Keep,
+        label: usize,
+    ) -> (Scorer, Vec<f32>, HeldOutMargins) {
+        let problem = Problem {
+            positives: self.positives.get(label),
+            negatives: &negatives.rows_of(label),
+            positive_weight: self.positive_weights[label],
+        };
+        let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
+        solver.accuracy = if keep.duals { FIRST_ACCURACY } else { ACCURACY };
+        solver.solve(&problem, duals, seed);
+        let scorer = solver.scorer(self.params.weight_threshold);
+        let duals = if keep.duals {
+            solver.duals()
+        } else {
+            Vec::new()
+        };
+        let held_out = if keep.held_out {
+            solver.accuracy = ACCURACY;
+            solver.solve_without(|row| self.fit_sample.contains(row), seed)
+        } else {
+            HeldOutMargins::new()
+        };
+        (scorer, duals, held_out)
+    }
+}
+
+/// (inverse propensity of a label)^`tail_weight`, divided by their mean over all positives.
+pub fn positive_weights(
+    positives: &Ragged<u32>,
+    n_rows: usize,
+    tail_weight: f64,
+) -> Result<Vec<f64>> {
+    let counts: Vec<i64> = positives.lengths().map(|n| n as i64).collect();
+    let propensities = propensities(&counts, n_rows, PROPENSITY_A, PROPENSITY_B)?;
+    let mut weights: Vec<f64> = propensities.iter().map(|p| p.powf(-tail_weight)).collect();
+    let all = weights.iter().zip(&counts);
+    let total: f64 = all.map(|(weight, &n)| weight * n as f64).sum();
+    let mean = total / counts.iter().sum::<i64>() as f64;
+    weights.iter_mut().for_each(|weight| *weight /= mean);
+    Ok(weights)
+}
