@@ -81,7 +81,8 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
         that is overwritten or cut in place can end the process. ``save`` does not change a file in
         place but replaces it, so that estimators loaded before go on with the old one (on
         Windows a file cannot be replaced while it is mapped). :class:`LdSMClassifier` uses its
-        trees in the file and reads its scorers; :class:`OAAClassifier` uses its weights in the
+        trees and scorers in the file (the first prediction reads all scorers, to index them by
+        feature); :class:`OAAClassifier` uses its weights in the
         file if they are pruned or not averaged (averages are computed at the first prediction).
         Weights of 16 bits of a compact file, and other models, are read as without ``mmap``, but
         for the checksum. What learns on copies its weights into memory first.

@@ -29,6 +29,21 @@ impl Join {
         score.max(f32::MIN_POSITIVE)
     }
 
+    /// The least margin with which a label that no tree names may have a score of `bar` or more.
+    pub fn least_margin(self, bar: f32) -> f32 {
+        /// More than what rounding adds to a score.
+        const SLACK: f64 = 1.0 + 1e-4;
+        if bar <= f32::MIN_POSITIVE {
+            return f32::NEG_INFINITY;
+        }
+        let loss = (f64::from(self.floor) * SLACK / f64::from(bar)).ln() / f64::from(self.weight);
+        if loss >= 0.0 {
+            (1.0 - loss.sqrt()) as f32
+        } else {
+            f32::INFINITY
+        }
+    }
+
     /// What the score is at most. Takes no exp, so that the many labels that are far below the
     /// best cost little.
     #[inline(always)]

@@ -53,6 +53,11 @@ impl LabelScores {
         }
     }
 
+    /// Whether labels with a score are found without looking at all labels.
+    pub fn is_listed(&self) -> bool {
+        self.touched.is_some()
+    }
+
     /// The scores by label; 0 where there is none.
     pub fn by_label(&self) -> &[f32] {
         &self.scores

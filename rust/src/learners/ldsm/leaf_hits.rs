@@ -1,6 +1,7 @@
 //! The leaves that the rows of a block reach in all trees, and their mean histogram.
 
 use super::label_scores::LabelScores;
+use super::row_traversal::RowTraversal;
 use super::traversal::Traversal;
 use super::tree::Tree;
 use crate::data::RaggedRows;
@@ -18,6 +19,17 @@ struct LeafHit {
     labels_each: f32,
     /// Its number.
     leaf: u32,
+}
+
+impl LeafHit {
+    fn new(number: u32, tree: &Tree, leaf: u32) -> Self {
+        Self {
+            tree: number,
+            inverse_mass: tree.inverse_masses[leaf as usize],
+            labels_each: tree.labels_each[leaf as usize],
+            leaf,
+        }
+    }
 }
 
 /// The leaves that each row of a block reaches, tree after tree.
@@ -45,15 +57,24 @@ impl LeafHits {
         row_of: impl Fn(u32) -> u32,
     ) {
         traversal.run(tree, rows, |rows, leaf| {
-            let hit = LeafHit {
-                tree: t,
-                inverse_mass: tree.inverse_masses[leaf as usize],
-                labels_each: tree.labels_each[leaf as usize],
-                leaf,
-            };
+            let hit = LeafHit::new(t, tree, leaf);
             for &row in rows {
                 self.of_row[row_of(row) as usize].push(hit.clone());
             }
+        });
+    }
+
+    /// Sends row `i` of the block, of columns below `width`, through all `trees`.
+    pub fn traverse_alone(
+        &mut self,
+        traversal: &mut RowTraversal,
+        trees: &[Tree],
+        (i, row): (usize, (&[u32], &[f32])),
+        width: usize,
+    ) {
+        let hits = &mut self.of_row[i];
+        traversal.run(trees, row, width, |t, leaf| {
+            hits.push(LeafHit::new(t, &trees[t as usize], leaf));
         });
     }
 

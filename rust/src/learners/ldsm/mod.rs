@@ -16,7 +16,7 @@
 //!                                                    objective (which children)
 //!                                                    nag or dense (regressors)
 //!                                                    routing (the children's examples)
-//!  Rows  -> predictor: traversal -> leaf_hits (leaves of each row) -> label_scores
+//!  Rows  -> predictor: traversal or row_traversal -> leaf_hits (leaves of each row) -> label_scores
 //!                                   -> scoring: centroids, join with margins of one_against_some
 //! ```
 
@@ -40,6 +40,7 @@ mod predictor;
 mod pruning;
 mod report;
 mod routing;
+mod row_traversal;
 mod scoring;
 mod scratch;
 mod statistics;

@@ -1,6 +1,6 @@
 //! From a block of rows to the scores of their labels.
 //!
-//! All rows of the block traverse all trees; then the leaves that one row has reached
+//! All rows of the block traverse all trees, together or, if they are few, one by one; then the leaves that one row has reached
 //! are added up at once, tree after tree, and re-ranking and scorers change the sums.
 
 use std::ops::Range;
@@ -10,12 +10,16 @@ use super::ensemble::Ldsm;
 use super::label_scores::LabelScores;
 use super::leaf_hits::LeafHits;
 use super::one_against_some::{Calibration, OneAgainstSome};
+use super::row_traversal::RowTraversal;
 use super::scoring::Scoring;
 use super::traversal::Traversal;
 use crate::classifier::{keep_best, LabelSelection, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
+
+/// Rows of a block up to which each goes down all trees alone: few would share a node's weights.
+const FEW_ROWS: usize = 4;
 
 /// Predicts one block of rows after the other.
 pub struct Predictor<'a> {
@@ -25,6 +29,7 @@ pub struct Predictor<'a> {
     pub block: RaggedRows,
     buffer: RowBuffer,
     traversal: Traversal,
+    row_traversal: RowTraversal,
     hits: LeafHits,
     reranker: Option<Reranker<'a>>,
     /// The trees' scores of the current row.
@@ -51,6 +56,7 @@ impl<'a> Predictor<'a> {
             block: RaggedRows::default(),
             buffer: RowBuffer::default(),
             traversal: Traversal::new(width, params.arity),
+            row_traversal: RowTraversal::default(),
             hits: LeafHits::default(),
             reranker,
             scores: LabelScores::new(ldsm.n_classes),
@@ -69,10 +75,18 @@ impl<'a> Predictor<'a> {
             self.block.push(columns, &self.buffer.values);
         }
         self.hits.clear(self.block.len(), self.ldsm.trees.len());
-        for tree in (0..).zip(&self.ldsm.trees) {
+        let (trees, block, hits) = (&self.ldsm.trees, &self.block, &mut self.hits);
+        if block.len() <= FEW_ROWS {
+            let width = self.preparation.width();
+            for i in 0..block.len() {
+                control.check()?;
+                hits.traverse_alone(&mut self.row_traversal, trees, (i, block.row(i)), width);
+            }
+            return Ok(());
+        }
+        for tree in (0..).zip(trees) {
             control.check()?;
-            let (traversal, block) = (&mut self.traversal, &self.block);
-            self.hits.traverse(traversal, tree, block, |row| row);
+            hits.traverse(&mut self.traversal, tree, block, |row| row);
         }
         Ok(())
     }

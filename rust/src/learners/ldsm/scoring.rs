@@ -157,8 +157,22 @@ impl<'a> Scoring<'a> {
                 is_met,
             } => {
                 let lists = [scores.by_label(), margins.products(), *biases];
-                for block in (0..is_met.len()).filter(|&block| is_met[block]) {
-                    best_of_block(join, block * BLOCK, lists, top);
+                if scores.is_listed() {
+                    // Labels that trees name come first: few others reach the bar that they set.
+                    scores.for_each(|label, score| {
+                        let margin = margins.margin(label);
+                        if join.upper_bound(score, margin) >= top.bar() {
+                            top.push(label, join.score(score, margin));
+                        }
+                    });
+                    let is_met = margins.is_met();
+                    for block in (0..is_met.len()).filter(|&block| is_met[block]) {
+                        best_of_unnamed(join, block * BLOCK, lists, top);
+                    }
+                } else {
+                    for block in (0..is_met.len()).filter(|&block| is_met[block]) {
+                        best_of_block(join, block * BLOCK, lists, top);
+                    }
                 }
             }
             Margins::OfCandidates {
@@ -174,6 +188,38 @@ impl<'a> Scoring<'a> {
                 }
             }
         }
+    }
+}
+
+/// Takes the best of those labels of a block that no tree names, from the trees' scores, the
+/// products and the biases of all labels.
+fn best_of_unnamed(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
+    let to = lists[0].len().min(from + BLOCK);
+    let [scores, products, biases] = lists.map(|list| &list[from..to]);
+    let mut least = join.least_margin(top.bar());
+    if let (Ok(products), Ok(biases)) = (products.try_into(), biases.try_into()) {
+        if !has_margin(least, products, biases) {
+            return;
+        }
+    }
+    for (i, (&product, bias)) in products.iter().zip(biases).enumerate() {
+        let margin = product + bias;
+        if product != 0.0 && margin >= least && scores[i] == 0.0 {
+            top.push((from + i) as u32, join.score(0.0, margin));
+            least = join.least_margin(top.bar());
+        }
+    }
+}
+
+dispatched! {
+    /// Whether a label that has a product may have a margin of at least `least`.
+    fn has_margin(least: f32, products: &[f32; BLOCK], biases: &[f32; BLOCK]) -> bool {
+        let mut n = 0;
+        for i in 0..BLOCK {
+            let is_above = (products[i] + biases[i] >= least) & (products[i] != 0.0);
+            n += u32::from(is_above);
+        }
+        n > 0
     }
 }
 

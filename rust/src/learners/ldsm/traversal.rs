@@ -9,7 +9,9 @@ use crate::tree::NodeId;
 /// The working memory of traversals by rows of one width.
 #[derive(Default)]
 pub struct Traversal {
-    /// The weights of the current node, spread over all columns.
+    /// M for each column.
+    spread_len: usize,
+    /// The weights of the current node, spread over all columns; allocated when first needed.
     spread: Vec<f32>,
     /// Nodes still to be visited, and where the list of their rows begins.
     nodes: Vec<(NodeId, usize)>,
@@ -24,7 +26,7 @@ pub struct Traversal {
 impl Traversal {
     pub fn new(width: usize, arity: u32) -> Self {
         Self {
-            spread: vec![0.0; width * arity as usize],
+            spread_len: width * arity as usize,
             ..Self::default()
         }
     }
@@ -96,6 +98,7 @@ impl Traversal {
                 .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
             return;
         }
+        self.spread.resize(self.spread_len, 0.0);
         let (spread, _) = self.spread.as_chunks_mut::<M>();
         tree.routers.for_each::<M>(split, |column, weights| {
             spread[column as usize] = weights;

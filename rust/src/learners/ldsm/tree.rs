@@ -5,6 +5,7 @@ use super::statistics::TreeStatistics;
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Nest, Persist};
 use crate::persist;
+use crate::simd::prefetch;
 use crate::tree::NodeId;
 
 /// The nodes in the order in which they came into being, children side by side. Splits are
@@ -77,6 +78,20 @@ impl Tree {
 
     pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
         (0..self.len() as u32).map(|id| self.node(NodeId(id)))
+    }
+
+    /// Fetches what a node is.
+    #[inline]
+    pub fn prefetch_node(&self, id: NodeId) {
+        prefetch(&self.links[id.at()]);
+    }
+
+    /// Fetches what is known of leaf `number`, but for its histogram.
+    pub fn prefetch_leaf(&self, number: u32) {
+        let leaf = number as usize;
+        prefetch(&self.inverse_masses[leaf]);
+        prefetch(&self.labels_each[leaf]);
+        self.histograms.prefetch_starts(leaf);
     }
 
     /// The first child of split `number`.

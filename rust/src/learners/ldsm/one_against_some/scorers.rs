@@ -7,19 +7,20 @@ use super::super::examples::Examples;
 use super::super::join::Join;
 use super::super::params::Params;
 use super::calibration::Calibration;
-use super::feature_index::FeatureIndex;
+use super::feature_index::{additions, FeatureIndex};
 use super::sparse_weights::SparseWeights;
 use super::svm::Scorer;
 use crate::error::Result;
-use crate::file::{Bundle, Persist};
+use crate::file::{Bundle, Flat, Persist};
 use crate::persist;
 
-/// Weights that a training row meets, those of all labels for its features, up to which the index
-/// has all weights: adding up so many takes about as long as scoring single candidates does.
-const MOST_WEIGHTS_MET: f64 = 131_072.0;
-/// Weights that a training row meets where it is more: then the index has the largest alone, as
-/// time and memory must not grow with the number of labels. They find the labels of a row as well
-/// as all weights do, since those that speak for a label are few.
+/// What the margins of all labels of a training row may cost, in additions of single weights, for
+/// the index to have all weights: so many take about as long as scoring single candidates does.
+const MOST_ADDITIONS: f64 = 32_768.0;
+/// Weights that a training row meets, those of all labels for its features, where it is more: then
+/// the index has the largest alone, as time and memory must not grow with the number of labels.
+/// They find the labels of a row as well as all weights do, since those that speak for a label are
+/// few.
 const WEIGHTS_MET: f64 = 2048.0;
 
 /// The sparse scorers of all labels.
@@ -27,7 +28,7 @@ const WEIGHTS_MET: f64 = 2048.0;
 pub struct OneAgainstSome {
     weights: SparseWeights,
     /// Weight of the constant by label; minus infinity for a label without examples.
-    biases: Vec<f32>,
+    biases: Flat<f32>,
     /// Weights of the index are at least this; none: it has all of them.
     index_threshold: Option<f32>,
     /// What the join adds to the trees' score.
@@ -47,7 +48,7 @@ pub struct OneAgainstSome {
 
 persist!(OneAgainstSome {
     Nest weights;
-    Columns biases;
+    Flat biases;
     Meta index_threshold;
     Meta floor;
     Meta weight;
@@ -181,19 +182,24 @@ fn index_threshold(weights: &SparseWeights, examples: &Examples) -> Option<f32> 
             rows_with[column as usize] += 1;
         }
     }
-    // How often the rows meet a weight, and one above 0 of such bits.
-    let (mut n_met, mut n_met_of) = (0u64, vec![0u64; 1 << (31 - SHIFT)]);
+    // The weights for each column, and how often the rows meet one above 0 of such bits.
+    let mut weights_for = vec![0; examples.width];
+    let mut n_met_of = vec![0u64; 1 << (31 - SHIFT)];
     for label in 0..weights.n_labels() {
         for (column, weight) in weights.weights(label) {
-            let n = u64::from(rows_with[column as usize]);
-            n_met += n;
+            weights_for[column as usize] += 1;
             if weight > 0.0 {
+                let n = u64::from(rows_with[column as usize]);
                 n_met_of[(weight.to_bits() >> SHIFT) as usize] += n;
             }
         }
     }
     let n_rows = examples.len() as f64;
-    if n_met as f64 <= MOST_WEIGHTS_MET * n_rows {
+    let n_labels = weights.n_labels();
+    let cost = |(&rows, &n): (&u32, &usize)| f64::from(rows) * additions(n, n_labels);
+    let total: f64 = rows_with.iter().zip(&weights_for).map(cost).sum();
+    // All labels are also looked at.
+    if total <= (MOST_ADDITIONS - additions(n_labels, n_labels)) * n_rows {
         return None;
     }
     let (mut bits, mut n) = (n_met_of.len(), 0);

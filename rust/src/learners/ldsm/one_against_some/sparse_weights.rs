@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::svm::Scorer;
+use crate::file::Flat;
 use crate::persist;
 
 /// The largest code.
@@ -18,19 +19,19 @@ pub struct SparseWeights {
     /// Blocks of columns.
     n_blocks: usize,
     /// Where each label's list of each block begins, and where the last one ends.
-    starts: Vec<u64>,
+    starts: Flat<u64>,
     /// Lower bits of columns, increasing in each list.
-    columns: Vec<u16>,
-    codes: Vec<i16>,
+    columns: Flat<u16>,
+    codes: Flat<i16>,
     /// What a code of 1 stands for, by label.
-    steps: Vec<f32>,
+    steps: Flat<f32>,
 }
 
 persist!(SparseWeights {
-    Columns starts;
-    Columns columns;
-    Columns codes;
-    Columns steps;
+    Flat starts;
+    Flat columns;
+    Flat codes;
+    Flat steps;
 });
 
 impl SparseWeights {
@@ -38,7 +39,7 @@ impl SparseWeights {
     pub fn empty(width: usize) -> Self {
         Self {
             n_blocks: width.div_ceil(1 << BITS).max(1),
-            starts: vec![0],
+            starts: vec![0].into(),
             ..Self::default()
         }
     }
@@ -68,13 +69,13 @@ impl SparseWeights {
                 let code = (weight / step).round() as i16;
                 if code != 0 {
                     // The lower bits.
-                    self.columns.push(column as u16);
-                    self.codes.push(code);
+                    self.columns.to_mut().push(column as u16);
+                    self.codes.to_mut().push(code);
                 }
             }
-            self.starts.push(self.columns.len() as u64);
+            self.starts.to_mut().push(self.columns.len() as u64);
         }
-        self.steps.push(step);
+        self.steps.to_mut().push(step);
     }
 
     pub fn n_labels(&self) -> usize {
@@ -128,7 +129,8 @@ impl SparseWeights {
         sum * self.steps[label]
     }
 
-    /// Whether there are `n_labels`, and columns that increase and are below `width`.
+    /// Whether there are `n_labels`, and columns that increase and are below `width`. Columns in a
+    /// mapped file are not looked at.
     pub fn is_sound(&self, n_labels: usize, width: usize) -> bool {
         let has_lengths = self.steps.len() == n_labels
             && self.starts.len() == n_labels * self.n_blocks + 1
@@ -139,7 +141,8 @@ impl SparseWeights {
         let is_step = |&step: &f32| step > 0.0 && (step * MOST).is_finite();
         has_lengths
             && self.steps.iter().all(is_step)
-            && (0..n_labels).all(|label| self.has_columns(label, width))
+            && (self.columns.is_mapped()
+                || (0..n_labels).all(|label| self.has_columns(label, width)))
     }
 
     fn has_columns(&self, label: usize, width: usize) -> bool {

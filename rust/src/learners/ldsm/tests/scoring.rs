@@ -119,6 +119,21 @@ proptest! {
         }
     }
 
+    /// From the least margin on, and hardly before, a label that no tree names reaches the bar.
+    #[test]
+    fn a_bar_has_a_least_margin(weight in 0.0f32..20.0, floor in 0.001f32..0.2, margin in -3.0f32..2.0, share in 0.01f32..2.0) {
+        let join = Join { floor, weight };
+        let score = join.score(0.0, margin);
+        prop_assert!(join.least_margin(score) <= margin);
+        let least = join.least_margin(floor * share);
+        if share > 1.01 {
+            prop_assert_eq!(least, f32::INFINITY);
+        } else if least > f32::NEG_INFINITY && least < f32::INFINITY {
+            prop_assert!(join.score(0.0, least - 0.1) < floor * share || weight < 0.01);
+        }
+        prop_assert_eq!(join.least_margin(f32::NEG_INFINITY), f32::NEG_INFINITY);
+    }
+
     /// The best labels of a few hundred or thousand, as if all had been scored and sorted; also
     /// where they are too many to be scored.
     #[test]
@@ -202,13 +217,13 @@ proptest! {
     }
 }
 
-/// Whether the index is complete follows from the weights that a row meets, not from the number
+/// Whether the index is complete follows from what a row costs, not from the number
 /// of rows. If it is not, it has the largest weights, of which a row meets about so many whatever
 /// the number of labels.
 #[test]
 fn the_index_has_no_more_than_is_looked_up() {
     let (few, many) = (fixed(20, true).examples(), fixed(90, true).examples());
-    for (n_labels, is_complete) in [(3000, true), (20_000, false), (30_000, false)] {
+    for (n_labels, is_complete) in [(3000, true), (9000, true), (12_000, false), (30_000, false)] {
         let scorers = scorers(n_labels, WIDTH as u32, 1, 0);
         for examples in [&few, &many] {
             let model = OneAgainstSome::new(&scorers, examples);

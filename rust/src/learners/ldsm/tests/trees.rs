@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use super::super::growth::{grow, node_seed};
 use super::super::node_training::TrainingContext;
 use super::super::routing::directions;
+use super::super::row_traversal::RowTraversal;
 use super::super::scratch::ScratchPool;
 use super::super::traversal::Traversal;
 use super::*;
@@ -193,12 +194,14 @@ proptest! {
         }
     }
 
-    /// Rows by themselves look columns up, rows together share a spread.
+    /// Rows by themselves look columns up, rows together share a spread; a row also goes through
+    /// two trees in turns.
     #[test]
     fn a_traversal_reaches_the_leaves(params in growings(), data in data(60), unseen in data(30)) {
         let tree = grown(&data, &params, 1, 1);
         let rows = prepared(&unseen, &params);
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
+        let (mut of_row, trees) = (RowTraversal::default(), [tree.clone(), tree.clone()]);
         let (mut traversal, mut block) = (Traversal::new(WIDTH + 1, params.arity), RaggedRows::default());
         rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
         traversal.run(&tree, &block, |rows, leaf| {
@@ -213,6 +216,10 @@ proptest! {
             let reached = leaves_of(&tree, row, WIDTH + 1).into_iter().map(|id| tree.node(id));
             prop_assert_eq!(&alone, &reached.collect::<Vec<_>>());
             prop_assert_eq!(&alone, &together[i]);
+            let mut found = [Vec::new(), Vec::new()];
+            let on_leaf = |t: u32, leaf| found[t as usize].push(Node::Leaf(leaf));
+            of_row.run(&trees, block.row(0), WIDTH + 1, on_leaf);
+            prop_assert!(found.iter().all(|leaves| *leaves == alone));
         }
     }
 
