@@ -24,8 +24,9 @@ def heaviest_first(children, weight, is_mixed=None):
     while True:
         open_leaves = [n for n in leaves if is_mixed is None or is_mixed[n]]
         heaviest = max(open_leaves, key=lambda n: weight[n], default=None)
-        if heaviest is None or children[heaviest][0] < 0:
+        below = [] if heaviest is None else [n for n in children[heaviest] if n >= 0]
+        if not below:
             yield leaves, None
             return
         yield leaves, heaviest
-        leaves = [n for n in leaves if n != heaviest] + list(children[heaviest])
+        leaves = [n for n in leaves if n != heaviest] + below
