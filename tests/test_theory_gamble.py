@@ -89,9 +89,9 @@ def test_remark_on_two_classes():
     """Section 3.3: with two classes GAMBLE is Gentle AdaBoost up to a factor of 2.
 
     Gentle AdaBoost adds the weighted mean g of the labels +-1, a Newton step for this loss.
-    GAMBLE's diagonal Hessian makes the step K / (K - 1) times Newton's near the minimum, here 2 g.
-    So the package equals Gentle AdaBoost with a learning rate of 1/2, and with the paper's rate of 1
-    it does not settle: its scores go to and fro around the minimum.
+    GAMBLE's diagonal Hessian makes the step K / (K - 1) times Newton's near the minimum, here
+    2 g. So the package equals Gentle AdaBoost with a learning rate of 1/2, and with the paper's
+    rate of 1 it does not settle: its scores go to and fro around the minimum.
     """
     X, y, _, p = cells(2, weighted=False)
     values, sign = np.arange(4.0)[:, np.newaxis], 2 * y - 1
