@@ -9,7 +9,8 @@ B, CI, MWP: balance, class integrity and multi-way penalty, r: labels of an exam
 
 import numpy as np
 import pytest
-from theory import ROUNDING, heaviest_first
+from theory import ROUNDING, heaviest_first, histograms
+from theory import multilabel_entropy as quality
 from xmtree import LdSMClassifier, metrics
 
 PAPER = LdSMClassifier.PAPER | {"n_estimators": 1}
@@ -22,13 +23,8 @@ def grown(X, Y, seed=0, **settings):
     return model, model.trees_[0]
 
 
-def histograms(tree, n_labels):
-    """Weight of every label at every node of a tree with statistics."""
-    found = np.zeros((len(tree.parent), n_labels))
-    for node in range(len(tree.parent)):
-        part = slice(tree.label_starts[node], tree.label_starts[node + 1])
-        found[node, tree.labels[part]] = tree.label_counts[part]
-    return found
+def label_weights(tree, n_labels):
+    return histograms(tree.label_starts, tree.labels, tree.label_counts, n_labels)
 
 
 def sends_each_to_one_child(tree):
@@ -236,7 +232,7 @@ def noisy_trees():
         Y = np.zeros((600, 24), int)
         np.put_along_axis(Y, labels, 1, axis=1)
         _, tree = grown(np.eye(12)[group], Y, seed, max_nodes=40, learning_rate=1.0)
-        yield tree, histograms(tree, 24), sends_each_to_one_child(tree)
+        yield tree, label_weights(tree, 24), sends_each_to_one_child(tree)
 
 
 def right_at(histogram, r):
@@ -256,7 +252,7 @@ def test_lemmas_5_and_8_a_split_does_not_raise_the_error():
     trees = list(noisy_trees())
     X, Y = disjoint(16, 2)
     _, tree = grown(X, Y, arity=4, lambda2=4.0, learning_rate=1.0)
-    trees.append((tree, histograms(tree, 32), sends_each_to_one_child(tree)))
+    trees.append((tree, label_weights(tree, 32), sends_each_to_one_child(tree)))
     for tree, table, is_single in trees:
         for node in np.flatnonzero(is_single):
             below = table[tree.children[node]]
@@ -270,7 +266,7 @@ def test_lemmas_5_and_8_a_split_does_not_raise_the_error():
     _, tree = grown(np.eye(2)[side], label[:, np.newaxis].tolist(), max_nodes=3, lambda1=1.0)
     assert sends_each_to_one_child(tree)[0]
     assert tree.class_integrity[0] > 0.2
-    table = histograms(tree, 3)
+    table = label_weights(tree, 3)
     assert right_at(table[1:], 1).sum() == right_at(table[0], 1) == 120
 
 
@@ -294,13 +290,6 @@ def test_lemma_5_is_false_where_examples_go_both_ways():
     # Counted half in each child, as in the proof, nothing is lost.
     halves = left + both / 2, right + both / 2
     assert sum(half.max() for half in halves) >= node.max()
-
-
-def quality(histogram, n_examples):
-    """Sum of rho ln(1 / rho), rho the share of a node's examples that have each label."""
-    rho = histogram / n_examples
-    rho = rho[rho > 0]
-    return float((rho * np.log(1 / rho)).sum())
 
 
 def of_leaves(leaves, tree, table, r):
@@ -345,20 +334,16 @@ def test_theorems_2_to_4_as_printed_are_false_for_many_labels_an_example():
     and G <= ln 40 = 3.69; the package's tree has 1/2 and 10 ln 2 = 6.93.
     """
     model, tree, X, Y = perfect_tree(4, 10, max_nodes=3)
-    assert tree.class_integrity[0] == pytest.approx(1)
-    assert tree.multiway_penalty[0] == pytest.approx(0)
+    assert (tree.class_integrity[0], tree.multiway_penalty[0]) == pytest.approx((1, 0))
     np.testing.assert_allclose(tree.n_examples[1:], tree.n_examples[0] / 2)
-    table = histograms(tree, 40)
+    table = label_weights(tree, 40)
     root, _ = of_leaves([0], tree, table, 10)
     assert root == pytest.approx(10 * np.log(4))
-    assert root > np.log(40)
-    g, error = of_leaves([1, 2], tree, table, 10)
+    assert of_leaves([1, 2], tree, table, 10) == pytest.approx((10 * np.log(2), 0.5))
     assert metrics.precision_at_k(Y, model.predict_topk(X, 10)[0], 10) == pytest.approx(0.5)
     assert enough_as_printed(5, 40, 10, 1.0) < 2
-    assert error == pytest.approx(0.5)
     assert enough_as_printed(root / np.log(40), 40, 10, 1.0) < 2
-    assert g == pytest.approx(10 * np.log(2))
-    assert g > np.log(40)
+    assert 10 * np.log(2) > np.log(40)
 
 
 def test_theorem_2_as_printed_is_false_for_one_label_an_example():
@@ -414,7 +399,7 @@ def test_equations_47_to_50_are_false_where_examples_go_both_ways():
 
 
 def gain_of_sets(*parts):
-    """By how much G falls where the parts of a node each get a histogram of their own."""
+    """By how much G falls where each part of a node gets a histogram of its own."""
     node = sum(parts)
     after = sum(part.sum() * quality(part, part.sum()) for part in parts)
     return quality(node, node.sum()) - after / node.sum()
@@ -433,7 +418,7 @@ def test_theorems_2_to_4_corrected():
     r, n_splits, ratios = 2, 0, []
     trees = [*noisy_trees()]
     _, tree, _, Y = perfect_tree(8, r)
-    trees.append((tree, histograms(tree, Y.shape[1]), sends_each_to_one_child(tree)))
+    trees.append((tree, label_weights(tree, Y.shape[1]), sends_each_to_one_child(tree)))
     for tree, table, is_single in trees:
         n_labels = table.shape[1]
         log = np.log(n_labels / r)

@@ -7,7 +7,7 @@ H. Daume III, N. Karampatziakis, J. Langford, P. Mineiro, "Logarithmic Time One-
 import numpy as np
 import pytest
 from scipy.stats import binom
-from theory import ROUNDING, entropy, heaviest_first
+from theory import ROUNDING, entropy, heaviest_first, histograms
 from xmtree import RecallTreeClassifier
 
 PAPER = RecallTreeClassifier.PAPER
@@ -115,13 +115,10 @@ def full_tree(X, y, depth, n_classes, **more):
     settings = {**more, "max_candidates": n_classes, "bern_hyper": 0.0, "random_state": 0}
     model = RecallTreeClassifier(**settings, max_depth=depth)
     tree = model.partial_fit(X, y, classes=range(n_classes)).tree_
-    starts = tree.candidate_starts
-    histograms = np.zeros((len(tree.parent), n_classes))
-    for node in range(len(tree.parent)):
-        part = slice(starts[node], starts[node + 1])
-        histograms[node, tree.candidates[part]] = tree.candidate_counts[part]
-    np.testing.assert_allclose(tree.label_entropy, [entropy(h) for h in histograms], atol=1e-6)
-    return tree, histograms
+    columns = tree.candidate_starts, tree.candidates, tree.candidate_counts
+    table = histograms(*columns, n_classes)
+    np.testing.assert_allclose(tree.label_entropy, [entropy(h) for h in table], atol=1e-6)
+    return tree, table
 
 
 def advantages(tree):
@@ -177,10 +174,10 @@ def harmonic(t):
     return (1 / np.arange(1, t + 1)).sum()
 
 
-def of_leaves(leaves, tree, histograms):
+def of_leaves(leaves, tree, table):
     """Error and mean entropy of a tree whose leaves these are."""
     weight = tree.n_examples[leaves] / tree.n_examples[0]
-    error = 1 - histograms[leaves].max(axis=1).sum() / tree.n_examples[0]
+    error = 1 - table[leaves].max(axis=1).sum() / tree.n_examples[0]
     return error, weight @ tree.label_entropy[leaves]
 
 
@@ -203,12 +200,12 @@ def test_theorem_2_as_printed_is_false():
     paper's settings; it parts the four classes without error.
     """
     y = np.random.default_rng(0).permutation(np.arange(4000) % 4)
-    tree, histograms = full_tree(np.eye(4)[y], y, 2, 4, **PAPER)
+    tree, table = full_tree(np.eye(4)[y], y, 2, 4, **PAPER)
     gain = advantages(tree)
     assert gain[:3] == pytest.approx(np.log(2), abs=0.01)
     steps = list(heaviest_first(tree.children, tree.n_examples))
     leaves, _ = steps[2]
-    error, _ = of_leaves(leaves, tree, histograms)
+    error, _ = of_leaves(leaves, tree, table)
     assert error == pytest.approx(0.25, abs=0.01)
     claimed = tree.label_entropy[0] - gain[:3].min() * (1 + np.log(2))
     assert error > claimed + 0.02
@@ -227,10 +224,10 @@ def test_theorem_2_corrected():
     are the package's.
     """
     n_splits = 0
-    for tree, histograms in trees():
+    for tree, table in trees():
         gain, gamma = advantages(tree), np.inf
         for t, (leaves, heaviest) in enumerate(heaviest_first(tree.children, tree.n_examples)):
-            error, left = of_leaves(leaves, tree, histograms)
+            error, left = of_leaves(leaves, tree, table)
             assert 2 * np.log(2) * error <= left + 1e-6
             if t:
                 most = tree.label_entropy[0] - gamma * harmonic(t)

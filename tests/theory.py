@@ -13,6 +13,21 @@ def entropy(counts):
     return float(-(share * np.log(share)).sum())
 
 
+def multilabel_entropy(histogram, n_examples):
+    """Sum of rho ln(1 / rho), rho the share of the examples that have each label."""
+    rho = np.asarray(histogram, float) / n_examples
+    rho = rho[rho > 0]
+    return float((rho * np.log(1 / rho)).sum())
+
+
+def histograms(starts, labels, counts, n_labels):
+    """The label histograms of a tree's nodes, one a row, from the CSR arrays of its report."""
+    table = np.zeros((len(starts) - 1, n_labels))
+    nodes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    table[nodes, labels] = counts
+    return table
+
+
 def heaviest_first(children, weight, is_mixed=None):
     """The splits of a finished tree in the order that the papers analyse.
 
