@@ -16,7 +16,8 @@ PAPER = GambleClassifier.PAPER
 def cells(n_classes, weighted, seed=0):
     """Four values of x, the examples of each class at them, and the true p(class | x)."""
     random = np.random.default_rng(seed)
-    counts = random.integers(2, 30, (4, n_classes))
+    # No two alike, so that no two classes are equally likely.
+    counts = random.permutation(np.arange(2, 30))[: 4 * n_classes].reshape(4, n_classes)
     x, y = np.repeat(np.argwhere(counts >= 0), counts.ravel(), axis=0).T
     weights = random.uniform(0.2, 2.0, len(y)) if weighted else np.ones(len(y))
     mass = np.zeros(counts.shape)
@@ -97,7 +98,7 @@ def test_two_classes_do_not_settle_with_the_papers_steps():
     staged = model.staged_predict_proba(np.arange(4.0)[:, np.newaxis])
     wrong = np.array([probabilities[:, 1] - p[:, 1] for probabilities in staged])
     assert (wrong[-1] * wrong[-2] < 0).all()
-    assert (abs(wrong[-2:]) > 0.02).all()
+    assert (abs(wrong[-2:]) > 0.005).all()
 
 
 def votes(tree, leaf, n_classes):

@@ -162,12 +162,12 @@ def test_definition_1_bounds_the_advantage():
         assert (gain[inner] >= -1e-6).all()
         assert (gain[inner] <= np.minimum(tree.label_entropy[inner], np.log(2)) + 1e-6).all()
         assert gain[0] > 0.2
-    # Classes that are parted by two levels leave a third nothing to gain.
+    # Nodes of one label, below two levels that part four classes, gain nothing.
     y = np.arange(400) % 4
     tree, _ = full_tree(np.eye(4)[y], y, 3, 4, **PAPER)
-    below = advantages(tree)[tree.depth == 2]
-    assert (abs(below) < 1e-6).all()
-    assert len(below) == 4
+    of_one = advantages(tree)[(tree.n_labels == 1) & (tree.depth < 3)]
+    assert len(of_one) == 4
+    assert (abs(of_one) < 1e-6).all()
 
 
 def harmonic(t):
@@ -192,6 +192,16 @@ def test_theorem_2_step_as_printed_is_false():
         assert np.log(t + 1) < harmonic(t) < 1 + np.log(t)
 
 
+def perfect_tree():
+    """Four equal classes in two levels of the package without error, in one of a few orders."""
+    for seed in range(20):
+        y = np.random.default_rng(seed).permutation(np.arange(4000) % 4)
+        tree, table = full_tree(np.eye(4)[y], y, 2, 4, **PAPER)
+        if tree.label_entropy[tree.depth == 2].max() < 0.01:
+            return tree, table
+    raise AssertionError("no order gave a perfect tree")
+
+
 def test_theorem_2_as_printed_is_false():
     """Section 3.3, Theorem 2: after t >= 2 splits the error is at most H_1 - gamma (1 + ln t).
 
@@ -199,8 +209,7 @@ def test_theorem_2_as_printed_is_false():
     is 0.213, and the leaves {a}, {b}, {c, d} err on a quarter. The tree is the package's, in the
     paper's settings; it parts the four classes without error.
     """
-    y = np.random.default_rng(0).permutation(np.arange(4000) % 4)
-    tree, table = full_tree(np.eye(4)[y], y, 2, 4, **PAPER)
+    tree, table = perfect_tree()
     gain = advantages(tree)
     assert gain[:3] == pytest.approx(np.log(2), abs=0.01)
     steps = list(heaviest_first(tree.children, tree.n_examples))
