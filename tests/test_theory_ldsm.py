@@ -126,8 +126,7 @@ def test_lemma_1_upper_end_as_printed_is_false():
     False: all examples to one child, l1 = 1/2, l2 = 1/4: J = 1 - l1 = 1/2. Lemma 2 likewise, see
     the core's tests. Mathematics only: the package discards a split that moves all examples.
     """
-    j, _, _ = objective(np.ones(1), np.array([[1.0, 0.0]]), 0.5, 0.25)
-    assert j == 0.5 > 0.25
+    assert objective(np.ones(1), np.array([[1.0, 0.0]]), 0.5, 0.25)[0] == 0.5 > 0.25
 
 
 def test_lemma_3_balancedness(nodes):
