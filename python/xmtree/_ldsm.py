@@ -44,7 +44,7 @@ class LdSMClassifier(TreeMixin, Learner):
     max_nodes : int, default=16000
         Nodes of a tree at most, including leaves. Where labels have few examples
         each, trees stay smaller.
-    min_priority : float, default=100.0
+    min_priority : float, default=60.0
         A leaf is split only if the weight of its label occurrences, those of its most frequent
         label left out, is above this, or above a hundredth of the root's: what a split could part.
         0: down to leaves of one label, as in the paper; scorers need no leaves as pure.
@@ -252,7 +252,7 @@ class LdSMClassifier(TreeMixin, Learner):
         n_estimators: int = 10,
         arity: int = 2,
         max_nodes: int = 16_000,
-        min_priority: float = 100.0,
+        min_priority: float = 60.0,
         n_epochs: int = 10,
         max_updates: int | None = 20_000,
         lambda1: float = 2.0,

@@ -67,7 +67,7 @@ params! {
         /// Nodes of a tree at most, leaves among them. Their numbers go out as `i32`.
         max_nodes: u32 = 16_000, Range::from(1.0).to(f64::from(i32::MAX));
         /// Leaves of no greater priority are not split, unless it is a hundredth of the root's.
-        min_priority: f64 = 100.0, Range::NOT_NEGATIVE;
+        min_priority: f64 = 60.0, Range::NOT_NEGATIVE;
         /// Passes of a node over its examples.
         n_epochs: u32 = 10, Range::COUNT;
         /// Steps of a node, a pass over its examples having one for each: further passes, up to
