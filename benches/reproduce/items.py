@@ -89,12 +89,12 @@ class Claim(Line):
     paper: float | str = "stated"
 
     def remark(self, found: Found) -> str:
-        error = found.error or 0.0
-        if found.mean > 2 * error:
-            return "Holds."
-        if found.mean < -2 * error or found.error is None:
-            return f"DOES NOT HOLD. {self.cause or UNKNOWN}"
-        return "Undecided: within two standard errors of 0."
+        false = f"DOES NOT HOLD. {self.cause or UNKNOWN}"
+        if found.error is None:
+            return "Holds (one seed)." if found.mean > 0 else false
+        if abs(found.mean) <= 2 * found.error:
+            return "Undecided: within two standard errors of 0."
+        return "Holds." if found.mean > 0 else false
 
 
 @dataclass(frozen=True)

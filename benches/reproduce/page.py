@@ -61,20 +61,15 @@ def section(item, found):
 
 
 def not_here(missing):
-    """Which figures have no data, with their values."""
+    """What has no data, with the lines of the papers that name it."""
     if not missing:
         return
-    yield "### Not run: data or programs that are not here\n"
-    yield row("where", "what", "paper", "absent")
-    yield "|" + "---|" * 4
+    yield "### Not run: data sets or programs that are not here\n"
+    yield row("absent", "where", "what")
+    yield "|" + "---|" * 3
     for item, lacks in missing:
-        for line in item.lines:
-            yield row(
-                line.where,
-                f"{item.title.split(':')[0]}: {line.what}",
-                paper(line.paper),
-                ", ".join(lacks),
-            )
+        where = ", ".join(dict.fromkeys(line.where for line in item.lines))
+        yield row(", ".join(lacks), where, item.title)
     yield ""
 
 
@@ -87,7 +82,7 @@ def paper(value):
 
 
 def shown(found):
-    """Means and the standard error, with three or more digits."""
+    """Means and the standard error, with three digits or all before the point."""
     means = found.mean if isinstance(found.mean, list) else [found.mean]
     text = " / ".join(number(mean) for mean in means)
     return text if found.error is None else f"{text} ± {number(found.error)}"
@@ -95,4 +90,4 @@ def shown(found):
 
 def number(value):
     size = abs(value)
-    return f"{value:.0f}" if size >= 1000 else f"{value:.1f}" if size >= 20 else f"{value:.2f}"
+    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 20 else f"{value:.2f}"
