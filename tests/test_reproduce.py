@@ -166,7 +166,8 @@ def test_differences(package, values, remark):
     ("values", "remark"),
     [
         ([1.0], "Holds (one seed)."),
-        ([0.0], "DOES NOT HOLD. The cause is not known."),
+        ([0.0], "No difference."),
+        ([-1.0], "DOES NOT HOLD. The cause is not known."),
         ([1.0, 1.2], "Holds."),
         ([1.0, -1.2], "Undecided: within two standard errors of 0."),
         ([-1.0, -1.2], "DOES NOT HOLD. The cause is not known."),

@@ -61,12 +61,12 @@ def label_sets(name, rows=None):
 
 def next_word(n):
     """The first ``n`` examples of the next-word task, in the order of the text."""
-    made = MADE / f"next-word-{n}.npz"
+    corpus = ROOT / WORDS / "corpus.txt.xz"
+    made = MADE / f"next-word-{corpus.stat().st_size}-{n}.npz"
     if not made.is_file():
         MADE.mkdir(exist_ok=True)
         # Runs beside each other may make it twice; the last one stays.
         text = made.with_suffix(f".{os.getpid()}.txt")
-        corpus = ROOT / WORDS / "corpus.txt.xz"
         subprocess.run([sys.executable, MAKER, corpus, text, "--examples", str(n)], check=True)
         X, y = load_xmc(text, multilabel=False)
         text.unlink()

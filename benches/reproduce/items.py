@@ -90,6 +90,8 @@ class Claim(Line):
 
     def remark(self, found: Found) -> str:
         false = f"DOES NOT HOLD. {self.cause or UNKNOWN}"
+        if found.mean == 0:
+            return "No difference."
         if found.error is None:
             return "Holds (one seed)." if found.mean > 0 else false
         if abs(found.mean) <= 2 * found.error:
