@@ -42,7 +42,7 @@ bench-extreme: install $(VENV)/.bench $(PEERS)/.done ## Compare with omikuji and
 
 # SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
 # names a Python that has omikuji and PECOS (make peers), else comparisons with them are left out.
-reproduce: install ## Run the tables, figures and statements of the papers (an hour); write docs/reproduction.md
+reproduce: install ## Run what the papers state (an hour) and write docs/reproduction.md
 	$(PHASE) "reproduce" env PYTHONPATH=benches $(BIN)/python -m reproduce \
 		--results benches/reproduction.jsonl --page docs/reproduction.md $(SELECT)
 

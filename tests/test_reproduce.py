@@ -139,7 +139,7 @@ def test_newest_sources_only(package, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("values", "remark"),
     [
-        ([13.0], "MISSED by 1.00. It is a toy."),
+        ([13.0], "MISSED by 1. It is a toy."),
         ([12.0], "Reached."),
         ([11.0, 11.5], "Reached."),
     ],

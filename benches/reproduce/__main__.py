@@ -34,7 +34,9 @@ def main():
         for item in items:
             lacks = data.absent(item.needs)
             state = f"absent: {', '.join(lacks)}" if lacks else f"{item.seconds:.0f} s"
-            print(f"{item.name:28} {item.seeds:2} seeds  {state:28} {item.title}")
+            print(f"{item.name:32} {item.seeds:2} seeds  {state:28} {item.title}")
+        present = sum(item.seconds for item in items if not data.absent(item.needs))
+        print(f"together {present:.0f} s of a processor")
         return 0
     present = [item for item in items if not data.absent(item.needs)]
     results = Results(args.results)

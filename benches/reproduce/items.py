@@ -79,7 +79,7 @@ class AtMost(Line):
         apart = found.mean - self.paper
         if apart <= 0:
             return "Reached."
-        return f"MISSED by {apart:.2f}. {self.cause or UNKNOWN}"
+        return f"MISSED by {apart:.3g}. {self.cause or UNKNOWN}"
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ WORDS = Item(
             "47",
         ),
     ),
-    seconds=600,
+    seconds=240,
     note="The examples are the first of the text in an order of the seed's, so that test examples "
     "are of the same novels; the paper divides by articles. In the paper's mode one-against-all "
     "samples 64 classes an example; by default it has all of them and drops weights below 0.01. "
@@ -150,7 +150,7 @@ ORDER = Item(
             lambda values: values["permuted"][-1] - values["in-order"][-1],
         ),
     ),
-    seconds=700,
+    seconds=270,
 )
 
 
@@ -199,7 +199,7 @@ def of_candidates(name):
                 ),
             ),
         ),
-        seconds=400 if name == "omniglot" else 200,
+        seconds={"omniglot": 500, "naics2017-index": 390}.get(name, 60),
         note="Up to ten passes, ended by a tenth of the rows that is held out, as in the paper.",
     )
 
@@ -231,7 +231,7 @@ BOUND = Item(
             lambda values: values["recall"] - values["1"],
         ),
     ),
-    seconds=900,
+    seconds=260,
 )
 
 
@@ -282,7 +282,7 @@ def of_space(name):
                 lambda values: 2 - values["OAA"],
             ),
         ),
-        seconds=60,
+        seconds=15,
     )
 
 
