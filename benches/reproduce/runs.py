@@ -2,7 +2,8 @@
 
 What was run already of the same sources, settings, seed and rows is not run again, so an
 interrupted run goes on. A change of xmtree's sources is seen by their commit, one of a measure by
-the text of its function.
+the text of its function. Of what that function calls it is not seen: whoever changes that deletes
+the lines of its items.
 """
 
 import datetime
