@@ -15,7 +15,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-extreme peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-extreme reproduce peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -39,6 +39,12 @@ bench-extreme: install $(VENV)/.bench $(PEERS)/.done ## Compare with omikuji and
 		benches/test_bench_extreme.py --benchmark-disable -rs --time-limit 3600 \
 		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
 	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures >/dev/null
+
+# SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
+# names a Python that has omikuji and PECOS (make peers), else comparisons with them are left out.
+reproduce: install ## Run what the papers state (an hour) and write docs/reproduction.md
+	$(PHASE) "reproduce" env PYTHONPATH=benches $(BIN)/python -m reproduce \
+		--results benches/reproduction.jsonl --page docs/reproduction.md $(SELECT)
 
 peers: $(PEERS)/.done ## Install omikuji and PECOS for test_bench_extreme.py into .venv-peers
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import chi2
 from sklearn.model_selection import StratifiedShuffleSplit
 
 SETS = (
@@ -39,16 +40,26 @@ def forms(real, name):
     return X, y, X_test, y_test
 
 
-def splits(real, name, n):
-    """The official split, or ``n`` stratified ones of the same sizes where there is none."""
+def splits(real, name, n, sizes=None):
+    """The official split, or ``n`` stratified ones where there is none.
+
+    They have the ``sizes`` of the parts to train on and to test on, or those of the files.
+    """
     X, y, X_test, y_test = forms(real, name)
     if name not in RESPLIT:
         return [(X, y, X_test, y_test)]
-    sizes = {"train_size": len(y), "test_size": len(y_test)}
+    n_train, n_test = sizes or (len(y), len(y_test))
     X = np.vstack([X, X_test]) if isinstance(X, np.ndarray) else sp.vstack([X, X_test]).tocsr()
     y = np.concatenate([y, y_test])
-    drawn = StratifiedShuffleSplit(n, **sizes, random_state=0).split(y, y)
-    return [(X[train], y[train], X[test], y[test]) for train, test in drawn]
+    drawn = StratifiedShuffleSplit(n, train_size=n_train, test_size=n_test, random_state=0)
+    return [(X[train], y[train], X[test], y[test]) for train, test in drawn.split(y, y)]
+
+
+def spheres(n, n_classes, seed):
+    """Shells of a ten-dimensional Gaussian of equal mass (section 5.3 of the paper)."""
+    X = np.random.default_rng(seed).normal(size=(n, 10))
+    bounds = chi2.ppf(np.arange(1, n_classes) / n_classes, 10)
+    return X, np.searchsorted(bounds, (X**2).sum(axis=1))
 
 
 def fitted(model, X, y):

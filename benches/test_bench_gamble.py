@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gamble_tables import SETS, boosting, error, fitted, forms, staged_errors
-from scipy.stats import chi2
+from gamble_tables import SETS, boosting, error, fitted, forms, spheres, staged_errors
 from sklearn.ensemble import (
     AdaBoostClassifier,
     HistGradientBoostingClassifier,
@@ -175,13 +174,6 @@ def test_two_threads(benchmark, say, n, n_features, n_classes):
         )
 
     benchmark.pedantic(run, rounds=1)
-
-
-def spheres(n, n_classes, seed):
-    """Shells of a ten-dimensional Gaussian of equal mass (section 5.3 of the paper)."""
-    X = np.random.default_rng(seed).normal(size=(n, 10))
-    bounds = chi2.ppf(np.arange(1, n_classes) / n_classes, 10)
-    return X, np.searchsorted(bounds, (X**2).sum(axis=1))
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])

@@ -89,7 +89,11 @@ def write(name, folder, next_word=None):
 
     FileNotFoundError where the data set is not there.
     """
-    X, y, X_test, y_test = parts(name, next_word)
+    return save(name, folder, *parts(name, next_word))
+
+
+def save(name, folder, X, y, X_test, y_test):
+    """Makes the files of a task of these rows and labels."""
     folder.mkdir()
     for part, rows, labels in (("train", X, y), ("test", X_test, y_test)):
         sp.save_npz(folder / f"{part}_X.npz", sp.csr_matrix(rows), compressed=False)

@@ -1,0 +1,128 @@
+"""What the papers state, as items that can be run and lines that can be compared."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import sqrt
+from statistics import mean, stdev
+from typing import Any
+
+#: Values of a run by their names: numbers, or lists of numbers where a figure has a curve.
+Values = Mapping[str, Any]
+#: The columns that nearly every item has.
+PAPER, DEFAULT = "paper's mode", "default"
+UNKNOWN = "The cause is not known."
+#: Smaller differences are those of the digits that the papers print.
+ROUNDED = 0.005
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value over the seeds.
+
+    Attributes
+    ----------
+    mean : a number, or one for each point of a curve
+    error : standard error of the mean, of a curve the largest; None of a single seed
+    """
+
+    mean: Any
+    error: float | None
+
+    @classmethod
+    def of(cls, values: list[Any]) -> "Found":
+        if isinstance(values[0], list):
+            points = [cls.of(list(point)) for point in zip(*values, strict=True)]
+            errors = [point.error for point in points if point.error is not None]
+            return cls([point.mean for point in points], max(errors, default=None))
+        error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
+        return cls(mean(values), error)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A figure or a statement of a paper, and what it is in ours.
+
+    Attributes
+    ----------
+    where : table, figure or section
+    what : the measure, with its unit
+    value : name of a value, or a function of the values of one run
+    paper : the paper's value; a text where it has no number, or one of other data
+    cause : a sentence about the difference; only what is known
+    """
+
+    where: str
+    what: str
+    value: str | Callable[[Values], Any]
+    paper: float | str
+    cause: str = ""
+
+    def of(self, values: Values) -> Any:
+        return values[self.value] if isinstance(self.value, str) else self.value(values)
+
+    def remark(self, found: Found) -> str:
+        """Where ours, in the paper's mode, differs."""
+        if isinstance(self.paper, str):
+            return self.cause
+        apart = found.mean - self.paper
+        if abs(apart) <= max(2 * (found.error or 0.0), ROUNDED * abs(self.paper)):
+            return "Agrees."
+        return f"{apart:+.1f}. {self.cause or UNKNOWN}"
+
+
+@dataclass(frozen=True)
+class AtMost(Line):
+    """A figure that is to be reached: an error, or a number of examples."""
+
+    def remark(self, found: Found) -> str:
+        assert not isinstance(self.paper, str)
+        apart = found.mean - self.paper
+        if apart <= 0:
+            return "Reached."
+        return f"MISSED by {apart:.3g}. {self.cause or UNKNOWN}"
+
+
+@dataclass(frozen=True)
+class Claim(Line):
+    """A statement, as a value that is above 0 where it is true."""
+
+    paper: float | str = "stated"
+
+    def remark(self, found: Found) -> str:
+        false = f"DOES NOT HOLD. {self.cause or UNKNOWN}"
+        if found.mean == 0:
+            return "No difference."
+        if found.error is None:
+            return "Holds (one seed)." if found.mean > 0 else false
+        if abs(found.mean) <= 2 * found.error:
+            return "Undecided: within two standard errors of 0."
+        return "Holds." if found.mean > 0 else false
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is measured together, in a process for each setting and seed.
+
+    Attributes
+    ----------
+    name : short, without spaces
+    paper : of whose statements it is
+    title : what is done, on what data
+    needs : data sets, and "peers" if XMTREE_PEERS must be set
+    measure : the values of a run: ``measure(settings, seed, rows)``
+    settings : by the heads of their columns; the first is what the paper is compared with
+    seeds : how many
+    seconds : of a processor, expected of all runs together
+    note : a sentence for the page
+    """
+
+    name: str
+    paper: str
+    title: str
+    needs: tuple[str, ...]
+    measure: Callable[[dict[str, Any], int, int | None], Values]
+    settings: dict[str, dict[str, Any]]
+    lines: tuple[Line, ...]
+    seeds: int = 3
+    seconds: float = 0.0
+    note: str = field(default="")

@@ -1,0 +1,335 @@
+"""LdSM: Majzoubi and Choromanska, AISTATS 2020."""
+
+import tempfile
+from functools import partial
+from math import log
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from extreme import runs, tasks
+from ldsm_tasks import deepest
+from xmtree import LdSMClassifier
+from xmtree.metrics import ndcg_at_k, precision_at_k, propensities, psndcg_at_k, psp_at_k
+
+from reproduce import data
+from reproduce.items import DEFAULT, PAPER, Claim, Item, Line
+
+NAME = "LdSM (AISTATS 2020)"
+CUTS = [1, 3, 5]
+TREES = (1, 5, 10, 20, 50)
+MAX_NODES = (100, 300, 1000, 3000, 8000, 32000)
+#: Trees of the curve over the nodes.
+N_CURVE = 10
+EPOCHS = 20
+#: The authors' sample call with trees as large as their tables need.
+LARGE = LdSMClassifier.PAPER | {"n_epochs": EPOCHS, "max_nodes": 8000}
+BINARY, WIDE = f"{PAPER}, M = 2", f"{PAPER}, M = 4"
+MODES = {BINARY: LARGE | {"arity": 2}, WIDE: LARGE | {"arity": 4}, DEFAULT: {}}
+#: P@1, 3, 5, nDCG@3, 5 (Table 2), PSP@1, 3, 5 (Tables 4 and 9), PSN@3, 5 (Table 9).
+TABLE = {
+    "bibtex": (64.69, 39.70, 29.25, 60.37, 62.73, 52.01, 54.38, 60.34, 53.67, 57.08),
+    "delicious": (71.91, 65.34, 60.24, 66.90, 63.09, 37.27, 38.32, 38.46, 38.09, 38.28),
+    "mediamill": (90.64, 73.60, 58.62, 82.14, 79.23, 70.27, 69.66, 68.86, 69.99, 70.30),
+    "amazoncat-13k": (93.87, 75.41, 57.86, 85.06, 80.63, 51.06, 58.67, 60.47, 57.78, 60.52),
+    "wiki10-31k": (83.74, 71.74, 61.51, 74.60, 66.77, 11.87, 12.35, 12.89, 12.42, 12.58),
+    "delicious-200k": (45.26, 40.53, 38.23, 41.66, 39.79, 7.16, 8.26, 9.11, 7.92, 8.45),
+    "amazon-670k": (42.63, 38.09, 34.70, 40.37, 38.89, 28.14, 30.82, 33.16, 29.80, 30.71),
+}
+#: Tables 2 and 4 and what their columns are called here.
+COLUMNS = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSN@3", "PSN@5")
+#: ms a prediction (Table 1): FastXML, LdSM; s of training (Table 8): FastXML, LdSM.
+TIMES = {"bibtex": (0.64, 0.013, 21.68, 9.48), "delicious": (None, 0.014, None, 21.74)}
+#: P@1 of Parabel (Table 3).
+PARABEL = {"bibtex": 64.53, "delicious": 67.44}
+SPLIT = {
+    "bibtex": "The split of the rows is not the paper's; the authors' own program with twenty "
+    "binary trees reaches 59.9 / 35.7 / 26.2 on it.",
+}
+
+
+def measures(task, model):
+    """By the names of ``COLUMNS``, in %; propensities with N of either part."""
+    best, _ = model.predict_topk(task.X_test, 5)
+    shared = {"empty": "skip"}
+    precision = precision_at_k(task.y_test, best, CUTS, **shared)
+    ndcg = ndcg_at_k(task.y_test, best, CUTS[1:], **shared)
+    found = dict(zip(COLUMNS, 100 * np.concatenate([precision, ndcg]), strict=False))
+    usual = propensities(task.y)
+    for of, known in (("", usual), (" of the evaluated part", of_rows(usual, task))):
+        psp = psp_at_k(task.y_test, best, known, CUTS, **shared)
+        psn = psndcg_at_k(task.y_test, best, known, CUTS[1:], **shared)
+        names = [name + of for name in COLUMNS[5:]]
+        found |= dict(zip(names, 100 * np.concatenate([psp, psn]), strict=True))
+    return {name: float(value) for name, value in found.items()}
+
+
+def of_rows(usual, task):
+    """The propensities with the number of evaluated rows in the place of those of training.
+
+    C = (ln N - 1)(B + 1)^A is a factor of 1 / p - 1.
+    """
+    evaluated, trained = (log(part.shape[0]) - 1 for part in (task.y_test, task.y))
+    return 1 / (1 + (1 / usual - 1) * evaluated / trained)
+
+
+def table(settings, seed, rows, name):
+    """Measures and depths after several numbers of trees; without scorers trees are added."""
+    task = data.label_sets(name, rows)
+    by_trees = {"P@1": [], "P@5": []}
+    model = LdSMClassifier(**settings, random_state=seed, n_jobs=1)
+    trees_alone = model.scorers == "none"
+    model.set_params(warm_start=trees_alone)
+    own = None
+    for count in TREES:
+        model.set_params(n_estimators=count).fit(task.X, task.y)
+        found = measures(task, model)
+        for key, values in by_trees.items():
+            values.append(found[key])
+        if count == (TREES[-1] if trees_alone else LdSMClassifier().n_estimators):
+            depth, nodes = deepest(model)
+            own = found | {"depth": int(depth), "nodes": int(nodes)}
+    levels = log(task.y.shape[1]) / log(model.arity)
+    curves = {f"{key} by trees": values for key, values in by_trees.items()}
+    first = curves["P@1 by trees"]
+    return (
+        own
+        | curves
+        | {
+            "depth in log_M K": own["depth"] / levels,
+            "early": (first[2] - first[0]) - (first[4] - first[2]),
+        }
+    )
+
+
+def of_table(name):
+    figures = dict(zip(COLUMNS, TABLE[name], strict=True))
+    cause = SPLIT.get(name, "")
+    lines = []
+    for column in COLUMNS[:5]:
+        lines.append(Line("Table 2", f"{column}, %", column, figures[column], cause))
+    for column in COLUMNS[5:]:
+        where = "Tables 4, 9" if column.startswith("PSP") else "Table 9"
+        told = f"{column}, %, propensities with N of"
+        evaluated = f"{column} of the evaluated part"
+        program = cause or "The authors' program takes N of the evaluated part: the line below."
+        lines += [
+            Line(where, f"{told} the training part (usual)", column, figures[column], program),
+            Line(where, f"{told} the evaluated part", evaluated, figures[column], cause),
+        ]
+    told = ", ".join(map(str, TREES))
+    lines += [
+        Line("Figures 3, 4, 6", f"P@1, %, with {told} trees", "P@1 by trees", "(plot)"),
+        Line("Figures 3, 4, 6", f"P@5, %, with {told} trees", "P@5 by trees", "(plot)"),
+        Claim(
+            "Figure 3", "most is gained by the first ten trees: P@1, gain less later gain", "early"
+        ),
+        Line("Table 6", "levels of the deepest tree", "depth", "10 (delicious), 9 (bibtex), M = 4"),
+        Claim(
+            "Figure 2",
+            "the depth is at most 3 log_M K: 3 less depth / log_M K",
+            lambda values: 3 - values["depth in log_M K"],
+        ),
+        Claim(
+            "Figure 2",
+            "and at least log_M K: depth / log_M K less 1",
+            lambda values: values["depth in log_M K"] - 1,
+        ),
+    ]
+    return Item(
+        f"ldsm-{name}",
+        NAME,
+        f"{name}: fifty trees of up to 8,000 nodes, 20 epochs, trees alone; default: ten trees "
+        "with scorers",
+        (name,),
+        partial(table, name=name),
+        MODES,
+        tuple(lines),
+        seconds=390 if name == "bibtex" else 625,
+        note="The paper tuned steps, lambdas, arity and nodes for each set and names only depth "
+        "and arity (Table 6: M = 4 here); the paper's mode is the authors' sample call, the same "
+        "for all sets, with larger trees. Rows without labels are left out.",
+    )
+
+
+def by_nodes(settings, seed, rows, name):
+    """P@1, P@5 and depth by the number of nodes."""
+    task = data.label_sets(name, rows)
+    found = {"P@1": [], "P@5": [], "depth": []}
+    for most in MAX_NODES:
+        options = {"max_nodes": most, "n_estimators": N_CURVE}
+        model = LdSMClassifier(**settings | options, random_state=seed, n_jobs=1)
+        measured = measures(task, model.fit(task.X, task.y))
+        for key in ("P@1", "P@5"):
+            found[key].append(measured[key])
+        found["depth"].append(int(deepest(model)[0]))
+    return found | {"growth": found["P@1"][-2] - found["P@1"][0]}
+
+
+def of_nodes(name):
+    told = ", ".join(f"{n:,}" for n in MAX_NODES)
+    return Item(
+        f"ldsm-nodes-{name}",
+        NAME,
+        f"{name}: {N_CURVE} trees of up to {told} nodes",
+        (name,),
+        partial(by_nodes, name=name),
+        MODES,
+        (
+            Line("Figures 3, 5", "P@1, %", "P@1", "(plot)"),
+            Line("Figures 3, 5", "P@5, %", "P@5", "(plot)"),
+            Line("Figures 3, 5", "levels of the deepest tree", "depth", "(plot)"),
+            Claim("Figures 3, 5", "more nodes are better: P@1 with 8,000 less with 100", "growth"),
+        ),
+        seeds=2,
+        seconds=150 if name == "bibtex" else 300,
+    )
+
+
+def objective(settings, seed, rows):
+    """J by depth after the first epoch and after the last."""
+    task = data.label_sets("delicious", rows)
+    model = LdSMClassifier(**settings, n_estimators=1, random_state=seed, n_jobs=1)
+    tree = model.fit(task.X, task.y).trees_[0]
+    inner = tree.children[:, 0] >= 0
+    first, last = [], []
+    for depth in range(11):
+        nodes = inner & (tree.depth == depth)
+        if not nodes.any():
+            nodes = inner & (tree.depth == tree.depth[inner].max())
+        means = tree.j_by_epoch[nodes].mean(axis=0)
+        first.append(float(means[0]))
+        last.append(float(means[-1]))
+    return {
+        "first": first,
+        "last": last,
+        "fall": float((tree.j_by_epoch[inner, 0] - tree.j_by_epoch[inner, -1]).mean()),
+        "root": last[0] - float(np.mean(last[5:])),
+        "depth": int(tree.depth.max()),
+    }
+
+
+# Every node has all epochs, over all of its examples.
+WHOLE = {
+    "n_epochs": EPOCHS,
+    "max_updates": None,
+    "keep_statistics": True,
+    "scorers": "none",
+}
+OBJECTIVE = Item(
+    "ldsm-objective",
+    NAME,
+    "delicious: the objective J at the nodes of a tree, by depth",
+    ("delicious",),
+    objective,
+    {PAPER: LARGE, DEFAULT: WHOLE},
+    (
+        Line("Figure 1", "mean J at depths 0 to 10 after the first epoch", "first", "(plot)"),
+        Line("Figure 1", "the same after the last", "last", "(plot)"),
+        Claim("Figure 1", "training lowers J: mean fall", "fall"),
+        Claim(
+            "Figure 1",
+            "the root's J ends higher than those of nodes below: root less mean at depths 5 to 10",
+            "root",
+        ),
+        Line("Figure 1", "levels of the tree", "depth", "20"),
+    ),
+    seconds=15,
+)
+
+
+def rerank(settings, seed, rows, name):
+    """Measures with re-ranking less those without, of the same trees, and the times' ratio."""
+    task = data.label_sets(name, rows)
+    seconds, found = [], []
+    for beta in (1.0, 0.8):
+        model = LdSMClassifier(**settings | {"beta": beta}, random_state=seed, n_jobs=1)
+        found.append(measures(task, model.fit(task.X, task.y)))
+        began = process_time()
+        model.predict_topk(task.X_test, 5)
+        seconds.append(process_time() - began)
+    without, reranked = found
+    told = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+    gains = {key: reranked[key] - without[key] for key in told}
+    return gains | {"slower": 100 * (seconds[1] / seconds[0] - 1)}
+
+
+def of_rerank(name):
+    few = {"n_estimators": 10, "max_nodes": 2000}
+    lines = [
+        Line("Section 5", f"change of {key}, % points", key, "not given (Amazon-670k)")
+        for key in ("P@1", "P@3", "P@5")
+    ]
+    lines += [
+        Claim("Section 5", f"better on tail labels: change of {key}, % points", key)
+        for key in ("PSP@1", "PSP@3", "PSP@5")
+    ]
+    return Item(
+        f"ldsm-rerank-{name}",
+        NAME,
+        f"{name}: re-ranking with beta = 0.8, gamma = 1e-4, ten trees",
+        (name,),
+        partial(rerank, name=name),
+        {PAPER: LARGE | few, DEFAULT: {}},
+        (
+            *lines,
+            Line("Section 5", "longer prediction, %", "slower", "about 50 (Amazon-670k)"),
+        ),
+        seeds=1 if name == "wordnet-hypernyms" else 3,
+        seconds=200 if name == "wordnet-hypernyms" else 60,
+        note="The paper re-ranks Amazon-670k; these sets stand for it.",
+    )
+
+
+def beside_peers(settings, seed, rows, name):
+    """Processor times of omikuji (Parabel) and PECOS over ours, in the same hour."""
+    task = data.label_sets(name, rows)
+    ours = runs.Program("ours", "ldsm", settings)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = task.X, task.y, task.X_test, task.y_test
+        files = tasks.save(name, Path(folder) / name, *parts)
+        found = {}
+        for program in (ours, runs.OMIKUJI, runs.PECOS):
+            run = runs.run(runs.Case(name, program, seed), files, None)
+            found[program.name] = run["us"], run["training"]["cpu_s"], run["p"][0]
+    values = {"us": found["ours"][0], "training": found["ours"][1], "P@1": found["ours"][2]}
+    for peer in ("omikuji", "PECOS"):
+        values[f"{peer} us"] = found[peer][0] / found["ours"][0]
+        values[f"{peer} training"] = found[peer][1] / found["ours"][1]
+        values[f"{peer} P@1"] = found[peer][2]
+    return values
+
+
+def of_peers(name):
+    fastxml, ldsm, fastxml_training, ldsm_training = TIMES[name]
+    ratio = f"{fastxml / ldsm:.0f} (FastXML)" if fastxml else "NA"
+    training = f"{fastxml_training / ldsm_training:.1f} (FastXML)" if fastxml_training else "NA"
+    return Item(
+        f"ldsm-peers-{name}",
+        NAME,
+        f"{name}: times of peers over ours; omikuji is Parabel's method, PECOS another label tree",
+        (name, data.PEERS),
+        partial(beside_peers, name=name),
+        {PAPER: LARGE | {"n_estimators": 50}, DEFAULT: {}},
+        (
+            Line("Tables 1, 7", "us a prediction, ours", "us", f"{1000 * ldsm:.0f}"),
+            Line("Tables 1, 7", "prediction: omikuji over ours", "omikuji us", ratio),
+            Line("Tables 1, 7", "prediction: PECOS over ours", "PECOS us", ratio),
+            Line("Table 8", "processor s of training, ours", "training", f"{ldsm_training}"),
+            Line("Table 8", "training: omikuji over ours", "omikuji training", training),
+            Line("Table 8", "training: PECOS over ours", "PECOS training", training),
+            Line("Table 3", "P@1, %, ours", "P@1", str(TABLE[name][0])),
+            Line("Table 3", "P@1, %, omikuji", "omikuji P@1", f"{PARABEL[name]} (Parabel)"),
+        ),
+        seeds=1,
+        seconds=120,
+    )
+
+
+ITEMS = (
+    *(of_table(name) for name in TABLE),
+    *(of_nodes(name) for name in ("delicious", "bibtex")),
+    OBJECTIVE,
+    *(of_rerank(name) for name in ("onet-titles", "wordnet-hypernyms", "amazon-670k")),
+    *(of_peers(name) for name in TIMES),
+)

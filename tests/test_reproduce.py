@@ -1,0 +1,188 @@
+"""The runner and the page of ``make reproduce``, on items that cost nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+BENCHES = Path(__file__).parents[1] / "benches"
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """The package of the benches, with clean sources of a fixed commit."""
+    monkeypatch.syspath_prepend(BENCHES)
+    from reproduce import items, page, runs
+
+    monkeypatch.setattr(runs, "source", lambda package: "0123abc")
+
+    class Package:
+        Item, Line, AtMost, Claim = items.Item, items.Line, items.AtMost, items.Claim
+        Found, Results, run_all, wanted = items.Found, runs.Results, runs.run_all, runs.wanted
+        written = staticmethod(page.written)
+
+    return Package
+
+
+def measure(settings, seed, rows):
+    return {"error": settings["base"] + seed, "curve": [1.0 + seed, 2.0], "lead": 5.0 - seed}
+
+
+def make(package, name="toy", needs=(), **changed):
+    lines = (
+        package.AtMost("Table 1", "error %", "error", 12.0, "It is a toy."),
+        package.Line("Table 2", "error %, once more", "error", 11.0),
+        package.Line("Figure 3", "curve", "curve", "(plot)"),
+        package.Claim("Section 4", "it leads", "lead"),
+        package.Claim("Section 5", "it is behind", lambda values: -values["lead"]),
+    )
+    modes = {"paper's mode": {"base": 10.0}, "default": {"base": 20.0}}
+    fields = {"settings": modes, "seeds": 3} | changed
+    return package.Item(name, "Toys", f"{name} title", needs, measure, lines=lines, **fields)
+
+
+def executed(package, items, results, **options):
+    """Which runs were measured, and which failed."""
+    ran = []
+
+    def here(run):
+        ran.append(str(run))
+        if options.get("fails") == str(run):
+            raise RuntimeError("out of memory")
+        if options.get("stops_at") == len(ran):
+            raise KeyboardInterrupt
+        return {"values": measure(run.item.settings[run.setting], run.seed, None), "seconds": 1.0}
+
+    failed = package.run_all(
+        package.wanted(items), results, jobs=1, measure=here, say=lambda line: None
+    )
+    return ran, failed
+
+
+def test_what_was_run_is_not_run_again(package, tmp_path, monkeypatch):
+    path = tmp_path / "results.jsonl"
+    item = make(package)
+    with pytest.raises(KeyboardInterrupt):
+        executed(package, [item], package.Results(path), stops_at=4)
+    kept = len(package.Results(path).records)
+    assert 0 < kept < 6
+    ran, _ = executed(package, [item], package.Results(path))
+    assert len(ran) == 6 - kept
+    assert executed(package, [item], package.Results(path)) == ([], {})
+    # Other settings of one column, another seed: only these are new.
+    other = make(package, settings={"paper's mode": {"base": 10.0}, "default": {"base": 1.0}})
+    assert executed(package, [other], package.Results(path))[0] == [
+        f"toy, default, seed {seed}" for seed in range(3)
+    ]
+    from reproduce import runs
+
+    monkeypatch.setattr(runs, "source", lambda package: "fedcba9")
+    assert len(executed(package, [item], package.Results(path))[0]) == 6
+    # Sources that are not committed are measured each time.
+    monkeypatch.setattr(runs, "source", lambda package: "fedcba9-dirty")
+    for _ in range(2):
+        assert len(executed(package, [item], package.Results(path))[0]) == 6
+
+
+def test_a_torn_line_is_dropped(package, tmp_path):
+    path = tmp_path / "results.jsonl"
+    item = make(package)
+    executed(package, [item], package.Results(path))
+    text = path.read_text()
+    path.write_text(text[:-20])
+    ran, _ = executed(package, [item], package.Results(path))
+    assert len(ran) == 1
+    assert len([json.loads(line) for line in path.read_text().splitlines()]) == 6
+
+
+def test_page(package, tmp_path):
+    results = package.Results(tmp_path / "results.jsonl")
+    item = make(package)
+    lacking, later = make(package, "lost", ("isolet",)), make(package, "later")
+    broken = make(package, "broken")
+    executed(package, [item], results)
+    _, failed = executed(package, [broken], results, fails="broken, paper's mode, seed 0")
+    assert failed == {"broken, paper's mode, seed 0": "out of memory"}
+    results.records = [record for record in results.records if record["item"] != "broken"]
+    text = package.written([item, later, lacking, broken], results, failed=failed, absent=list)
+    lines = text.splitlines()
+    assert "| where | what | paper | paper's mode | default | remark |" in lines
+    assert "| Table 1 | error % | 12 | 11.00 ± 0.58 | 21.0 ± 0.58 | Reached. |" in lines
+    assert "| Table 2 | error %, once more | 11 | 11.00 ± 0.58 | 21.0 ± 0.58 | Agrees. |" in lines
+    assert any(
+        line.startswith("| Figure 3 | curve | (plot) | 2.00 / 2.00 ± 0.58") for line in lines
+    )
+    assert any("it leads" in line and line.endswith("| Holds. |") for line in lines)
+    behind = "DOES NOT HOLD. The cause is not known."
+    assert any("it is behind" in line and behind in line for line in lines)
+    assert "| isolet | Table 1, Table 2, Figure 3, Section 4, Section 5 | lost title |" in lines
+    assert "### later title\n\nNot run yet." in text
+    assert "### broken title\n\nFailed." in text
+    assert "Seeds 3/3; 0123abc" in text
+
+
+def test_newest_sources_only(package, tmp_path, monkeypatch):
+    results = package.Results(tmp_path / "results.jsonl")
+    item = make(package)
+    executed(package, [item], results)
+    from reproduce import runs
+
+    monkeypatch.setattr(runs, "source", lambda package: "fedcba9")
+    fewer = make(package, seeds=1)
+    executed(package, [fewer], results)
+    found = results.newest(item)
+    assert {len(records) for records in found.values()} == {1}
+    assert {record["source"] for of in found.values() for record in of} == {"fedcba9"}
+    assert results.newest(item, rows=10) == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "remark"),
+    [
+        ([13.0], "MISSED by 1. It is a toy."),
+        ([12.0], "Reached."),
+        ([11.0, 11.5], "Reached."),
+    ],
+)
+def test_what_is_to_be_reached(package, values, remark):
+    line = package.AtMost("", "", "error", 12.0, "It is a toy.")
+    assert line.remark(package.Found.of(values)) == remark
+
+
+@pytest.mark.parametrize(
+    ("values", "remark"),
+    [
+        ([12.03], "Agrees."),
+        ([12.5], "+0.5. The cause is not known."),
+        ([11.0, 14.0], "Agrees."),
+        ([10.0, 10.2], "-1.9. The cause is not known."),
+    ],
+)
+def test_differences(package, values, remark):
+    assert package.Line("", "", "error", 12.0).remark(package.Found.of(values)) == remark
+
+
+@pytest.mark.parametrize(
+    ("values", "remark"),
+    [
+        ([1.0], "Holds (one seed)."),
+        ([0.0], "No difference."),
+        ([-1.0], "DOES NOT HOLD. The cause is not known."),
+        ([1.0, 1.2], "Holds."),
+        ([1.0, -1.2], "Undecided: within two standard errors of 0."),
+        ([-1.0, -1.2], "DOES NOT HOLD. The cause is not known."),
+    ],
+)
+def test_claims(package, values, remark):
+    assert package.Claim("", "", "lead").remark(package.Found.of(values)) == remark
+
+
+def test_items_have_names_of_their_own_and_settings(package):
+    from reproduce.papers import ITEMS
+
+    assert len({item.name for item in ITEMS}) == len(ITEMS)
+    for item in ITEMS:
+        json.dumps(item.settings)
+        assert item.lines
+        assert item.seeds > 0
+        assert item.seconds > 0
