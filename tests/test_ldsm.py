@@ -81,6 +81,7 @@ OPTIONS = [
     {"n_mined_negatives": 1},
     {"tail_weight": 1.0},
     {"idf_power": 0.5},
+    {"cost": 0.01},
     {"weight_threshold": 0.5},
     {"random_state": 1},
 ]
@@ -124,7 +125,7 @@ def logits(probabilities):
 
 def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
     options = FEW | {"scorer_weight": 1.0, "scaling": "row"}
-    options |= {"idf_power": 0.0, "tail_weight": 0.0, "weight_threshold": 0.0}
+    options |= {"idf_power": 0.0, "cost": 1.0, "tail_weight": 0.0, "weight_threshold": 0.0}
     options |= {"n_random_negatives": 5000}
     found = losses_of_scorers(LdSMClassifier(**options).fit(X, Y), X, Y)
     rows, new = (normalize(rows) for rows in (X, X_NEW))
@@ -430,6 +431,7 @@ def test_settings_of_the_paper():
         {"weight_threshold": -0.1},
         {"tail_weight": -0.1},
         {"idf_power": -1},
+        {"cost": 0.0},
         {"n_mined_negatives": -1},
         {"loss": "hinge"},
         {"optimizer": "pn"},

@@ -89,7 +89,7 @@ impl Classifier for Ldsm {
             .then(|| HeldOut::new(&self.params, examples.len()));
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
-        let rounds = one_against_some::n_rounds(&self.params) as u64;
+        let rounds = one_against_some::N_ROUNDS as u64;
         let labels = held_out.map_or(0, |_| rounds * self.n_classes as u64);
         control.set_total(control.progress().done + nodes + labels);
         // Trees enough for all threads need no leaves trained ahead.
@@ -190,13 +190,14 @@ impl Classifier for Ldsm {
                 params.weight_threshold,
                 params.tail_weight,
                 params.idf_power,
+                params.cost,
             );
             (shared, scorers, sparse, params.beta < 1.0)
         };
         if kept(&params) != kept(&self.params) {
             return Err(Error::data(
                 "arity, scaling, n_bits, scorers, held_out_share, n_hard_negatives, \
-                 n_random_negatives, n_mined_negatives, tail_weight, idf_power, weight_threshold \
+                 n_random_negatives, n_mined_negatives, tail_weight, idf_power, cost, weight_threshold \
                  and whether beta is 1 must stay as they are \
                  where trees are added",
             ));
@@ -225,7 +226,7 @@ impl Classifier for Ldsm {
     }
 
     /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, and
-    /// `scorer_weight` and `scorer_floor` of the join, `scorer_idf_power`, `calibration_offset` and
+    /// `scorer_weight` and `scorer_floor` of the join, `scorer_idf_power`, `scorer_cost`, `calibration_offset` and
     /// `calibration_slope` of the probability; and `collapsed` with 1 for each tree that has collapsed.
     /// Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
     /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
@@ -239,6 +240,7 @@ impl Classifier for Ldsm {
             report.scalar("scorer_weight", f64::from(join.weight));
             report.scalar("scorer_floor", f64::from(join.floor));
             report.scalar("scorer_idf_power", scorers.idf_power());
+            report.scalar("scorer_cost", scorers.cost());
             let calibration = scorers.calibration();
             report.scalar("calibration_offset", f64::from(calibration.offset));
             report.scalar("calibration_slope", f64::from(calibration.slope));

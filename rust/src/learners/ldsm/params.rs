@@ -125,6 +125,9 @@ params! {
         /// Scorers' features are scaled by this power of their inverse document frequencies;
         /// none: 0 or 1, which is fitted.
         idf_power: Option<f64> = None, Range::NOT_NEGATIVE;
+        /// C of the scorers' problems: what losses weigh against |w|^2 / 2.
+        /// None: fitted.
+        cost: Option<f64> = None, Range::POSITIVE;
         /// Weights of a scorer that are smaller are dropped.
         weight_threshold: f64 = 0.1, Range::NOT_NEGATIVE;
         /// Seed of everything random.

@@ -71,6 +71,7 @@ fn params() -> Params {
         n_mined_negatives: 50,
         tail_weight: 0.0,
         idf_power: None,
+        cost: Some(1.0),
         weight_threshold: 0.1,
         seed: 3,
     }

@@ -55,27 +55,39 @@ pub struct Solved {
 }
 
 impl Solved {
-    /// Adds what another round makes of labels that this one left out; margins are not kept.
-    pub fn add(&mut self, other: Self) {
+    /// Whether a label's problem was solved.
+    pub fn has(&self, label: usize) -> bool {
+        self.scorers.get(label).is_some_and(Option::is_some)
+    }
+
+    /// Adds what another round makes of labels that this one left out.
+    pub fn add(&mut self, mut other: Self) {
         if self.scorers.is_empty() {
             *self = other;
             return;
         }
-        let others = other.scorers.into_iter().zip(other.duals);
-        let own = self.scorers.iter_mut().zip(&mut self.duals);
-        for (own, (scorer, duals)) in own.zip(others) {
-            if scorer.is_some() {
-                (*own.0, *own.1) = (scorer, duals);
+        for label in 0..self.scorers.len() {
+            if other.has(label) {
+                self.scorers[label] = other.scorers[label].take();
+                self.duals[label] = std::mem::take(&mut other.duals[label]);
+                self.held_out[label] = std::mem::take(&mut other.held_out[label]);
             }
         }
     }
 }
 
-/// What is to be kept of a round.
+/// How a round is solved.
 #[derive(Clone, Copy)]
-pub struct Keep {
-    pub duals: bool,
-    pub held_out: bool,
+pub struct Round {
+    /// C of the problems.
+    pub cost: f64,
+    /// Whether it is the last one: it alone is solved to the end, and the dual variables are
+    /// kept of the others.
+    pub is_last: bool,
+    /// Whether it is of a sample, beside the round that progress is counted in.
+    pub is_sample: bool,
+    /// Whether the problems are solved without the rows that the join is fitted on, too.
+    pub is_judged: bool,
 }
 
 impl<'a> LabelProblems<'a> {
@@ -100,15 +112,15 @@ impl<'a> LabelProblems<'a> {
         rows: &ScorerRows<'_>,
         negatives: &Negatives,
         duals: &[Vec<f32>],
-        keep: Keep,
+        round: Round,
         is_meant: impl Fn(usize) -> bool + Sync,
     ) -> Result<Solved> {
         let new_solver = || Solver::new(rows, ACCURACY);
         let one = |solver: &mut Solver<'_>, label: usize| {
-            self.source.control.tick(1)?;
+            self.source.control.tick(usize::from(!round.is_sample))?;
             let is_solved = is_meant(label) && !self.positives.get(label).is_empty();
             let before = duals.get(label).map_or(&[][..], Vec::as_slice);
-            Ok(is_solved.then(|| self.solve_one(solver, negatives, before, keep, label)))
+            Ok(is_solved.then(|| self.solve_one(solver, negatives, before, round, label)))
         };
         let labels = 0..self.positives.len();
         let solved: Result<Vec<_>> = if self.is_parallel {
@@ -135,24 +147,29 @@ impl<'a> LabelProblems<'a> {
         solver: &mut Solver<'_>,
         negatives: &Negatives,
         duals: &[f32],
-        keep: Keep,
+        round: Round,
         label: usize,
     ) -> (Scorer, Vec<f32>, HeldOutMargins) {
         let problem = Problem {
             positives: self.positives.get(label),
             negatives: &negatives.rows_of(label),
             positive_weight: self.positive_weights[label],
+            cost: round.cost,
         };
         let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
-        solver.accuracy = if keep.duals { FIRST_ACCURACY } else { ACCURACY };
+        solver.accuracy = if round.is_last {
+            ACCURACY
+        } else {
+            FIRST_ACCURACY
+        };
         solver.solve(&problem, duals, seed);
         let scorer = solver.scorer(self.params.weight_threshold);
-        let duals = if keep.duals {
-            solver.duals()
-        } else {
+        let duals = if round.is_last {
             Vec::new()
+        } else {
+            solver.duals()
         };
-        let held_out = if keep.held_out {
+        let held_out = if round.is_judged {
             solver.accuracy = ACCURACY;
             solver.solve_without(|row| self.fit_sample.contains(row), seed)
         } else {

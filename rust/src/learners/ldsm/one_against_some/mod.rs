@@ -51,4 +51,4 @@ pub use label_problems::positive_weights;
 pub use margins::{IndexMargins, PartialMargins, RowMargins};
 pub use out_of_sample::OutOfSample;
 pub use scorers::OneAgainstSome;
-pub use training::{n_rounds, train};
+pub use training::{train, N_ROUNDS};

@@ -40,6 +40,8 @@ pub struct OneAgainstSome {
     slope: f32,
     /// How the scorers' features were scaled.
     idf_power: f64,
+    /// C of their problems.
+    cost: f64,
     /// Features, the constant left out.
     n_features: usize,
     /// Made when it is first needed.
@@ -55,6 +57,7 @@ persist!(OneAgainstSome {
     Meta offset;
     Meta slope;
     Meta idf_power;
+    Meta cost;
 });
 
 impl OneAgainstSome {
@@ -81,14 +84,19 @@ impl OneAgainstSome {
         (self.floor, self.weight) = (floor, weight);
     }
 
-    pub fn set_idf_power(&mut self, idf_power: f64) {
-        self.idf_power = idf_power;
+    pub fn set_trained_with(&mut self, idf_power: f64, cost: f64) {
+        (self.idf_power, self.cost) = (idf_power, cost);
     }
 
     /// The power of inverse document frequencies that scaled the features in training; the
     /// weights have the scales in them.
     pub fn idf_power(&self) -> f64 {
         self.idf_power
+    }
+
+    /// C of the problems that they solve.
+    pub fn cost(&self) -> f64 {
+        self.cost
     }
 
     pub fn set_calibration(&mut self, calibration: Calibration) {
@@ -164,6 +172,7 @@ impl OneAgainstSome {
             && is_join(scorers.floor)
             && is_join(scorers.weight)
             && is_number(scorers.idf_power)
+            && is_number(scorers.cost)
             && scorers.calibration().is_sound();
         if !is_sound {
             return Err(bundle.damaged("the scorers are of another shape or out of range"));

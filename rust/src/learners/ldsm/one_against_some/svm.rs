@@ -21,9 +21,6 @@ pub struct Accuracy {
     pub tolerance: f64,
 }
 
-/// C of liblinear: what the losses weigh against |w|^2 / 2.
-pub const COST: f64 = 1.0;
-
 /// Solves one problem after the other.
 #[derive(Debug)]
 pub struct Solver<'a> {
@@ -44,6 +41,8 @@ pub struct Problem<'a> {
     pub negatives: &'a [&'a [u32]],
     /// What the loss of a positive weighs, that of a negative being 1.
     pub positive_weight: f64,
+    /// C: what the losses weigh against |w|^2 / 2.
+    pub cost: f64,
 }
 
 /// A row of the current problem.
@@ -93,7 +92,7 @@ impl<'a> Solver<'a> {
             } else {
                 1.0
             };
-            let cost = COST * factor * f64::from(self.rows.examples.weight(row));
+            let cost = problem.cost * factor * f64::from(self.rows.examples.weight(row));
             let alpha = f64::from(alpha);
             let diagonal = 0.5 / cost;
             self.examples.push(SvmExample {

@@ -6,12 +6,13 @@ use super::super::params::Params;
 use super::calibration::Calibration;
 use super::fit_rows::ScoredLabels;
 use super::join_fit::{fit, FitRow};
-use super::label_problems::{Keep, LabelProblems, Solved};
+use super::label_problems::{HeldOutMargins, LabelProblems, Round, Solved};
 use super::mining::{Miner, ShortIndex};
 use super::negatives::{negatives, Negatives};
 use super::out_of_sample::OutOfSample;
 use super::scorer_rows::ScorerRows;
 use super::scorers::OneAgainstSome;
+use super::svm::Scorer;
 use crate::error::Result;
 use crate::random::mix;
 use crate::threads::with_threads;
@@ -23,19 +24,23 @@ const IDF_POWERS: [f64; 2] = [0.0, 1.0];
 /// sample of the labels does so as well. With mined negatives gains of some per cent turn into
 /// losses.
 const CLEAR_GAIN: f64 = 1.1;
+/// What `cost` becomes where it is not given: few features and noisy labels want less. They are
+/// compared in the last round, by scorers as they will be used.
+const COSTS: [f64; 2] = [1.0, 0.25];
+/// By what factor 1/4 must rank held-out rows better than 1. These rows have few trees that do not
+/// know them, so better scorers count for more there than they will with all trees.
+const CLEAR_GAIN_OF_COST: f64 = 1.04;
 /// How often negatives are mined.
 const MINING_ROUNDS: usize = 2;
-
-/// Labels that the powers are compared on at least, about, where there are so many.
-const LEAST_SAMPLED: usize = 256;
-/// At most one label in so many is left: the sample is a smaller problem of the same kind.
-const MOST_STEP: usize = 4;
-
 /// How often the labels are gone through.
-pub fn n_rounds(params: &Params) -> usize {
-    let n_compared = params.idf_power.map_or(IDF_POWERS.len(), |_| 0);
-    n_compared + 1 + MINING_ROUNDS
-}
+pub const N_ROUNDS: usize = 1 + MINING_ROUNDS;
+
+/// Labels that are compared on at least, about, where there are so many.
+const LEAST_SAMPLED: usize = 256;
+/// At least one label in so many is taken to compare powers, and costs: the sample is a smaller
+/// problem of the same kind.
+pub const MOST_STEP: usize = 4;
+const MOST_STEP_OF_COST: usize = 16;
 
 /// Trains the scorers, on `n_threads` threads; they do not depend on their number.
 pub fn train(
@@ -48,7 +53,7 @@ pub fn train(
     })?
 }
 
-/// The labels by which `idf_power` is chosen: one in so many, by their hash.
+/// The labels by which `idf_power` and `cost` are chosen: one in so many, by their hash.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelSample {
     step: u64,
@@ -56,15 +61,25 @@ pub struct LabelSample {
 }
 
 impl LabelSample {
-    pub fn new(params: &Params, n_labels: usize) -> Self {
+    /// At least one label in `most_step`.
+    pub fn new(params: &Params, n_labels: usize, most_step: usize) -> Self {
         Self {
-            step: (n_labels / LEAST_SAMPLED).clamp(1, MOST_STEP) as u64,
+            step: (n_labels / LEAST_SAMPLED).clamp(1, most_step) as u64,
             seed: params.seed.rotate_left(7),
         }
     }
 
     pub fn contains(self, label: usize) -> bool {
         mix(label as u64 ^ self.seed).is_multiple_of(self.step)
+    }
+
+    /// The sampled labels of each list.
+    fn only(self, lists: &[ScoredLabels]) -> Vec<ScoredLabels> {
+        let is_sampled = |&&(label, _): &&(u32, f32)| self.contains(label as usize);
+        let lists = lists.iter();
+        lists
+            .map(|list| list.iter().filter(is_sampled).copied().collect())
+            .collect()
     }
 }
 
@@ -85,95 +100,124 @@ impl Training<'_> {
             let index = ShortIndex::new(&solved.scorers, rows.n_features());
             solved.scorers = Vec::new();
             negatives.push(self.mine(&rows, &index, &negatives)?, n_labels);
-            let keep = Keep {
-                duals: round < MINING_ROUNDS,
-                held_out: round == MINING_ROUNDS,
-            };
-            solved = problems.solve(&rows, &negatives, &solved.duals, keep, |_| true)?;
+            if round < MINING_ROUNDS {
+                let how = self.first(false);
+                solved = problems.solve(&rows, &negatives, &solved.duals, how, |_| true)?;
+            }
         }
+        let (cost, solved) = self.last_round(&rows, &negatives, &solved.duals, &by_trees)?;
         drop(negatives);
-        let (mut model, fit_rows, _) = self.joined(&rows, solved, &by_trees);
+        let Solved {
+            scorers, held_out, ..
+        } = solved;
+        let (mut model, fit_rows, _) = self.joined(&rows, scorers, &held_out, &by_trees);
         model.set_calibration(Calibration::fit(&fit_rows, model.join(problems.params)));
-        model.set_idf_power(rows.idf_power);
+        model.set_trained_with(rows.idf_power, cost);
         Ok(model)
     }
 
-    /// The scaled rows and the first round.
+    /// How rounds before the last one are solved.
+    fn first(&self, is_sample: bool) -> Round {
+        let Self(problems) = self;
+        Round {
+            cost: problems.params.cost.unwrap_or(COSTS[0]),
+            is_last: false,
+            is_sample,
+            is_judged: is_sample,
+        }
+    }
+
+    /// The first round, and the rows with the scales that rank the labels of held-out rows better,
+    /// the smaller if the larger are not clearly better.
     fn first_round(
         &self,
         negatives: &Negatives,
         by_trees: &[ScoredLabels],
     ) -> Result<(ScorerRows<'_>, Solved)> {
         let Self(problems) = self;
-        let (power, rows, mut solved) = match problems.params.idf_power {
-            Some(power) => (power, None, Solved::default()),
-            None => self.fitted_power(negatives, by_trees)?,
+        let (sample, by_trees) = self.sample(MOST_STEP, by_trees);
+        let scaled = |power| ScorerRows::new(problems.source.examples, power);
+        let solve = |rows: &ScorerRows<'_>, how, is_meant: &(dyn Fn(usize) -> bool + Sync)| {
+            problems.solve(rows, negatives, &[], how, is_meant)
         };
-        let rows = rows.unwrap_or_else(|| ScorerRows::new(problems.source.examples, power));
-        let keep = Keep {
-            duals: true,
-            held_out: false,
+        let (rows, mut solved) = match problems.params.idf_power {
+            Some(power) => (scaled(power), Solved::default()),
+            None => best_of(IDF_POWERS.map(scaled), CLEAR_GAIN, |rows| {
+                let solved = solve(rows, self.first(true), &|label| sample.contains(label))?;
+                let gain = self.gain(rows, &solved, &by_trees);
+                Ok((solved, gain))
+            })?,
         };
-        let is_solved = |label: usize| solved.scorers.get(label).is_some_and(Option::is_some);
-        let rest = problems.solve(&rows, negatives, &[], keep, |label| !is_solved(label))?;
+        let rest = solve(&rows, self.first(false), &|label| !solved.has(label))?;
         solved.add(rest);
         Ok((rows, solved))
     }
 
-    /// The power with which the labels of held-out rows are ranked better, the smaller if the
-    /// larger is not clearly better, with its rows and the scorers of the labels that it is
-    /// chosen by.
-    fn fitted_power(
+    /// The last round, and the C that ranks the labels of held-out rows best.
+    fn last_round(
         &self,
+        rows: &ScorerRows<'_>,
         negatives: &Negatives,
+        duals: &[Vec<f32>],
         by_trees: &[ScoredLabels],
-    ) -> Result<(f64, Option<ScorerRows<'_>>, Solved)> {
+    ) -> Result<(f64, Solved)> {
         let Self(problems) = self;
-        let sample = LabelSample::new(problems.params, problems.source.examples.n_labels);
-        let keep_sampled = |scored: &ScoredLabels| -> ScoredLabels {
-            let scored = scored.iter().copied();
-            scored
-                .filter(|&(label, _)| sample.contains(label as usize))
-                .collect()
-        };
-        let by_trees: Vec<ScoredLabels> = by_trees.iter().map(keep_sampled).collect();
-        let keep = Keep {
-            duals: true,
-            held_out: true,
-        };
-        let mut best = None;
-        let mut most = 0.0;
-        for power in IDF_POWERS {
-            let rows = ScorerRows::new(problems.source.examples, power);
-            let is_sampled = |label| sample.contains(label);
-            let mut solved = problems.solve(&rows, negatives, &[], keep, is_sampled)?;
-            let judged = Solved {
-                scorers: solved.scorers.clone(),
-                held_out: std::mem::take(&mut solved.held_out),
-                ..Solved::default()
+        let (sample, by_trees) = self.sample(MOST_STEP_OF_COST, by_trees);
+        let solve = |cost, is_sample, is_meant: &(dyn Fn(usize) -> bool + Sync)| {
+            let how = Round {
+                cost,
+                is_last: true,
+                is_sample,
+                is_judged: true,
             };
-            let (_, _, gain) = self.joined(&rows, judged, &by_trees);
-            if best.is_none() || gain > CLEAR_GAIN * most {
-                (best, most) = (Some((power, Some(rows), solved)), gain);
-            }
-        }
-        Ok(best.expect("there is a power"))
+            problems.solve(rows, negatives, duals, how, is_meant)
+        };
+        let (cost, mut solved) = match problems.params.cost {
+            Some(cost) => (cost, Solved::default()),
+            None => best_of(COSTS, CLEAR_GAIN_OF_COST, |&cost| {
+                let solved = solve(cost, true, &|label| sample.contains(label))?;
+                let gain = self.gain(rows, &solved, &by_trees);
+                Ok((solved, gain))
+            })?,
+        };
+        let rest = solve(cost, false, &|label| !solved.has(label))?;
+        solved.add(rest);
+        Ok((cost, solved))
+    }
+
+    /// A sample of the labels, and these of what trees find for the rows of the fit.
+    fn sample(
+        &self,
+        most_step: usize,
+        by_trees: &[ScoredLabels],
+    ) -> (LabelSample, Vec<ScoredLabels>) {
+        let Self(problems) = self;
+        let n_labels = problems.source.examples.n_labels;
+        let sample = LabelSample::new(problems.params, n_labels, most_step);
+        (sample, sample.only(by_trees))
+    }
+
+    /// What the scorers are worth on the rows of the fit.
+    fn gain(&self, rows: &ScorerRows<'_>, solved: &Solved, by_trees: &[ScoredLabels]) -> f64 {
+        let (_, _, gain) = self.joined(rows, solved.scorers.clone(), &solved.held_out, by_trees);
+        gain
     }
 
     /// The model of the scorers, joined to the trees, the rows of the fit and its gain.
     fn joined(
         &self,
         rows: &ScorerRows<'_>,
-        mut solved: Solved,
+        mut scorers: Vec<Option<Scorer>>,
+        held_out: &[HeldOutMargins],
         by_trees: &[ScoredLabels],
     ) -> (OneAgainstSome, Vec<FitRow>, f64) {
         let Self(problems) = self;
-        let scorers = solved.scorers.iter_mut().flatten();
-        scorers.for_each(|scorer| rows.unscale(scorer));
-        let mut model = OneAgainstSome::new(&solved.scorers, rows.examples);
-        solved.scorers = Vec::new();
+        let known = scorers.iter_mut().flatten();
+        known.for_each(|scorer| rows.unscale(scorer));
+        let mut model = OneAgainstSome::new(&scorers, rows.examples);
+        drop(scorers);
         let sample = problems.fit_sample;
-        let fit_rows = sample.read(&model, problems.source, by_trees, &solved.held_out);
+        let fit_rows = sample.read(&model, problems.source, by_trees, held_out);
         let weight = problems.params.scorer_weight.map(|weight| weight as f32);
         let (join, gain) = fit(&fit_rows, weight);
         model.set_join(join);
@@ -214,4 +258,23 @@ impl Training<'_> {
             numbers.map(|row| one(&mut miner, row)).collect()
         }
     }
+}
+
+/// The best candidate and its scorers, by their gain. A later one must exceed the gain of the one
+/// before by the factor `clear`; the first that does not ends the search.
+pub fn best_of<C>(
+    candidates: impl IntoIterator<Item = C>,
+    clear: f64,
+    measure: impl Fn(&C) -> Result<(Solved, f64)>,
+) -> Result<(C, Solved)> {
+    let mut best: Option<(C, Solved, f64)> = None;
+    for candidate in candidates {
+        let (solved, gain) = measure(&candidate)?;
+        if best.as_ref().is_some_and(|best| gain <= clear * best.2) {
+            break;
+        }
+        best = Some((candidate, solved, gain));
+    }
+    let (candidate, solved, _) = best.expect("there is a candidate");
+    Ok((candidate, solved))
 }

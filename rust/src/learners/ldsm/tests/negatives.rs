@@ -47,18 +47,25 @@ proptest! {
         }
     }
 
-    /// A positive that weighs twice as much is a positive that is there twice.
+    /// A positive that weighs twice as much is a positive that is there twice; at twice the cost
+    /// so is every row.
     #[test]
-    fn positives_weigh(data in data(40)) {
+    fn positives_weigh(data in data(40), is_cost in any::<bool>()) {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, 0.0);
         let (positives, negatives) = parted(&examples);
         let twice = [&positives[..], &positives[..]].concat();
+        let negatives = [&negatives[..], &negatives[..]];
+        let n_lists = 1 + usize::from(is_cost);
         let mut solver = Solver::new(&rows, EXACT);
-        solver.solve(&problem(&twice, &[&negatives]), &[], 3);
+        solver.solve(&problem(&twice, &negatives[..n_lists]), &[], 3);
         let wanted = full_weights(&solver.scorer(0.0), examples.width);
-        let negatives = [&negatives[..]];
-        let heavy = Problem { positive_weight: 2.0, ..problem(&positives, &negatives) };
+        let once = problem(&positives, &negatives[..1]);
+        let heavy = if is_cost {
+            Problem { cost: 2.0, ..once }
+        } else {
+            Problem { positive_weight: 2.0, ..once }
+        };
         solver.solve(&heavy, &[], 3);
         let found = full_weights(&solver.scorer(0.0), examples.width);
         for (found, wanted) in found.iter().zip(&wanted) {

@@ -74,6 +74,7 @@ pub(super) fn problem<'a>(positives: &'a [u32], negatives: &'a [&'a [u32]]) -> P
         positives,
         negatives,
         positive_weight: 1.0,
+        cost: 1.0,
     }
 }
 

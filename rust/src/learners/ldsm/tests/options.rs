@@ -158,6 +158,10 @@ fn parameters_of_trees_to_be_added() {
             ..params()
         },
         Params {
+            cost: Some(0.5),
+            ..params()
+        },
+        Params {
             weight_threshold: 0.5,
             ..params()
         },

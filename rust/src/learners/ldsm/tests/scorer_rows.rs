@@ -1,8 +1,9 @@
 //! Rows as scorers see them, and which scales of features are taken.
 
+use super::super::one_against_some::label_problems::Solved;
 use super::super::one_against_some::scorer_rows::ScorerRows;
 use super::super::one_against_some::svm::Scorer;
-use super::super::one_against_some::training::LabelSample;
+use super::super::one_against_some::training::{best_of, LabelSample, MOST_STEP};
 use super::one_against_some::{full, full_weights, product, sparse};
 use super::prediction::all;
 use super::*;
@@ -83,16 +84,45 @@ fn the_power_is_chosen() {
     }
 }
 
+/// As with the powers.
+#[test]
+fn the_cost_is_chosen() {
+    let data = fixed(120, false);
+    let chosen = |ldsm: &Ldsm| ldsm.scorers.as_ref().unwrap().cost();
+    let with_cost = |cost| data.fit(&Params { cost, ..sparse() });
+    let auto = with_cost(None);
+    let best = chosen(&auto);
+    assert!([1.0, 0.25].contains(&best));
+    for cost in [1.0, 0.25, 0.01] {
+        let fixed = with_cost(Some(cost));
+        assert_eq!(chosen(&fixed), cost);
+        assert_eq!(all(&fixed, &data) == all(&auto, &data), cost == best);
+    }
+}
+
+/// A later candidate must be clearly better.
+#[test]
+fn the_first_candidate_stays_unless_another_is_clearly_better() {
+    let best = |gains: [f64; 3]| {
+        let measure = |&i: &usize| Ok((Solved::default(), gains[i]));
+        best_of(0..3, 1.1, measure).unwrap().0
+    };
+    assert_eq!(best([1.0, 1.09, 2.0]), 0);
+    assert_eq!(best([1.0, 1.11, 1.2]), 1);
+    assert_eq!(best([1.0, 1.11, 1.3]), 2);
+    assert_eq!(best([0.0, 0.0, 0.0]), 0);
+}
+
 /// With many labels it is chosen by a part of them, and the others' scorers are added.
 #[test]
 fn the_power_is_chosen_by_a_sample() {
     const N_LABELS: u32 = 600;
-    let sample = LabelSample::new(&sparse(), N_LABELS as usize);
+    let sample = LabelSample::new(&sparse(), N_LABELS as usize, MOST_STEP);
     let n_sampled = (0..N_LABELS as usize)
         .filter(|&l| sample.contains(l))
         .count();
     assert!((200..400).contains(&n_sampled));
-    let few = LabelSample::new(&sparse(), 500);
+    let few = LabelSample::new(&sparse(), 500, MOST_STEP);
     assert!((0..500).all(|label| few.contains(label)));
 
     let mut data = Data::empty(false);
