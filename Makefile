@@ -38,7 +38,8 @@ bench-extreme: install $(VENV)/.bench $(PEERS)/.done ## Compare with omikuji and
 	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PEERS)/bin/python $(BIN)/python -m pytest \
 		benches/test_bench_extreme.py --benchmark-disable -rs --time-limit 3600 \
 		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
-	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures >/dev/null
+	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures ../README.md \
+		>/dev/null
 
 # SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
 # names a Python that has omikuji and PECOS (make peers), else comparisons with them are left out.
