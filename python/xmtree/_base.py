@@ -195,11 +195,11 @@ class Learner(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"k must be at most {most}, got {k}; there are {len(self.classes_)} classes"
             )
-        codes = np.full((X.shape[0], k), -1, np.int32)
-        scores = np.full((X.shape[0], k), -np.inf, np.float32)
-        found, found_scores = self._topk(X, min(k, len(self.classes_)))
-        codes[:, : found.shape[1]] = found
-        scores[:, : found.shape[1]] = found_scores
+        codes, scores = self._topk(X, min(k, len(self.classes_)))
+        if codes.shape[1] < k:
+            rest = (X.shape[0], k - codes.shape[1])
+            codes = np.hstack([codes, np.full(rest, -1, np.int32)])
+            scores = np.hstack([scores, np.full(rest, -np.inf, np.float32)])
         return decode(codes, self.classes_), scores
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:

@@ -88,14 +88,16 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     Integer labels keep their type (unsigned ones become int64, or objects where they do not
     fit), floats have NaN for none, all others become objects with None.
     """
-    missing = codes < 0
+    # Nothing is done to all classes: there may be very many, and one row.
+    labels = classes.take(codes, mode="clip")
     kind = classes.dtype.kind
-    if kind == "u" and classes.max() <= np.iinfo(np.int64).max:
-        classes = classes.astype(np.int64)
+    if kind == "u" and classes[-1] <= np.iinfo(np.int64).max:
+        labels = labels.astype(np.int64)
     elif kind not in "if":
-        classes = classes.astype(object)
-    labels = classes[np.where(missing, 0, codes)]
-    labels[missing] = -1 if labels.dtype.kind == "i" else np.nan if kind == "f" else None
+        labels = labels.astype(object)
+    missing = codes < 0
+    if missing.any():
+        labels[missing] = -1 if labels.dtype.kind == "i" else np.nan if kind == "f" else None
     return labels
 
 
