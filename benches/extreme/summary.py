@@ -25,13 +25,13 @@ def write(results, path):
 def markdown(results):
     """A row for each data set with label sets, a column for each program."""
     found = results.newest()
-    names = [name for name in tasks.LABEL_SETS if (name, PROGRAMS[0]) in found]
+    names = (*tasks.LABEL_SETS, tasks.AMAZON)
+    names = [name for name in names if (name, PROGRAMS[0]) in found]
     lines = ["| | " + " | ".join(PROGRAMS) + " |", "|---" * (1 + len(PROGRAMS)) + "|"]
     for name in sorted(names, key=lambda name: -n_labels(found, name)):
-        cells = [cell(found.get((name, program))) for program in PROGRAMS]
-        lines.append(f"| {name}, {n_labels(found, name):,} labels | " + " | ".join(cells) + " |")
-    seeds = [len(found[names[0], program]) for program in PROGRAMS if (names[0], program) in found]
-    lines.append(f"\nMeans of {', '.join(map(str, seeds))} runs.")
+        runs = [found.get((name, program), []) for program in PROGRAMS]
+        head = f"{name}, {n_labels(found, name):,} labels, {len(runs[0])} x"
+        lines.append("| " + " | ".join([head, *map(cell, runs)]) + " |")
     return "\n" + "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,8 @@
 //! From a block of rows to the scores of their labels.
 //!
-//! All rows of the block traverse all trees, together or, if they are few, one by one; then the leaves that one row has reached
-//! are added up at once, tree after tree, and re-ranking and scorers change the sums.
+//! All rows of the block traverse all trees, together or, if they are few, one by one; then the
+//! leaves that one row has reached are added up at once, tree after tree, and re-ranking and
+//! scorers change the sums.
 
 use std::ops::Range;
 

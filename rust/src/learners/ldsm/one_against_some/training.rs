@@ -142,7 +142,7 @@ impl Training<'_> {
         };
         let (rows, mut solved) = match problems.params.idf_power {
             Some(power) => (scaled(power), Solved::default()),
-            None => best_of(IDF_POWERS.map(scaled), CLEAR_GAIN, |rows| {
+            None => best_of(IDF_POWERS.into_iter().map(scaled), CLEAR_GAIN, |rows| {
                 let solved = solve(rows, self.first(true), &|label| sample.contains(label))?;
                 let gain = self.gain(rows, &solved, &by_trees);
                 Ok((solved, gain))
