@@ -166,19 +166,27 @@ def run(case, task, limit):
     return record | task.accuracy(answers) | measures
 
 
-class Results:
+class Records:
     """The records of a file of JSON lines, which grows by a line with each run."""
 
     def __init__(self, path):
         self.path = Path(path)
-        lines = self.path.read_text().splitlines() if self.path.is_file() else []
-        self.records = [json.loads(line) for line in lines]
+        text = self.path.read_text() if self.path.is_file() else ""
+        # What was being written when the power failed is no line.
+        whole, _, torn = text.rpartition("\n")
+        if torn:
+            self.path.write_text(whole + "\n" if whole else "")
+        self.records = [json.loads(line) for line in whole.splitlines()]
 
     def add(self, record):
         self.records.append(record)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
             file.write(json.dumps(record) + "\n")
+
+
+class Results(Records):
+    """What was measured of each case."""
 
     def find(self, case, limit):
         """The record of a case, of these very sources, or None."""

@@ -16,10 +16,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from extreme.runs import BENCHES, source
+from extreme.runs import BENCHES, Records, source
 
 from reproduce.items import Item
 
@@ -62,23 +61,8 @@ def wanted(items, rows=None, seeds=None):
                 yield from (Run(item, setting, seed, rows) for setting in item.settings)
 
 
-class Results:
-    """The records of a file of JSON lines, which grows by a line with each run."""
-
-    def __init__(self, path):
-        self.path = Path(path)
-        text = self.path.read_text() if self.path.is_file() else ""
-        # What was being written when the power failed is no line.
-        whole, _, torn = text.rpartition("\n")
-        if torn:
-            self.path.write_text(whole + "\n" if whole else "")
-        self.records = [json.loads(line) for line in whole.splitlines()]
-
-    def add(self, record):
-        self.records.append(record)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+class Results(Records):
+    """What was measured of each run."""
 
     def find(self, run):
         """The record of a run of these very sources, or None."""
