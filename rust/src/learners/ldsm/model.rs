@@ -225,9 +225,10 @@ impl Classifier for Ldsm {
         trees.saturating_add(rows.n_values().saturating_mul(each))
     }
 
-    /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, and
-    /// `scorer_weight` and `scorer_floor` of the join, `scorer_idf_power`, `scorer_cost`, `calibration_offset` and
-    /// `calibration_slope` of the probability; and `collapsed` with 1 for each tree that has collapsed.
+    /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, `scorer_weight` and
+    /// `scorer_floor` of the join, `scorer_idf_power`, `scorer_cost`, `calibration_offset` and
+    /// `calibration_slope` of the probability; and `collapsed` with 1 for each tree that has
+    /// collapsed.
     /// Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
     /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
     fn summary(&self) -> Report {

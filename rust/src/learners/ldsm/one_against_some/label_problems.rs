@@ -1,7 +1,5 @@
 //! A round: the problems of all labels, solved.
 
-use rayon::prelude::*;
-
 use super::super::params::Params;
 use super::fit_rows::FitSample;
 use super::negatives::Negatives;
@@ -12,6 +10,7 @@ use crate::data::Ragged;
 use crate::error::Result;
 use crate::metrics::propensities;
 use crate::random::mix;
+use crate::threads::map_with_worker;
 
 /// Of the last solutions. As liblinear's callers in the field have it: weights hardly change
 /// after that.
@@ -122,15 +121,10 @@ impl<'a> LabelProblems<'a> {
             let before = duals.get(label).map_or(&[][..], Vec::as_slice);
             Ok(is_solved.then(|| self.solve_one(solver, negatives, before, round, label)))
         };
-        let labels = 0..self.positives.len();
-        let solved: Result<Vec<_>> = if self.is_parallel {
-            labels.into_par_iter().map_init(new_solver, one).collect()
-        } else {
-            let mut solver = new_solver();
-            labels.map(|label| one(&mut solver, label)).collect()
-        };
+        let numbers = (self.positives.len(), 1);
+        let solved = map_with_worker(self.is_parallel, numbers, new_solver, one)?;
         let mut all = Solved::default();
-        for of_label in solved? {
+        for of_label in solved {
             let (scorer, duals, held_out) = of_label.map_or_else(Default::default, |of_label| {
                 let (scorer, duals, held_out) = of_label;
                 (Some(scorer), duals, held_out)

@@ -1,7 +1,5 @@
 //! The scores of training rows by the trees that did not train on them.
 
-use rayon::prelude::*;
-
 use super::super::examples::Examples;
 use super::super::label_scores::LabelScores;
 use super::super::leaf_hits::LeafHits;
@@ -11,6 +9,7 @@ use super::HeldOut;
 use crate::control::Control;
 use crate::data::RaggedRows;
 use crate::error::Result;
+use crate::threads::map_with_worker;
 
 /// Rows that traverse the trees together.
 const BLOCK: usize = 4096;
@@ -33,17 +32,14 @@ impl OutOfSample<'_> {
         is_parallel: bool,
         of_row: impl Fn(u32, &LabelScores) -> T + Sync,
     ) -> Result<Vec<T>> {
-        let new_worker = || Worker::new(self);
-        let block = |worker: &mut Worker, rows| self.map_block(worker, rows, &of_row);
-        let blocks: Result<Vec<Vec<T>>> = if is_parallel {
-            let blocks = rows.par_chunks(BLOCK);
-            blocks.map_init(new_worker, block).collect()
-        } else {
-            let mut worker = new_worker();
-            let blocks = rows.chunks(BLOCK);
-            blocks.map(|rows| block(&mut worker, rows)).collect()
-        };
-        Ok(blocks?.into_iter().flatten().collect())
+        let blocks: Vec<&[u32]> = rows.chunks(BLOCK).collect();
+        let mapped = map_with_worker(
+            is_parallel,
+            (blocks.len(), 1),
+            || Worker::new(self),
+            |worker, i| self.map_block(worker, blocks[i], &of_row),
+        )?;
+        Ok(mapped.into_iter().flatten().collect())
     }
 
     fn map_block<T>(

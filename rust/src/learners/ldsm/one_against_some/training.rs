@@ -1,7 +1,5 @@
 //! From held-out trees to scorers and their join.
 
-use rayon::prelude::*;
-
 use super::super::params::Params;
 use super::calibration::Calibration;
 use super::fit_rows::ScoredLabels;
@@ -15,7 +13,7 @@ use super::scorers::OneAgainstSome;
 use super::svm::Scorer;
 use crate::error::Result;
 use crate::random::mix;
-use crate::threads::with_threads;
+use crate::threads::{map_with_worker, with_threads};
 
 /// What `idf_power` becomes where it is not given: long texts gain much by 1, short ones lose.
 const IDF_POWERS: [f64; 2] = [0.0, 1.0];
@@ -243,20 +241,19 @@ impl Training<'_> {
         let Self(problems) = self;
         let n = problems.params.n_mined_negatives as usize;
         let new_miner = || Miner::new(index, rows);
-        let one = |miner: &mut Miner<'_>, row: u32| {
+        let one = |miner: &mut Miner<'_>, row: usize| {
+            let row = row as u32;
             if row.is_multiple_of(1 << 12) {
                 problems.source.control.check()?;
             }
             Ok(miner.mine(row, n, |label| known.contains(row, label)))
         };
-        let numbers = 0..rows.examples.len() as u32;
-        if problems.is_parallel {
-            let numbers = numbers.into_par_iter().with_min_len(256);
-            numbers.map_init(new_miner, one).collect()
-        } else {
-            let mut miner = new_miner();
-            numbers.map(|row| one(&mut miner, row)).collect()
-        }
+        map_with_worker(
+            problems.is_parallel,
+            (rows.examples.len(), 256),
+            new_miner,
+            one,
+        )
     }
 }
 
