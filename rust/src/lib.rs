@@ -14,6 +14,7 @@ pub mod linear;
 mod memory;
 pub mod metrics;
 pub mod params;
+mod pool;
 mod random;
 mod simd;
 pub mod text;

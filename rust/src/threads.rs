@@ -1,7 +1,8 @@
 //! Threads for one call.
 
-use rayon::prelude::*;
-use rayon::ThreadPoolBuilder;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::{broadcast, BroadcastContext, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 
@@ -23,18 +24,66 @@ pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce(bool) -> T + Se
 }
 
 /// What `of_number` makes of each number below `n`, in their order, or an error of one. Each thread
-/// works with a worker of its own, on `least` numbers at a time at least. `is_parallel` is what
-/// [`with_threads`] says.
+/// works with a worker of its own and takes the next `each` numbers when it is done with the last:
+/// numbers that lie together may all take long, as those of frequent labels do. `is_parallel` is
+/// what [`with_threads`] says.
 pub fn map_with_worker<W, T: Send>(
     is_parallel: bool,
-    (n, least): (usize, usize),
+    (n, each): (usize, usize),
     new_worker: impl Fn() -> W + Sync + Send,
     of_number: impl Fn(&mut W, usize) -> Result<T> + Sync + Send,
 ) -> Result<Vec<T>> {
-    if is_parallel {
-        let numbers = (0..n).into_par_iter().with_min_len(least);
-        return numbers.map_init(new_worker, of_number).collect();
+    if !is_parallel {
+        let mut worker = new_worker();
+        return (0..n).map(|i| of_number(&mut worker, i)).collect();
     }
-    let mut worker = new_worker();
-    (0..n).map(|i| of_number(&mut worker, i)).collect()
+    let next = AtomicUsize::new(0);
+    let work = |_: BroadcastContext<'_>| {
+        let (mut worker, mut made) = (new_worker(), Vec::new());
+        loop {
+            let from = next.fetch_add(each, Ordering::Relaxed);
+            if from >= n {
+                return Ok(made);
+            }
+            let numbers = from..n.min(from + each);
+            let part: Result<Vec<T>> = numbers.map(|i| of_number(&mut worker, i)).collect();
+            // Nobody begins anything after an error.
+            let part = part.inspect_err(|_| next.store(n, Ordering::Relaxed))?;
+            made.push((from, part));
+        }
+    };
+    let of_threads: Vec<_> = broadcast(work).into_iter().collect::<Result<_>>()?;
+    let mut parts: Vec<(usize, Vec<T>)> = of_threads.into_iter().flatten().collect();
+    parts.sort_unstable_by_key(|&(from, _)| from);
+    Ok(parts.into_iter().flat_map(|(_, part)| part).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_in_their_order() {
+        for (n, each, n_threads) in [(0, 1, 2), (1000, 1, 3), (1000, 7, 2), (5, 8, 2), (9, 2, 1)] {
+            let workers = AtomicUsize::new(0);
+            let new = || workers.fetch_add(1, Ordering::Relaxed);
+            let mapped = with_threads(n_threads, |is_parallel| {
+                map_with_worker(is_parallel, (n, each), new, |_, i| Ok(3 * i))
+            });
+            let wanted: Vec<usize> = (0..n).map(|i| 3 * i).collect();
+            assert_eq!(mapped.unwrap().unwrap(), wanted);
+            assert!(workers.into_inner() <= n_threads);
+        }
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let of_number = |_: &mut (), i| if i == 10 { Err(Error::Stopped) } else { Ok(i) };
+        for n_threads in [1, 2] {
+            let mapped = with_threads(n_threads, |is_parallel| {
+                map_with_worker(is_parallel, (1000, 1), || (), of_number)
+            });
+            assert!(matches!(mapped.unwrap(), Err(Error::Stopped)));
+        }
+    }
 }

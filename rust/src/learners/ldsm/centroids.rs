@@ -3,6 +3,7 @@
 
 use super::examples::Examples;
 use super::params::Params;
+use super::spread_row::SpreadRow;
 use super::tree::is_increasing;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -89,44 +90,47 @@ pub struct Reranker<'a> {
     centroids: &'a Centroids,
     beta: f32,
     gamma: f32,
-    /// The current row, spread over all columns, its columns, and its squared length.
-    spread: Vec<f32>,
-    columns: Vec<u32>,
+    width: usize,
+    /// The current row and its squared length.
+    row: &'a mut SpreadRow,
     square: f32,
 }
 
 impl<'a> Reranker<'a> {
-    pub fn new(centroids: &'a Centroids, params: &Params, width: usize) -> Self {
+    /// For rows of columns below `width`, in memory that is kept between uses.
+    pub fn new(
+        centroids: &'a Centroids,
+        params: &Params,
+        width: usize,
+        row: &'a mut SpreadRow,
+    ) -> Self {
         Self {
             centroids,
             beta: params.beta as f32,
             gamma: params.gamma as f32,
-            spread: vec![0.0; width],
-            columns: Vec::new(),
+            width,
+            row,
             square: 0.0,
         }
     }
 
     /// Makes a row the current one.
     pub fn read(&mut self, (columns, values): (&[u32], &[f32])) {
-        for column in self.columns.drain(..) {
-            self.spread[column as usize] = 0.0;
-        }
-        self.square = 0.0;
         // All but the constant, which comes last.
-        self.columns.extend(&columns[..columns.len() - 1]);
-        for (&column, &x) in self.columns.iter().zip(values) {
-            // Values whose columns were hashed to one are added before they are squared.
-            let sum = &mut self.spread[column as usize];
-            self.square += x * (2.0 * *sum + x);
-            *sum += x;
-        }
+        let columns = &columns[..columns.len() - 1];
+        self.row.replace((columns, values), self.width);
+        // Values whose columns were hashed to one are added before they are squared.
+        let by_column = self.row.by_column();
+        let products = columns.iter().zip(values);
+        self.square = products.map(|(&c, x)| x * by_column[c as usize]).sum();
     }
 
     /// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
     pub fn rerank(&self, label: u32, score: f32) -> f32 {
         let Self { beta, gamma, .. } = *self;
-        let distance = self.centroids.distance(label, &self.spread, self.square);
+        let distance = self
+            .centroids
+            .distance(label, self.row.by_column(), self.square);
         let reranked = beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
         // A score of 0 would be none.
         reranked.max(f32::MIN_POSITIVE)

@@ -3,6 +3,7 @@
 use super::centroids::Centroids;
 use super::one_against_some::OneAgainstSome;
 use super::params::Params;
+use super::predictor::SingleRows;
 use super::tree::Tree;
 use crate::data::Preparation;
 
@@ -18,4 +19,6 @@ pub struct Ldsm {
     pub(super) centroids: Option<Centroids>,
     /// One scorer for each label, if there are to be any.
     pub(super) scorers: Option<OneAgainstSome>,
+    /// Made anew where the rest changes.
+    pub(super) single_rows: SingleRows,
 }

@@ -2,6 +2,7 @@
 
 use super::label_scores::LabelScores;
 use super::row_traversal::RowTraversal;
+use super::top_splits::TopSplits;
 use super::traversal::Traversal;
 use super::tree::Tree;
 use crate::data::RaggedRows;
@@ -68,12 +69,12 @@ impl LeafHits {
     pub fn traverse_alone(
         &mut self,
         traversal: &mut RowTraversal,
-        trees: &[Tree],
+        (trees, top): (&[Tree], &TopSplits),
         (i, row): (usize, (&[u32], &[f32])),
         width: usize,
     ) {
         let hits = &mut self.of_row[i];
-        traversal.run(trees, row, width, |t, leaf| {
+        traversal.run((trees, top), row, width, |t, leaf| {
             hits.push(LeafHit::new(t, &trees[t as usize], leaf));
         });
     }

@@ -20,6 +20,7 @@
 //!                                   -> scoring: centroids, join with margins of one_against_some
 //! ```
 
+mod arity;
 mod centroids;
 mod dense;
 mod ensemble;
@@ -43,7 +44,9 @@ mod routing;
 mod row_traversal;
 mod scoring;
 mod scratch;
+mod spread_row;
 mod statistics;
+mod top_splits;
 mod traversal;
 mod tree;
 

@@ -10,8 +10,7 @@ use super::growth::grow;
 use super::node_training::TrainingContext;
 use super::one_against_some::{self, HeldOut, OneAgainstSome, OutOfSample};
 use super::params::{Params, Scorers};
-use super::predictor::Predictor;
-use super::scratch::ScratchPool;
+use super::predictor::{PredictionMemory, Predictor, SingleRows};
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
@@ -23,11 +22,14 @@ use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
 use crate::memory;
 use crate::params::{to_json, Params as _};
+use crate::pool::{Lent, Pool};
 use crate::threads::with_threads;
 
 /// Rows that traverse the trees together: many, so that few of a node's weights are
 /// read for one row alone.
 const BLOCK: usize = 4096;
+/// Values of rows, about, up to which the memory that they are predicted in is kept: it stays small.
+const KEPT_VALUES: usize = 1 << 16;
 
 impl Classifier for Ldsm {
     fn kind(&self) -> &'static str {
@@ -83,7 +85,7 @@ impl Classifier for Ldsm {
             params: &self.params,
             is_dense: self.params.is_dense(examples.filled()),
             control,
-            scratches: ScratchPool::default(),
+            scratches: Pool::default(),
         };
         let held_out = (self.params.scorers == Scorers::OneAgainstSome)
             .then(|| HeldOut::new(&self.params, examples.len()));
@@ -128,13 +130,15 @@ impl Classifier for Ldsm {
         self.trees.truncate(before);
         self.trees.extend(trees);
         self.preparation = Some(preparation);
+        self.single_rows = SingleRows::default();
         Ok(())
     }
 
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
         query.options.refuse("LdSM")?;
         let (blocks, control) = (self.blocks(query)?, query.control);
-        blocks.top_k(k, |predictor, which, labels, scores| {
+        blocks.top_k(k, |memory, which, labels, scores| {
+            let mut predictor = self.predictor(query.rows, memory)?;
             predictor.read_block(which, control)?;
             let mut top = TopK::new(k.min(self.n_classes));
             let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
@@ -156,7 +160,8 @@ impl Classifier for Ldsm {
     ) -> Result<SelectedLabels> {
         let (blocks, control) = (self.blocks(query)?, query.control);
         let mut parts = vec![SelectedLabels::default(); query.rows.n_rows().div_ceil(blocks.step)];
-        blocks.each(parts.iter_mut(), |predictor, which, found| {
+        blocks.each(parts.iter_mut(), |memory, which, found| {
+            let mut predictor = self.predictor(query.rows, memory)?;
             let mut of_row = Vec::new();
             predictor.read_block(which, control)?;
             for i in 0..predictor.block.len() {
@@ -296,6 +301,7 @@ impl Learner for Ldsm {
             trees: Vec::new(),
             centroids: None,
             scorers: None,
+            single_rows: SingleRows::default(),
         })
     }
 
@@ -351,21 +357,42 @@ impl Ldsm {
         memory::check(copies.saturating_add(negatives), &what, instead)
     }
 
-    /// What predicts the rows of `query`, which are checked.
+    /// The blocks of the rows of `query`, which are checked, and the memory that a thread predicts
+    /// them in. Few rows take what is kept: making it would take longer than predicting them.
     fn blocks<'a>(
         &'a self,
         query: &'a Query<'a>,
-    ) -> Result<Blocks<'a, impl Fn() -> Predictor<'a> + Sync + Send>> {
+    ) -> Result<Blocks<'a, impl Fn() -> Lent<'a, PredictionMemory> + Sync + Send>> {
         let rows = query.rows;
-        let preparation = self.preparation.as_ref();
-        let preparation = preparation.ok_or_else(checks::nothing_learned)?;
+        let preparation = self.learned()?;
         checks::no_missing_values(rows, "LdSM")?;
         preparation.check_columns(rows)?;
+        let each = row_values(Some(preparation), rows);
+        let is_kept = rows.n_rows().saturating_mul(each) <= KEPT_VALUES;
+        let new = move || PredictionMemory::new(self, preparation.width());
         Ok(Blocks {
             query,
-            step: block_rows(row_values(Some(preparation), rows), BLOCK),
-            new_predictor: move || Predictor::new(self, rows, preparation),
+            step: block_rows(each, BLOCK),
+            new_predictor: move || match is_kept {
+                true => self.single_rows.memories.lend(new),
+                false => Lent::alone(new()),
+            },
         })
+    }
+
+    fn predictor<'a>(
+        &'a self,
+        rows: &'a Rows<'a>,
+        memory: &'a mut PredictionMemory,
+    ) -> Result<Predictor<'a>> {
+        Ok(Predictor::new(self, rows, self.learned()?, memory))
+    }
+
+    /// What rows are prepared with, once something has been learned.
+    fn learned(&self) -> Result<&Preparation> {
+        self.preparation
+            .as_ref()
+            .ok_or_else(checks::nothing_learned)
     }
 }
 

@@ -6,6 +6,7 @@
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::arity::with_arity;
 use super::dense::DenseRegressors;
 use super::examples::{Examples, NodeData};
 use super::nag::NagRegressors;
@@ -15,9 +16,10 @@ use super::packed::{PackedList, PackedValues};
 use super::params::{NodeLoss, Params};
 use super::pruning::{kept_features, Kept};
 use super::routing::{partition, NodeExamples};
-use super::scratch::{Scratch, ScratchPool};
+use super::scratch::Scratch;
 use crate::control::Control;
 use crate::error::Result;
+use crate::pool::Pool;
 use crate::simd::dispatched;
 
 /// What the training of all nodes has in common.
@@ -28,7 +30,7 @@ pub struct TrainingContext<'a> {
     /// Whether to standardise and take plain steps.
     pub is_dense: bool,
     pub control: &'a Control,
-    pub scratches: ScratchPool,
+    pub scratches: Pool<Scratch>,
 }
 
 /// The regressors of a trained node.
@@ -61,15 +63,10 @@ impl Split {
 impl TrainingContext<'_> {
     /// Trains a node on the examples `ids`, in that order, and sends them on.
     pub fn train(&self, ids: &[u32], seed: u64) -> Result<Split> {
-        let new = || Scratch::new(self.examples);
-        self.scratches.with(new, |scratch| match self.params.arity {
-            2 => self.train_arity::<2, 1>(ids, seed, scratch),
-            3 => self.train_arity::<3, 3>(ids, seed, scratch),
-            4 => self.train_arity::<4, 6>(ids, seed, scratch),
-            5 => self.train_arity::<5, 10>(ids, seed, scratch),
-            6 => self.train_arity::<6, 15>(ids, seed, scratch),
-            7 => self.train_arity::<7, 21>(ids, seed, scratch),
-            _ => self.train_arity::<8, 28>(ids, seed, scratch),
+        let scratch = &mut *self.scratches.lend(|| Scratch::new(self.examples));
+        // The pairs of children are so many.
+        with_arity!(self.params.arity, M => {
+            self.train_arity::<M, { M * (M - 1) / 2 }>(ids, seed, scratch)
         })
     }
 

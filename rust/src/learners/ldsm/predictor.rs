@@ -5,6 +5,7 @@
 //! scorers change the sums.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::centroids::Reranker;
 use super::ensemble::Ldsm;
@@ -12,29 +13,77 @@ use super::label_scores::LabelScores;
 use super::leaf_hits::LeafHits;
 use super::one_against_some::{Calibration, OneAgainstSome};
 use super::row_traversal::RowTraversal;
-use super::scoring::Scoring;
+use super::scoring::{Scoring, ScoringMemory};
+use super::spread_row::SpreadRow;
+use super::top_splits::TopSplits;
 use super::traversal::Traversal;
+use super::tree::Tree;
 use crate::classifier::{keep_best, LabelSelection, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
+use crate::pool::Pool;
 
 /// Rows of a block up to which each goes down all trees alone: few would share a node's weights.
 const FEW_ROWS: usize = 4;
 
-/// Predicts one block of rows after the other.
-pub struct Predictor<'a> {
-    ldsm: &'a Ldsm,
-    rows: &'a Rows<'a>,
-    preparation: &'a Preparation,
-    pub block: RaggedRows,
+/// What blocks of rows are predicted in. Some of it is as long as there are labels or columns, which
+/// would take longer to make than a row takes to predict.
+pub struct PredictionMemory {
+    block: RaggedRows,
     buffer: RowBuffer,
     traversal: Traversal,
     row_traversal: RowTraversal,
     hits: LeafHits,
+    reranked: SpreadRow,
+    scores: LabelScores,
+    scoring: ScoringMemory,
+}
+
+impl PredictionMemory {
+    /// For predictions by `ldsm` as it is now, of rows of `width` columns.
+    pub fn new(ldsm: &Ldsm, width: usize) -> Self {
+        Self {
+            block: RaggedRows::default(),
+            buffer: RowBuffer::default(),
+            traversal: Traversal::new(width, ldsm.params.arity),
+            row_traversal: RowTraversal::default(),
+            hits: LeafHits::default(),
+            reranked: SpreadRow::default(),
+            scores: LabelScores::new(ldsm.n_classes),
+            scoring: ScoringMemory::default(),
+        }
+    }
+}
+
+/// What predictions of few rows keep, of the model as it is.
+#[derive(Debug, Clone, Default)]
+pub struct SingleRows {
+    pub memories: Pool<PredictionMemory>,
+    /// Made when they are first needed.
+    top_splits: OnceLock<TopSplits>,
+}
+
+impl SingleRows {
+    /// Those of the model's `trees`.
+    fn top_splits(&self, trees: &[Tree], width: usize) -> &TopSplits {
+        self.top_splits.get_or_init(|| TopSplits::new(trees, width))
+    }
+}
+
+/// Predicts a block of rows.
+pub struct Predictor<'a> {
+    ldsm: &'a Ldsm,
+    rows: &'a Rows<'a>,
+    preparation: &'a Preparation,
+    pub block: &'a mut RaggedRows,
+    buffer: &'a mut RowBuffer,
+    traversal: &'a mut Traversal,
+    row_traversal: &'a mut RowTraversal,
+    hits: &'a mut LeafHits,
     reranker: Option<Reranker<'a>>,
     /// The trees' scores of the current row.
-    scores: LabelScores,
+    scores: &'a mut LabelScores,
     /// Mean number of labels per training example in the leaves of the current row.
     labels_each: f32,
     /// What makes the final scores of these.
@@ -44,25 +93,37 @@ pub struct Predictor<'a> {
 }
 
 impl<'a> Predictor<'a> {
-    pub fn new(ldsm: &'a Ldsm, rows: &'a Rows<'a>, preparation: &'a Preparation) -> Self {
+    pub fn new(
+        ldsm: &'a Ldsm,
+        rows: &'a Rows<'a>,
+        preparation: &'a Preparation,
+        memory: &'a mut PredictionMemory,
+    ) -> Self {
         let (params, width) = (&ldsm.params, preparation.width());
-        let reranker = ldsm
-            .centroids
-            .as_ref()
-            .map(|centroids| Reranker::new(centroids, params, width));
+        let PredictionMemory {
+            block,
+            buffer,
+            traversal,
+            row_traversal,
+            hits,
+            reranked,
+            scores,
+            scoring,
+        } = memory;
+        let reranker = ldsm.centroids.as_ref();
         Self {
             ldsm,
             rows,
             preparation,
-            block: RaggedRows::default(),
-            buffer: RowBuffer::default(),
-            traversal: Traversal::new(width, params.arity),
-            row_traversal: RowTraversal::default(),
-            hits: LeafHits::default(),
-            reranker,
-            scores: LabelScores::new(ldsm.n_classes),
+            block,
+            buffer,
+            traversal,
+            row_traversal,
+            hits,
+            reranker: reranker.map(|c| Reranker::new(c, params, width, reranked)),
+            scores,
             labels_each: 0.0,
-            scoring: Scoring::new(ldsm.scorers.as_ref(), params),
+            scoring: Scoring::new(ldsm.scorers.as_ref(), params, scoring),
             calibration: ldsm.scorers.as_ref().map(OneAgainstSome::calibration),
         }
     }
@@ -71,30 +132,32 @@ impl<'a> Predictor<'a> {
     pub fn read_block(&mut self, which: Range<usize>, control: &Control) -> Result<()> {
         self.block.clear();
         for i in which {
-            self.preparation.read(self.rows, i, &mut self.buffer);
+            self.preparation.read(self.rows, i, self.buffer);
             let columns = self.buffer.columns.iter().copied();
             self.block.push(columns, &self.buffer.values);
         }
         self.hits.clear(self.block.len(), self.ldsm.trees.len());
-        let (trees, block, hits) = (&self.ldsm.trees, &self.block, &mut self.hits);
+        let (trees, block, hits) = (&self.ldsm.trees, &*self.block, &mut *self.hits);
         if block.len() <= FEW_ROWS {
             let width = self.preparation.width();
+            let top = self.ldsm.single_rows.top_splits(trees, width);
             for i in 0..block.len() {
                 control.check()?;
-                hits.traverse_alone(&mut self.row_traversal, trees, (i, block.row(i)), width);
+                let row = (i, block.row(i));
+                hits.traverse_alone(self.row_traversal, (trees, top), row, width);
             }
             return Ok(());
         }
         for tree in (0..).zip(trees) {
             control.check()?;
-            hits.traverse(&mut self.traversal, tree, block, |row| row);
+            hits.traverse(self.traversal, tree, block, |row| row);
         }
         Ok(())
     }
 
     /// Scores row `i` of the block.
     pub fn score_row(&mut self, i: usize) {
-        let (trees, scores) = (&self.ldsm.trees, &mut self.scores);
+        let (trees, scores) = (&self.ldsm.trees, &mut *self.scores);
         self.labels_each = self.hits.average(i, trees, trees.len(), scores);
         let row = self.block.row(i);
         if let Some(reranker) = &mut self.reranker {
@@ -115,10 +178,10 @@ impl<'a> Predictor<'a> {
     pub fn best(&self, top: &mut TopK) {
         top.clear();
         if self.reranker.is_none() {
-            return self.scoring.best(&self.scores, top);
+            return self.scoring.best(self.scores, top);
         }
         let push = |label, share| top.push(label, self.score(label, share));
-        self.scoring.for_each_label(&self.scores, push);
+        self.scoring.for_each_label(self.scores, push);
     }
 
     /// The selected labels of the current row, increasing, and their scores.
@@ -127,7 +190,7 @@ impl<'a> Predictor<'a> {
         // Probabilities decide, if there are any: shares of a leaf's labels, made shares of its
         // examples, if not.
         let by_share = selection == LabelSelection::Likely && self.calibration.is_none();
-        self.scoring.for_each_label(&self.scores, |label, share| {
+        self.scoring.for_each_label(self.scores, |label, share| {
             if !by_share || share * self.labels_each > 0.5 {
                 found.push((label, self.score(label, share)));
             }

@@ -4,7 +4,9 @@
 //! turns, a node each, and what a tree reads in its turn is fetched in those of others. Margins and
 //! the order of leaves are those of a block of rows, to the bit.
 
+use super::arity::with_arity;
 use super::routing::{directions, margins};
+use super::top_splits::TopSplits;
 use super::tree::{Node, Tree};
 use crate::simd::prefetch;
 use crate::tree::NodeId;
@@ -23,6 +25,9 @@ pub struct RowTraversal {
     /// Columns that the current node and the row share, and where the node's weights for them are;
     /// longer than need be.
     shared: Vec<(u32, u32)>,
+    /// Products with the first splits of each tree, so many.
+    products: Vec<f32>,
+    n_top: usize,
 }
 
 /// Where the row is in a tree.
@@ -78,25 +83,18 @@ impl RowTraversal {
     /// tree, in the order of [`Traversal::run`](super::traversal::Traversal::run).
     pub fn run(
         &mut self,
-        trees: &[Tree],
+        (trees, top): (&[Tree], &TopSplits),
         row: (&[u32], &[f32]),
         width: usize,
         on_leaf: impl FnMut(u32, u32),
     ) {
-        match trees.first().map_or(2, |tree| tree.arity) {
-            2 => self.run_arity::<2>(trees, row, width, on_leaf),
-            3 => self.run_arity::<3>(trees, row, width, on_leaf),
-            4 => self.run_arity::<4>(trees, row, width, on_leaf),
-            5 => self.run_arity::<5>(trees, row, width, on_leaf),
-            6 => self.run_arity::<6>(trees, row, width, on_leaf),
-            7 => self.run_arity::<7>(trees, row, width, on_leaf),
-            _ => self.run_arity::<8>(trees, row, width, on_leaf),
-        }
+        let arity = trees.first().map_or(2, |tree| tree.arity);
+        with_arity!(arity, M => self.run_arity::<M>((trees, top), row, width, on_leaf));
     }
 
     fn run_arity<const M: usize>(
         &mut self,
-        trees: &[Tree],
+        (trees, top): (&[Tree], &TopSplits),
         row: (&[u32], &[f32]),
         width: usize,
         mut on_leaf: impl FnMut(u32, u32),
@@ -107,6 +105,7 @@ impl RowTraversal {
         if self.is_sorted {
             self.row.replace(columns, width);
         }
+        self.n_top = top.multiply::<M>(row, &mut self.products);
         self.paths.resize_with(n, Path::default);
         for path in &mut self.paths {
             path.nodes.push(Tree::ROOT);
@@ -120,7 +119,14 @@ impl RowTraversal {
                     continue;
                 };
                 match trees[t].node(node) {
-                    Node::Split(split) => self.route::<M>(&trees[t], t, split, row),
+                    Node::Split(split) => {
+                        let chosen = if (split as usize) < self.n_top {
+                            self.chosen_at_top::<M>(&trees[t], split, top.slot(split as usize, t))
+                        } else {
+                            self.chosen::<M>(&trees[t], split, row)
+                        };
+                        self.descend::<M>(&trees[t], t, split, chosen);
+                    }
                     Node::Leaf(leaf) => {
                         trees[t].prefetch_leaf(leaf);
                         self.paths[t].leaves.push(leaf);
@@ -143,8 +149,10 @@ impl RowTraversal {
             let tree = (t + turns) % trees.len();
             let node = *self.paths[tree].nodes.last()?;
             match trees[tree].node(node) {
-                Node::Split(split) => Some((&trees[tree], split as usize)),
-                Node::Leaf(_) => None,
+                Node::Split(split) if split as usize >= self.n_top => {
+                    Some((&trees[tree], split as usize))
+                }
+                _ => None,
             }
         };
         if let Some((tree, split)) = coming(FETCH_STARTS) {
@@ -156,13 +164,31 @@ impl RowTraversal {
         }
     }
 
-    /// Puts the children of `split` that the row goes to on the path of tree number `t`.
-    fn route<const M: usize>(&mut self, tree: &Tree, t: usize, split: u32, row: (&[u32], &[f32])) {
+    /// Puts the `chosen` children of `split` on the path of tree number `t`.
+    #[inline]
+    fn descend<const M: usize>(&mut self, tree: &Tree, t: usize, split: u32, chosen: u32) {
+        let first = tree.first_child(split);
+        let children = (0..M as u32).rev().filter(|j| chosen >> j & 1 == 1);
+        let nodes = &mut self.paths[t].nodes;
+        nodes.extend(children.map(|j| NodeId(first.0 + j)));
+    }
+
+    /// The children that the row goes to from a split whose products are known.
+    #[inline]
+    fn chosen_at_top<const M: usize>(&self, tree: &Tree, split: u32, slot: usize) -> u32 {
+        let bias = tree.biases.as_chunks::<M>().0[split as usize];
+        let products = self.products.as_chunks::<M>().0[slot];
+        let margins: [f32; M] = std::array::from_fn(|j| products[j] + bias[j]);
+        directions(&margins)
+    }
+
+    /// The children that the row goes to from `split`, as bits.
+    fn chosen<const M: usize>(&mut self, tree: &Tree, split: u32, row: (&[u32], &[f32])) -> u32 {
         let (biases, _) = tree.biases.as_chunks::<M>();
         let (number, bias) = (split as usize, biases[split as usize]);
         let (columns, values) = row;
         let routers = &tree.routers;
-        let chosen = if self.is_sorted && routers.is_scan_faster(number, columns.len()) {
+        if self.is_sorted && routers.is_scan_faster(number, columns.len()) {
             let n = routers.positions(number, |column| self.row.contains(column), &mut self.shared);
             let of_split = routers.values_of::<M>(number);
             let mut margins = [0.0f32; M];
@@ -180,10 +206,6 @@ impl RowTraversal {
         } else {
             let weights = routers.lookup::<M>(number);
             directions(&margins(row, bias, |column| weights.get(column)))
-        };
-        let first = tree.first_child(split);
-        let children = (0..M as u32).rev().filter(|j| chosen >> j & 1 == 1);
-        let nodes = &mut self.paths[t].nodes;
-        nodes.extend(children.map(|j| NodeId(first.0 + j)));
+        }
     }
 }

@@ -7,7 +7,9 @@
 
 use super::join::Join;
 use super::label_scores::LabelScores;
-use super::one_against_some::{IndexMargins, OneAgainstSome, PartialMargins, RowMargins, BLOCK};
+use super::one_against_some::{
+    IndexMargins, MarginMemory, OneAgainstSome, PartialMargins, RowMargins, BLOCK,
+};
 use super::params::Params;
 use crate::classifier::{keep_best, TopK};
 use crate::simd::{dispatched, LANES};
@@ -15,6 +17,14 @@ use crate::simd::{dispatched, LANES};
 /// Labels that are scored where not all are: so many of the best by the trees alone, and by trees
 /// and largest weights. Where a label follows from many small weights, the largest say little.
 const CANDIDATES: usize = 64;
+
+/// What rows are scored in, kept between uses.
+#[derive(Debug, Default)]
+pub struct ScoringMemory {
+    margins: MarginMemory,
+    is_met: Vec<bool>,
+    candidates: Vec<(u32, f32)>,
+}
 
 /// Makes the final scores of one row after the other.
 pub struct Scoring<'a> {
@@ -30,31 +40,41 @@ enum Margins<'a> {
         margins: IndexMargins<'a>,
         biases: &'a [f32],
         /// Whether a block of labels has one that a tree or a scorer names.
-        is_met: Vec<bool>,
+        is_met: &'a mut Vec<bool>,
     },
     OfCandidates {
         margins: PartialMargins<'a>,
         /// The labels that are scored and their scores by the trees, falling.
-        candidates: Vec<(u32, f32)>,
+        candidates: &'a mut Vec<(u32, f32)>,
     },
 }
 
 impl<'a> Scoring<'a> {
-    pub fn new(scorers: Option<&'a OneAgainstSome>, params: &Params) -> Self {
+    /// With memory that has been used with these scorers alone.
+    pub fn new(
+        scorers: Option<&'a OneAgainstSome>,
+        params: &Params,
+        memory: &'a mut ScoringMemory,
+    ) -> Self {
         let none = Join {
             floor: 0.0,
             weight: 0.0,
         };
-        let margins = match scorers.map(RowMargins::new) {
+        let ScoringMemory {
+            margins,
+            is_met,
+            candidates,
+        } = memory;
+        let margins = match scorers.map(|scorers| RowMargins::new(scorers, margins)) {
             None => Margins::None,
             Some(RowMargins::Complete(margins)) => Margins::OfAll {
-                is_met: margins.is_met().to_vec(),
                 biases: margins.biases(),
                 margins,
+                is_met,
             },
             Some(RowMargins::Partial(margins)) => Margins::OfCandidates {
                 margins,
-                candidates: Vec::new(),
+                candidates,
             },
         };
         Self {
@@ -71,7 +91,8 @@ impl<'a> Scoring<'a> {
                 margins, is_met, ..
             } => {
                 margins.read(row);
-                is_met.copy_from_slice(margins.is_met());
+                is_met.clear();
+                is_met.extend(margins.is_met());
                 scores.mark_blocks::<BLOCK>(is_met);
             }
             Margins::OfCandidates {
@@ -139,7 +160,7 @@ impl<'a> Scoring<'a> {
                 }
             }
             Margins::OfCandidates { candidates, .. } => {
-                for &(label, score) in candidates {
+                for &(label, score) in &**candidates {
                     visit(label, score);
                 }
             }
@@ -179,7 +200,7 @@ impl<'a> Scoring<'a> {
                 margins,
                 candidates,
             } => {
-                for &(label, score) in candidates {
+                for &(label, score) in &**candidates {
                     // Scorers raise a score by the floor at most.
                     if score + join.floor < top.bar() {
                         break;

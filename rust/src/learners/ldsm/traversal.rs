@@ -1,6 +1,7 @@
 //! From the root to the leaves: a block of rows at a time, node by node, so that
 //! the rows at a node share its weights.
 
+use super::arity::with_arity;
 use super::routing::{directions, margins};
 use super::tree::{Node, Tree};
 use crate::data::RaggedRows;
@@ -34,15 +35,7 @@ impl Traversal {
     /// Calls `on_leaf` with the number of every leaf and the rows that reach it. A row reaches
     /// its leaves in an order that does not depend on the other rows.
     pub fn run(&mut self, tree: &Tree, block: &RaggedRows, on_leaf: impl FnMut(&[u32], u32)) {
-        match tree.arity {
-            2 => self.run_arity::<2>(tree, block, on_leaf),
-            3 => self.run_arity::<3>(tree, block, on_leaf),
-            4 => self.run_arity::<4>(tree, block, on_leaf),
-            5 => self.run_arity::<5>(tree, block, on_leaf),
-            6 => self.run_arity::<6>(tree, block, on_leaf),
-            7 => self.run_arity::<7>(tree, block, on_leaf),
-            _ => self.run_arity::<8>(tree, block, on_leaf),
-        }
+        with_arity!(tree.arity, M => self.run_arity::<M>(tree, block, on_leaf));
     }
 
     fn run_arity<const M: usize>(

@@ -66,6 +66,11 @@ impl Tree {
         self.links.len()
     }
 
+    /// Number of nodes that are no leaves.
+    pub fn n_splits(&self) -> usize {
+        self.len() / self.arity as usize
+    }
+
     #[inline]
     pub fn node(&self, id: NodeId) -> Node {
         let link = self.links[id.at()];

@@ -2,7 +2,7 @@
 
 use super::join_fit::{Candidate, FitRow};
 use super::label_problems::HeldOutMargins;
-use super::margins::RowMargins;
+use super::margins::{MarginMemory, RowMargins};
 use super::out_of_sample::OutOfSample;
 use super::scorers::OneAgainstSome;
 use crate::classifier::keep_best;
@@ -75,7 +75,8 @@ impl FitSample {
                 without[row as usize / self.step].push((label, margin));
             }
         }
-        let mut margins = RowMargins::new(model);
+        let mut memory = MarginMemory::default();
+        let mut margins = RowMargins::new(model, &mut memory);
         let mut fit_rows = Vec::new();
         for ((&row, by_trees), without) in rows.iter().zip(by_trees).zip(&without) {
             // A row that no tree left out says nothing of the trees' scores.

@@ -1,8 +1,23 @@
 //! The margins of one row after the other.
 
+use super::super::spread_row::SpreadRow;
 use super::feature_index::{FeatureIndex, BLOCK};
 use super::lengths::inverse_length;
 use super::scorers::OneAgainstSome;
+
+/// What margins are computed in: as long as there are labels, so it is kept between uses.
+#[derive(Debug, Default)]
+pub struct MarginMemory {
+    /// Products by label.
+    products: Vec<f32>,
+    /// Whether a label of a block may have a product that is not 0.
+    is_met: Vec<bool>,
+    /// The labels that have a product, where these are noted.
+    touched: Vec<u32>,
+    row: SpreadRow,
+    /// The row's values, of length 1.
+    values: Vec<f32>,
+}
 
 /// The margins of a row, and the labels that they find.
 #[derive(Debug)]
@@ -14,11 +29,12 @@ pub enum RowMargins<'a> {
 }
 
 impl<'a> RowMargins<'a> {
-    pub fn new(scorers: &'a OneAgainstSome) -> Self {
+    /// With memory that has been used with these scorers alone.
+    pub fn new(scorers: &'a OneAgainstSome, memory: &'a mut MarginMemory) -> Self {
         if scorers.is_index_complete() {
-            Self::Complete(IndexMargins::new(scorers))
+            Self::Complete(IndexMargins::new(scorers, memory))
         } else {
-            Self::Partial(PartialMargins::new(scorers))
+            Self::Partial(PartialMargins::new(scorers, memory))
         }
     }
 
@@ -54,25 +70,27 @@ pub struct IndexMargins<'a> {
     index: &'a FeatureIndex,
     biases: &'a [f32],
     /// The margins by label, without their constants.
-    products: Vec<f32>,
+    products: &'a mut [f32],
     /// Whether a label of a block may have a product that is not 0.
-    is_met: Vec<bool>,
+    is_met: &'a mut [bool],
 }
 
 impl<'a> IndexMargins<'a> {
-    pub fn new(scorers: &'a OneAgainstSome) -> Self {
+    pub fn new(scorers: &'a OneAgainstSome, memory: &'a mut MarginMemory) -> Self {
         let biases = scorers.biases();
+        memory.products.resize(biases.len(), 0.0);
+        memory.is_met.resize(biases.len().div_ceil(BLOCK), false);
         Self {
             index: scorers.index(),
             biases,
-            products: vec![0.0; biases.len()],
-            is_met: vec![false; biases.len().div_ceil(BLOCK)],
+            products: &mut memory.products,
+            is_met: &mut memory.is_met,
         }
     }
 
     /// Computes the margins of a row, whose constant comes last.
     pub fn read(&mut self, row: (&[u32], &[f32])) {
-        let blocks = self.products.chunks_mut(BLOCK).zip(&mut self.is_met);
+        let blocks = self.products.chunks_mut(BLOCK).zip(&mut *self.is_met);
         for (products, is_met) in blocks {
             if std::mem::take(is_met) {
                 products.fill(0.0);
@@ -82,8 +100,7 @@ impl<'a> IndexMargins<'a> {
         let n = row.0.len() - 1;
         for (&column, &x) in row.0[..n].iter().zip(row.1) {
             let x = x * inverse_length;
-            let (products, is_met) = (&mut self.products, &mut self.is_met);
-            self.index.add(column, x, products, is_met);
+            self.index.add(column, x, self.products, self.is_met);
         }
     }
 
@@ -99,18 +116,18 @@ impl<'a> IndexMargins<'a> {
 
     /// The margins by label, without their constants.
     pub fn products(&self) -> &[f32] {
-        &self.products
+        self.products
     }
 
     /// Of each [`BLOCK`] of labels, whether one may have a product that is not 0.
     pub fn is_met(&self) -> &[bool] {
-        &self.is_met
+        self.is_met
     }
 
     /// The labels whose weights have a product with the row that is not 0, increasing, and their
     /// margins.
     pub fn touched(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
-        let blocks = self.products.chunks(BLOCK).zip(&self.is_met).enumerate();
+        let blocks = self.products.chunks(BLOCK).zip(&*self.is_met).enumerate();
         let met = blocks.filter(|(_, (_, is_met))| **is_met);
         met.flat_map(|(block, (products, _))| {
             let labels = (block * BLOCK) as u32..;
@@ -125,50 +142,43 @@ impl<'a> IndexMargins<'a> {
 pub struct PartialMargins<'a> {
     scorers: &'a OneAgainstSome,
     index: &'a FeatureIndex,
-    /// Columns and values of the row, of length 1, without the constant.
-    columns: Vec<u32>,
-    values: Vec<f32>,
-    /// The same over all columns.
-    spread: Vec<f32>,
-    /// The products of the largest weights by label, and the labels that have one.
-    products: Vec<f32>,
-    touched: Vec<u32>,
+    /// The row, of length 1, without the constant; products are of the largest weights.
+    memory: &'a mut MarginMemory,
 }
 
 impl<'a> PartialMargins<'a> {
-    pub fn new(scorers: &'a OneAgainstSome) -> Self {
+    pub fn new(scorers: &'a OneAgainstSome, memory: &'a mut MarginMemory) -> Self {
+        memory.products.resize(scorers.biases().len(), 0.0);
         Self {
             scorers,
             index: scorers.index(),
-            columns: Vec::new(),
-            values: Vec::new(),
-            spread: vec![0.0; scorers.n_features()],
-            products: vec![0.0; scorers.biases().len()],
-            touched: Vec::new(),
+            memory,
         }
     }
 
     /// Makes a row, whose constant comes last, the current one. Takes time proportional to the
     /// large weights for its features.
     pub fn read(&mut self, row: (&[u32], &[f32])) {
-        for column in self.columns.drain(..) {
-            self.spread[column as usize] = 0.0;
-        }
-        for label in self.touched.drain(..) {
-            self.products[label as usize] = 0.0;
+        let memory = &mut *self.memory;
+        for label in memory.touched.drain(..) {
+            memory.products[label as usize] = 0.0;
         }
         let inverse_length = inverse_length(row);
         let n = row.0.len() - 1;
-        self.columns.extend(&row.0[..n]);
-        self.values.clear();
-        self.values
-            .extend(row.1[..n].iter().map(|x| x * inverse_length));
-        for (&column, &x) in self.columns.iter().zip(&self.values) {
-            self.spread[column as usize] += x;
+        let (columns, values) = (&row.0[..n], &row.1[..n]);
+        memory.values.clear();
+        memory
+            .values
+            .extend(values.iter().map(|x| x * inverse_length));
+        let values = &memory.values;
+        memory
+            .row
+            .replace((columns, values), self.scorers.n_features());
+        for (&column, &x) in columns.iter().zip(values) {
             for &(label, weight) in self.index.list(column as usize) {
-                let product = &mut self.products[label as usize];
+                let product = &mut memory.products[label as usize];
                 if *product == 0.0 {
-                    self.touched.push(label);
+                    memory.touched.push(label);
                 }
                 *product += x * weight;
             }
@@ -178,18 +188,19 @@ impl<'a> PartialMargins<'a> {
     /// A label's margin; `SparseWeights::product` says what it takes.
     pub fn margin(&self, label: u32) -> f32 {
         let (weights, label) = (self.scorers.weights(), label as usize);
-        let row = (&self.columns[..], &self.values[..]);
-        weights.product(label, row, &self.spread) + self.scorers.biases()[label]
+        let MarginMemory { row, values, .. } = &*self.memory;
+        let product = weights.product(label, (row.columns(), values), row.by_column());
+        product + self.scorers.biases()[label]
     }
 
     /// A label's margin as far as its large weights know.
     pub fn partial_margin(&self, label: u32) -> f32 {
-        self.products[label as usize] + self.scorers.biases()[label as usize]
+        self.memory.products[label as usize] + self.scorers.biases()[label as usize]
     }
 
     /// The labels that have a large weight for a feature of the row, and what these come to.
     pub fn found(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
-        let labels = self.touched.iter();
-        labels.map(|&label| (label, self.products[label as usize]))
+        let labels = self.memory.touched.iter();
+        labels.map(|&label| (label, self.memory.products[label as usize]))
     }
 }

@@ -48,7 +48,7 @@ pub use feature_index::BLOCK;
 pub use held_out::HeldOut;
 #[cfg(test)]
 pub use label_problems::positive_weights;
-pub use margins::{IndexMargins, PartialMargins, RowMargins};
+pub use margins::{IndexMargins, MarginMemory, PartialMargins, RowMargins};
 pub use out_of_sample::OutOfSample;
 pub use scorers::OneAgainstSome;
 pub use training::{train, N_ROUNDS};

@@ -11,9 +11,9 @@ use super::super::node_stats::NodeStatsSums;
 use super::super::node_training::TrainingContext;
 use super::super::objective::ObjectiveSums;
 use super::super::routing::directions;
-use super::super::scratch::ScratchPool;
 use super::regressors::{slow_step, SlowDense, SlowNag};
 use super::*;
+use crate::pool::Pool;
 
 type Row = Vec<(u32, f32)>;
 
@@ -156,7 +156,7 @@ fn check<const M: usize, const P: usize>(
         params,
         is_dense,
         control: &control,
-        scratches: ScratchPool::default(),
+        scratches: Pool::default(),
     };
     // Again with the same local numbers.
     let split = context.train(ids, seed).unwrap();
@@ -385,7 +385,7 @@ proptest! {
         let train = |data: &Data| {
             let examples = data.examples();
             let control = control();
-            let context = TrainingContext { examples: &examples, params: &params, is_dense: true, control: &control, scratches: ScratchPool::default() };
+            let context = TrainingContext { examples: &examples, params: &params, is_dense: true, control: &control, scratches: Pool::default() };
             let ids: Vec<u32> = (0..examples.len() as u32).collect();
             context.train(&ids, seed).unwrap()
         };

@@ -7,7 +7,7 @@ use super::super::one_against_some::held_out::HeldOut;
 use super::super::one_against_some::negatives::negatives;
 use super::super::one_against_some::scorer_rows::ScorerRows;
 use super::super::one_against_some::svm::{Accuracy, Problem, Scorer, Solver};
-use super::super::one_against_some::{IndexMargins, OutOfSample};
+use super::super::one_against_some::{IndexMargins, MarginMemory, OutOfSample};
 use super::packed::packed;
 use super::prediction::{all, by_trees, change, inside};
 use super::*;
@@ -211,7 +211,8 @@ proptest! {
         let params = Params { n_bits: is_hashed.then_some(3), ..sparse() };
         let ldsm = data.fit(&params);
         let scorers = ldsm.scorers.as_ref().unwrap();
-        let (join, mut margins) = (scorers.join(&params), IndexMargins::new(scorers));
+        let mut memory = MarginMemory::default();
+        let (join, mut margins) = (scorers.join(&params), IndexMargins::new(scorers, &mut memory));
         let (mut row, preparation) = (RowBuffer::default(), ldsm.preparation.as_ref().unwrap());
         for (i, found) in all(&ldsm, &unseen).iter().enumerate() {
             preparation.read(&unseen.rows(), i, &mut row);

@@ -4,8 +4,10 @@ use super::super::join::Join;
 use super::super::label_scores::LabelScores;
 use super::super::one_against_some::sparse_weights::SparseWeights;
 use super::super::one_against_some::svm::Scorer;
-use super::super::one_against_some::{IndexMargins, OneAgainstSome, PartialMargins, RowMargins};
-use super::super::scoring::Scoring;
+use super::super::one_against_some::{
+    IndexMargins, MarginMemory, OneAgainstSome, PartialMargins, RowMargins,
+};
+use super::super::scoring::{Scoring, ScoringMemory};
 use super::one_against_some::{full, full_weights, product, sparse};
 use super::prediction::{all, inside};
 use super::*;
@@ -80,7 +82,9 @@ proptest! {
         prop_assert!(model.is_index_complete());
         let n_weights = scorers.iter().flatten().map(|scorer| scorer.weights.len()).sum::<usize>();
         prop_assert_eq!(model.weights().len(), n_weights);
-        let (mut by_index, mut by_label) = (IndexMargins::new(&model), PartialMargins::new(&model));
+        let mut memories = (MarginMemory::default(), MarginMemory::default());
+        let mut by_index = IndexMargins::new(&model, &mut memories.0);
+        let mut by_label = PartialMargins::new(&model, &mut memories.1);
         for row in 0..examples.len() as u32 {
             by_index.read(examples.row(row));
             by_label.read(examples.row(row));
@@ -142,11 +146,12 @@ proptest! {
         let examples = data.examples();
         let model = OneAgainstSome::new(&scorers(n_labels, WIDTH as u32, every, seed), &examples);
         let params = Params { scorer_weight: Some(f64::from(seed % 7)), ..sparse() };
-        let mut scoring = Scoring::new(Some(&model), &params);
+        let (mut scoring_memory, mut memory) = (ScoringMemory::default(), MarginMemory::default());
+        let mut scoring = Scoring::new(Some(&model), &params, &mut scoring_memory);
         let mut by_trees = LabelScores::new(n_labels as usize);
         let list: Vec<(u32, f32)> = (0..n_labels).filter(|i| (i * 37 + seed) % 11 < 3).map(|i| (i, ((i * 101 + seed) % 71 + 1) as f32)).collect();
         by_trees.add(&super::packed::packed(std::slice::from_ref(&list), n_labels as usize), 0, 0.001);
-        let mut margins = PartialMargins::new(&model);
+        let mut margins = PartialMargins::new(&model, &mut memory);
         for row in 0..examples.len() as u32 {
             scoring.read(examples.row(row), &by_trees);
             margins.read(examples.row(row));
@@ -228,7 +233,8 @@ fn the_index_has_no_more_than_is_looked_up() {
         for examples in [&few, &many] {
             let model = OneAgainstSome::new(&scorers, examples);
             assert_eq!(model.is_index_complete(), is_complete);
-            let mut margins = RowMargins::new(&model);
+            let mut memory = MarginMemory::default();
+            let mut margins = RowMargins::new(&model, &mut memory);
             margins.read(examples.row(0));
             let RowMargins::Partial(margins) = &margins else {
                 assert!(is_complete);

@@ -2,9 +2,9 @@
 
 use super::super::node_training::TrainingContext;
 use super::super::pruning::{keep_frequent, kept_features};
-use super::super::scratch::ScratchPool;
 use super::prediction::all;
 use super::*;
+use crate::pool::Pool;
 
 proptest! {
     /// What is dropped is least, within its share, and as much of it as may be.
@@ -54,7 +54,7 @@ proptest! {
     fn steps_are_bounded(data in data(60), max_updates in 1u32..150) {
         let (examples, control) = (data.examples(), control());
         let params = Params { max_updates: Some(max_updates), n_epochs: 5, ..params() };
-        let context = TrainingContext { examples: &examples, params: &params, is_dense: false, control: &control, scratches: ScratchPool::default() };
+        let context = TrainingContext { examples: &examples, params: &params, is_dense: false, control: &control, scratches: Pool::default() };
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
         let split = context.train(&ids, 1).unwrap();
         let (n, most) = (ids.len(), max_updates as usize);
@@ -66,7 +66,7 @@ proptest! {
         sent.dedup();
         prop_assert_eq!(sent, ids.clone());
         let unbounded = Params { max_updates: None, ..params.clone() };
-        let context = TrainingContext { params: &unbounded, scratches: ScratchPool::default(), ..context };
+        let context = TrainingContext { params: &unbounded, scratches: Pool::default(), ..context };
         let other = context.train(&ids, 1).unwrap();
         prop_assert!(epochs < 5 || other.node == split.node);
     }

@@ -9,10 +9,11 @@ use super::super::growth::{grow, node_seed};
 use super::super::node_training::TrainingContext;
 use super::super::routing::directions;
 use super::super::row_traversal::RowTraversal;
-use super::super::scratch::ScratchPool;
+use super::super::top_splits::TopSplits;
 use super::super::traversal::Traversal;
 use super::*;
 use crate::data::RaggedRows;
+use crate::pool::Pool;
 use crate::threads::with_threads;
 
 /// All nodes that a row comes to, in the order of a descent.
@@ -66,7 +67,7 @@ fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
         params,
         is_dense: params.is_dense(examples.filled()),
         control: &control,
-        scratches: ScratchPool::default(),
+        scratches: Pool::default(),
     };
     let rows = 0..examples.len() as u32;
     with_threads(n_threads, |_| {
@@ -195,13 +196,15 @@ proptest! {
     }
 
     /// Rows by themselves look columns up, rows together share a spread; a row also goes through
-    /// two trees in turns.
+    /// two trees in turns, and of their first splits has all products at once.
     #[test]
     fn a_traversal_reaches_the_leaves(params in growings(), data in data(60), unseen in data(30)) {
         let tree = grown(&data, &params, 1, 1);
         let rows = prepared(&unseen, &params);
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
-        let (mut of_row, trees) = (RowTraversal::default(), [tree.clone(), tree.clone()]);
+        let other = Params { seed: params.seed + 1, ..params.clone() };
+        let trees = [tree.clone(), grown(&data, &other, 1, 1)];
+        let (mut of_row, top) = (RowTraversal::default(), TopSplits::new(&trees, WIDTH + 1));
         let (mut traversal, mut block) = (Traversal::new(WIDTH + 1, params.arity), RaggedRows::default());
         rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
         traversal.run(&tree, &block, |rows, leaf| {
@@ -218,8 +221,11 @@ proptest! {
             prop_assert_eq!(&alone, &together[i]);
             let mut found = [Vec::new(), Vec::new()];
             let on_leaf = |t: u32, leaf| found[t as usize].push(Node::Leaf(leaf));
-            of_row.run(&trees, block.row(0), WIDTH + 1, on_leaf);
-            prop_assert!(found.iter().all(|leaves| *leaves == alone));
+            of_row.run((&trees, &top), block.row(0), WIDTH + 1, on_leaf);
+            let [first, second] = found;
+            prop_assert_eq!(&first, &alone);
+            let reached = leaves_of(&trees[1], row, WIDTH + 1).into_iter();
+            prop_assert_eq!(second, reached.map(|id| trees[1].node(id)).collect::<Vec<_>>());
         }
     }
 
@@ -245,6 +251,32 @@ proptest! {
         // And from the beginning again.
         ldsm.fit(&data.batch(), with(1, false), &control()).unwrap();
         prop_assert!(all_bits(&ldsm) == wanted);
+    }
+}
+
+/// A row has the products of so many splits of each tree, and no more than there are.
+#[test]
+fn first_splits_are_worth_it_for_short_rows() {
+    let data = fixed(200, false);
+    let trees = [1, 2].map(|seed| grown(&data, &Params { seed, ..params() }, 1, 1));
+    let top = TopSplits::new(&trees, WIDTH + 1);
+    let n_splits = trees.iter().map(Tree::n_splits).max().unwrap();
+    let mut sums = vec![9.0; 3];
+    for row in prepared(&data, &params()) {
+        let n = top.multiply::<2>((&row.columns, &row.values), &mut sums);
+        let n_columns = row.columns.len() - 1;
+        assert_eq!(n, n_splits.min((WIDTH + 1) / n_columns.max(1)));
+        for (t, tree) in trees.iter().enumerate() {
+            for split in 0..n.min(tree.n_splits()) {
+                let weights = tree.routers.lookup::<2>(split);
+                let mut wanted = [0.0f32; 2];
+                for (&column, x) in row.columns[..n_columns].iter().zip(&row.values) {
+                    let weights = weights.get(column);
+                    (0..2).for_each(|j| wanted[j] += weights[j] * x);
+                }
+                assert_eq!(sums.as_chunks::<2>().0[top.slot(split, t)], wanted);
+            }
+        }
     }
 }
 
@@ -284,7 +316,7 @@ fn orders_and_seeds_of_nodes() {
         params: &params,
         is_dense: false,
         control: &control,
-        scratches: ScratchPool::default(),
+        scratches: Pool::default(),
     };
     let tree = grow(&context, 0..examples.len() as u32, params.seed, 1).unwrap();
     let mut order: Vec<u32> = (0..examples.len() as u32).collect();
