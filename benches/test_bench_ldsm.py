@@ -95,8 +95,8 @@ def test_tree(benchmark, label_sets, say, arity):
     median = statistics.median(runs.cpu)
     say(
         f"{NAME}, a tree of M = {arity}, {AUTHORS['max_nodes']} nodes, "
-        f"{AUTHORS['n_epochs']} epochs: {runs.text(1)} s; aim {aim}; the authors' program {authors:g}, "
-        f"{authors / median:.1f} times as long{mark(median <= aim)}"
+        f"{AUTHORS['n_epochs']} epochs: {runs.text(1)} s; aim {aim}; the authors' "
+        f"program {authors:g}, {authors / median:.1f} times as long{mark(median <= aim)}"
     )
 
 
