@@ -19,6 +19,8 @@ NAME = "LdSM (AISTATS 2020)"
 CUTS = [1, 3, 5]
 TREES = (1, 5, 10, 20, 50)
 MAX_NODES = (100, 300, 1000, 3000, 8000, 32000)
+#: Depths at which J is told.
+LEVELS = np.arange(0, 20, 2)
 #: Trees of the curve over the nodes.
 N_CURVE = 10
 EPOCHS = (1, 2, 5, 10, 20)
@@ -290,24 +292,23 @@ def of_epochs(name):
 
 
 def objective(settings, seed, rows):
-    """J by depth after the first epoch and after the last."""
+    """J by depth after the first epoch and after the last; a shorter tree's last level counts for
+    all below."""
     task = data.label_sets("delicious", rows)
     model = LdSMClassifier(**settings, random_state=seed, n_jobs=1)
     tree = model.fit(task.X, task.y).trees_[0]
     inner = tree.children[:, 0] >= 0
-    first, last = [], []
-    for depth in range(11):
-        nodes = inner & (tree.depth == depth)
-        if not nodes.any():
-            nodes = inner & (tree.depth == tree.depth[inner].max())
-        means = tree.j_by_epoch[nodes].mean(axis=0)
-        first.append(float(means[0]))
-        last.append(float(means[-1]))
+    first, last = tree.j_by_epoch[inner][:, [0, -1]].T
+    trained = tree.j[inner]
+    depths = np.minimum(LEVELS[:, np.newaxis], tree.depth[inner].max()) == tree.depth[inner]
     return {
-        "first": first,
-        "last": last,
-        "fall": float((tree.j_by_epoch[inner, 0] - tree.j_by_epoch[inner, -1]).mean()),
-        "root": last[0] - float(np.mean(last[5:])),
+        "first": [float(first[nodes].mean()) for nodes in depths],
+        "last": [float(last[nodes].mean()) for nodes in depths],
+        "trained": [float(trained[nodes].mean()) for nodes in depths],
+        "fall": float((first - last).mean()),
+        "root": float(last[0] - last[1:].mean()),
+        "trained root": float(trained[0] - trained[1:].mean()),
+        "faster": float((first - last)[1:].mean() - (first - last)[0]),
         "depth": int(tree.depth.max()),
     }
 
@@ -325,14 +326,19 @@ OBJECTIVE = Item(
         DEFAULT: TREE | {"scorers": "none"},
     },
     (
-        Line("Figure 1", "mean J at depths 0 to 10 after the first epoch", "first", "(plot)"),
+        Line("Figure 1", "mean J at depths 0, 2, ..., 18 after the first epoch", "first", "(plot)"),
         Line("Figure 1", "the same after the last", "last", "(plot)"),
+        Line("Figure 1", "the same measured after training", "trained", "(plot)"),
         Claim("Figure 1", "training lowers J: mean fall", "fall"),
         Claim(
             "Figure 1",
-            "the root's J ends higher than those of nodes below: root less mean at depths 5 to 10",
+            "the root's J ends higher than those of the nodes below: root less their mean",
             "root",
+            cause="The running J has the first passes in it, in which nodes of few rows know little; "
+            "once they are trained the statement holds (next line).",
         ),
+        Claim("Figure 1", "the same of J measured after training", "trained root"),
+        Claim("Figure 1", "J falls faster below the root: mean fall there less its own", "faster"),
         Line("Figure 1", "levels of the tree", "depth", "20"),
     ),
     seconds=15,
