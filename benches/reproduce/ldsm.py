@@ -334,8 +334,8 @@ OBJECTIVE = Item(
             "Figure 1",
             "the root's J ends higher than those of the nodes below: root less their mean",
             "root",
-            cause="The running J has the first passes in it, in which nodes of few rows know little; "
-            "once they are trained the statement holds (next line).",
+            cause="The running J has the first passes in it, in which nodes of few rows know "
+            "little; once they are trained the statement holds (next line).",
         ),
         Claim("Figure 1", "the same of J measured after training", "trained root"),
         Claim("Figure 1", "J falls faster below the root: mean fall there less its own", "faster"),
