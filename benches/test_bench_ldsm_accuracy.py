@@ -103,13 +103,13 @@ def test_max_nodes(benchmark, label_sets, say, name):
     tell(say, f"{name}: {N_CURVE} trees against max_nodes (depth, nodes: the largest)", heads, rows)
 
 
-@pytest.mark.parametrize("what", ["paper", "default"])
+@pytest.mark.parametrize("what", ["authors", "default"])
 def test_objective(benchmark, label_sets, say, what):
     """The objective falls while a node is trained, in the upper levels and below."""
     task = label_sets("delicious")
     # Every node has all epochs, over all of its examples.
     unbounded = {"max_updates": None, "keep_statistics": True}
-    options = LdSMClassifier.PAPER if what == "paper" else unbounded
+    options = LdSMClassifier.AUTHORS if what == "authors" else unbounded
     options = {**options, "n_epochs": max(EPOCHS), "scorers": "none"}
     model = LdSMClassifier(**options, n_estimators=1, random_state=SEED, n_jobs=-1)
     benchmark.pedantic(lambda: model.fit(task.X, task.y), rounds=1)

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 BENCHES = Path(__file__).parents[1] / "benches"
 
@@ -186,3 +188,71 @@ def test_items_have_names_of_their_own_and_settings(package):
         assert item.lines
         assert item.seeds > 0
         assert item.seconds > 0
+
+
+def test_a_run_in_a_process_of_its_own(package):
+    from reproduce import runs
+    from reproduce.papers import ITEMS
+
+    item = next(item for item in ITEMS if item.name == "gamble-spheres")
+    found = runs.measured(runs.Run(item, "default", 0, rows=40))
+    assert len(found["values"]["test 5"]) == 7
+    assert found["seconds"] > 0
+    with pytest.raises(RuntimeError, match="no such setting"):
+        runs.measured(runs.Run(item, "no such setting", 0))
+
+
+@pytest.fixture
+def label_sets(package, monkeypatch):
+    """Few rows with label sets in the place of every data set."""
+    from ldsm_tasks import Task
+    from reproduce import data
+
+    random = np.random.default_rng(0)
+    y = sp.csr_matrix(random.random((160, 12)) < 0.2, dtype=np.float32)
+    X = y @ sp.csr_matrix(random.random((12, 9)) < 0.3, dtype=np.float32)
+    task = Task("toy", X[:120], y[:120], X[120:], y[120:])
+    monkeypatch.setattr(data, "label_sets", lambda name, rows: task)
+    return task
+
+
+@pytest.mark.filterwarnings("ignore:.*trees collapsed")
+@pytest.mark.parametrize(
+    "name", ["ldsm-delicious", "ldsm-nodes-bibtex", "ldsm-epochs-bibtex", "ldsm-objective"]
+)
+def test_ldsm_measures_what_its_lines_tell(package, label_sets, name):
+    from reproduce.ldsm import ITEMS
+
+    item = next(item for item in ITEMS if item.name == name)
+    for settings in item.settings.values():
+        values = json.loads(json.dumps(item.measure(settings, 0, None)))
+        for line in item.lines:
+            assert np.all(np.isfinite(package.Found.of([line.of(values)]).mean))
+
+
+def test_ldsm_first_column_is_the_papers(package):
+    """The arities of Table 6."""
+    from reproduce.ldsm import TABLE, modes
+    from xmtree import LdSMClassifier
+
+    for name in TABLE:
+        first, second, default = modes(name).values()
+        binary = name in {"amazoncat-13k", "delicious-200k", "amazon-670k"}
+        assert (first["arity"], second["arity"]) == ((2, 4) if binary else (4, 2))
+        assert first["n_estimators"] == 50
+        assert default == {}
+        LdSMClassifier(**first)
+
+
+def test_propensities_of_the_evaluated_part(package, label_sets):
+    """The number of evaluated rows in the place of that of training rows, by the definition."""
+    from reproduce.ldsm import of_rows
+    from xmtree.metrics import propensities
+
+    counts = np.asarray(label_sets.y.sum(axis=0)).ravel()
+    a, b = 0.55, 1.5
+    c = (np.log(label_sets.y_test.shape[0]) - 1) * (b + 1) ** a
+    wanted = 1 / (1 + c * (counts + b) ** -a)
+    usual = propensities(label_sets.y)
+    assert np.allclose(of_rows(usual, label_sets), wanted)
+    assert not np.allclose(usual, wanted)

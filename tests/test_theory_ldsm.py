@@ -13,13 +13,13 @@ from theory import ROUNDING, heaviest_first, histograms
 from theory import multilabel_entropy as quality
 from xmtree import LdSMClassifier, metrics
 
-PAPER = LdSMClassifier.PAPER | {"n_estimators": 1}
+AUTHORS = LdSMClassifier.AUTHORS | {"n_estimators": 1}
 #: Rounding of the package's sums of single-precision margins.
 CLOSE = 1e-6
 
 
 def grown(X, Y, seed=0, **settings):
-    model = LdSMClassifier(**{**PAPER, "random_state": seed, **settings}).fit(X, Y)
+    model = LdSMClassifier(**{**AUTHORS, "random_state": seed, **settings}).fit(X, Y)
     return model, model.trees_[0]
 
 

@@ -99,23 +99,22 @@ def peers():
     python = os.environ.get("XMTREE_PEERS")
     if not python:
         return None, {}
-    return python, json.loads(spawn(python, "peers", "versions").stdout)
+    return python, json.loads(spawn(python, "extreme.peers", "versions"))
 
 
-def spawn(python, module, *arguments, limit=None):
-    """Runs a module of this folder; RuntimeError with what it wrote if it fails."""
+def spawn(python, module, *arguments, threads=THREADS, limit=None):
+    """Runs a module of the benches and returns what it wrote; RuntimeError if it fails."""
     path = [str(BENCHES)]
     if python == sys.executable:
         path += filter(None, [os.environ.get("PYTHONPATH")])
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(path),
-        "OMP_NUM_THREADS": str(THREADS),
-    }
-    command = [python, "-m", f"extreme.{module}", *map(str, arguments)]
+    pools = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = os.environ | dict.fromkeys(pools, str(threads))
+    environment["PYTHONPATH"] = os.pathsep.join(path)
+    command = [python, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode} of {command}:\n{done.stderr[-3000:]}")
-    return done
+    return done.stdout
 
 
 @functools.cache
@@ -158,7 +157,7 @@ def run(case, task, limit):
     with tempfile.TemporaryDirectory() as out:
         arguments = [case.program.command, task.folder, out, *settings]
         try:
-            spawn(python, module, *arguments, limit=limit)
+            spawn(python, f"extreme.{module}", *arguments, limit=limit)
         except subprocess.TimeoutExpired:
             return record | {"over_s": limit}
         answers = np.load(Path(out) / "answers.npy")

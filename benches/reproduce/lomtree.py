@@ -185,8 +185,8 @@ def of_table(name):
         ),
         seeds={"news20-bydate": 2, "naics2017-index": 2, "omniglot": 1}.get(name, 3),
         seconds={
-            "omniglot": 300,
-            "naics2017-index": 600,
+            "omniglot": 520,
+            "naics2017-index": 400,
             "news20-bydate": 450,
             "banking77": 200,
         }.get(name, 50),

@@ -10,15 +10,13 @@ import datetime
 import hashlib
 import inspect
 import json
-import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from extreme.runs import BENCHES, Records, source
+from extreme.runs import Records, source, spawn
 
 from reproduce.items import Item
 
@@ -91,15 +89,10 @@ class Results(Records):
 
 def measured(run):
     """The values of a run and what they took, from a process of its own."""
-    path = [str(BENCHES), *filter(None, [os.environ.get("PYTHONPATH")])]
-    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = os.environ | dict.fromkeys(threads, "1") | {"PYTHONPATH": os.pathsep.join(path)}
-    rows = [] if run.rows is None else ["--rows", str(run.rows)]
-    command = [sys.executable, "-m", "reproduce.one", run.item.name, run.setting, str(run.seed)]
-    done = subprocess.run([*command, *rows], env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"exit code {done.returncode} of {run}:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    rows = [] if run.rows is None else ["--rows", run.rows]
+    of = run.item.name, run.setting, run.seed
+    said = spawn(sys.executable, "reproduce.one", *of, *rows, threads=1)
+    return json.loads(said.splitlines()[-1])
 
 
 def run_all(runs, results, jobs=2, measure=measured, say=print):

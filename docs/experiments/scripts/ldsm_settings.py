@@ -5,12 +5,12 @@
     python ldsm_settings.py max_nodes=4000 --weights 0.25 0.5 1 --trees 10 50
     python ldsm_settings.py --ablation --seeds 0 1
 
-A setting is ``default``, ``paper`` (``LdSMClassifier.PAPER``), or options that are changed,
-separated by commas; ``paper,loss=centred`` changes the paper's. Held out is a fifth of the
-train part, the same for all settings, or ``--folds`` of them in turn; choose there, and use
-``--on test`` to report. Rows without labels are left out of the measures, which are means over
-seeds and folds, in per cent: P@1, 3, 5, nDCG@3, 5 and PSP@1, 3, 5. Depth and nodes are the
-largest of all trees.
+A setting is ``default``, ``authors`` or ``paper`` (``LdSMClassifier.AUTHORS``, ``.PAPER``), or
+options that are changed, separated by commas; ``paper,loss=centred`` changes the paper's. Held out
+is a fifth of the train part, the same for all settings, or ``--folds`` of them in turn; choose
+there, and use ``--on test`` to report. Rows without labels are left out of the measures, which are
+means over seeds and folds, in per cent: P@1, 3, 5, nDCG@3, 5 and PSP@1, 3, 5. Depth and nodes are
+the largest of all trees.
 """
 
 import argparse
@@ -43,21 +43,21 @@ ABLATION = (
     "scorers='none',reshuffle=False",
     "scorers='none',scaling='none'",
     "scorers='none',max_nodes=1000",
-    "paper",
-    "paper,max_nodes=8000",
+    "authors",
+    "authors,max_nodes=8000",
 )
 
 
 def setting(text):
-    """``"default"``, ``"paper"`` or ``"a=1,b='c',..."`` as options; quotes may be left out."""
+    """``"default"``, ``"authors"``, ``"paper"`` or ``"a=1,b='c'"`` as options, quotes optional."""
     options = {}
     for part in text.split(","):
-        if part == "paper":
-            options |= LdSMClassifier.PAPER
+        if part in {"authors", "paper"}:
+            options |= getattr(LdSMClassifier, part.upper())
         elif part != "default":
             name, equals, value = part.partition("=")
             if not equals:
-                raise ValueError(f"a setting is default, paper or NAME=VALUE, got {part!r}")
+                raise ValueError(f"not default, authors, paper or NAME=VALUE: {part!r}")
             try:
                 options[name] = ast.literal_eval(value)
             except (ValueError, SyntaxError):
@@ -99,7 +99,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("settings", nargs="*", help="default, paper, or NAME=VALUE,...")
+    parser.add_argument("settings", nargs="*", help="default, authors, paper, or NAME=VALUE,...")
     parser.add_argument("--ablation", action="store_true", help="the settings of the ablation")
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--on", choices=("held-out", "test"), default="held-out")
