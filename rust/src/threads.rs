@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn an_error_ends_it() {
-        let of_number = |_: &mut (), i| if i == 10 { Err(Error::Stopped) } else { Ok(i) };
+        let of_number = |(): &mut (), i| if i == 10 { Err(Error::Stopped) } else { Ok(i) };
         for n_threads in [1, 2] {
             let mapped = with_threads(n_threads, |is_parallel| {
                 map_with_worker(is_parallel, (1000, 1), || (), of_number)

@@ -373,9 +373,12 @@ impl Ldsm {
         Ok(Blocks {
             query,
             step: block_rows(each, BLOCK),
-            new_predictor: move || match is_kept {
-                true => self.single_rows.memories.lend(new),
-                false => Lent::alone(new()),
+            new_predictor: move || {
+                if is_kept {
+                    self.single_rows.memories.lend(new)
+                } else {
+                    Lent::alone(new())
+                }
             },
         })
     }

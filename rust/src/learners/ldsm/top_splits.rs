@@ -11,9 +11,9 @@ use super::tree::Tree;
 
 /// Splits of each tree that are here at most: below them a row's own node costs less than a
 /// whole level.
-const MOST_SPLITS: usize = 64;
+const MOST_SPLITS: usize = 128;
 /// Entries at most, of 2 + 4 M bytes: memory stays small whatever the size of the model.
-const MOST_ENTRIES: usize = 1 << 21;
+const MOST_ENTRIES: usize = 1 << 22;
 
 /// The weights of the first splits of all trees.
 #[derive(Debug, Clone)]
