@@ -1,4 +1,4 @@
-"""The classifier of an active learner: made from the estimator it was given, used for predictions."""
+"""The classifier of an active learner: made from its estimator, used for predictions."""
 
 from __future__ import annotations
 

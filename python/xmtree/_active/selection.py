@@ -32,3 +32,18 @@ def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> 
     order = draw.permutation(usable)
     _, firsts = np.unique(labels[order], return_index=True)
     return order[firsts], np.delete(order, firsts)
+
+
+def spread(pairs: NDArray[Any], n: int) -> Rows:
+    """Positions of ``n`` of the rows between whose ``pairs`` of best classes doubts are shared out.
+
+    First comes one row of every pair, then a second, and so on; among rows of one pair, and of
+    the last pairs that there is place for, those that come first. A row's distance from others
+    in its features is not looked at: on text the rows farthest apart are odd ones.
+    """
+    _, pair = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(pair, kind="stable")
+    starts = np.searchsorted(pair[order], pair[order])
+    nth = np.empty(len(pair), np.int64)
+    nth[order] = np.arange(len(pair)) - starts
+    return np.sort(np.argsort(nth, kind="stable")[:n])

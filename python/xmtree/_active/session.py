@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +37,9 @@ class LabellingSession(SessionPredictor):
     early_stopping: bool
     patience: int
     random_state: Any
+
+    #: What the learning curve has beside the counts.
+    _measures: ClassVar[tuple[str, ...]] = ("validation_error", "utility")
 
     learning_curve_: Bunch
     best_round_: int
@@ -183,7 +186,7 @@ class LabellingSession(SessionPredictor):
             and len(errors) - 1 - self.best_round_ >= self.patience
         ):
             return "validation"
-        return None
+        return self._query_stop()
 
     def _clear(self) -> None:
         """Drops the results of an earlier fit or session."""
@@ -214,7 +217,7 @@ class LabellingSession(SessionPredictor):
         self._labels = np.empty(0, np.int64)
         self.selected_ = np.empty(0, np.int64)
         self.utilities_ = np.empty(0)
-        self.learning_curve_ = curve.empty()
+        self.learning_curve_ = curve.empty(self._measures)
 
     def _draw(self) -> np.random.Generator:
         """Random numbers of the round: they depend on the seed and its number alone."""
@@ -268,7 +271,7 @@ class LabellingSession(SessionPredictor):
         of_rows = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
         self._queried_utilities = dict(of_rows)
         median = float(np.median(utilities))
-        self.learning_curve_ = curve.with_utility(self.learning_curve_, median)
+        self.learning_curve_ = curve.with_last(self.learning_curve_, utility=median)
 
     def _utilities(self, rows: Rows, draw: np.random.Generator) -> NDArray[np.float64]:
         """How useful the labels of these rows of the pool are."""
@@ -278,8 +281,16 @@ class LabellingSession(SessionPredictor):
         """Positions of the ``n`` to query of ``rows``, which come the most useful first."""
         return slice(n)
 
+    def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
+        """Is told the labels of rows before they are learned."""
+
+    def _query_stop(self) -> str | None:
+        """A reason to stop that the answers to queries give."""
+        return None
+
     def _add(self, rows: Rows, labels: NDArray[Any]) -> None:
         """Moves rows into the working set."""
+        self._compare(rows, labels)
         known = self._queried_utilities
         utilities = [known.get(row, math.nan) for row in rows.tolist()]
         self._labels = np.concatenate([self._labels, labels]) if len(self._labels) else labels
@@ -314,4 +325,6 @@ class LabellingSession(SessionPredictor):
             self.best_round_ = len(so_far.n_samples)
         self._latest = classifier
         n_classes = len(classifier.classes_)
-        self.learning_curve_ = curve.with_round(so_far, len(working), n_classes, error)
+        self.learning_curve_ = curve.with_round(
+            so_far, n_samples=len(working), n_classes=n_classes, validation_error=error
+        )

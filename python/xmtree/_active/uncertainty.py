@@ -26,7 +26,8 @@ def margins(classifier: Any, X: Any) -> Utilities:
     _, best = classifier._topk(X, 2)
     # A classifier that knows a single class has no doubt of it: the other scores -inf.
     with np.errstate(divide="ignore"):
-        return 1 / (best[:, 0].astype(np.float64) - best[:, 1])
+        utilities: Utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
+    return utilities
 
 
 def entropies(classifier: Any, X: Any) -> Utilities:
