@@ -354,10 +354,9 @@ class Learner(ClassifierMixin, BaseEstimator):
         """
         shares = np.maximum(scores, 0)
         total = shares.sum(axis=1, keepdims=True)
-        chances = np.divide(
-            shares, total, out=np.full_like(shares, 1 / shares.shape[1]), where=total > 0
-        )
-        return chances.astype(np.float32, copy=False)
+        alike = np.full_like(shares, 1 / shares.shape[1])
+        chances: NDArray[np.float32] = np.divide(shares, total, out=alike, where=total > 0)
+        return chances
 
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)

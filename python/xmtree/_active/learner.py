@@ -41,8 +41,8 @@ class ActiveLearner(ActiveEstimator):
         Rows of the first working set, chosen at random. ``fit`` chooses one of every class
         first, and as many as there are classes if these are more.
     n_per_round : int, default=10
-        Rows queried in a round. Fewer need fewer labels in all and more time: with 25
-        in place of 100 banking77 took a tenth fewer.
+        Rows queried in a round. Training takes most of the time, so that the time of a session
+        is about inverse to it.
     n_rounds : int, default=50
         Classifiers to train at most. A session of ``query`` and ``teach`` goes on after
         ``set_params`` with a larger one.
