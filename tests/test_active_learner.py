@@ -17,6 +17,7 @@ from xmtree import (
     RecallTreeClassifier,
 )
 from xmtree._active.selection import spread
+from xmtree._active.uncertainty import margins
 
 BATCHES = {"n_initial": 12, "n_per_round": 6, "n_rounds": 5}
 WAYS = ["margin", "entropy", "disagreement", "random"]
@@ -101,6 +102,15 @@ def utilities_by_hand(model, X, selection):
         return entropy(model.predict_proba(X).astype(float), axis=1)
     _, scores = model.predict_topk(X, 2)
     return 1 / np.subtract(*scores.T.astype(float))
+
+
+def test_margins_of_rows_with_less_than_two_scores():
+    class Scores:
+        def _topk(self, X, k):
+            assert k == 2
+            return None, np.array([[3, 1], [2, 2], [1, -np.inf], [-np.inf, -np.inf]], np.float32)
+
+    assert margins(Scores(), None).tolist() == [0.5, np.inf, 0, np.inf]
 
 
 @pytest.mark.parametrize("selection", ["margin", "entropy"])

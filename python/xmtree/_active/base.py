@@ -50,7 +50,7 @@ class ActiveEstimator(LabellingSession):
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
-            Values may be missing (NaN).
+            Values may be missing (NaN) where ``estimator`` takes that.
         y : array of shape (n,)
             Labels of any sortable type. Those of rows that are not chosen are used to choose
             the first working set, and those of rows held out to measure the error.

@@ -25,8 +25,10 @@ def margins(classifier: Any, X: Any) -> Utilities:
     """1 / (best score - second best) of the validated rows ``X``."""
     _, best = classifier._topk(X, 2)
     # A classifier that knows a single class has no doubt of it: the other scores -inf.
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         utilities: Utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
+    # Where no class has a score any may be right.
+    utilities[np.isnan(utilities)] = np.inf
     return utilities
 
 
