@@ -21,12 +21,13 @@ SEEDS = range(3)
 FEWER_TREES = {"n_estimators": 50}
 #: Per set: what learns, rows to begin with, rows a round, rounds.
 SETS = {
-    "satimage": (partial(GambleClassifier, **FEWER_TREES), 20, 40, 26),
+    "satimage": (partial(GambleClassifier, **FEWER_TREES), 20, 40, 36),
     "pendigits": (partial(GambleClassifier, **FEWER_TREES), 20, 20, 36),
     "letter": (partial(GambleClassifier, **FEWER_TREES), 200, 300, 15),
     "splice": (OAAClassifier, 20, 20, 35),
-    "banking77": (RecallTreeClassifier, 150, 150, 31),
-    "news20-bydate": (OAAClassifier, 150, 150, 31),
+    "vehicle": (RecallTreeClassifier, 20, 10, 40),
+    "banking77": (OAAClassifier, 150, 300, 16),
+    "news20-bydate": (OAAClassifier, 150, 300, 16),
 }
 WAYS = (
     ("random", 1),

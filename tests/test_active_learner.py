@@ -161,9 +161,10 @@ def test_members_learn_with_the_weights_of_their_rows():
 
 def test_rows_of_a_round_are_spread_over_the_doubts():
     doubts = np.array([[0, 1], [1, 0], [0, 1], [2, 0], [3, 2], [2, 0], [1, 3]])
-    assert spread(doubts, 4).tolist() == [0, 3, 4, 6]
-    assert spread(doubts, 5).tolist() == [0, 1, 3, 4, 6]
     assert spread(doubts, 2).tolist() == [0, 3]
+    assert spread(doubts, 4).tolist() == [0, 3, 4, 6]
+    # When there is one of each pair, those that come first.
+    assert spread(doubts, 6).tolist() == [0, 1, 2, 3, 4, 6]
     assert spread(doubts, 7).tolist() == list(range(7))
 
 

@@ -60,9 +60,10 @@ class ActiveLearner(ActiveEstimator):
         For "disagreement": members of the committee, clones of ``estimator`` with other seeds, each
         trained on as many rows as the working set has, drawn from it with replacement.
     diversity : int, default=3
-        The rows of a round are taken from this many times ``n_per_round`` of highest utility,
-        spread over the pairs of classes that the classifier hesitates between: one row of each pair
-        before a second of any. 1: those of highest utility, however alike.
+        The rows of a round are taken from this many times ``n_per_round`` of highest utility: one
+        for each pair of classes between which the classifier hesitates, then the others by
+        utility. 1: those of highest utility, however alike. It matters where classes are many;
+        where they are few it makes no difference beyond chance.
     stopping_ratio : float or None, default=0.25
         Stop when the error on queried rows, measured before they are learned, has fallen to
         this share of its highest value, both over the last 50 queried rows (three rounds, if these

@@ -35,15 +35,12 @@ def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> 
 
 
 def spread(pairs: NDArray[Any], n: int) -> Rows:
-    """Positions of ``n`` of the rows between whose ``pairs`` of best classes doubts are shared out.
+    """Positions of ``n`` of the rows, one of each pair of best classes first, the rest as they come.
 
-    First comes one row of every pair, then a second, and so on; among rows of one pair, and of
-    the last pairs that there is place for, those that come first. A row's distance from others
-    in its features is not looked at: on text the rows farthest apart are odd ones.
+    Where there are more ``pairs`` than ``n``, those that come first. How far rows are apart in
+    their features is not looked at: on text the farthest are odd ones.
     """
-    _, pair = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)
-    order = np.argsort(pair, kind="stable")
-    starts = np.searchsorted(pair[order], pair[order])
-    nth = np.empty(len(pair), np.int64)
-    nth[order] = np.arange(len(pair)) - starts
-    return np.sort(np.argsort(nth, kind="stable")[:n])
+    _, firsts = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+    firsts = np.sort(firsts)[:n]
+    others = np.delete(np.arange(len(pairs)), firsts)
+    return np.sort(np.concatenate([firsts, others[: n - len(firsts)]]))
