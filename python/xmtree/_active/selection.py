@@ -35,7 +35,7 @@ def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> 
 
 
 def spread(pairs: NDArray[Any], n: int) -> Rows:
-    """Positions of ``n`` of the rows, one of each pair of best classes first, the rest as they come.
+    """Positions of ``n`` rows, one of each pair of best classes first, the others as they come.
 
     Where there are more ``pairs`` than ``n``, those that come first. How far rows are apart in
     their features is not looked at: on text the farthest are odd ones.
