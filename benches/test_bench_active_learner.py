@@ -21,9 +21,8 @@ SEEDS = range(3)
 FEWER_TREES = {"n_estimators": 50}
 #: Per set: what learns, rows to begin with, rows a round, rounds.
 SETS = {
-    "satimage": (partial(GambleClassifier, **FEWER_TREES), 20, 40, 36),
+    "satimage": (partial(GambleClassifier, **FEWER_TREES), 20, 40, 26),
     "pendigits": (partial(GambleClassifier, **FEWER_TREES), 20, 20, 36),
-    "letter": (partial(GambleClassifier, **FEWER_TREES), 200, 300, 15),
     "splice": (OAAClassifier, 20, 20, 35),
     "vehicle": (RecallTreeClassifier, 20, 10, 40),
     "banking77": (OAAClassifier, 150, 300, 16),
