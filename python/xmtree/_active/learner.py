@@ -53,8 +53,8 @@ class ActiveLearner(ActiveEstimator):
         own where it has any, of one-against-all's margin losses the normalised logistic function of
         the scores, of :class:`RecallTreeClassifier` the softmax over the candidates.
         "disagreement": the entropy, in nats, of the votes of a committee [2]_. "random":
-        any, the baseline. "margin" is the default because it took no more labels than the
-        others on any of the sets measured, and least time; see
+        any, the baseline. "margin" is the default: no other was
+        ahead of it on several sets, and it takes least time; see
         docs/experiments/active-learning.md.
     n_members : int, default=5
         For "disagreement": members of the committee, clones of ``estimator`` with other seeds, each
