@@ -113,10 +113,11 @@ def test_nothing_after_fit_depends_on_a_parameter_changed_since(name, sets, tmp_
         model.set_params(**{parameter: before})
 
 
-def test_an_active_learner_that_is_fitted_does_not_depend_on_its_parameters_either():
+@pytest.mark.parametrize("cls", [xmtree.ActiveGamble, xmtree.ActiveLearner])
+def test_an_active_learner_that_is_fitted_does_not_depend_on_its_parameters_either(cls):
     rows, labels = estimators.dense(n=120)
     template = xmtree.GambleClassifier(n_estimators=5, categorical_features=None)
-    model = xmtree.ActiveGamble(estimator=template, n_rounds=3, random_state=0).fit(rows, labels)
+    model = cls(estimator=template, n_rounds=3, random_state=0).fit(rows, labels)
     facts = ("selected_", "utilities_", "learning_curve_", "best_round_", "stop_reason_")
 
     def said():

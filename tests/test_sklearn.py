@@ -42,7 +42,7 @@ EXPECTED = {
 
 def expected(estimator):
     """The checks that ``estimator`` cannot pass, and why."""
-    if isinstance(estimator, xmtree.ActiveGamble):
+    if isinstance(estimator, xmtree.ActiveGamble | xmtree.ActiveLearner):
         return CHOSEN
     if not isinstance(estimator, xmtree.GambleClassifier | xmtree.SAMMEClassifier):
         return EXPECTED | (HASHED if estimator.n_bits is not None else {})
@@ -54,6 +54,13 @@ def expected(estimator):
         *(make() for make in estimators.ALL.values()),
         xmtree.LOMTreeClassifier(n_bits=12, random_state=0),
         xmtree.ActiveGamble(estimator=xmtree.GambleClassifier(n_estimators=10), random_state=0),
+        xmtree.ActiveLearner(xmtree.OAAClassifier(loss="logistic"), random_state=0),
+        xmtree.ActiveLearner(
+            xmtree.GambleClassifier(n_estimators=10),
+            n_rounds=10,
+            selection="disagreement",
+            random_state=0,
+        ),
     ],
     expected_failed_checks=expected,
 )

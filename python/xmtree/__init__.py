@@ -1,7 +1,7 @@
 """Logarithmic-time classifiers for very many labels."""
 
 from xmtree import datasets, metrics
-from xmtree._active import ActiveGamble
+from xmtree._active import ActiveGamble, ActiveLearner
 from xmtree._core import ModelFileError, __version__
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._label_trees import FilterTreeClassifier, RandomTreeClassifier
@@ -13,6 +13,7 @@ from xmtree._recall_tree import RecallTreeClassifier
 
 __all__ = [
     "ActiveGamble",
+    "ActiveLearner",
     "FilterTreeClassifier",
     "GambleClassifier",
     "LOMTreeClassifier",

@@ -347,6 +347,17 @@ class Learner(ClassifierMixin, BaseEstimator):
         found: TopK = self._call(self._model.predict_topk, X, k)
         return found
 
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        """Probabilities of the classes whose ``scores``, of shape (n, k), are given: together 1.
+
+        Of most learners the scores are probabilities, of some classes or of all.
+        """
+        shares = np.maximum(scores, 0)
+        total = shares.sum(axis=1, keepdims=True)
+        alike = np.full_like(shares, 1 / shares.shape[1])
+        chances: NDArray[np.float32] = np.divide(shares, total, out=alike, where=total > 0)
+        return chances
+
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)
 

@@ -260,15 +260,9 @@ default="squared_hinge"
             Where the array would take more than 8 GiB or half of the memory.
         """
         scores = self._all_scores(X)
-        if self._fitted_loss() == "softmax":
-            return self._softmax(scores)
-        chances = np.asarray(expit(scores))
-        if self._y_form == "labels":
-            # Where all probabilities are zero in float32 only the best score is known.
-            total = chances.sum(axis=1, keepdims=True)
-            best = np.arange(chances.shape[1]) == scores.argmax(axis=1)[:, None]
-            chances = np.where(total > 0, chances / np.where(total > 0, total, 1), best)
-        return chances.astype(np.float32, copy=False)
+        if self._y_form == "labels" or self._fitted_loss() == "softmax":
+            return self._chances(scores)
+        return np.asarray(expit(scores)).astype(np.float32, copy=False)
 
     def _all_scores(self, X: Any) -> NDArray[np.float32]:
         rows = self._rows(X)
@@ -280,6 +274,16 @@ default="squared_hinge"
         if self._fitted_loss() == "softmax":
             return sp.csr_matrix(self._softmax(scores) > 0.5)
         return sp.csr_matrix(scores > 0)
+
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        if self._fitted_loss() == "softmax":
+            return self._softmax(scores)
+        chances = np.asarray(expit(scores))
+        # Where all probabilities are zero in float32 only the best score is known.
+        total = chances.sum(axis=1, keepdims=True)
+        best = np.arange(chances.shape[1]) == scores.argmax(axis=1)[:, None]
+        chances = np.where(total > 0, chances / np.where(total > 0, total, 1), best)
+        return chances.astype(np.float32, copy=False)
 
     def _softmax(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         # Classes without examples have the score minus infinity. While that is all of them, no

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.utils import Bunch
 
 from xmtree import _validation
@@ -401,6 +402,9 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
         found: TopK = self._call(self._model.predict_topk, X, k, json.dumps(options))
         return found
+
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        return np.asarray(softmax(scores, axis=1), dtype=np.float32)
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
         # Examples that reach a held node are counted there, but their paths end at its parent.

@@ -1,5 +1,6 @@
-"""Active GAMBLE: boosting that chooses the rows it learns from."""
+"""Active learning: classifiers that choose the rows they learn from."""
 
-from xmtree._active.estimator import ActiveGamble
+from xmtree._active.gamble import ActiveGamble
+from xmtree._active.learner import ActiveLearner
 
-__all__ = ["ActiveGamble"]
+__all__ = ["ActiveGamble", "ActiveLearner"]

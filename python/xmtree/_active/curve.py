@@ -7,27 +7,25 @@ import math
 import numpy as np
 from sklearn.utils import Bunch
 
+_COUNTS = ("n_samples", "n_classes")
 
-def empty() -> Bunch:
-    """A curve of no round."""
+
+def empty(measures: tuple[str, ...]) -> Bunch:
+    """A curve of no round, with these ``measures`` beside the counts."""
+    counts = {name: np.empty(0, np.int64) for name in _COUNTS}
+    return Bunch(**counts, **{name: np.empty(0) for name in measures})
+
+
+def with_round(curve: Bunch, **known: float) -> Bunch:
+    """The curve with one round more, of which only the ``known`` values are known yet."""
+    counts = {name: np.append(curve[name], np.int64(known[name])) for name in _COUNTS}
+    others = [name for name in curve if name not in _COUNTS]
     return Bunch(
-        n_samples=np.empty(0, np.int64),
-        n_classes=np.empty(0, np.int64),
-        validation_error=np.empty(0),
-        utility=np.empty(0),
+        **counts, **{name: np.append(curve[name], known.get(name, math.nan)) for name in others}
     )
 
 
-def with_round(curve: Bunch, n_samples: int, n_classes: int, error: float) -> Bunch:
-    """The curve with one round more, of which the utility is not known yet."""
-    return Bunch(
-        n_samples=np.append(curve.n_samples, n_samples),
-        n_classes=np.append(curve.n_classes, n_classes),
-        validation_error=np.append(curve.validation_error, error),
-        utility=np.append(curve.utility, math.nan),
-    )
-
-
-def with_utility(curve: Bunch, utility: float) -> Bunch:
-    """The curve with the median utility after its last round."""
-    return Bunch(**{**curve, "utility": np.append(curve.utility[:-1], utility)})
+def with_last(curve: Bunch, **known: float) -> Bunch:
+    """The curve with these values of its last round."""
+    ends = {name: np.append(curve[name][:-1], value) for name, value in known.items()}
+    return Bunch(**{**curve, **ends})

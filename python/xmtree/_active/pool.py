@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from xmtree import _validation
 from xmtree._active.selection import Rows
 from xmtree._gamble import GambleClassifier
+from xmtree._oaa import OAAClassifier
 
 
-def checked(X: Any) -> Any:
+def checked(X: Any, takes_nan: bool) -> Any:
     """Validated rows whose values the core accepts, of a CSR matrix in canonical form.
 
     All are checked at once: of some of them later on, the core would name the wrong row.
     """
     # The core checks all rows that it predicts, so a small model is made to predict them.
-    n = X.shape[1]
-    model = GambleClassifier(n_estimators=1, max_leaves=2).fit(np.zeros((2, n), X.dtype), [0, 1])
+    small = GambleClassifier(n_estimators=1, max_leaves=2) if takes_nan else OAAClassifier()
+    model: Any = small.fit(np.zeros((2, X.shape[1]), X.dtype), [0, 1])
 
     def check(X: Any) -> Any:
         model._model.predict_topk(X, 1)

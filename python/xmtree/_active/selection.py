@@ -27,24 +27,20 @@ def held_out(usable: Rows, labels: NDArray[Any], share: float, draw: np.random.G
     return others[: max(1, round(share * len(usable)))]
 
 
-def by_margin(
-    committee: Any, pool: Any, considered: Rows, n: int
-) -> tuple[Rows, NDArray[Any], float]:
-    """The ``n`` rows whose two best classes score most nearly alike.
-
-    Returns them, the most useful first, their utilities, and the median utility of all rows
-    ``considered``, whose order decides where utilities are equal.
-    """
-    _, best = committee._topk(pool[considered], 2)
-    # A committee that knows a single class has no doubt of it: the other scores -inf.
-    with np.errstate(divide="ignore"):
-        utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
-    chosen = np.argsort(-utilities, kind="stable")[:n]
-    return considered[chosen], utilities[chosen], float(np.median(utilities))
-
-
 def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> tuple[Rows, Rows]:
     """One row of every class, and the others in random order."""
     order = draw.permutation(usable)
     _, firsts = np.unique(labels[order], return_index=True)
     return order[firsts], np.delete(order, firsts)
+
+
+def spread(pairs: NDArray[Any], n: int) -> Rows:
+    """Positions of ``n`` rows, one of each pair of best classes first, the others as they come.
+
+    Where there are more ``pairs`` than ``n``, those that come first. How far rows are apart in
+    their features is not looked at: on text the farthest are odd ones.
+    """
+    _, firsts = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+    firsts = np.sort(firsts)[:n]
+    others = np.delete(np.arange(len(pairs)), firsts)
+    return np.sort(np.concatenate([firsts, others[: n - len(firsts)]]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,17 +13,18 @@ from sklearn.utils import Bunch
 
 from xmtree import _categories, _validation
 from xmtree._active import curve
-from xmtree._active.committee import CommitteePredictor
 from xmtree._active.labels import check_kind, labels_of
 from xmtree._active.pool import checked, find_rows, free_numbers
-from xmtree._active.selection import Rows, by_margin
+from xmtree._active.predictor import SessionPredictor
+from xmtree._active.selection import Rows
+from xmtree._active.uncertainty import best_labels, margins
 from xmtree._base import transaction
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
 
 
-class LabellingSession(CommitteePredictor):
-    """Keeps the working set and trains a committee whenever all queried rows have labels.
+class LabellingSession(SessionPredictor):
+    """Keeps the working set and trains a classifier whenever all queried rows have labels.
 
     Attributes are replaced, never changed in place, so that a failed call can be undone.
     """
@@ -36,6 +37,9 @@ class LabellingSession(CommitteePredictor):
     early_stopping: bool
     patience: int
     random_state: Any
+
+    #: What the learning curve has beside the counts.
+    _measures: ClassVar[tuple[str, ...]] = ("validation_error", "utility")
 
     learning_curve_: Bunch
     best_round_: int
@@ -54,9 +58,43 @@ class LabellingSession(CommitteePredictor):
     #: Rows that wait for their labels, and what was their utility.
     _queried: Rows
     _queried_utilities: dict[int, float]
-    #: The committee of the last round, and why ``fit`` ended.
+    #: The classifier of the last round, and why ``fit`` ended.
     _latest: Any
     _ended: str | None
+
+    def start(self, X: Any, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Begin a session: rows of which ``query`` chooses those to label.
+
+        Anything learned before is discarded.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+            The pool: all rows that may be labelled. It is copied only if it must be
+            converted, so do not change it. Rows that have a label already belong here
+            too; ``teach`` them first.
+        X_val, y_val : rows and labels, optional
+            On which to measure the error after each round; needed for ``early_stopping``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data cannot be used. The estimator is then as it was.
+        """
+        self._validate_params()
+        with transaction(self) as change:
+            self._clear()
+            self._start_session(
+                checked(self._validated(X, reset=True), self._takes_nan()),
+                self._checked_validation(X_val, y_val),
+            )
+            self._check_session()
+            change.keep()
+        return self
 
     def query(self) -> Rows:
         """The rows to label next.
@@ -76,7 +114,7 @@ class LabellingSession(CommitteePredictor):
         return self._queried.copy()
 
     def teach(self, rows: Any, y: Any) -> Self:
-        """Give labels, and train a committee when all queried rows have one.
+        """Give labels, and train when all queried rows have one.
 
         Parameters
         ----------
@@ -118,7 +156,7 @@ class LabellingSession(CommitteePredictor):
         Returns
         -------
         self
-            If all queried rows have a label now, a committee was trained.
+            If all queried rows have a label now, the classifier was trained.
         """
         self._check_session()
         with transaction(self) as change:
@@ -148,7 +186,7 @@ class LabellingSession(CommitteePredictor):
             and len(errors) - 1 - self.best_round_ >= self.patience
         ):
             return "validation"
-        return None
+        return self._query_stop()
 
     def _clear(self) -> None:
         """Drops the results of an earlier fit or session."""
@@ -161,7 +199,7 @@ class LabellingSession(CommitteePredictor):
             raise ValueError("X_val and y_val go together: pass both or neither")
         if X is None:
             return None
-        X = checked(self._validated(X, reset=False))
+        X = checked(self._validated(X, reset=False), self._takes_nan())
         return X, labels_of(y, X.shape[0], "y_val")
 
     def _start_session(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
@@ -169,7 +207,8 @@ class LabellingSession(CommitteePredictor):
         self._pool = X
         self._held = None if validation is None else (*validation, None)
         self._seed = _validation.seed(self.random_state)
-        _categories.check(X, self._new_committee()._categorical())
+        columns = getattr(self._new_classifier(), "categorical_features", None)
+        _categories.check(X, columns or [])
         self._left_out = np.empty(0, np.int64)
         self._queried = np.empty(0, np.int64)
         self._queried_utilities = {}
@@ -178,7 +217,7 @@ class LabellingSession(CommitteePredictor):
         self._labels = np.empty(0, np.int64)
         self.selected_ = np.empty(0, np.int64)
         self.utilities_ = np.empty(0)
-        self.learning_curve_ = curve.empty()
+        self.learning_curve_ = curve.empty(self._measures)
 
     def _draw(self) -> np.random.Generator:
         """Random numbers of the round: they depend on the seed and its number alone."""
@@ -196,7 +235,7 @@ class LabellingSession(CommitteePredictor):
                 "pass X_val and y_val to start"
             )
         # Checks its parameters now, before anybody has labelled rows for it.
-        self._new_committee()
+        self._new_classifier()
 
     def _unlabelled(self) -> NDArray[np.bool_]:
         """Which rows of the pool may still be chosen or taught."""
@@ -225,13 +264,33 @@ class LabellingSession(CommitteePredictor):
             return
         # In random order, for ties to be broken so.
         considered = draw.permutation(rest)[: max(n, math.ceil(self.pool_share * len(rest)))]
-        self._queried, utilities, median = by_margin(self._latest, self._pool, considered, n)
-        of_rows = zip(self._queried.tolist(), utilities.tolist(), strict=True)
+        utilities = self._utilities(considered, draw)
+        order = np.argsort(-utilities, kind="stable")
+        chosen = order[self._batch(considered[order], n)]
+        self._queried = considered[chosen]
+        of_rows = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
         self._queried_utilities = dict(of_rows)
-        self.learning_curve_ = curve.with_utility(self.learning_curve_, median)
+        median = float(np.median(utilities))
+        self.learning_curve_ = curve.with_last(self.learning_curve_, utility=median)
+
+    def _utilities(self, rows: Rows, draw: np.random.Generator) -> NDArray[np.float64]:
+        """How useful the labels of these rows of the pool are."""
+        return margins(self._latest, self._pool[rows])
+
+    def _batch(self, rows: Rows, n: int) -> Any:
+        """Positions of the ``n`` to query of ``rows``, which come the most useful first."""
+        return slice(n)
+
+    def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
+        """Is told the labels of rows before they are learned."""
+
+    def _query_stop(self) -> str | None:
+        """A reason to stop that the answers to queries give."""
+        return None
 
     def _add(self, rows: Rows, labels: NDArray[Any]) -> None:
         """Moves rows into the working set."""
+        self._compare(rows, labels)
         known = self._queried_utilities
         utilities = [known.get(row, math.nan) for row in rows.tolist()]
         self._labels = np.concatenate([self._labels, labels]) if len(self._labels) else labels
@@ -249,21 +308,23 @@ class LabellingSession(CommitteePredictor):
             self._train()
 
     def _train(self) -> None:
-        """Trains a committee on the working set and adds it to the learning curve."""
+        """Trains a classifier on the working set and adds it to the learning curve."""
         working = self.selected_
         weights = None if self._weights is None else self._weights[working]
-        committee = self._new_committee().fit(self._pool[working], self._labels, weights)
+        classifier = self._new_classifier().fit(self._pool[working], self._labels, weights)
         error = math.nan
         if self._held is not None:
             X, y, importance = self._held
-            wrong = committee.classes_[committee._best(X)] != y
+            wrong = best_labels(classifier, X) != y
             error = float(np.average(wrong, weights=importance))
         if hasattr(self, "feature_names_in_"):
-            committee.feature_names_in_ = self.feature_names_in_
+            classifier.feature_names_in_ = self.feature_names_in_
         so_far = self.learning_curve_
         if not self.early_stopping or not np.any(so_far.validation_error <= error):
-            self.estimator_ = committee
+            self.estimator_ = classifier
             self.best_round_ = len(so_far.n_samples)
-        self._latest = committee
-        n_classes = len(committee.classes_)
-        self.learning_curve_ = curve.with_round(so_far, len(working), n_classes, error)
+        self._latest = classifier
+        n_classes = len(classifier.classes_)
+        self.learning_curve_ = curve.with_round(
+            so_far, n_samples=len(working), n_classes=n_classes, validation_error=error
+        )

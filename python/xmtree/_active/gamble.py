@@ -1,25 +1,16 @@
-"""The estimator: its parameters, and both ways to use it."""
+"""Active GAMBLE: boosting that chooses the rows it learns from."""
 
 from __future__ import annotations
 
-import math
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from xmtree import _validation
-from xmtree._active.labels import check_kind, labels_of
-from xmtree._active.pool import checked
-from xmtree._active.selection import first_set, held_out
-from xmtree._active.session import LabellingSession
-from xmtree._base import transaction
+from xmtree._active.base import ActiveEstimator
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
-from xmtree._progress import progress
 
 
-class ActiveGamble(LabellingSession):
+class ActiveGamble(ActiveEstimator):
     """Active GAMBLE: learn from few rows, chosen by how unsure the committee is of them.
 
     A committee is trained on a small working set. Of the rows outside it, those
@@ -103,6 +94,7 @@ class ActiveGamble(LabellingSession):
 
     See Also
     --------
+    ActiveLearner : Any classifier, with more ways to choose rows and to stop.
     GambleClassifier : Learns from all rows at once.
 
     References
@@ -131,17 +123,8 @@ class ActiveGamble(LabellingSession):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [None, GambleClassifier, SAMMEClassifier],
-        "n_initial": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "n_per_round": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "n_rounds": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
         "selection": [StrOptions({"margin", "random"})],
-        "pool_share": [Interval(Real, 0, 1, closed="right")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
+        **ActiveEstimator._shared_constraints,
     }
 
     def __init__(
@@ -173,104 +156,5 @@ class ActiveGamble(LabellingSession):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
-    ) -> Self:
-        """Run all rounds on rows whose labels are known.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-            Values may be missing (NaN).
-        y : array of shape (n,)
-            Labels of any sortable type. Those of rows that are not chosen are used to choose
-            the first working set, and those of rows held out to measure the error.
-        sample_weight : array of shape (n,), optional
-            Importances, not negative. Rows of weight 0 are never chosen. The error on rows
-            held out of X is weighted, that on ``X_val`` is not.
-        X_val, y_val : rows and labels, optional
-            On which to measure the error after each round.
-
-        Returns
-        -------
-        self
-            The rows are not kept.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data cannot be used. The estimator is then as it was.
-        """
-        self._validate_params()
-        with transaction(self) as change:
-            self._clear()
-            X = checked(self._validated(X, reset=True))
-            labels = labels_of(y, X.shape[0], "y")
-            weights = _validation.weights(sample_weight, X)
-            usable = np.arange(X.shape[0])
-            if weights is not None:
-                usable = np.flatnonzero(weights)
-            self._start_session(X, self._checked_validation(X_val, y_val))
-            if self._held is not None:
-                check_kind(labels, self._held[1], "in y_val")
-            if self.early_stopping and self._held is None:
-                draw = np.random.default_rng(self._seed)
-                held = held_out(usable, labels, self.validation_fraction, draw)
-                importance = None if weights is None else weights[held]
-                self._held = self._pool[held], labels[held], importance
-                usable = np.setdiff1d(usable, held)
-            self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
-            self._weights = weights
-            self._n_left = len(usable)
-            self._queried = first_set(usable, labels, self.n_initial, self._draw())
-            with progress(self.verbose, type(self).__name__) as report:
-                total = min(
-                    len(usable), len(self._queried) + (self.n_rounds - 1) * self.n_per_round
-                )
-                while self.stop_reason_ is None:
-                    queried = self.query()
-                    self._add(queried, labels[queried])
-                    if report is not None:
-                        error = self.learning_curve_.validation_error[-1]
-                        known = None if math.isnan(error) else float(error)
-                        report(len(self.selected_), total, known, None)
-            self._ended = self.stop_reason_
-            # Only a session needs them; a model of a large set should be small.
-            del self._pool, self._held, self._weights, self._labels, self._left_out
-            del self._latest
-            change.keep()
-        return self
-
-    def start(self, X: Any, *, X_val: Any = None, y_val: Any = None) -> Self:
-        """Begin a session: rows of which ``query`` chooses those to label.
-
-        Anything learned before is discarded.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-            The pool: all rows that may be labelled. It is copied only if it must be
-            converted, so do not change it. Rows that have a label already belong here
-            too; ``teach`` them first.
-        X_val, y_val : rows and labels, optional
-            On which to measure the error after each round; needed for ``early_stopping``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data cannot be used. The estimator is then as it was.
-        """
-        self._validate_params()
-        with transaction(self) as change:
-            self._clear()
-            self._start_session(
-                checked(self._validated(X, reset=True)),
-                self._checked_validation(X_val, y_val),
-            )
-            self._check_session()
-            change.keep()
-        return self
+    def _template(self) -> GambleClassifier | SAMMEClassifier:
+        return GambleClassifier() if self.estimator is None else self.estimator

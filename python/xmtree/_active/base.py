@@ -1,0 +1,111 @@
+"""What active learners share beside their sessions: learning from rows whose labels are known."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from xmtree import _validation
+from xmtree._active.labels import check_kind, labels_of
+from xmtree._active.pool import checked
+from xmtree._active.selection import first_set, held_out
+from xmtree._active.session import LabellingSession
+from xmtree._base import transaction, without_own_name
+from xmtree._progress import progress
+
+#: A count of at least 1.
+COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
+
+
+@without_own_name
+class ActiveEstimator(LabellingSession):
+    """A session that can answer its own queries."""
+
+    #: Of the parameters that all active learners have.
+    _shared_constraints: ClassVar[dict[str, Any]] = {
+        "n_initial": [COUNT],
+        "n_per_round": [COUNT],
+        "n_rounds": [COUNT],
+        "pool_share": [Interval(Real, 0, 1, closed="right")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "patience": [COUNT],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+
+    validation_fraction: float
+    verbose: int
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Run all rounds on rows whose labels are known.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+            Values may be missing (NaN) where ``estimator`` takes that.
+        y : array of shape (n,)
+            Labels of any sortable type. Those of rows that are not chosen are used to choose
+            the first working set, and those of rows held out to measure the error.
+        sample_weight : array of shape (n,), optional
+            Importances, not negative. Rows of weight 0 are never chosen. The error on rows
+            held out of X is weighted, that on ``X_val`` is not.
+        X_val, y_val : rows and labels, optional
+            On which to measure the error after each round.
+
+        Returns
+        -------
+        self
+            The rows are not kept.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data cannot be used. The estimator is then as it was.
+        """
+        self._validate_params()
+        with transaction(self) as change:
+            self._clear()
+            X = checked(self._validated(X, reset=True), self._takes_nan())
+            labels = labels_of(y, X.shape[0], "y")
+            weights = _validation.weights(sample_weight, X)
+            usable = np.arange(X.shape[0])
+            if weights is not None:
+                usable = np.flatnonzero(weights)
+            self._start_session(X, self._checked_validation(X_val, y_val))
+            if self._held is not None:
+                check_kind(labels, self._held[1], "in y_val")
+            if self.early_stopping and self._held is None:
+                draw = np.random.default_rng(self._seed)
+                held = held_out(usable, labels, self.validation_fraction, draw)
+                importance = None if weights is None else weights[held]
+                self._held = self._pool[held], labels[held], importance
+                usable = np.setdiff1d(usable, held)
+            self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
+            self._weights = weights
+            self._n_left = len(usable)
+            self._queried = first_set(usable, labels, self.n_initial, self._draw())
+            with progress(self.verbose, type(self).__name__) as report:
+                total = min(
+                    len(usable), len(self._queried) + (self.n_rounds - 1) * self.n_per_round
+                )
+                while self.stop_reason_ is None:
+                    queried = self.query()
+                    self._add(queried, labels[queried])
+                    if report is not None:
+                        error = self.learning_curve_.validation_error[-1]
+                        known = None if math.isnan(error) else float(error)
+                        report(len(self.selected_), total, known, None)
+            self._ended = self.stop_reason_
+            # Only a session needs them; a model of a large set should be small.
+            del self._pool, self._held, self._weights, self._labels, self._left_out
+            del self._latest
+            change.keep()
+        return self

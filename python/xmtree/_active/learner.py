@@ -1,0 +1,280 @@
+"""Active learning with any classifier of this package."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
+
+from xmtree._active import curve
+from xmtree._active.base import COUNT, ActiveEstimator
+from xmtree._active.selection import Rows, spread
+from xmtree._active.uncertainty import best_labels, disagreements, entropies, margins
+from xmtree._base import Learner
+
+#: Queried rows, or rounds if these are more rows, of which the error of queries is an average.
+_N_RECENT, _RECENT_ROUNDS = 50, 3
+
+
+class ActiveLearner(ActiveEstimator):
+    """Active learning: any classifier of xmtree, trained on few rows that it asks for.
+
+    The classifier is trained on a small working set. Of the rows outside it, those of
+    whose labels it is most unsure are queried, labelled and added, and it is trained anew.
+
+    ``fit(X, y)`` has all labels and uses those of the selected rows only: for comparisons,
+    and to train on the informative part of a large set. ``start(X)``, ``query()`` and
+    ``teach(rows, y)`` are for labels that are not known yet: a row has a label once it is
+    taught.
+
+    A round costs one training on the working set and one prediction of the pool
+    (``pool_share`` of it); "disagreement" costs ``n_members`` more of each.
+
+    Parameters
+    ----------
+    estimator : classifier of xmtree
+        What is trained in every round. It is cloned. One label per row: no label sets.
+    n_initial : int, default=20
+        Rows of the first working set, chosen at random. ``fit`` chooses one of every class
+        first, and as many as there are classes if these are more.
+    n_per_round : int, default=10
+        Rows queried in a round. Training takes most of the time, so that the time of a session
+        is about inverse to it.
+    n_rounds : int, default=50
+        Classifiers to train at most. A session of ``query`` and ``teach`` goes on after
+        ``set_params`` with a larger one.
+    selection : {"margin", "entropy", "disagreement", "random"}, default="margin"
+        Which rows are queried: those of highest utility; ties are broken at random.
+        "margin": 1 / (best score - second best), as in :class:`ActiveGamble` [1]_.
+        "entropy": of the probabilities of the ten best classes, in nats; those are the learner's
+        own where it has any, of one-against-all's margin losses the normalised logistic function of
+        the scores, of :class:`RecallTreeClassifier` the softmax over the candidates.
+        "disagreement": the entropy, in nats, of the votes of a committee [2]_. "random":
+        any, the baseline. "margin" is the default: no other was
+        ahead of it on several sets, and it takes least time; see
+        docs/experiments/active-learning.md.
+    n_members : int, default=5
+        For "disagreement": members of the committee, clones of ``estimator`` with other seeds, each
+        trained on as many rows as the working set has, drawn from it with replacement.
+    diversity : int, default=3
+        The rows of a round are taken from this many times ``n_per_round`` of highest utility: one
+        for each pair of classes between which the classifier hesitates, then the others by
+        utility. 1: those of highest utility, however alike. It matters where classes are many;
+        where they are few it makes no difference beyond chance.
+    stopping_ratio : float or None, default=0.25
+        Stop when the error on queried rows, measured before they are learned, has fallen to
+        this share of its highest value, both over the last 50 queried rows (three rounds, if these
+        are more): then even the rows that the classifier is least sure of are
+        predicted right, and others teach it nothing. It needs no rows beside the
+        queried, and as a ratio it holds as well where some labels are wrong. Smaller values
+        stop later. None: never for this reason.
+    pool_share : float, default=1.0
+        Share of the rows outside the working set whose utility is computed in a round,
+        sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
+        large sets.
+    early_stopping : bool, default=False
+        Stop when the error on validation rows no longer falls, and restore the best
+        round.
+    validation_fraction : float, default=0.1
+        Share of the rows that ``fit`` holds out for that, where it is given no others.
+    patience : int, default=10
+        Rounds without a new lowest validation error after which to stop.
+    random_state : int, RandomState or None, default=None
+        Fixes all random choices, also those of the classifiers unless ``estimator`` has a
+        ``random_state`` of its own (the members' seeds come from this one always).
+    n_jobs : int, optional
+        Threads, unless ``estimator`` has an ``n_jobs`` of its own; None is 1, -1 all cores.
+        The result does not depend on it.
+    verbose : int, default=0
+        1: ``fit`` shows a progress bar of labelled rows on stderr, if that is a terminal.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The one that predicts: the last, or with ``early_stopping`` the best.
+    classes_ : array of shape (n_classes,)
+        Its labels, sorted.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where X was a data frame.
+    selected_ : int64 array
+        The working set: row numbers of X, in the order in which they were chosen.
+    utilities_ : float64 array, as long as ``selected_``
+        Utility of each row when it was chosen; NaN where it was not chosen by utility.
+    learning_curve_ : Bunch of arrays, one entry per round
+        ``n_samples``, the size of the working set; ``n_classes`` in it; ``validation_error``,
+        a share, NaN without validation rows; ``utility``, the median over the rows
+        considered after the round, and ``query_error``, the share of the rows queried
+        after it whose label was not the predicted one, both NaN where there are none.
+    best_round_ : int
+        The round, from 0, that ``estimator_`` is of.
+    stop_reason_ : {"pool", "rounds", "validation", "query_error"} or None
+        Why there are no more queries: no rows are left, ``n_rounds`` is reached, the
+        validation error stopped falling, or the error of the queries fell to
+        ``stopping_ratio``. None while there are more.
+
+    Notes
+    -----
+    Every call of a session follows the parameters as they are then; nothing that was computed
+    before, and nothing after ``fit``, depends on a change of them.
+
+    Pickle and joblib store a whole session with its rows and labels; ``save`` writes
+    ``estimator_`` alone.
+
+    No query and no stop can know of a class that no label has shown yet. While the classifier
+    knows a single class all rows are alike to it, rows are queried at random, and their error
+    does not count for ``stopping_ratio``. With ``selection="random"`` the error of
+    queries is an estimate of the error itself, so that a quarter of its highest value means
+    nothing in particular; set ``stopping_ratio=None``.
+
+    That queried rows are predicted right as a sign to stop is the "min-error" of [3]_, which has a
+    fixed bound.
+
+    See Also
+    --------
+    ActiveGamble : The algorithm of the paper on GAMBLE.
+
+    References
+    ----------
+    .. [1] T. Scheffer, C. Decomain, S. Wrobel, "Active Hidden Markov Models for Information
+       Extraction", IDA 2001: the margin of the two best classes.
+    .. [2] I. Dagan, S. P. Engelson, "Committee-Based Sampling for Training Probabilistic
+       Classifiers", ICML 1995: vote entropy.
+    .. [3] J. Zhu, E. Hovy, "Active Learning for Word Sense Disambiguation with Methods for
+       Addressing the Class Imbalance Problem", EMNLP-CoNLL 2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import ActiveLearner, OAAClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> active = ActiveLearner(OAAClassifier(), random_state=0).fit(X, y)
+    >>> len(active.selected_) < 520
+    True
+    >>> active.score(X, y) > 0.9
+    True
+
+    With labels given on request:
+
+    >>> active = ActiveLearner(OAAClassifier(), n_per_round=20, random_state=0).start(X)
+    >>> while active.stop_reason_ is None:
+    ...     rows = active.query()
+    ...     active = active.teach(rows, y[rows])
+    >>> active.stop_reason_
+    'query_error'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": "no_validation",  # by _template, in clearer words
+        "selection": [StrOptions({"margin", "entropy", "disagreement", "random"})],
+        "n_members": [COUNT],
+        "diversity": [COUNT],
+        "stopping_ratio": [None, Interval(Real, 0, 1, closed="neither")],
+        **ActiveEstimator._shared_constraints,
+    }
+    _measures = ("validation_error", "utility", "query_error")
+
+    #: Of every queried row, in the order of their labels, whether its label was not the predicted
+    #: one; and how many of them the last round before has seen.
+    _missed: NDArray[np.bool_]
+    _missed_before: int
+
+    def __init__(
+        self,
+        estimator: Learner,
+        *,
+        n_initial: int = 20,
+        n_per_round: int = 10,
+        n_rounds: int = 50,
+        selection: str = "margin",
+        n_members: int = 5,
+        diversity: int = 3,
+        stopping_ratio: float | None = 0.25,
+        pool_share: float = 1.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_initial = n_initial
+        self.n_per_round = n_per_round
+        self.n_rounds = n_rounds
+        self.selection = selection
+        self.n_members = n_members
+        self.diversity = diversity
+        self.stopping_ratio = stopping_ratio
+        self.pool_share = pool_share
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _template(self) -> Learner:
+        if not isinstance(self.estimator, Learner):
+            raise InvalidParameterError(
+                "The 'estimator' of ActiveLearner must be a classifier of xmtree, such as "
+                f"RecallTreeClassifier(), got {self.estimator!r}"
+            )
+        return self.estimator
+
+    def _start_session(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
+        super()._start_session(X, validation)
+        self._missed = np.empty(0, bool)
+        self._missed_before = 0
+
+    def _utilities(self, rows: Rows, draw: np.random.Generator) -> NDArray[np.float64]:
+        X = self._pool[rows]
+        if self.selection == "entropy":
+            return entropies(self._latest, X)
+        if self.selection == "disagreement":
+            return disagreements(self._committee(draw), X)
+        return margins(self._latest, X)
+
+    def _committee(self, draw: np.random.Generator) -> list[Any]:
+        """Classifiers trained on rows drawn from the working set with replacement."""
+        members = []
+        n = len(self.selected_)
+        for seed in draw.integers(2**31, size=self.n_members).tolist():
+            drawn = draw.integers(n, size=n)
+            rows = self.selected_[drawn]
+            weights = None if self._weights is None else self._weights[rows]
+            member = self._new_classifier().set_params(random_state=seed)
+            members.append(member.fit(self._pool[rows], self._labels[drawn], weights))
+        return members
+
+    def _batch(self, rows: Rows, n: int) -> Any:
+        candidates = rows[: self.diversity * n]
+        if len(candidates) <= n:
+            return super()._batch(rows, n)
+        pairs, _ = self._latest._topk(self._pool[candidates], 2)
+        return spread(pairs, n)
+
+    def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
+        queried = np.isin(rows, self._queried)
+        if not queried.any() or not hasattr(self, "_latest") or len(self._latest.classes_) == 1:
+            return
+        missed = best_labels(self._latest, self._pool[rows[queried]]) != labels[queried]
+        self._missed = np.concatenate([self._missed, missed])
+        error = float(self._missed[self._missed_before :].mean())
+        self.learning_curve_ = curve.with_last(self.learning_curve_, query_error=error)
+
+    def _train(self) -> None:
+        super()._train()
+        self._missed_before = len(self._missed)
+
+    def _query_stop(self) -> str | None:
+        n = max(_N_RECENT, _RECENT_ROUNDS * self.n_per_round)
+        if self.stopping_ratio is None or len(self._missed) < n:
+            return None
+        so_far = np.concatenate([[0], np.cumsum(self._missed)])
+        errors = (so_far[n:] - so_far[:-n]) / n
+        has_fallen = errors.max() > 0 and errors[-1] <= self.stopping_ratio * errors.max()
+        return "query_error" if has_fallen else None

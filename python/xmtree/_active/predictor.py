@@ -1,0 +1,127 @@
+"""The classifier of an active learner: made from its estimator, used for predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from xmtree import _validation
+from xmtree._base import Learner
+
+
+def _estimator_has(method: str) -> Callable[[Any], bool]:
+    """Whether the estimator has ``method``; it says itself why it has not."""
+
+    def check(active: SessionPredictor) -> bool:
+        fitted = active.__sklearn_is_fitted__()
+        getattr(active.estimator_ if fitted else active._template(), method)
+        return True
+
+    return check
+
+
+class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Predicts what ``estimator_``, trained in a session, predicts."""
+
+    estimator: Learner | None
+    estimator_: Learner
+    n_jobs: int | None
+    n_features_in_: int
+    _seed: int
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The best label of each row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_is_fitted(self)
+        labels: NDArray[Any] = self.estimator_.predict(X)
+        return labels
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """The ``k`` best labels of each row and their scores; see the estimator's."""
+        check_is_fitted(self)
+        return self.estimator_.predict_topk(X, k)
+
+    @available_if(_estimator_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+        """Probabilities of all classes; see the estimator's."""
+        check_is_fitted(self)
+        found: NDArray[np.float32] = self.estimator_.predict_proba(X)
+        return found
+
+    @available_if(_estimator_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float32]:
+        """Scores of all classes; see the estimator's."""
+        check_is_fitted(self)
+        found: NDArray[np.float32] = self.estimator_.decision_function(X)
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write ``estimator_`` to a file, from which :func:`xmtree.load` gives it back.
+
+        The session is not in it; pickle keeps that.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        check_is_fitted(self)
+        self.estimator_.save(path)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels that were learned, sorted."""
+        check_is_fitted(self)
+        return self.estimator_.classes_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_nan()
+        return tags
+
+    def _template(self) -> Learner:
+        """What is cloned and trained in every round."""
+        raise NotImplementedError
+
+    def _takes_nan(self) -> bool:
+        """Whether values may be missing."""
+        takes: bool = self._template().__sklearn_tags__().input_tags.allow_nan
+        return takes
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        double = getattr(self.estimator, "categorical_features", None) is not None
+        return _validation.rows(self, X, reset=reset, double=double)
+
+    def _new_classifier(self) -> Any:
+        """A clone of the template with seed, threads and categorical columns set."""
+        classifier: Any = clone(self._template())
+        classifier._validate_params()
+        if classifier.random_state is None:
+            classifier.set_params(random_state=self._seed)
+        if classifier.n_jobs is None:
+            classifier.set_params(n_jobs=self.n_jobs)
+        # The rows of the pool, validated, have no column names.
+        if hasattr(self, "feature_names_in_"):
+            classifier.feature_names_in_ = self.feature_names_in_
+        classifier.n_features_in_ = self.n_features_in_
+        if getattr(classifier, "categorical_features", None) is not None:
+            classifier.set_params(categorical_features=classifier._categorical())
+        return classifier
