@@ -13,6 +13,7 @@ import statistics
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from gamble_tables import (
     RESPLIT,
     SEEDS,
@@ -28,6 +29,7 @@ from gamble_tables import (
 )
 from lightgbm_tuning import ROUNDS, tuned
 from scipy.stats import binomtest
+from sklearn.model_selection import StratifiedShuffleSplit
 from xmtree import GambleClassifier, SAMMEClassifier
 
 N_SPLITS = 50
@@ -168,6 +170,32 @@ def test_soybean_with_names_and_gaps(benchmark, real, say):
             f"soybean-large, categories and missing values: default {default:.2f} %, "
             f"paper's settings at rate 0.1, lowest {lowest:.2f} (paper 5.65)"
         )
+
+    benchmark.pedantic(run, rounds=1)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_soybean_split_anew(benchmark, real, say):
+    """Whether LightGBM's lead on soybean is one of its official split."""
+    pytest.importorskip("lightgbm")
+    X, y, X_test, y_test = forms(real, "soybean-large")
+    pooled, labels = sp.vstack([X, X_test], format="csr"), np.concatenate([y, y_test])
+    drawn = StratifiedShuffleSplit(20, train_size=len(y), test_size=len(y_test), random_state=0)
+    anew = [
+        (pooled[train], labels[train], pooled[test], labels[test])
+        for train, test in drawn.split(labels, labels)
+    ]
+    ways = {"20 splits of the same sizes": anew, "its parts swapped": [(X_test, y_test, X, y)]}
+
+    def run():
+        for way, parts in ways.items():
+            own = tried(gamble, parts)
+            for rows in (20, 5):
+                other = rival(parts, min_child_samples=rows)
+                say(
+                    f"soybean-large, {way}: GAMBLE {own.error:.2f} %, LightGBM with {rows} rows a "
+                    f"leaf at least {other.error:.2f} ({shown(own.less(other))})"
+                )
 
     benchmark.pedantic(run, rounds=1)
 

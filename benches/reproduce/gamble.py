@@ -1,9 +1,10 @@
 """GAMBLE: Huang, Ertekin, Song, Zha, Giles, SDM 2007. ``active`` has its second part."""
 
 from functools import partial
+from itertools import accumulate
 
 import numpy as np
-from gamble_tables import RESPLIT, SETS, fitted, forms, spheres, splits, staged_errors
+from gamble_tables import RESPLIT, SETS, error, fitted, forms, spheres, splits, staged_errors
 from scipy.stats import binomtest
 from xmtree import GambleClassifier, SAMMEClassifier
 
@@ -40,6 +41,27 @@ MODES = {
     SLOW: GambleClassifier.PAPER | {"learning_rate": 0.1},
 }
 DEEP = MODES | {DEFAULT: {"n_estimators": 1000}}
+#: From the paper's mode to the default, one change after the other; 200 rounds each.
+CHANGES = {
+    "r clipped": {"clip": True},
+    "rate 0.3": {"learning_rate": 0.3},
+    "511 leaves": {"max_leaves": 511},
+    "0.3 of the features": {"max_features": 0.3},
+    "0.7 of the rows": {"subsample": 0.7},
+    "trim 0.1": {"trim": 0.1, "splits": "binned"},
+}
+STEPS = dict(
+    accumulate(
+        CHANGES.items(),
+        lambda before, change: (f"+ {change[0]}", before[1] | change[1]),
+        initial=(PAPER, GambleClassifier.PAPER | {"n_estimators": 200}),
+    )
+)
+#: The default with one of these changes undone.
+UNDONE = {DEFAULT: {}} | {
+    f"without {change}": {name: GambleClassifier.PAPER[name] for name in settings}
+    for change, settings in CHANGES.items()
+}
 
 
 def gamble(settings, seed, **more):
@@ -163,6 +185,15 @@ def lead(key, rounds):
     return lambda values: values[f"SAMME {key}"][at] - values[key][at]
 
 
+def ablation(settings, seed, rows):
+    """Errors on the eight sets, and their mean."""
+    found = {}
+    for name in SETS:
+        X, y, X_test, y_test = split(name, seed, rows)
+        found[name] = error(gamble(settings, seed).fit(X, y), X_test, y_test)
+    return found | {"mean": float(np.mean([found[name] for name in SETS]))}
+
+
 TABLE = tuple(of_table(name) for name in SETS)
 
 SAMME = Item(
@@ -249,4 +280,23 @@ SPHERES = Item(
     seconds=150,
 )
 
-ITEMS = (*TABLE, SAMME, SIZE_OF_TREES, SPHERES)
+ABLATION = tuple(
+    Item(
+        name,
+        NAME,
+        f"The default of 200 rounds and the paper's mode: {title}",
+        SETS,
+        ablation,
+        settings,
+        tuple(Line("not in the paper", f"{of}: error %", of, "") for of in (*SETS, "mean")),
+        seeds=5,
+        seconds=100,
+        note="Sets without an official split are split by the seed.",
+    )
+    for name, title, settings in (
+        ("gamble-changes", "one change after the other, up to the default", STEPS),
+        ("gamble-undone", "the default with one change undone", UNDONE),
+    )
+)
+
+ITEMS = (*TABLE, SAMME, SIZE_OF_TREES, SPHERES, *ABLATION)

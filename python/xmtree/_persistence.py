@@ -149,10 +149,16 @@ def _plain_params(estimator: Any) -> dict[str, Any]:
         is_array = hasattr(value, "__array__") or isinstance(value, Sequence)
         if is_array and not isinstance(value, str):
             params[name] = value = _validation.plain_array(value).tolist()
-        plain = value if isinstance(value, list) else [value]
-        if not all(isinstance(item, (type(None), bool, int, float, str)) for item in plain):
+        if not _is_plain(value):
             raise TypeError(f"the parameter {name}={value!r} cannot be stored in a model file")
     return params
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is of JSON's types, or lists of them."""
+    if isinstance(value, list):
+        return all(_is_plain(item) for item in value)
+    return isinstance(value, (type(None), bool, int, float, str))
 
 
 def _pack(name: str, values: NDArray[Any]) -> Arrays:
