@@ -3,6 +3,7 @@
 import copy
 import json
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import estimators
 import numpy as np
@@ -41,6 +42,31 @@ def few():
 
 def scores(model, rows=X_NEW):
     return model.predict_scores(rows).toarray()
+
+
+def test_many_threads_predict_single_rows_at_once(few):
+    """What a call keeps for the next one serves one call at a time."""
+    rows = [X_NEW[i] for i in range(X_NEW.shape[0])]
+    labels, found = few.predict_topk(X_NEW, 3)
+    with ThreadPoolExecutor(8) as pool:
+        alone = list(pool.map(lambda row: few.predict_topk(row, 3), rows * 3))
+    for i, (of_row, scores_of_row) in enumerate(alone):
+        assert np.array_equal(of_row[0], labels[i % len(rows)])
+        assert np.array_equal(scores_of_row[0], found[i % len(rows)])
+
+
+def test_nothing_is_kept_of_a_model_that_is_trained_anew(few):
+    """With more trees, or on fewer columns: a row alone is predicted as among others."""
+    model = copy.deepcopy(few)
+    model.predict_topk(X_NEW[0], 3)
+    more_trees = {"n_estimators": 5, "warm_start": True}
+    for options, columns in ((more_trees, X.shape[1]), ({"warm_start": False}, 20)):
+        rows = X_NEW[:, :columns]
+        model.set_params(**options).fit(X[:, :columns], Y)
+        together = model.predict_topk(rows, 3)[1]
+        assert not np.array_equal(together, few.predict_topk(X_NEW, 3)[1])
+        for i in range(5):
+            assert np.array_equal(model.predict_topk(rows[i], 3)[1][0], together[i])
 
 
 def test_the_arguments_are_those_of_the_core(few):
