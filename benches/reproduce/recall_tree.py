@@ -280,6 +280,7 @@ def of_space(name):
                 "Section 1",
                 "at most twice one-against-all: 2 less the files' ratio",
                 lambda values: 2 - values["OAA"],
+                cause="Letter's 26 scorers take 11 kB; what nodes hold beside them is more.",
             ),
         ),
         seconds=15,
