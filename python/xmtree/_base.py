@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _core, _validation
+from xmtree import _class_weight, _core, _validation
 from xmtree._labels import Form, Target, decode, encode
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
@@ -95,6 +95,8 @@ class Learner(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
     _parameter_constraints: ClassVar[dict[str, Any]]
+    #: A constructor argument of all learners but those of label sets alone.
+    class_weight: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -301,6 +303,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         trained on the examples so far.
         """
         weights = _validation.weights(sample_weight, X)
+        weights = _class_weight.times(self.class_weight, weights, target)
 
         def adopt() -> None:
             self.classes_, self._y_form, self._model = target.classes, target.form, model
