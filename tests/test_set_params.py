@@ -50,6 +50,8 @@ def others(model, name):
             values.append(77)
         elif allowed == "array-like":
             values.append([0, 1])
+        elif allowed is dict:
+            values.append({0: 5.0})
         else:
             raise AssertionError(f"{name}: {allowed}")
     found = [value for value in values if value is not now and value != now]

@@ -14,11 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _core, _validation
-from xmtree._labels import Form, Target, decode, encode
+from xmtree import _class_weight, _core, _validation
+from xmtree._labels import Form, Target, decode, encode, matching
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._progress import progress
@@ -95,6 +96,8 @@ class Learner(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
     _parameter_constraints: ClassVar[dict[str, Any]]
+    #: A constructor argument of all learners but those of label sets alone.
+    class_weight: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -202,6 +205,30 @@ class Learner(ClassifierMixin, BaseEstimator):
             scores = np.hstack([scores, np.full(rest, -np.inf, np.float32)])
         return decode(codes, self.classes_), scores
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose label, or whole label set, is predicted.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+        y : array of shape (n,), or label sets
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        if not self.__sklearn_is_fitted__() or self._y_form != "lists":
+            return float(super().score(X, y, sample_weight))
+        # scikit-learn's accuracy takes no label lists.
+        true, _ = matching.label_sets(y, self.classes_, "y")
+        found = sp.csr_array(self._label_sets(self._rows(X)))
+        check_consistent_length(found, true)
+        # Labels that were not learned have columns beyond those of classes_.
+        found.resize(true.shape)
+        right = (found != true).sum(axis=1) == 0
+        return float(np.average(right, weights=sample_weight))
+
     def save(self, path: str | Path, *, compact: bool = False) -> None:
         """Write the estimator to a file, for :func:`xmtree.load`.
 
@@ -301,6 +328,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         trained on the examples so far.
         """
         weights = _validation.weights(sample_weight, X)
+        weights = _class_weight.times(self.class_weight, weights, target)
 
         def adopt() -> None:
             self.classes_, self._y_form, self._model = target.classes, target.form, model

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _categories, _validation
+from xmtree import _categories, _class_weight, _validation
 from xmtree._base import Learner, without_own_name
 from xmtree._trees import TreeMixin
 
@@ -23,6 +23,7 @@ class Boosting(TreeMixin, Learner):
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
         "categorical_features": [None, "array-like"],
+        "class_weight": _class_weight.CONSTRAINT,
     }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

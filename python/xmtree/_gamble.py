@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from xmtree._boosting import Boosting
 from xmtree._cost_sensitive import CostSensitiveBoosting
@@ -62,6 +62,8 @@ class GambleClassifier(CostSensitiveBoosting):
         classes by rising expected cost, with the negated costs as scores. Training is the same,
         but ``fit`` also calibrates the probabilities, which takes about twice the time of
         training in addition. By default all errors cost the same.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     early_stopping : bool, default=False
         Hold rows out, stop when their error no longer falls and restore the best round.
     validation_fraction : float, default=0.1
@@ -190,6 +192,7 @@ class GambleClassifier(CostSensitiveBoosting):
         splits: str = "binned",
         categorical_features: Any = None,
         cost_matrix: Any = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
@@ -208,6 +211,7 @@ class GambleClassifier(CostSensitiveBoosting):
         self.splits = splits
         self.categorical_features = categorical_features
         self.cost_matrix = cost_matrix
+        self.class_weight = class_weight
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
@@ -246,6 +250,8 @@ class SAMMEClassifier(Boosting):
         Candidate thresholds; see :class:`GambleClassifier`.
     categorical_features : array-like, optional
         Categorical columns; see :class:`GambleClassifier`.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     early_stopping : bool, default=False
         Hold rows out, stop when their error no longer falls and restore the best round.
     validation_fraction : float, default=0.1
@@ -314,6 +320,7 @@ class SAMMEClassifier(Boosting):
         trim: float = 0.0,
         splits: str = "binned",
         categorical_features: Any = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
@@ -330,6 +337,7 @@ class SAMMEClassifier(Boosting):
         self.trim = trim
         self.splits = splits
         self.categorical_features = categorical_features
+        self.class_weight = class_weight
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience

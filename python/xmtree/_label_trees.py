@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import cleandoc
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ class _LabelTree(TreeMixin, OnlineLearner):
         How features are scaled before learning; see :class:`OAAClassifier`.
     scale_weights : bool, default=True
         Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
         are not hashed. Not with the scaling "standard". Rows may then have any number of
@@ -177,6 +179,7 @@ class FilterTreeClassifier(_LabelTree):
         optimizer: str = "pn",
         scaling: str = "auto",
         scale_weights: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_bits: int | None = None,
         learning_rate: float = 1.0,
         decay: float = 0.3,
@@ -193,6 +196,7 @@ class FilterTreeClassifier(_LabelTree):
         self.optimizer = optimizer
         self.scaling = scaling
         self.scale_weights = scale_weights
+        self.class_weight = class_weight
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.decay = decay
@@ -253,6 +257,7 @@ class RandomTreeClassifier(_LabelTree):
         optimizer: str = "pn",
         scaling: str = "auto",
         scale_weights: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_bits: int | None = None,
         learning_rate: float = 1.0,
         decay: float = 0.3,
@@ -269,6 +274,7 @@ class RandomTreeClassifier(_LabelTree):
         self.optimizer = optimizer
         self.scaling = scaling
         self.scale_weights = scale_weights
+        self.class_weight = class_weight
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.decay = decay

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         How features are scaled before learning; see :class:`OAAClassifier`.
     scale_weights : bool, default=True
         Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     n_bits : int, optional
         Hash features into 2^n_bits columns. From 1 to 31; by default features
         are not hashed. Not with the scaling "standard". Rows may then have any number of
@@ -196,6 +198,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         optimizer: str = "pn",
         scaling: str = "auto",
         scale_weights: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_bits: int | None = None,
         learning_rate: float = 1.0,
         decay: float = 1.0,
@@ -220,6 +223,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         self.optimizer = optimizer
         self.scaling = scaling
         self.scale_weights = scale_weights
+        self.class_weight = class_weight
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.decay = decay

@@ -64,6 +64,14 @@ default="squared_hinge"
         weights by their mean, ``partial_fit`` by the mean so far, so that a model does
         not depend on their unit. False multiplies steps and counts by the weights as
         they are, as Vowpal Wabbit does.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``, so they count in all that it
+        counts in: in training, ``progressive_loss_`` and the error of early stopping; and
+        probabilities are those of the weighted rows. A dict has a weight for each label,
+        finite and not negative; labels that are not in it weigh 1. "balanced" gives all classes
+        the same total weight: n_samples / (n_classes * rows of the class), rows counted by
+        ``sample_weight``. ``partial_fit`` refuses it, as it does not know how often later
+        labels occur. With label sets only None is possible.
     n_bits : int, optional
         Hash features into 2^n_bits columns, for streams whose feature space is
         unknown or too large. From 1 to 31; by default features are not hashed.
@@ -176,6 +184,7 @@ default="squared_hinge"
         optimizer: str = "pn",
         scaling: str = "auto",
         scale_weights: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_bits: int | None = None,
         learning_rate: float | None = None,
         average: bool | Literal["auto"] = "auto",
@@ -195,6 +204,7 @@ default="squared_hinge"
         self.optimizer = optimizer
         self.scaling = scaling
         self.scale_weights = scale_weights
+        self.class_weight = class_weight
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.average = average

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _core
+from xmtree import _class_weight, _core
 from xmtree._base import Learner, transaction, without_own_name
 from xmtree._labels import Target, check_classes
 from xmtree._labels.forms import class_list
+from xmtree._persistence import plain, restored
 
 
 @without_own_name
@@ -32,6 +34,10 @@ class OnlineLearner(Learner):
     _fit_only: ClassVar[frozenset[str]] = frozenset(
         {"n_passes", "early_stopping", "validation_fraction", "patience"}
     )
+    _python_constraints: ClassVar[dict[str, Any]] = {
+        **Learner._python_constraints,
+        "class_weight": _class_weight.CONSTRAINT,
+    }
     _started_with: dict[str, Any]
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -65,6 +71,11 @@ class OnlineLearner(Learner):
             The estimator is then as it was before.
         """
         self._validate_params()
+        if self.class_weight == "balanced":
+            raise ValueError(
+                'class_weight="balanced" needs all labels at once and so fit; for partial_fit set '
+                "class_weight to a dict or None, or pass sample_weight"
+            )
         started = hasattr(self, "_model")
         with transaction(self) as change:
             target = self._encode(y, self._vocabulary(classes, started))
@@ -91,14 +102,21 @@ class OnlineLearner(Learner):
 
     def _new_model(self, target: Target) -> _core.Classifier:
         model = super()._new_model(target)
-        self._started_with = self._core_params()
+        self._started_with = self._learning_params()
         return model
 
+    def _learning_params(self) -> dict[str, Any]:
+        """The parameters that training depends on."""
+        # A copy, as the user's dictionary may change.
+        return {**self._core_params(), "class_weight": copy(self.class_weight)}
+
     def _more_state(self) -> dict[str, Any]:
-        return {"started_with": self._started_with}
+        return {"started_with": {name: plain(value) for name, value in self._started_with.items()}}
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
-        self._started_with = dict(state["started_with"])
+        started = {name: restored(value) for name, value in state["started_with"].items()}
+        # Files from before class_weight do not have it.
+        self._started_with = {"class_weight": None, **started}
 
     def _fitted(self) -> _core.Classifier:
         """The model, of which there must be one."""
@@ -125,9 +143,12 @@ class OnlineLearner(Learner):
         if target.multilabel != (self._y_form != "labels"):
             had, got = ("label sets", "labels") if self._y_form != "labels" else ("labels", "sets")
             raise ValueError(f"the model was started on {had}, y now holds {got}")
-        for name, value in self._core_params().items():
-            free = name in self._fit_only or name in self._of_prediction
-            if not free and value != self._started_with[name]:
+        free = self._fit_only | self._of_prediction
+        if self._started_with["class_weight"] == "balanced":
+            # Of fit alone: there are none to go on with.
+            free |= {"class_weight"}
+        for name, value in self._learning_params().items():
+            if name not in free and value != self._started_with[name]:
                 raise ValueError(
                     f"{name} was {self._started_with[name]!r} when learning began and is now "
                     f"{value!r}; start anew with fit, or on a clone"

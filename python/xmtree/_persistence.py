@@ -115,7 +115,7 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
                 f"{path}: xmtree {_core.__version__} has no {meta['class']}; import a class of "
                 "your own before you load a model of it"
             )
-        estimator = cls(**meta["params"])
+        estimator = cls(**{name: restored(value) for name, value in meta["params"].items()})
         estimator.classes_ = _unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
         estimator.n_features_in_ = int(meta["n_features_in"])
         if meta["has_feature_names"]:
@@ -144,21 +144,37 @@ def _plain_params(estimator: Any) -> dict[str, Any]:
         # A generator changes with every use; the model depends on the seed it gave.
         params["random_state"] = estimator._fitted_params()["seed"]
     for name, value in params.items():
-        if isinstance(value, np.generic):
-            params[name] = value = value.item()
-        is_array = hasattr(value, "__array__") or isinstance(value, Sequence)
-        if is_array and not isinstance(value, str):
-            params[name] = value = _validation.plain_array(value).tolist()
-        if not _is_plain(value):
-            raise TypeError(f"the parameter {name}={value!r} cannot be stored in a model file")
+        try:
+            params[name] = plain(value)
+        except TypeError as error:
+            raise TypeError(
+                f"the parameter {name}={value!r} cannot be stored in a model file"
+            ) from error
     return params
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether it is of JSON's types, or lists of them."""
+def plain(value: Any) -> Any:
+    """An argument in JSON's types; a dictionary as its pairs, as JSON has no keys but strings."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        pairs = [[plain(key), plain(item)] for key, item in value.items()]
+        if any(isinstance(key, list | dict) for key, _ in pairs):
+            raise TypeError("keys must be numbers or strings")
+        return {"pairs": pairs}
+    is_array = hasattr(value, "__array__") or isinstance(value, Sequence)
+    if is_array and not isinstance(value, str):
+        value = _validation.plain_array(value).tolist()
     if isinstance(value, list):
-        return all(_is_plain(item) for item in value)
-    return isinstance(value, (type(None), bool, int, float, str))
+        return [plain(item) for item in value]
+    if not isinstance(value, (type(None), bool, int, float, str)):
+        raise TypeError(f"{type(value).__name__} is none of JSON's types")
+    return value
+
+
+def restored(value: Any) -> Any:
+    """What :func:`plain` made ``value`` of; arrays as lists."""
+    return dict(value["pairs"]) if isinstance(value, dict) else value
 
 
 def _pack(name: str, values: NDArray[Any]) -> Arrays:

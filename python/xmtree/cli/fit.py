@@ -90,10 +90,17 @@ def run(options: argparse.Namespace) -> int:
     passes = getattr(learner, "n_passes", None)
     if source.is_stdin and online and options.passes not in (None, 1):
         raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
+    streamed = online and (source.is_stdin or passes == 1)
+    if streamed and learner.class_weight == "balanced":
+        raise WrongUsage(
+            "class_weight=balanced counts the labels before learning, which a stream does not "
+            "allow; read a file, with --passes 2 or more, or give the weights of labels: "
+            """--set 'class_weight={"3": 10}'"""
+        )
     began = time.perf_counter()
     stopped = False
     try:
-        if isinstance(learner, OnlineLearner) and (source.is_stdin or passes == 1):
+        if isinstance(learner, OnlineLearner) and streamed:
             _stream(learner, source, options)
         else:
             learner.fit(*source.load(_arity(learner, options)))

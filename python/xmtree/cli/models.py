@@ -48,11 +48,18 @@ def _is_option(cls: type[Learner], key: str, text: str) -> bool:
 
 
 def value_of(text: str) -> Any:
-    """None, true, false and numbers as themselves, all else as text."""
+    """None, true, false, numbers and JSON as themselves, all else as text.
+
+    Keys of an object are read alike: in ``class_weight={"3": 2}`` the label is a number.
+    """
     words = {"none": None, "true": True, "false": False}
     if text.lower() in words:
         return words[text.lower()]
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_with_values)
     except json.JSONDecodeError:
         return text
+
+
+def _with_values(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
+    return {value_of(key): value for key, value in pairs}

@@ -1,0 +1,100 @@
+"""``class_weight``: factors of the examples' weights, one for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+from sklearn.utils._param_validation import StrOptions
+
+from xmtree import _validation
+from xmtree._labels import Target
+from xmtree._labels.forms import check_types, positions
+
+#: What the parameter may be.
+CONSTRAINT: list[Any] = [StrOptions({"balanced"}), dict, None]
+
+#: Labels named in a message.
+_MAX_SHOWN = 5
+
+
+def times(
+    class_weight: Any, sample_weight: NDArray[np.float64] | None, target: Target
+) -> NDArray[np.float64] | None:
+    """``sample_weight`` times the weight of each row's class; None: all are 1."""
+    if class_weight is None:
+        return sample_weight
+    if target.multilabel:
+        raise ValueError(
+            "class_weight is for one label per row: a label set has no weight of its own that "
+            "follows from those of its labels; pass sample_weight"
+        )
+    if sample_weight is not None:
+        check_consistent_length(target.codes, sample_weight)
+    if isinstance(class_weight, dict):
+        of_class = _named(class_weight, target.classes)
+    else:
+        of_class = _balanced(target, sample_weight)
+    of_row: NDArray[np.float64] = of_class[target.codes]
+    return of_row if sample_weight is None else of_row * sample_weight
+
+
+def _balanced(target: Target, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Weights with which every class that occurs has the same total."""
+    totals = np.bincount(target.codes, sample_weight, len(target.classes)).astype(np.float64)
+    occurs = totals > 0
+    share = totals.sum() / max(np.count_nonzero(occurs), 1)
+    of_class: NDArray[np.float64] = np.zeros(len(totals))
+    np.divide(share, totals, out=of_class, where=occurs)
+    return of_class
+
+
+def _named(class_weight: dict[Any, Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """The weights that the dictionary has; 1 for the other classes."""
+    found = np.ones(len(classes))
+    if not class_weight:
+        return found
+    labels, weights = list(class_weight), list(class_weight.values())
+    for label, weight in class_weight.items():
+        if not _is_weight(weight):
+            raise ValueError(
+                f"class_weight must be finite and not negative, got {weight!r} for {label!r}"
+            )
+    at = _positions(labels, classes)
+    unknown = [label for label, place in zip(labels, at.tolist(), strict=True) if place < 0]
+    # As in scikit-learn: where each class has a weight, others may be missing in this part of y.
+    if unknown and len(labels) - len(unknown) < len(classes):
+        raise ValueError(
+            f"class_weight names {_shown(unknown)}, no label of y; the classes are "
+            f"{_shown(classes[: _MAX_SHOWN + 1].tolist(), len(classes))}"
+        )
+    found[at[at >= 0]] = np.array(weights, np.float64)[at >= 0]
+    return found
+
+
+def _is_weight(weight: Any) -> bool:
+    try:
+        return bool(0 <= weight <= _validation.MAX_REAL)
+    except (TypeError, ValueError):  # no number
+        return False
+
+
+def _positions(labels: list[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The position of each label in ``classes``; -1 where it is not there."""
+    check_types({type(label) for label in labels}, "class_weight")
+    array = np.array(labels)
+    none = np.full(len(labels), -1, np.int64)
+    if array.ndim != 1:
+        return none
+    try:
+        return positions(array, classes)
+    except TypeError:  # types without an order between them
+        return none
+
+
+def _shown(labels: list[Any], n_labels: int | None = None) -> str:
+    n_more = (n_labels or len(labels)) - _MAX_SHOWN
+    text = ", ".join(repr(label) for label in labels[:_MAX_SHOWN])
+    return f"{text} and {n_more} more" if n_more > 0 else text

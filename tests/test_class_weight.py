@@ -1,0 +1,214 @@
+"""``class_weight`` multiplies ``sample_weight``, in every learner of one label per row."""
+
+import copy
+import pickle
+
+import estimators
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import xmtree
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.class_weight import compute_class_weight
+from xmtree.cli import main
+from xmtree.datasets import save_xmc
+
+SINGLE = [name for name in estimators.ALL if name not in estimators.LDSM]
+SHARES = np.array([0.6, 0.2, 0.1, 0.05, 0.03, 0.02])
+WEIGHTS = {0: 1, 1: 2.5, 3: 7, 4: 0.5}
+CENTRES = np.random.default_rng(1).normal(size=(len(SHARES), 8)) * 0.9
+
+
+def imbalanced(n, seed):
+    """Overlapping classes, the rarest with one row in fifty."""
+    random = np.random.default_rng(seed)
+    y = random.choice(len(SHARES), n, p=SHARES)
+    return CENTRES[y] + random.normal(size=(n, CENTRES.shape[1])), y
+
+
+X, y = imbalanced(900, 0)
+
+
+def of_rows(weights, labels):
+    return np.array([weights.get(label, 1.0) for label in labels])
+
+
+#: Three nodes, and the paper's weights that end on a few rows, learn nothing of rare classes.
+TOO_SMALL = ("lomtree-swapping", "gamble-paper")
+
+
+@pytest.mark.parametrize("name", [name for name in SINGLE if name not in TOO_SMALL])
+@pytest.mark.parametrize("weights", ["balanced", dict(enumerate(1 / SHARES))], ids=["word", "dict"])
+def test_the_balanced_error_falls(name, weights):
+    rows, labels = imbalanced(3000, 5)
+
+    def error(**more):
+        found = estimators.ALL[name](**more).fit(X, y).predict(rows)
+        return 1 - balanced_accuracy_score(labels, found)
+
+    assert error(class_weight=weights) < error() - 0.01
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("more", [None, np.random.default_rng(2).integers(0, 4, len(y))])
+def test_it_multiplies_the_weights_of_rows(name, more):
+    own = np.ones(len(y)) if more is None else more
+    expected = estimators.ALL[name]().fit(X, y, own * of_rows(WEIGHTS, y))
+    found = estimators.ALL[name](class_weight=WEIGHTS).fit(X, y, more)
+    estimators.same_predictions(found, expected, X)
+    # As scikit-learn has it, with counts by sample_weight.
+    totals = compute_class_weight("balanced", classes=np.unique(y), y=y, sample_weight=own)
+    expected = estimators.ALL[name]().fit(X, y, own * totals[y])
+    found = estimators.ALL[name](class_weight="balanced").fit(X, y, more)
+    estimators.same_predictions(found, expected, X)
+
+
+def test_the_progressive_error_and_early_stopping_are_by_these_weights():
+    settings = {"scale_weights": False, "early_stopping": True, "random_state": 0}
+    found = xmtree.OAAClassifier(class_weight="balanced", **settings).fit(X, y)
+    plain = xmtree.OAAClassifier(**settings).fit(X, y)
+    weighted = compute_class_weight("balanced", classes=np.unique(y), y=y)[y]
+    expected = xmtree.OAAClassifier(**settings).fit(X, y, weighted)
+    assert found.progressive_loss_ == expected.progressive_loss_ > plain.progressive_loss_ + 0.05
+    assert found.n_examples_seen_ == expected.n_examples_seen_
+
+
+def test_classes_whose_rows_all_weigh_nothing_count_for_nothing():
+    keep = y != 5
+    some = xmtree.OAAClassifier(class_weight="balanced", random_state=0)
+    weighted = clone(some).fit(X, y, keep.astype(float)).predict_topk(X, 1)
+    np.testing.assert_array_equal(weighted[1], some.fit(X[keep], y[keep]).predict_topk(X, 1)[1])
+
+
+@pytest.mark.parametrize("name", [name for name in estimators.ONLINE if name in SINGLE])
+def test_a_stream(name, tmp_path):
+    def stream(model, weights=None):
+        for part in np.array_split(np.arange(len(y)), 3):
+            own = None if weights is None else weights[part]
+            model.partial_fit(X[part], y[part], np.unique(y), own)
+        return model
+
+    expected = stream(estimators.ALL[name](), of_rows(WEIGHTS, y))
+    found = stream(estimators.ALL[name](class_weight=dict(WEIGHTS)))
+    estimators.same_predictions(found, expected, X)
+    found.save(tmp_path / "model")
+    again = xmtree.load(tmp_path / "model")
+    assert again.class_weight == WEIGHTS
+    for model in (found, again, pickle.loads(pickle.dumps(found))):
+        model.partial_fit(X, y)
+        estimators.same_predictions(model, copy.deepcopy(found), X)
+        # A dictionary that is changed in place is noticed as well.
+        model.class_weight[0] = 50
+        with pytest.raises(ValueError, match=r"class_weight was \{0: 1, .* is now \{0: 50"):
+            model.partial_fit(X, y)
+
+
+def test_balanced_is_for_fit():
+    model = xmtree.LOMTreeClassifier(class_weight="balanced", random_state=0)
+    with pytest.raises(ValueError, match="needs all labels at once"):
+        model.partial_fit(X, y, classes=np.unique(y))
+    assert not model.__sklearn_is_fitted__()
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="needs all labels at once"):
+        model.partial_fit(X, y)
+    before = model.n_examples_seen_
+    model.set_params(class_weight={0: 0.5}).partial_fit(X, y)
+    assert model.n_examples_seen_ == before + len(y)
+
+
+CLASSES = {
+    "integers": (np.arange(6) * 3, 9),
+    "strings": (np.array(["a", "b", "c", "d", "e", "f"]), "d"),
+    "objects": (np.array(["a", "b", "c", "d", "e", "f"], object), np.str_("d")),
+    "floats": (np.arange(6.0), np.float32(3)),
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_labels_of_any_type(kind, tmp_path):
+    classes, label = CLASSES[kind]
+    weights = {label: np.float32(8)}
+    model = xmtree.GambleClassifier(n_estimators=5, class_weight=weights, random_state=0)
+    expected = clone(model).set_params(class_weight=None)
+    model.fit(X, classes[y]).save(tmp_path / "model")
+    expected.fit(X, classes[y], of_rows({3: 8.0}, y))
+    for found in (model, xmtree.load(tmp_path / "model")):
+        estimators.same_predictions(found, expected, X)
+        assert found.class_weight == weights
+
+
+WRONG = [
+    ({7: 2}, "class_weight names 7, no label of y; the classes are 0, 1, 2, 3, 4 and 1 more"),
+    ({"0": 2}, "names '0', no label"),
+    ({None: 2}, "names None, no label"),
+    ({(0, 1): 2}, r"names \(0, 1\), no label"),
+    ({np.datetime64("2020-01-01"): 2}, "no label of y"),
+    (dict.fromkeys(range(10, 18), 1), "names 10, 11, 12, 13, 14 and 3 more, no label"),
+    ({0: -1}, "finite and not negative, got -1 for 0"),
+    ({0: np.nan}, "finite and not negative, got nan for 0"),
+    ({0: np.inf}, "finite and not negative, got inf for 0"),
+    ({0: "two"}, "finite and not negative, got 'two' for 0"),
+    ({0: 1, "a": 1}, "class_weight mixes labels of different types"),
+    ("uneven", "class_weight"),
+    ([1, 2], "class_weight"),
+]
+
+
+@pytest.mark.parametrize(("weights", "message"), WRONG, ids=[repr(case[0]) for case in WRONG])
+def test_what_is_refused(weights, message):
+    for make in (estimators.ALL["lomtree"], estimators.ALL["gamble"]):
+        with pytest.raises(ValueError, match=message):
+            make(class_weight=weights).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        estimators.ALL["oaa"](class_weight=weights).partial_fit(X, y, classes=np.unique(y))
+
+
+def test_other_labels_may_be_named_where_each_class_has_a_weight():
+    weights = dict.fromkeys(range(9), 2.0) | {0: 1.0}
+    found = estimators.ALL["gamble"](class_weight=weights).fit(X, y)
+    expected = estimators.ALL["gamble"]().fit(X, y, of_rows(weights, y))
+    estimators.same_predictions(found, expected, X)
+    assert xmtree.OAAClassifier(class_weight={}).fit(X, y).classes_.tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("weights", ["balanced", {0: 2.0}])
+@pytest.mark.parametrize("convert", [sp.csr_matrix, np.asarray, lambda sets: [[0], [1, 2]] * 20])
+def test_label_sets_are_refused(weights, convert):
+    labels = convert(np.tile([[1, 0, 0], [0, 1, 1]], (20, 1)))
+    with pytest.raises(ValueError, match="class_weight is for one label per row"):
+        xmtree.OAAClassifier(class_weight=weights).fit(X[:40], labels)
+
+
+def test_rows_and_weights_that_do_not_fit_together():
+    for weights in ("balanced", {0: 2.0}):
+        model = xmtree.OAAClassifier(class_weight=weights)
+        with pytest.raises(ValueError, match=r"900 rows, y has 800"):
+            model.fit(X, y[:800])
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            model.fit(X, y[:800], np.ones(900))
+
+
+def test_a_grid_search_over_it():
+    grid = {"class_weight": [None, "balanced", {0: 0.1}]}
+    model = xmtree.OAAClassifier(loss="softmax", random_state=0)
+    search = GridSearchCV(model, grid, scoring="balanced_accuracy", cv=3).fit(X, y)
+    assert search.best_params_["class_weight"] is not None
+
+
+def test_the_command_line(tmp_path, capsys):
+    train, model = tmp_path / "train", tmp_path / "model"
+    save_xmc(train, sp.csr_matrix(X), y)
+    fit = ["fit", str(train), "--model", "oaa", "-o", str(model), "--set"]
+    assert main([*fit, "class_weight=balanced"]) == 0
+    assert xmtree.load(model).class_weight == "balanced"
+    for passes in ("1", "3"):
+        assert main([*fit, 'class_weight={"3": 10}', "--passes", passes]) == 0
+        assert xmtree.load(model).class_weight == {3: 10}
+    capsys.readouterr()
+    assert main(["inspect", str(model)]) == 0
+    assert "{3: 10}" in capsys.readouterr().out
+    assert main([*fit, "class_weight=balanced", "--passes", "1"]) == 2
+    assert "counts the labels before learning" in capsys.readouterr().err
+    assert main([*fit, "class_weight=uneven"]) == 2

@@ -1,0 +1,104 @@
+"""scikit-learn's model selection over label sets: ``score`` and ``make_scorers``."""
+
+import pickle
+
+import estimators
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import xmtree
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from xmtree import metrics
+
+X, SETS = estimators.label_sets(n=150)
+DENSE = SETS.toarray()
+NAMES = np.array(list("abcdefgh"))
+NUMBERS = [np.flatnonzero(row).tolist() for row in DENSE]
+WORDS = [NAMES[row].tolist() for row in NUMBERS]
+FORMS = {"sparse": SETS, "matrix": sp.csr_matrix(SETS), "dense": DENSE}
+FORMS |= {"numbers": NUMBERS, "words": WORDS, "objects": np.array([*WORDS, None], object)[:-1]}
+FOLDS = KFold(3)
+
+
+def learner(name, **more):
+    small = {"n_passes": 1} if name == "oaa" else {"n_estimators": 5, "scorers": "none"}
+    return estimators.ALL[name](**small, **more)
+
+
+@pytest.mark.parametrize("name", ["oaa", "ldsm"])
+@pytest.mark.parametrize("form", FORMS)
+def test_score_is_the_share_of_label_sets_that_are_right(name, form):
+    model = learner(name).fit(X[:60], FORMS[form][:60])
+    expected = learner(name).fit(X[:60], DENSE[:60]).predict(X)
+    assert 0.1 < accuracy_score(DENSE, expected) < 1
+    weights = np.arange(150)
+    assert model.score(X, FORMS[form]) == pytest.approx(accuracy_score(DENSE, expected))
+    weighted = accuracy_score(DENSE, expected, sample_weight=weights)
+    assert model.score(X, FORMS[form], weights) == pytest.approx(weighted)
+
+
+def test_labels_that_were_not_learned_are_missed():
+    model = learner("oaa").fit(X, WORDS)
+    before = model.score(X, WORDS)
+    right = [i for i, row in enumerate(model.predict(X)) if row == WORDS[i]]
+    other = list(WORDS)
+    other[right[0]] = [*other[right[0]], "new"]
+    assert model.score(X, other) == pytest.approx(before - 1 / 150)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, WORDS[:100])
+
+
+@pytest.mark.parametrize("name", ["oaa", "ldsm"])
+@pytest.mark.parametrize("form", FORMS)
+def test_searches_and_cross_validation(name, form):
+    y = FORMS[form]
+    p = metrics.propensities(SETS)
+    scorers = metrics.make_scorers(
+        propensities=p, classes=NAMES if form in ("words", "objects") else None
+    )
+    search = GridSearchCV(
+        learner(name), {"random_state": [0]}, cv=FOLDS, scoring=scorers, refit="P@1"
+    ).fit(X, y)
+    expected = {measure: [] for measure in scorers}
+    for train, test in FOLDS.split(DENSE):
+        ranking, _ = learner(name).fit(X[train], DENSE[train]).predict_topk(X[test], 5)
+        for k in (1, 3, 5):
+            expected[f"P@{k}"].append(metrics.precision_at_k(SETS[test], ranking, k))
+            expected[f"nDCG@{k}"].append(metrics.ndcg_at_k(SETS[test], ranking, k))
+            expected[f"PSP@{k}"].append(metrics.psp_at_k(SETS[test], ranking, p, k))
+    for measure, values in expected.items():
+        found = [search.cv_results_[f"split{i}_test_{measure}"][0] for i in range(3)]
+        np.testing.assert_allclose(found, values, err_msg=measure)
+    assert search.best_score_ == pytest.approx(np.mean(expected["P@1"]))
+    if sp.issparse(y):  # which scikit-learn's other functions refuse
+        return
+    found = cross_validate(learner(name), X, y, cv=FOLDS, scoring=scorers)
+    np.testing.assert_allclose(found["test_PSP@3"], expected["PSP@3"])
+    scores = cross_val_score(learner(name), X, y, cv=FOLDS, error_score="raise")
+    assert np.all((scores > 0) & (scores <= 1))
+
+
+def test_one_label_per_row_in_a_pipeline():
+    rows, labels = estimators.sparse(n=120)
+    pipe = make_pipeline(MaxAbsScaler(), estimators.ALL["lomtree"]())
+    scorer = pickle.loads(pickle.dumps(metrics.make_scorers(1)["P@1"]))
+    found = cross_val_score(pipe, rows, labels, cv=FOLDS, scoring=scorer)
+    np.testing.assert_allclose(found, cross_val_score(pipe, rows, labels, cv=FOLDS))
+    whole = make_pipeline(estimators.ALL["lomtree"]()).fit(rows, labels)
+    assert scorer(whole, rows, labels) == whole.score(rows, labels)
+
+
+def test_what_is_made_and_refused():
+    assert list(metrics.make_scorers([1, 5])) == ["P@1", "P@5", "nDCG@1", "nDCG@5"]
+    with pytest.raises(ValueError, match="k must be"):
+        metrics.make_scorers(0)
+    with pytest.raises(TypeError, match="LogisticRegression has no predict_topk"):
+        metrics.make_scorers()["P@1"](LogisticRegression(), X, DENSE)
+    model = xmtree.OAAClassifier(random_state=0).fit(X, WORDS)
+    unnamed = metrics.make_scorers(1, propensities=metrics.propensities(SETS))["PSP@1"]
+    with pytest.raises(ValueError, match="classes must say"):
+        unnamed(model, X, WORDS)
