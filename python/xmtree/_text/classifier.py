@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree._base import Learner
 from xmtree._labels import check_classes, encode
-from xmtree._online import OnlineLearner
 from xmtree._persistence import (
     LEARNERS,
     Arrays,
@@ -26,26 +25,9 @@ from xmtree._persistence import (
     plain_params,
     save_around,
 )
+from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import Settings, TextFeatures, as_texts
 from xmtree._text.rules import choose
-
-#: Labels whose score :meth:`TextClassifier.explain` looks up after a word was left out, at most.
-_MAX_LABELS = 1000
-
-
-class Explanation(NamedTuple):
-    """Why a text has a label: what :meth:`TextClassifier.explain` returns.
-
-    Attributes
-    ----------
-    label : the label
-    score : its score for the text
-    words : pairs of a word and by how much the score falls without it, largest first
-    """
-
-    label: Any
-    score: float
-    words: list[tuple[str, float]]
 
 
 def _learner_has(method: str) -> Any:
@@ -253,7 +235,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         texts = as_texts(texts)
         if self.__sklearn_is_fitted__():
-            self._online().partial_fit(self._rows(texts), labels, classes, sample_weight)
+            started: Any = self._fitted()
+            started.partial_fit(self._rows(texts), labels, classes, sample_weight)
             return self
         settings = self._settings()
         if self.n_bits is None or self.idf:
@@ -348,32 +331,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         learner = self._fitted()
         if not isinstance(text, str):
             raise TypeError(f"text must be one string, got {type(text).__name__}")
-        labels, scores = learner.predict_topk(self._rows([text]), k)
-        words, rows = self._features.without_each_word(text)
-        best = int((scores[0] > -np.inf).sum())
-        falls = np.zeros((best, len(words)))
-        if words:
-            all_labels = min(len(self.classes_), _MAX_LABELS)
-            named, without = learner.predict_topk(rows, max(all_labels, best))
-            # A label that is no longer among them has the lowest score, or none, which is 0.
-            lowest = np.where(np.isfinite(without), without, 0).min(axis=1)
-            for rank in range(best):
-                is_label = named == labels[0, rank]
-                left = np.where(is_label, without, 0).sum(axis=1)
-                left = np.where(is_label.any(axis=1), left, np.minimum(lowest, 0))
-                falls[rank] = scores[0, rank] - left
-        return [
-            Explanation(
-                labels[0, rank : rank + 1].tolist()[0],
-                float(scores[0, rank]),
-                [
-                    (words[at], float(falls[rank, at]))
-                    for at in np.argsort(-falls[rank], kind="stable")
-                    if falls[rank, at] != 0
-                ],
-            )
-            for rank in range(best)
-        ]
+        return explain(learner, self._features, text, k)
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
         """Write the estimator to one file, for :func:`xmtree.load`.
@@ -450,14 +408,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """The settings of the features, checked."""
         pair = self.char_ngrams
         if pair is not None:
-            lengths = list(pair)
-            is_pair = len(lengths) == 2 and all(isinstance(at, Integral) for at in lengths)
-            if not is_pair or not 1 <= lengths[0] <= lengths[1]:
+            is_pair = len(pair) == 2 and all(isinstance(at, Integral) for at in pair)
+            if not is_pair or not 1 <= pair[0] <= pair[1]:
                 raise ValueError(
                     "char_ngrams must be None or two lengths, the shorter first, such as (3, 5); "
                     f"got {pair!r}"
                 )
-            pair = (int(lengths[0]), int(lengths[1]))
+            pair = (int(pair[0]), int(pair[1]))
         if self.word_ngrams == 0 and pair is None:
             raise ValueError("word_ngrams=0 needs char_ngrams: texts would have no features")
         if self.n_bits is not None and self.min_df > 1:
@@ -487,11 +444,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.learner, str) or self.learner.n_jobs is None:
             self.learner_.n_jobs = self.n_jobs
         return self.learner_
-
-    def _online(self) -> OnlineLearner:
-        learner = self._fitted()
-        assert isinstance(learner, OnlineLearner)  # available_if has seen to it
-        return learner
 
     def _rows(self, texts: list[str]) -> Any:
         check_is_fitted(self)

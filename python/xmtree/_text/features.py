@@ -116,7 +116,7 @@ class TextFeatures:
         words = words_of(text)
         distinct = list(dict.fromkeys(words))
         if not words:
-            return [], sp.csr_matrix((0, self.n_columns()), dtype=np.float32)
+            return [], sp.csr_matrix(np.empty((0, self.n_columns()), np.float32))
         pieces: list[str] = []
         piece_of: list[int] = []
         for number, left_out in enumerate(distinct):
