@@ -10,6 +10,7 @@ from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
 from xmtree._recall_tree import RecallTreeClassifier
+from xmtree._text import TextClassifier
 
 __all__ = [
     "ActiveGamble",
@@ -23,6 +24,7 @@ __all__ = [
     "RandomTreeClassifier",
     "RecallTreeClassifier",
     "SAMMEClassifier",
+    "TextClassifier",
     "__version__",
     "datasets",
     "load",

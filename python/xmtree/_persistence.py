@@ -37,18 +37,50 @@ def name_in_files(cls: type[Any]) -> str:
 
 def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
     """Writes a fitted estimator to ``path``; ``compact``: for prediction only."""
+    check_fitted(estimator)
+    meta, arrays = _describe(estimator)
+    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, estimator._model, compact)
+
+
+def save_around(
+    outer: Any, learner: Any, path: str | Path, arrays: Arrays, *, compact: bool, **state: Any
+) -> None:
+    """Writes ``outer``, an estimator that holds ``learner``, a fitted one, as one file.
+
+    ``arrays`` and ``state`` (of JSON types) are what the class of ``outer`` makes it from, with
+    its method ``_from_file``.
+    """
+    inner, inner_arrays = _describe(learner)
+    meta = {
+        "state_version": STATE_VERSION,
+        "class": name_in_files(type(outer)),
+        "learner": inner,
+        "versions": inner["versions"],
+        **state,
+    }
+    _core.save_estimator(
+        os.fspath(path), json.dumps(meta), inner_arrays | arrays, learner._model, compact
+    )
+
+
+def check_fitted(estimator: Any) -> None:
+    """Refuses to save what has learned nothing."""
     if not estimator.__sklearn_is_fitted__():
         raise sklearn.exceptions.NotFittedError(
             f"this {type(estimator).__name__} has learned nothing yet; call fit before save"
         )
-    arrays = _pack("classes", estimator.classes_)
+
+
+def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    """All of a learner but the core's model, as JSON types and arrays."""
+    arrays = pack("classes", estimator.classes_)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
-        arrays |= _pack("feature_names", names)
+        arrays |= pack("feature_names", names)
     meta = {
         "state_version": STATE_VERSION,
         "class": name_in_files(type(estimator)),
-        "params": _plain_params(estimator),
+        "params": plain_params(estimator, estimator._fitted_params()["seed"]),
         "y_form": estimator._y_form,
         "classes_dtype": estimator.classes_.dtype.str,
         "n_features_in": estimator.n_features_in_,
@@ -61,7 +93,7 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
             "scikit-learn": sklearn.__version__,
         },
     }
-    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, estimator._model, compact)
+    return meta, arrays
 
 
 def load(path: str | Path, *, mmap: bool = False) -> Any:
@@ -109,26 +141,41 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
                 f"{path}: written by xmtree {meta['versions']['xmtree']}, which is newer than "
                 f"this one, {_core.__version__}; upgrade xmtree to read it"
             )
-        cls = LEARNERS.get(meta["class"])
-        if cls is None:
-            raise _core.ModelFileError(
-                f"{path}: xmtree {_core.__version__} has no {meta['class']}; import a class of "
-                "your own before you load a model of it"
-            )
-        estimator = cls(**{name: restored(value) for name, value in meta["params"].items()})
-        estimator.classes_ = _unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
-        estimator.n_features_in_ = int(meta["n_features_in"])
-        if meta["has_feature_names"]:
-            estimator.feature_names_in_ = _unpack("feature_names", arrays, np.dtype(object))
-        estimator._y_form = meta["y_form"]
-        estimator._set_more_state(meta["more"])
-        if meta["index_base"] is not None:
-            estimator._index_base = int(meta["index_base"])
-        estimator._model = file.take_model(cls._short_name)
+        estimator = _estimator(path, meta.get("learner", meta), arrays, file)
+        if "learner" in meta:
+            outer = class_in_file(path, meta["class"])
+            estimator = outer._from_file(path, estimator, meta, arrays)
     except _core.ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _core.ModelFileError(f"{path}: damaged model: {error!r}") from error
+    return estimator
+
+
+def class_in_file(path: str | Path, name: str) -> type[Any]:
+    """The class that a file calls ``name``."""
+    cls = LEARNERS.get(name)
+    if cls is None:
+        raise _core.ModelFileError(
+            f"{path}: xmtree {_core.__version__} has no {name}; import a class of "
+            "your own before you load a model of it"
+        )
+    return cls
+
+
+def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.EstimatorFile) -> Any:
+    """The learner that :func:`_describe` has described."""
+    cls = class_in_file(path, meta["class"])
+    estimator = cls(**restored_params(meta["params"]))
+    estimator.classes_ = unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
+    estimator.n_features_in_ = int(meta["n_features_in"])
+    if meta["has_feature_names"]:
+        estimator.feature_names_in_ = unpack("feature_names", arrays, np.dtype(object))
+    estimator._y_form = meta["y_form"]
+    estimator._set_more_state(meta["more"])
+    if meta["index_base"] is not None:
+        estimator._index_base = int(meta["index_base"])
+    estimator._model = file.take_model(cls._short_name)
     if estimator._model.n_classes != len(estimator.classes_):
         raise _core.ModelFileError(
             f"{path}: damaged model: {len(estimator.classes_)} labels for "
@@ -137,12 +184,13 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
     return estimator
 
 
-def _plain_params(estimator: Any) -> dict[str, Any]:
-    """Constructor arguments as JSON types."""
+def plain_params(estimator: Any, seed: int, *, but: str = "") -> dict[str, Any]:
+    """Constructor arguments, all ``but`` one, as JSON types; ``seed`` is the fitted model's."""
     params = dict(estimator.get_params(deep=False))
+    params.pop(but, None)
     if isinstance(params.get("random_state"), np.random.RandomState):
         # A generator changes with every use; the model depends on the seed it gave.
-        params["random_state"] = estimator._fitted_params()["seed"]
+        params["random_state"] = seed
     for name, value in params.items():
         try:
             params[name] = plain(value)
@@ -151,6 +199,11 @@ def _plain_params(estimator: Any) -> dict[str, Any]:
                 f"the parameter {name}={value!r} cannot be stored in a model file"
             ) from error
     return params
+
+
+def restored_params(params: dict[str, Any]) -> dict[str, Any]:
+    """The constructor arguments that :func:`plain_params` stored."""
+    return {name: restored(value) for name, value in params.items()}
 
 
 def plain(value: Any) -> Any:
@@ -177,7 +230,7 @@ def restored(value: Any) -> Any:
     return dict(value["pairs"]) if isinstance(value, dict) else value
 
 
-def _pack(name: str, values: NDArray[Any]) -> Arrays:
+def pack(name: str, values: NDArray[Any]) -> Arrays:
     """``values`` as arrays of the few types a model file has."""
     kind = values.dtype.kind
     if kind in "UO":
@@ -195,7 +248,8 @@ def _pack(name: str, values: NDArray[Any]) -> Arrays:
     raise TypeError(f"{name} of type {values.dtype} cannot be stored in a model file")
 
 
-def _unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
+def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """What :func:`pack` has packed."""
     values = arrays[name]
     if dtype.kind in "UO":
         ends = arrays[f"{name}.ends"].astype(np.int64)

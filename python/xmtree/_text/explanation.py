@@ -1,0 +1,58 @@
+"""The words that spoke for a label: by how much its score falls when one is left out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xmtree._base import Learner
+from xmtree._text.features import TextFeatures
+
+#: Labels whose score :func:`explain` looks up after a word was left out, at most.
+_MAX_LABELS = 1000
+
+
+class Explanation(NamedTuple):
+    """Why a text has a label: what :meth:`xmtree.TextClassifier.explain` returns.
+
+    Attributes
+    ----------
+    label : the label
+    score : its score for the text
+    words : pairs of a word and by how much the score falls without it, largest first
+    """
+
+    label: Any
+    score: float
+    words: list[tuple[str, float]]
+
+
+def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list[Explanation]:
+    """Explains the ``k`` best labels of ``text``."""
+    labels, scores = learner.predict_topk(features.transform([text]), k)
+    words, rows = features.without_each_word(text)
+    best = int((scores[0] > -np.inf).sum())
+    falls = np.zeros((best, len(words)))
+    if words:
+        all_labels = min(len(learner.classes_), _MAX_LABELS)
+        named, without = learner.predict_topk(rows, max(all_labels, best))
+        # A label that is no longer among them has the lowest score, or none, which is 0.
+        lowest = np.where(np.isfinite(without), without, 0).min(axis=1)
+        for rank in range(best):
+            is_label = named == labels[0, rank]
+            left = np.where(is_label, without, 0).sum(axis=1)
+            left = np.where(is_label.any(axis=1), left, np.minimum(lowest, 0))
+            falls[rank] = scores[0, rank] - left
+    return [
+        Explanation(
+            labels[0, rank : rank + 1].tolist()[0],
+            float(scores[0, rank]),
+            [
+                (words[at], float(falls[rank, at]))
+                for at in np.argsort(-falls[rank], kind="stable")
+                if falls[rank, at] != 0
+            ],
+        )
+        for rank in range(best)
+    ]
