@@ -17,7 +17,7 @@ README = Path(__file__).parent.parent / "README.md"
 def test_readme_python(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     out = capsys.readouterr().out

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from xmtree import TextClassifier, _core
 from xmtree._labels import encode
 from xmtree._text.rules import choose
+from xmtree.cli import main
 
 TOPICS = {
     "fruit": "apple pear plum cherry juice peel ripe",
@@ -363,3 +364,13 @@ def test_a_compact_file_predicts(tmp_path):
     assert np.mean(compact.predict(NEW) != model.predict(NEW)) <= 0.02
     with pytest.raises(ValueError, match="saved for prediction only"):
         compact.partial_fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("command", ["inspect", "predict", "evaluate"])
+def test_commands_say_that_they_read_numbers(tmp_path, capsys, command):
+    texts, topics = corpus(30)
+    path, data = tmp_path / "model.xmtree", tmp_path / "data.txt"
+    TextClassifier(random_state=0).fit(texts, topics).save(path)
+    data.write_text("1 1:1\n")
+    assert main([command, str(path), *([] if command == "inspect" else [str(data)])]) == 2
+    assert "TextClassifier, which takes texts" in capsys.readouterr().err

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-import xmtree
 from xmtree import _core, datasets
 from xmtree._base import Learner
 from xmtree._labels.forms import positions, row_sets
 from xmtree.cli.errors import WrongUsage
+from xmtree.cli.models import load
 
 #: Rows per batch.
 BATCH = 4096
@@ -69,7 +69,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 def open_model(options: argparse.Namespace) -> tuple[Learner, Source]:
     """The model of the options, and the source that it is applied to."""
-    learner = xmtree.load(options.model)
+    learner = load(options.model)
     learner.set_params(n_jobs=options.jobs)
     return learner, Source.of(options, learner._index_base)
 

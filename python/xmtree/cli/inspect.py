@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-import xmtree
 from xmtree._online import OnlineLearner
 from xmtree.cli.errors import WrongUsage
+from xmtree.cli.models import load
 
 #: A tree's arrays that its drawing shows, or that do not have one entry per node.
 _NOT_LISTED = {"parent", "children", "depth", "candidates", "candidate_counts"}
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsage(f"--depth must be at least 0, got {options.depth}")
     if options.plot and Path(options.plot).suffix not in (".svg", ".html"):
         raise WrongUsage(f"--plot takes a name that ends in .svg or .html, got {options.plot}")
-    learner = xmtree.load(options.model)
+    learner = load(options.model)
     trees = getattr(learner, "trees_", [])
     if options.plot and not trees:
         raise WrongUsage(f"{options.model} holds a {type(learner).__name__}: no tree to plot")

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import StrOptions
 
+import xmtree
 from xmtree._base import Learner
 from xmtree._persistence import LEARNERS
 from xmtree.cli.errors import WrongUsage
@@ -17,6 +18,17 @@ def names() -> dict[str, type[Learner]]:
     """Every learner of the package by its short name."""
     own = [learner for learner in LEARNERS.values() if "_short_name" in vars(learner)]
     return {learner._short_name: learner for learner in own}
+
+
+def load(path: str) -> Learner:
+    """The learner in a file."""
+    learner = xmtree.load(path)
+    if not isinstance(learner, Learner):
+        raise WrongUsage(
+            f"{path} holds a {type(learner).__name__}, which takes texts; commands read numbers, "
+            "so use it in Python, by xmtree.load"
+        )
+    return learner
 
 
 def create(name: str, settings: list[str], **fixed: Any) -> Learner:
