@@ -20,6 +20,11 @@ TABLE = {
     "vehicle": (25.1, 115, 225, 127, 310),
     "vowel": (41.8, 155, 205, 136, 367),
 }
+#: Where training on all rows in this mode does not reach the target either.
+CAUSES = dict.fromkeys(
+    ("satimage", "soybean-large"),
+    "Batch with all rows does not reach the target in this mode either (above).",
+)
 #: Sets of many rows.
 LARGE = ("pendigits", "satimage", "splice")
 #: Rows chosen at most, and of random ones, which come forty at a time where rows are many.
@@ -87,6 +92,7 @@ def measure(settings, seed, rows, name):
 def item(name):
     lowest, needed, random, seconds, batch = TABLE[name]
     sizes = ", ".join(map(str, SIZES_TOLD))
+    cause = CAUSES.get(name, "")
     where = "Figure 5" if name in {"pendigits", "satimage"} else "(no figure)"
     return Item(
         f"active-{name}",
@@ -97,7 +103,7 @@ def item(name):
         # A round of the paper's 1000 trees is learned for each ten rows: a tenth of them here.
         {PAPER: GambleClassifier.PAPER | {"n_estimators": 100}, DEFAULT: {}},
         (
-            AtMost("Table 2", "rows to the target, Active", "needed", needed),
+            AtMost("Table 2", "rows to the target, Active", "needed", needed, cause),
             Line("Table 2", "rows to the target, Random", "random", str(random)),
             Claim(
                 "Table 2",
@@ -105,7 +111,7 @@ def item(name):
                 lambda values: values["random"] - values["needed"],
             ),
             Line("Table 2", "rows to Batch's own lowest error", "needed, own target", "-"),
-            AtMost("Table 2", "lowest error %, Active", "lowest", lowest),
+            AtMost("Table 2", "lowest error %, Active", "lowest", lowest, cause),
             Line(where, f"error % with {sizes} rows, Active", "curve", "(plot)"),
             Line(where, f"error % with {sizes} rows, Random", "random curve", "(plot)"),
             Line(
