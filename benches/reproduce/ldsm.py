@@ -55,8 +55,8 @@ SHORT_ROWS = (
 DEEPER = {"delicious": "The paper's own 10 levels (Table 6) are 2.01 log_4 983."}
 #: What is known of differences in Table 2 where the split is the paper's.
 OTHER_ARITY = {
-    "delicious": "With M = 2, the next column, the same settings have the paper's figures within 0.2: "
-    "they were not tuned to this M.",
+    "delicious": "With M = 2, the next column, the same settings have the paper's figures within "
+    "0.2: they were not tuned to this M.",
 }
 #: P@1 of the best other ensemble of trees, where the paper's is above it (Table 2).
 OTHERS = {"delicious": 70.26, "mediamill": 85.86, "amazoncat-13k": 93.11, "amazon-670k": 39.46}
