@@ -136,8 +136,8 @@ def test_label_sets(learner, tmp_path):
 def test_the_learner_is_chosen_by_labels_and_rows(n_labels, n_rows, sets, expected):
     labels = np.arange(n_rows) % n_labels
     target = encode([[label] for label in labels] if sets else labels)
-    assert type(choose(target, stream=False)) is expected
-    assert type(choose(target, stream=True)) is xmtree.OAAClassifier
+    assert type(choose(target)) is expected
+    assert type(choose(None)) is xmtree.OAAClassifier
 
 
 def test_scorers_are_pruned_unless_features_suit_a_stream():

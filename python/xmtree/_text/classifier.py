@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree._base import Learner
-from xmtree._labels import check_classes, encode
+from xmtree._labels import encode
 from xmtree._persistence import (
     LEARNERS,
     Arrays,
@@ -195,7 +195,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         features = TextFeatures(settings)
         rows = features.fit_transform(texts)
         stream = self.n_bits is not None and not self.idf
-        learner = self._new_learner(choose(target, stream=stream))
+        learner = self._new_learner(choose(None if stream else target))
         if self.verbose:
             print(
                 f"TextClassifier: {len(texts)} texts, {len(target.classes)} labels, "
@@ -245,10 +245,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
                 "the first texts do not show all words and how frequent they are: to begin with "
                 "partial_fit set n_bits (20, for instance) and idf=False, or begin with fit"
             )
-        known = None if classes is None else check_classes(classes)
         features = TextFeatures(settings)
         features.start()
-        learner = self._new_learner(choose(encode(labels, known), stream=True))
+        learner = self._new_learner(choose(None))
         try:
             learner.partial_fit(features.transform(texts), labels, classes, sample_weight)
         finally:

@@ -17,9 +17,9 @@ FEWEST_ROWS_OF_LDSM = 1000
 PRUNE = 0.03
 
 
-def choose(target: Target, *, stream: bool) -> Learner:
-    """The learner for such labels; ``stream``: one that can learn on."""
-    if stream:
+def choose(target: Target | None) -> Learner:
+    """The learner for such labels; None: they come in a stream, for one that can learn on."""
+    if target is None:
         return OAAClassifier()
     fewest = FEWEST_LABELS_OF_LDSM if target.multilabel else MOST_LABELS_OF_OAA + 1
     if len(target.classes) >= fewest and target.codes.shape[0] >= FEWEST_ROWS_OF_LDSM:

@@ -40,7 +40,7 @@ impl TopSplits {
         let mut top = Self {
             n_trees,
             n_splits: 0,
-            starts: vec![0; width + 2],
+            starts: Vec::new(),
             slots: Vec::new(),
             weights: Vec::new(),
         };
@@ -55,14 +55,14 @@ impl TopSplits {
             }
             top.n_splits += 1;
         }
-        with_arity!(arity, M => top.read::<M>(trees));
+        with_arity!(arity, M => top.read::<M>(trees, width));
         top
     }
 
     /// Brings the weights of the splits into the order of columns.
-    fn read<const M: usize>(&mut self, trees: &[Tree]) {
+    fn read<const M: usize>(&mut self, trees: &[Tree], width: usize) {
         // First how many entries each column has, shifted by two; then where the next one goes.
-        let mut starts = std::mem::take(&mut self.starts);
+        let mut starts = vec![0; width + 2];
         self.for_each_entry::<M>(trees, |_, column, _| starts[column as usize + 2] += 1);
         for i in 2..starts.len() {
             starts[i] += starts[i - 1];
@@ -89,7 +89,7 @@ impl TopSplits {
         for split in 0..self.n_splits {
             for (t, tree) in trees.iter().enumerate() {
                 if split < tree.n_splits() {
-                    let slot = split * self.n_trees + t;
+                    let slot = self.slot(split, t);
                     tree.routers
                         .for_each::<M>(split, |column, weights| visit(slot, column, weights));
                 }
