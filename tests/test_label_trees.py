@@ -186,7 +186,6 @@ def test_the_first_of_the_best_is_the_prediction(name):
         assert np.all(np.diff(scores) <= 0)
         assert np.all(scores[:, 1] < scores[:, 0])
     assert np.all(scores <= 0)
-    assert not hasattr(model, "predict_proba")
     assert not hasattr(model, "decision_function")
 
 

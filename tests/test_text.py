@@ -236,11 +236,13 @@ def test_texts_without_known_words_have_answers():
     assert model.explain("") == [(label, score, []) for label, score, _ in model.explain("unheard")]
 
 
-def test_probabilities_where_the_learner_has_them():
-    assert not hasattr(TextClassifier(), "predict_proba")
-    assert not hasattr(fitted(), "predict_proba")
-    model = fitted(learner=xmtree.OAAClassifier(loss="logistic"))
-    np.testing.assert_allclose(model.predict_proba(NEW).sum(axis=1), 1, rtol=1e-5)
+def test_probabilities():
+    model = fitted()
+    chances = model.predict_proba(NEW)
+    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+    labels, best = model.predict_topk(NEW, 2, scores="probability")
+    np.testing.assert_allclose(best[:, 0], chances.max(axis=1))
+    np.testing.assert_array_equal(labels[:, 0], model.predict(NEW))
     assert fitted().decision_function(NEW).shape == (60, 3)
 
 

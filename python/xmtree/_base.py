@@ -19,19 +19,16 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _class_weight, _core, _validation
-from xmtree._labels import Form, Target, decode, encode, matching
+from xmtree._labels import Form, Target, check_classes, check_column_order, decode, encode, matching
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
+from xmtree._probabilities import CHUNK_BYTES, ProbabilityMixin, Scores, TopK
 from xmtree._progress import progress
 
 T = TypeVar("T")
-TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 #: Columns of ``predict_topk`` at most, unless there are more classes.
 _MAX_K = 1000
-
-#: Bytes of scores held at a time while label sets are predicted.
-_CHUNK_BYTES = 64 << 20
 
 
 class Transaction:
@@ -66,7 +63,7 @@ def without_own_name(cls: type[T]) -> type[T]:
 
 
 @without_own_name
-class Learner(ClassifierMixin, BaseEstimator):
+class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
     """Base of all estimators: validation, label types, top-k, persistence.
 
     A subclass says by ``_short_name`` which learner of the core it wraps, and which arguments
@@ -108,7 +105,7 @@ class Learner(ClassifierMixin, BaseEstimator):
         if hasattr(cls, "_short_name"):
             LEARNERS[name_in_files(cls)] = cls
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from scratch.
 
         Parameters
@@ -122,6 +119,9 @@ class Learner(ClassifierMixin, BaseEstimator):
             shape (n, n_classes), or a list of label lists.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
+        classes : array of shape (n_classes,), optional
+            Every label that may occur, where ``y`` need not have them all. By default
+            those of ``y``.
 
         Returns
         -------
@@ -130,15 +130,15 @@ class Learner(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If a parameter, ``X`` or ``y`` cannot be used. The estimator is
+            If a parameter, ``X``, ``y`` or ``classes`` cannot be used. The estimator is
             then as it was before.
         """
         self._validate_params()
         with transaction(self) as change:
             X = self._validated(X, reset=True)
-            target = self._encode(y)
-            model = self._new_model(target)
-            self._learn(model.fit, model, X, target, sample_weight, change)
+            target = self._encode(y, None if classes is None else check_classes(classes))
+            check_column_order(target, classes)
+            self._fit(X, target, sample_weight, change)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -171,7 +171,9 @@ class Learner(ClassifierMixin, BaseEstimator):
         named = self.classes_[sets.indices]
         return [part.tolist() for part in np.split(named, sets.indptr[1:-1])]
 
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def predict_topk(
+        self, X: Any, k: int = 5, *, scores: Scores = "raw"
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` best labels of each row, best first.
 
         Parameters
@@ -179,6 +181,10 @@ class Learner(ClassifierMixin, BaseEstimator):
         X : array or sparse matrix of shape (n, n_features), or a data frame
         k : int, default=5
             At most 1000, or the number of classes where that is larger.
+        scores : {"raw", "probability"}, default="raw"
+            What is returned beside the labels. "raw": what the learner ranks labels by; the notes
+            of its class say what that is. "probability": as of :meth:`predict_proba`, for which
+            learners that score all classes compute the scores of all.
 
         Returns
         -------
@@ -198,12 +204,15 @@ class Learner(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"k must be at most {most}, got {k}; there are {len(self.classes_)} classes"
             )
-        codes, scores = self._topk(X, min(k, len(self.classes_)))
+        if scores not in ("raw", "probability"):
+            raise ValueError(f'scores must be "raw" or "probability", got {scores!r}')
+        best = self._topk if scores == "raw" else self._probabilities
+        codes, values = best(X, min(k, len(self.classes_)))
         if codes.shape[1] < k:
             rest = (X.shape[0], k - codes.shape[1])
             codes = np.hstack([codes, np.full(rest, -1, np.int32)])
-            scores = np.hstack([scores, np.full(rest, -np.inf, np.float32)])
-        return decode(codes, self.classes_), scores
+            values = np.hstack([values, np.full(rest, -np.inf, np.float32)])
+        return decode(codes, self.classes_), values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows whose label, or whole label set, is predicted.
@@ -313,6 +322,11 @@ class Learner(ClassifierMixin, BaseEstimator):
             )
         return target
 
+    def _fit(self, X: Any, target: Target, sample_weight: Any, change: Transaction) -> None:
+        """Trains a new model on checked data."""
+        model = self._new_model(target)
+        self._learn(model.fit, model, X, target, sample_weight, change)
+
     def _learn(
         self,
         learn: Callable[..., object],
@@ -327,23 +341,29 @@ class Learner(ClassifierMixin, BaseEstimator):
         An online model that was stopped by Ctrl-C is kept as well: it is
         trained on the examples so far.
         """
-        weights = _validation.weights(sample_weight, X)
-        weights = _class_weight.times(self.class_weight, weights, target)
-
-        def adopt() -> None:
-            self.classes_, self._y_form, self._model = target.classes, target.form, model
-            change.keep()
-
         try:
-            with progress(self.verbose, type(self).__name__) as report:
-                _validation.canonical(
-                    X, lambda X: learn(X, target.codes, weights, self._n_threads(), report)
-                )
+            self._train(learn, X, target, sample_weight)
         except KeyboardInterrupt:
             if model.n_examples_seen > 0:
-                adopt()
+                self._adopt(model, target, change)
             raise
-        adopt()
+        self._adopt(model, target, change)
+
+    def _train(
+        self, learn: Callable[..., object], X: Any, target: Target, sample_weight: Any
+    ) -> None:
+        """Runs ``learn`` of a model."""
+        weights = _validation.weights(sample_weight, X)
+        weights = _class_weight.times(self.class_weight, weights, target)
+        with progress(self.verbose, type(self).__name__) as report:
+            _validation.canonical(
+                X, lambda X: learn(X, target.codes, weights, self._n_threads(), report)
+            )
+
+    def _adopt(self, model: _core.Classifier, target: Target, change: Transaction) -> None:
+        """Keeps a trained model."""
+        self.classes_, self._y_form, self._model = target.classes, target.form, model
+        change.keep()
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         """The best class of each of the validated rows ``X``."""
@@ -375,29 +395,12 @@ class Learner(ClassifierMixin, BaseEstimator):
         found: TopK = self._call(self._model.predict_topk, X, k)
         return found
 
-    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
-        """Probabilities of the classes whose ``scores``, of shape (n, k), are given: together 1.
-
-        Of most learners the scores are probabilities, of some classes or of all.
-        """
-        shares = np.maximum(scores, 0)
-        total = shares.sum(axis=1, keepdims=True)
-        alike = np.full_like(shares, 1 / shares.shape[1])
-        chances: NDArray[np.float32] = np.divide(shares, total, out=alike, where=total > 0)
-        return chances
-
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)
 
-    def _check_dense_size(self, rows: Any) -> None:
-        """Refuses scores of all classes where they would not fit in memory."""
-        _validation.check_dense_size(
-            rows.shape[0], len(self.classes_), 4, "predict_topk(X, k) gives the k best per row"
-        )
-
     def _label_sets(self, X: Any) -> Any:
         """Predicted label sets as a CSR indicator, without all scores at once."""
-        step = max(1, _CHUNK_BYTES // (4 * len(self.classes_)))
+        step = max(1, CHUNK_BYTES // (4 * len(self.classes_)))
         parts = [self._present(X[start : start + step]) for start in range(0, X.shape[0], step)]
         return sp.csr_matrix(sp.vstack(parts, format="csr"), dtype=np.int64)
 

@@ -26,7 +26,7 @@ class Boosting(TreeMixin, Learner):
         "class_weight": _class_weight.CONSTRAINT,
     }
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from scratch.
 
         Parameters
@@ -38,6 +38,9 @@ class Boosting(TreeMixin, Learner):
             Labels of any sortable type, one per row.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
+        classes : array of shape (n_classes,), optional
+            Every label that may occur, where ``y`` need not have them all. By default
+            those of ``y``.
 
         Returns
         -------
@@ -49,7 +52,7 @@ class Boosting(TreeMixin, Learner):
             If a parameter, ``X`` or ``y`` cannot be used. The estimator is
             then as it was before.
         """
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, classes)
 
     def decision_function(self, X: Any) -> NDArray[np.float32]:
         """The committee's scores F of all classes.
@@ -71,29 +74,6 @@ class Boosting(TreeMixin, Learner):
             classes of any number of rows.
         """
         return self._shaped(self._scores(X))
-
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """Probabilities of all classes.
-
-        The loss is least, over all F, where p_k is proportional to
-        exp(F_k / (n_classes - 1)); this gives the probabilities. Boosting goes on
-        raising F after the training error is 0, so the probabilities are overconfident
-        after many rounds; calibrate them where that matters.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-
-        Raises
-        ------
-        ValueError
-            Where the array would not fit in memory.
-        """
-        return self._chances(self._scores(X))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """The best label of each row after each round.
@@ -154,6 +134,16 @@ class Boosting(TreeMixin, Learner):
         return self._n_trees()
 
     @property
+    def temperature_(self) -> float:
+        """What F / (n_classes - 1) is divided by before the softmax gives probabilities.
+
+        Found on the votes of each tree for the rows that chance left out of it; 1 where
+        every tree is trained on all rows.
+        """
+        check_is_fitted(self)
+        return 1 / float(self._model.summary()["slope"])
+
+    @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each feature in the gain of all splits.
 
@@ -196,9 +186,9 @@ class Boosting(TreeMixin, Learner):
             scores = scores[:, 1] - scores[:, 0]
         return scores.astype(np.float32)
 
-    def _chances(self, scores: NDArray[np.float64]) -> NDArray[np.float32]:
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         # With a single class the divisor would be 0.
-        scale = max(len(self.classes_) - 1, 1)
+        scale = max(len(self.classes_) - 1, 1) * self.temperature_
         return np.asarray(softmax(scores / scale, axis=1), dtype=np.float32)
 
     def _check_dense_size(self, rows: Any) -> None:

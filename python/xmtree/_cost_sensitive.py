@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core, _costs, _validation
-from xmtree._base import _CHUNK_BYTES, TopK, Transaction, without_own_name
+from xmtree._base import Transaction, without_own_name
 from xmtree._boosting import Boosting
 from xmtree._labels import Target
+from xmtree._probabilities import CHUNK_BYTES, TopK
 
 #: Committees that the temperature is found with; five find much the same.
 _N_FOLDS = 3
@@ -39,9 +39,8 @@ class CostSensitiveBoosting(Boosting):
 
     @property
     def temperature_(self) -> float:
-        """What ``predict_proba`` divides scores by: 1 without ``cost_matrix``."""
-        check_is_fitted(self)
-        return self._temperature
+        """What F / (n_classes - 1) is divided by before the softmax gives probabilities."""
+        return super().temperature_ if self._costs is None else self._temperature
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """The predicted label of each row after each round.
@@ -87,13 +86,10 @@ class CostSensitiveBoosting(Boosting):
 
         super()._learn(learn_all, model, X, target, sample_weight, change)
 
-    def _chances(self, scores: NDArray[np.float64]) -> NDArray[np.float32]:
-        return super()._chances(scores / self._temperature)
-
     def _topk(self, X: Any, k: int) -> TopK:
         if self._costs is None:
             return super()._topk(X, k)
-        step = max(1, _CHUNK_BYTES // (8 * len(self.classes_)))
+        step = max(1, CHUNK_BYTES // (8 * len(self.classes_)))
         starts = range(0, X.shape[0], step)
         parts = [self._cheapest(X[start : start + step], self._costs, k) for start in starts]
         codes, costs = (np.concatenate(part) for part in zip(*parts, strict=True))

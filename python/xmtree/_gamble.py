@@ -89,8 +89,11 @@ class GambleClassifier(CostSensitiveBoosting):
     n_estimators_ : int
         Number of trees: fewer than ``n_estimators`` after early stopping.
     temperature_ : float
-        What ``predict_proba`` divides the scores by: with ``cost_matrix`` that of lowest log loss
-        in three-fold cross-validation, else 1.
+        What ``predict_proba`` divides F / (n_classes - 1) by before the softmax, as boosting makes
+        scores far too large: so that the best class is right as often as its probability says, by
+        the votes of each tree for the rows that ``subsample`` left out of it; 1 where all trees are
+        trained on all rows. With ``cost_matrix`` that of lowest log loss in three-fold
+        cross-validation.
     feature_importances_ : float64 array of shape (n_features_in_,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (n_features_in_,)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
 
+#: Labels that share the probability of a row: a further one costs a search of the tree.
+_MOST_SCORED = 1000
+
 
 class _LabelTree(TreeMixin, OnlineLearner):
     """What both trees have in common: all but which examples a router learns from.
@@ -62,6 +65,13 @@ class _LabelTree(TreeMixin, OnlineLearner):
         Share of the examples held out for that.
     patience : int, default=2
         Passes without a new lowest error after which to stop.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated on rows that were not learned. ``fit``
+        then also trains a model on two thirds of the rows (on all but 2,000 where there are
+        more than 6,000), for one pass, or as many as come to 20,000 rows, and finds out how
+        sure it may be of the others; the model itself does not depend on it. ``partial_fit``
+        does so with batches of 32 rows or more that it is about to learn, each time the
+        model has learned a fifth more.
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples and that of the labels, if it is "random".
         Read when learning begins. The same int gives the same model.
@@ -118,6 +128,9 @@ class _LabelTree(TreeMixin, OnlineLearner):
             own, shared = cleandoc(cls.__doc__), cleandoc(_LabelTree.__doc__)
             summary, heading, rest = own.partition("See Also\n")
             cls.__doc__ = f"{summary}{shared[shared.index('Parameters') :]}\n\n{heading}{rest}"
+
+    def _n_scored(self) -> int:
+        return min(len(self.classes_), _MOST_SCORED)
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         return self._call(self._model.predict, X)
@@ -188,6 +201,7 @@ class FilterTreeClassifier(_LabelTree):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 2,
+        calibrate: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -205,6 +219,7 @@ class FilterTreeClassifier(_LabelTree):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -266,6 +281,7 @@ class RandomTreeClassifier(_LabelTree):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 2,
+        calibrate: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -283,6 +299,7 @@ class RandomTreeClassifier(_LabelTree):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

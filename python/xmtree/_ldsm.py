@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
@@ -16,6 +17,9 @@ from xmtree import _validation
 from xmtree._base import Learner, transaction
 from xmtree._progress import progress
 from xmtree._trees import TreeMixin
+
+#: Labels that share the probability of a row.
+_MOST_SCORED = 1000
 
 
 class LdSMClassifier(TreeMixin, Learner):
@@ -350,7 +354,7 @@ class LdSMClassifier(TreeMixin, Learner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Train the trees; with ``warm_start`` only those that are missing.
 
         Parameters
@@ -363,6 +367,9 @@ class LdSMClassifier(TreeMixin, Learner):
             (n, n_classes), or a list of label lists.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
+        classes : array of shape (n_classes,), optional
+            Every label that may occur, where ``y`` need not have them all. By default
+            those of ``y``. With ``warm_start`` only the first ``fit`` takes them.
 
         Returns
         -------
@@ -376,10 +383,12 @@ class LdSMClassifier(TreeMixin, Learner):
         """
         first = 0
         if self.warm_start and self.__sklearn_is_fitted__():
+            if classes is not None:
+                raise ValueError("classes are those of the first fit where warm_start=True")
             first = self._n_trees()
             self._add_trees(X, y, sample_weight)
         else:
-            super().fit(X, y, sample_weight)
+            super().fit(X, y, sample_weight, classes)
         collapsed = int(self._model.summary()["collapsed"][first:].sum())
         if collapsed:
             warnings.warn(
@@ -443,6 +452,18 @@ class LdSMClassifier(TreeMixin, Learner):
         """
         X = self._rows(X)
         return self._sparse(X, float(threshold), None)
+
+    def _n_scored(self) -> int:
+        return min(len(self.classes_), _MOST_SCORED)
+
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        chances: NDArray[np.float32] = np.maximum(scores, 0).astype(np.float32)
+        if self._y_form == "labels":
+            # A row has one of them. What they leave is shared out evenly among all.
+            total = chances.sum(axis=1, keepdims=True)
+            chances /= np.maximum(total, 1)
+            chances += np.maximum(1 - total, 0) / len(self.classes_)
+        return chances
 
     def _n_trees(self) -> int:
         return int(self._model.summary()["n_trees"])

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
 
+#: Labels that a leaf predicts with, at most.
+_LABELS_OF_LEAF = 64
+
 
 class LOMTreeClassifier(TreeMixin, OnlineLearner):
     """LOMtree: a binary tree of linear routers, learned online.
@@ -93,6 +96,13 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         Share of the examples held out for that.
     patience : int, default=2
         Passes without a new lowest error after which to stop.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated on rows that were not learned. ``fit``
+        then also trains a model on two thirds of the rows (on all but 2,000 where there are
+        more than 6,000), for one pass, or as many as come to 20,000 rows, and finds out how
+        sure it may be of the others; the model itself does not depend on it. ``partial_fit``
+        does so with batches of 32 rows or more that it is about to learn, each time the
+        model has learned a fifth more.
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples. Read when learning begins. The same int
         gives the same model.
@@ -215,6 +225,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 2,
+        calibrate: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -240,27 +251,15 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """The label distributions of the leaves, averaged over the trees.
+    def _n_scored(self) -> int:
+        return min(len(self.classes_), _LABELS_OF_LEAF * int(self._fitted_params()["n_estimators"]))
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-
-        Raises
-        ------
-        ValueError
-            Where the array would take more than 8 GiB or half of the memory;
-            ``predict_topk`` gives the best classes of any number of rows.
-        """
-        rows = self._rows(X)
-        self._check_dense_size(rows)
-        return self._call(self._model.predict_scores, rows)
+    def _logits(self, scores: NDArray[Any]) -> NDArray[Any]:
+        logits = np.full(scores.shape, -np.inf, np.float32)
+        np.log(scores, out=logits, where=scores > 0)
+        return logits

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
+from xmtree import _validation
+from xmtree._calibration import Calibration
 from xmtree._online import OnlineLearner
-
-
-def _has_probabilities(estimator: OAAClassifier) -> bool:
-    loss = estimator._fitted_loss()
-    if loss in ("logistic", "softmax"):
-        return True
-    raise AttributeError(
-        f'predict_proba needs loss="logistic" or loss="softmax", not {loss!r}; '
-        "decision_function gives the scores"
-    )
+from xmtree._probabilities import softmax_of_known
 
 
 class OAAClassifier(OnlineLearner):
@@ -115,6 +109,19 @@ default="squared_hinge"
         Share of the examples held out for that.
     patience : int, default=2
         Passes without a new lowest error after which to stop.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated on rows that were not learned. ``fit``
+        then also trains a model on two thirds of the rows (on all but 2,000 where there are
+        more than 6,000), for one pass, or as many as come to 20,000 rows, and finds out how
+        sure it may be of the others; the model itself does not depend on it. ``partial_fit``
+        does so with batches of 32 rows or more that it is about to learn, each time the
+        model has learned a fifth more.
+    threshold : float, optional
+        Of label sets :meth:`predict` returns the labels whose probability is above this, from 0 to
+        below 1. None: the one of the highest F1, averaged over rows, on the rows that
+        calibrate; 1/2 where nothing is calibrated, and with the loss "softmax".
+    n_labels : int, optional
+        Of label sets, and without a ``threshold``, :meth:`predict` returns so many best labels.
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples and the choice of negatives. Read when
         learning begins. The same int gives the same model.
@@ -137,6 +144,15 @@ default="squared_hinge"
         the current weights, not their average, so ``predict`` does better.
     n_examples_seen_ : int
         Examples learned, each pass counted.
+    threshold_ : float
+        Of label sets: what ``threshold`` is, or was found to be.
+
+    Notes
+    -----
+    Scores are margins: +1 and -1 are what the squared losses aim at, and logits with the losses
+    "logistic" and "softmax". Probabilities are the softmax of the scores times a slope, or
+    for label sets the logistic function of the scores times a slope and shifted; see ``calibrate``.
+    Without calibration the slope is 1.
 
     See Also
     --------
@@ -176,6 +192,11 @@ default="squared_hinge"
 
     _short_name = "oaa"
     _multilabel = True
+    _python_constraints: ClassVar[dict[str, Any]] = {
+        **OnlineLearner._python_constraints,
+        "threshold": [None, Interval(Real, 0, 1, closed="left")],
+        "n_labels": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
+    }
 
     def __init__(
         self,
@@ -196,6 +217,9 @@ default="squared_hinge"
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 2,
+        calibrate: bool = True,
+        threshold: float | None = None,
+        n_labels: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -216,6 +240,9 @@ default="squared_hinge"
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.calibrate = calibrate
+        self.threshold = threshold
+        self.n_labels = n_labels
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -248,31 +275,11 @@ default="squared_hinge"
             return ahead
         return scores
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """Probabilities of all classes, with the losses that have them.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-            "softmax": the softmax of the scores. "logistic": the logistic
-            function of each score, for single labels divided by their sum.
-            Classes without examples have probability 0; before any example,
-            single labels are equally likely with "softmax".
-
-        Raises
-        ------
-        ValueError
-            Where the array would take more than 8 GiB or half of the memory.
-        """
-        scores = self._all_scores(X)
-        if self._y_form == "labels" or self._fitted_loss() == "softmax":
-            return self._chances(scores)
-        return np.asarray(expit(scores)).astype(np.float32, copy=False)
+    @property
+    def threshold_(self) -> float:
+        """Probability above which :meth:`predict` takes a label into a label set."""
+        check_is_fitted(self)
+        return self._calibration.threshold if self.threshold is None else float(self.threshold)
 
     def _all_scores(self, X: Any) -> NDArray[np.float32]:
         rows = self._rows(X)
@@ -280,32 +287,22 @@ default="squared_hinge"
         return self._call(self._model.predict_scores, rows)
 
     def _present(self, X: Any) -> Any:
-        scores = self._call(self._model.predict_scores, X)
-        if self._fitted_loss() == "softmax":
-            return sp.csr_matrix(self._softmax(scores) > 0.5)
-        return sp.csr_matrix(scores > 0)
+        self._validate_only("threshold", "n_labels")
+        if self.threshold is None and self.n_labels is not None:
+            k = min(self.n_labels, len(self.classes_))
+            codes, _ = self._topk(X, k)
+            row, column = np.nonzero(codes >= 0)
+            ones = np.ones(len(row), bool), (row, codes[row, column])
+            return sp.csr_matrix(ones, shape=(X.shape[0], len(self.classes_)))
+        return sp.csr_matrix(self._all_chances(X) > self.threshold_)
 
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
-        if self._fitted_loss() == "softmax":
-            return self._softmax(scores)
-        chances = np.asarray(expit(scores))
-        # Where all probabilities are zero in float32 only the best score is known.
-        total = chances.sum(axis=1, keepdims=True)
-        best = np.arange(chances.shape[1]) == scores.argmax(axis=1)[:, None]
-        chances = np.where(total > 0, chances / np.where(total > 0, total, 1), best)
-        return chances.astype(np.float32, copy=False)
+        if self._y_form == "labels" or self._fitted_params()["loss"] != "softmax":
+            return super()._chances(scores)
+        # The softmax shares one probability among the labels of a set, too.
+        return softmax_of_known(scores)
 
-    def _softmax(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        # Classes without examples have the score minus infinity. While that is all of them, no
-        # label set is known, and labels are equally likely.
-        none_seen = np.isneginf(scores).all(axis=1, keepdims=True)
-        chances = softmax(np.where(none_seen, 0, scores), axis=1)
-        if self._y_form != "labels":
-            chances = np.where(none_seen, 0, chances)
-        return np.asarray(chances, dtype=np.float32)
-
-    def _fitted_loss(self) -> str:
-        """The loss that was minimised, or that will be: what scores mean depends on it."""
-        if self.__sklearn_is_fitted__():
-            return str(self._fitted_params()["loss"])
-        return self.loss
+    def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
+        if self._y_form != "labels" and self._fitted_params()["loss"] == "softmax":
+            return Calibration()
+        return super()._calibrated(X, codes, weights)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from copy import copy
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _class_weight, _core
-from xmtree._base import Learner, transaction, without_own_name
-from xmtree._labels import Target, check_classes
-from xmtree._labels.forms import class_list
+from xmtree import _calibration, _class_weight, _core, _validation
+from xmtree._base import Learner, Transaction, transaction, without_own_name
+from xmtree._calibration import Calibration, ScoredRows
+from xmtree._labels import Target, check_classes, check_column_order
 from xmtree._persistence import plain, restored
 
 
@@ -37,8 +40,10 @@ class OnlineLearner(Learner):
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
         "class_weight": _class_weight.CONSTRAINT,
+        "calibrate": ["boolean"],
     }
     _started_with: dict[str, Any]
+    calibrate: bool
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on some more examples, one pass, in the given order.
@@ -79,7 +84,7 @@ class OnlineLearner(Learner):
         started = hasattr(self, "_model")
         with transaction(self) as change:
             target = self._encode(y, self._vocabulary(classes, started))
-            _check_column_order(target, classes)
+            check_column_order(target, classes)
             X = self._validated(X, reset=not started)
             if started:
                 self._check_same(target)
@@ -87,6 +92,8 @@ class OnlineLearner(Learner):
             else:
                 self._check_first(target, classes)
                 model = self._new_model(target)
+            if started:
+                self._calibrate_on_stream(X, target, sample_weight)
             self._learn(model.partial_fit, model, X, target, sample_weight, change)
         return self
 
@@ -105,18 +112,115 @@ class OnlineLearner(Learner):
         self._started_with = self._learning_params()
         return model
 
+    def _fit(self, X: Any, target: Target, sample_weight: Any, change: Transaction) -> None:
+        model = self._new_model(target)
+        self._calibration = Calibration()
+        if self.calibrate:
+            self._calibrate_left_out(model.params, X, target, sample_weight, change)
+        self._learn(model.fit, model, X, target, sample_weight, change)
+
+    def _calibrate_left_out(
+        self,
+        params: dict[str, Any],
+        X: Any,
+        target: Target,
+        sample_weight: Any,
+        change: Transaction,
+    ) -> None:
+        """Calibrates on a part of the rows, by a model that learns the others."""
+        weights = _weights(sample_weight, X)
+        present = np.flatnonzero(weights)
+        n_left_out = min(_calibration.MOST_ROWS, len(present) // _calibration.MOST_SHARE)
+        if n_left_out < _calibration.LEAST_ROWS or len(target.classes) < 2:
+            return
+        random = np.random.default_rng(params["seed"])
+        rows = np.sort(random.choice(present, n_left_out, replace=False))
+        learned = weights.copy()
+        learned[rows] = 0
+        n_passes = max(1, _calibration.MOST_LEARNED // (len(present) - n_left_out))
+        params = params | {
+            "n_passes": min(params["n_passes"], n_passes),
+            "early_stopping": False,
+        }
+        arguments = json.dumps(params), len(target.classes), target.multilabel
+        model = _core.Classifier(self._short_name, *arguments)
+        try:
+            self._train(model.fit, X, target, learned)
+        except (ValueError, MemoryError):
+            # The training of all rows will fail as well, and say which row is to blame.
+            return
+        except KeyboardInterrupt:
+            # It is what was learned so far.
+            if model.n_examples_seen > 0:
+                self._adopt(model, target, change)
+            raise
+        self.classes_, self._y_form, self._model = target.classes, target.form, model
+        if not target.multilabel:
+            # A class of left out rows alone has no score.
+            is_learned = np.bincount(target.codes, learned, len(target.classes)) > 0
+            rows = rows[is_learned[target.codes[rows]]]
+        counted = self._weighted(weights, target)[rows]
+        self._calibration = self._calibrated(X[rows], target.codes[rows], counted)
+
+    def _calibrate_on_stream(self, X: Any, target: Target, sample_weight: Any) -> None:
+        """Calibrates on rows that are about to be learned, each time that the model has learned a
+        fifth more: the first prediction after learning costs as much as the model is large."""
+        n_seen = self.n_examples_seen_
+        if not self.calibrate or n_seen < 1.2 * self._calibration.n_examples:
+            return
+        n = min(X.shape[0], _calibration.MOST_ROWS)
+        if n < _calibration.LEAST_ROWS or n_seen == 0 or len(target.classes) < 2:
+            return
+        weights = self._weighted(_weights(sample_weight, X), target)
+        found = self._calibrated(X[:n], target.codes[:n], weights[:n])
+        self._calibration = replace(found, n_examples=n_seen)
+
+    def _weighted(self, weights: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
+        """The weights of rows times those of their classes."""
+        weighted = _class_weight.times(self.class_weight, weights, target)
+        return weights if weighted is None else weighted
+
+    def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
+        """By predictions of rows that the model has not learned, with their true labels."""
+        if self._y_form == "labels":
+            slope = _calibration.slope_of(self._scored(X, codes, weights))
+            return Calibration() if slope is None else Calibration(slope)
+        k = min(len(self.classes_), _calibration.N_BEST)
+        best, scores = self._topk(X, k)
+        true = codes.tocsr()
+        row_of = np.repeat(np.arange(len(weights)), np.diff(true.indptr))
+        known = row_of * np.int64(len(self.classes_)) + true.indices
+        asked = np.arange(len(weights))[:, np.newaxis] * np.int64(len(self.classes_)) + best
+        hits = np.isin(asked, known) & (best >= 0)
+        return _calibration.of_label_sets(scores, hits, np.diff(true.indptr), weights)
+
+    def _scored(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Iterator[ScoredRows]:
+        """Some rows at a time, their logits and whether the best label is right."""
+        n_scored = self._n_scored()
+        for part in self._parts(X.shape[0], n_scored or len(self.classes_)):
+            if n_scored is None:
+                scores = self._call(self._model.predict_scores, X[part])
+                best = scores.argmax(axis=1)
+            else:
+                labels, scores = self._topk(X[part], n_scored)
+                best = labels[:, 0]
+            yield self._logits(scores), best == codes[part], weights[part]
+
     def _learning_params(self) -> dict[str, Any]:
         """The parameters that training depends on."""
         # A copy, as the user's dictionary may change.
-        return {**self._core_params(), "class_weight": copy(self.class_weight)}
+        own = {"class_weight": copy(self.class_weight), "calibrate": self.calibrate}
+        return {**self._core_params(), **own}
 
     def _more_state(self) -> dict[str, Any]:
-        return {"started_with": {name: plain(value) for name, value in self._started_with.items()}}
+        started = {name: plain(value) for name, value in self._started_with.items()}
+        return {"started_with": started, "calibration": asdict(self._calibration)}
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
         started = {name: restored(value) for name, value in state["started_with"].items()}
-        # Files from before class_weight do not have it.
-        self._started_with = {"class_weight": None, **started}
+        # Files from before these parameters do not have them.
+        self._started_with = {"class_weight": None, "calibrate": True, **started}
+        self._calibration = Calibration(**state.get("calibration", {}))
 
     def _fitted(self) -> _core.Classifier:
         """The model, of which there must be one."""
@@ -155,13 +259,7 @@ class OnlineLearner(Learner):
                 )
 
 
-def _check_column_order(target: Target, classes: Any) -> None:
-    """Refuses an indicator beside ``classes`` in another order than that of ``classes_``."""
-    if classes is None or target.form not in ("indicator", "sparse"):
-        return
-    if not np.array_equal(class_list(classes), target.classes):
-        raise ValueError(
-            "classes must be sorted and without repetition where y is an indicator, as its columns "
-            "are those of classes_, which is sorted; pass np.sort(classes) and "
-            "y[:, np.argsort(classes)]"
-        )
+def _weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
+    """The weight of each row, 1 by default."""
+    weights = _validation.weights(sample_weight, X)
+    return np.ones(X.shape[0]) if weights is None else weights

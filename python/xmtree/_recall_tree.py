@@ -7,20 +7,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.utils import Bunch
 
 from xmtree import _validation
-from xmtree._base import TopK
 from xmtree._labels import place
 from xmtree._online import OnlineLearner
+from xmtree._probabilities import CHUNK_BYTES, TopK
 from xmtree._trees import TreeMixin
 
 #: Losses of a single regressor.
 _SINGLE = {"squared", "logistic", "quantile", "hinge", "squared_hinge"}
-
-#: Bytes of candidates held at a time while their recall is counted.
-_CHUNK_BYTES = 64 << 20
 
 
 class RecallTreeClassifier(TreeMixin, OnlineLearner):
@@ -147,6 +143,13 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         Share of the examples held out for that.
     patience : int, default=2
         Passes without a new lowest error after which to stop.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated on rows that were not learned. ``fit``
+        then also trains a model on two thirds of the rows (on all but 2,000 where there are
+        more than 6,000), for one pass, or as many as come to 20,000 rows, and finds out how
+        sure it may be of the others; the model itself does not depend on it. ``partial_fit``
+        does so with batches of 32 rows or more that it is about to learn, each time the
+        model has learned a fifth more.
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples. Read when learning begins. The same int
         gives the same model.
@@ -316,6 +319,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 2,
+        calibrate: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -351,6 +355,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -376,8 +381,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         if len(codes) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, y has {len(codes)}")
         weights = _validation.weights(sample_weight, X)
-        k = min(len(self.classes_), self.max_candidates_ * int(self.beam_size))
-        step = max(1, _CHUNK_BYTES // (8 * k))
+        k = self._n_scored()
+        step = max(1, CHUNK_BYTES // (8 * k))
         found = np.zeros(len(codes), bool)
         for start in range(0, len(codes), step):
             part = slice(start, start + step)
@@ -407,8 +412,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         found: TopK = self._call(self._model.predict_topk, X, k, json.dumps(options))
         return found
 
-    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
-        return np.asarray(softmax(scores, axis=1), dtype=np.float32)
+    def _n_scored(self) -> int:
+        return min(len(self.classes_), self.max_candidates_ * int(self.beam_size))
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
         # Examples that reach a held node are counted there, but their paths end at its parent.

@@ -56,7 +56,6 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict_topk(X, k)
 
-    @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """Probabilities of all classes; see the estimator's."""
         check_is_fitted(self)

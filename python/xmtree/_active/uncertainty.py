@@ -33,9 +33,9 @@ def margins(classifier: Any, X: Any) -> Utilities:
 
 
 def entropies(classifier: Any, X: Any) -> Utilities:
-    """Entropy, in nats, of the probabilities of the best ``N_OF_ENTROPY`` classes."""
+    """Entropy, in nats, of the probabilities of the best ``N_OF_ENTROPY`` classes alone."""
     k = min(N_OF_ENTROPY, len(classifier.classes_))
-    chances = classifier._chances(classifier._topk(X, k)[1]).astype(np.float64)
+    chances = np.maximum(classifier._probabilities(X, k)[1], 0).astype(np.float64)
     logarithms = np.log(chances, out=np.zeros_like(chances), where=chances > 0)
     found: Utilities = -(chances * logarithms).sum(axis=1)
     return found

@@ -23,7 +23,16 @@ from xmtree._labels.forms import (
     read,
 )
 
-__all__ = ["Form", "Target", "check_classes", "decode", "encode", "encode_single", "place"]
+__all__ = [
+    "Form",
+    "Target",
+    "check_classes",
+    "check_column_order",
+    "decode",
+    "encode",
+    "encode_single",
+    "place",
+]
 
 #: Labels named in a message.
 _MAX_SHOWN = 5
@@ -80,6 +89,18 @@ def encode_single(y: Any, name: str) -> Target:
 def check_classes(classes: Any) -> NDArray[Any]:
     """The ``classes`` argument of ``partial_fit``: sorted, without repetition."""
     return np.unique(class_list(classes))
+
+
+def check_column_order(target: Target, classes: Any) -> None:
+    """Refuses an indicator beside ``classes`` in another order than that of ``classes_``."""
+    if classes is None or target.form not in ("indicator", "sparse"):
+        return
+    if not np.array_equal(class_list(classes), target.classes):
+        raise ValueError(
+            "classes must be sorted and without repetition where y is an indicator, as its columns "
+            "are those of classes_, which is sorted; pass np.sort(classes) and "
+            "y[:, np.argsort(classes)]"
+        )
 
 
 def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:

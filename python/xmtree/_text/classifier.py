@@ -26,6 +26,7 @@ from xmtree._persistence import (
     restored_params,
     save_around,
 )
+from xmtree._probabilities import Scores
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import Settings, TextFeatures, as_texts
 from xmtree._text.rules import choose
@@ -270,13 +271,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._fitted().predict(self._rows(as_texts(texts)))
 
-    def predict_topk(self, texts: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def predict_topk(
+        self, texts: Any, k: int = 5, *, scores: Scores = "raw"
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` best labels of each text, best first.
 
         Parameters
         ----------
         texts : list, array or data frame column of strings
         k : int, default=5
+        scores : {"raw", "probability"}, default="raw"
+            What is returned beside the labels: scores of the learner, or probabilities.
 
         Returns
         -------
@@ -287,14 +292,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             Their scores, falling; -inf where there is no label. Of :class:`LdSMClassifier`
             these are probabilities.
         """
-        return self._fitted().predict_topk(self._rows(as_texts(texts)), k)
+        return self._fitted().predict_topk(self._rows(as_texts(texts)), k, scores=scores)
 
-    @available_if(_learner_has("predict_proba"))
     def predict_proba(self, texts: Any) -> NDArray[np.float32]:
-        """Probabilities of all classes, of shape (n, n_classes), where the learner has them."""
-        learner: Any = self._fitted()
-        found: NDArray[np.float32] = learner.predict_proba(self._rows(as_texts(texts)))
-        return found
+        """Probabilities of all classes, of shape (n, n_classes); see the learner's."""
+        return self._fitted().predict_proba(self._rows(as_texts(texts)))
 
     @available_if(_learner_has("decision_function"))
     def decision_function(self, texts: Any) -> NDArray[np.float32]:

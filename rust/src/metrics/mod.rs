@@ -29,7 +29,9 @@ mod scores;
 mod shallow;
 #[cfg(test)]
 mod tests;
+mod top_label;
 
 pub use propensity::{propensities, Weights};
 pub use ranking::Ranking;
 pub use scores::{Measures, Scores};
+pub use top_label::TopLabelLoss;

@@ -23,7 +23,7 @@ mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
     #[pymodule_export]
-    use super::metrics::{propensities, Scores};
+    use super::metrics::{propensities, Scores, TopLabelLoss};
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
     #[pymodule_export]

@@ -42,6 +42,7 @@ mod histogram;
 mod leaf;
 mod model;
 mod node;
+mod out_of_bag;
 mod params;
 mod predict;
 mod report;

@@ -4,6 +4,7 @@ use rand::seq::SliceRandom;
 
 use super::boost::boost;
 use super::columns::{Columns, Examples};
+use super::out_of_bag;
 use super::predict::Predictor;
 use super::sampling::generator;
 use super::tree::Tree;
@@ -51,10 +52,14 @@ pub struct Gamble {
     n_features: usize,
     /// In the order of their rounds.
     pub(super) trees: Vec<Tree>,
+    /// The factor of F / (K - 1) at which its softmax is as sure as it is right; 1 where that is not
+    /// known.
+    slope: f64,
 }
 
 persist!(Gamble {
     Meta n_features;
+    Meta slope;
     Columns trees;
 } check check_trees);
 
@@ -103,6 +108,9 @@ impl Gamble {
     }
 
     fn check_trees(&self) -> std::result::Result<(), String> {
+        if !(self.slope > 0.0 && self.slope.is_finite()) {
+            return Err(format!("slope {} is not above 0", self.slope));
+        }
         let is_sound = |tree: &Tree| tree.is_sound(self.n_classes, self.n_features);
         let broken = self.trees.iter().position(|tree| !is_sound(tree));
         broken.map_or(Ok(()), |at| Err(format!("tree {at} is inconsistent")))
@@ -195,6 +203,9 @@ impl Classifier for Gamble {
             };
             boost(params, &examples, threads, control)
         })??;
+        let learned = &which[..n_learned];
+        let slope = out_of_bag::slope(params, &trees, batch, learned, n_classes);
+        self.slope = slope.unwrap_or(1.0);
         self.trees = trees;
         self.n_features = n_features;
         Ok(())
@@ -254,6 +265,7 @@ impl Classifier for Gamble {
     /// | column | what it holds |
     /// |---|---|
     /// | `n_trees` | trees there are |
+    /// | `slope` | the factor of F / (K - 1) before the softmax that gives probabilities |
     /// | `importance_gain` | by feature the gain of its splits, each tree's in shares of its weight |
     /// | `importance_splits` | by feature the number of these splits |
     fn summary(&self) -> Report {
@@ -270,6 +282,7 @@ impl Classifier for Gamble {
         }
         let mut summary = Report::new();
         summary.scalar("n_trees", self.trees.len() as u32);
+        summary.scalar("slope", self.slope);
         summary.column("importance_gain", gains);
         summary.column("importance_splits", splits);
         summary
@@ -311,6 +324,7 @@ impl Learner for Gamble {
             n_classes,
             n_features: 0,
             trees: Vec::new(),
+            slope: 1.0,
         })
     }
 

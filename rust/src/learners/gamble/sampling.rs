@@ -121,13 +121,25 @@ impl RowSampler {
         }
     }
 
+    /// Whether no row is left out by chance.
+    pub fn takes_all(&self) -> bool {
+        self.share >= 1.0
+    }
+
+    /// Which of `n` rows chance has sampled for round `round`, some of which may have been trimmed.
+    pub fn mark(&self, n: usize, seed: u64, round: u64, is_sampled: &mut Vec<bool>) {
+        let mut random = generator(seed, round, 0);
+        is_sampled.clear();
+        is_sampled.extend((0..n).map(|_| random.random::<f64>() < self.share));
+    }
+
     /// The rows for round `round`, rising.
     pub fn sample(&self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
         let least = self.least(weights);
         let all = 0..weights.plain.len() as u32;
         let stays = |row: &u32| weights.below(*row as usize) <= least;
         rows.clear();
-        if self.share < 1.0 {
+        if !self.takes_all() {
             let mut random = generator(seed, round, 0);
             // A number for every row, so that one row's weight does not decide over others.
             let sampled = all.clone().filter(|_| random.random::<f64>() < self.share);

@@ -1,0 +1,153 @@
+"""Probabilities of labels, from the scores of any learner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from xmtree import _validation
+from xmtree._calibration import Calibration
+
+TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
+
+#: Which scores ``predict_topk`` returns.
+Scores = Literal["raw", "probability"]
+
+#: Bytes of scores held at a time.
+CHUNK_BYTES = 64 << 20
+
+
+class ProbabilityMixin:
+    """``predict_proba`` and what else rests on probabilities.
+
+    A learner says by ``_n_scored`` how many labels of a row can have a score, None for all, and
+    by ``_logits`` what its scores are on the scale of logits; or all of it by ``_chances``.
+    """
+
+    classes_: NDArray[Any]
+    _model: Any
+    _y_form: Any
+    _topk: Any
+    _call: Any
+    _rows: Any
+    _calibration: Calibration = Calibration()
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+        """Probabilities of all classes.
+
+        They are calibrated where the learner has calibrated itself (see ``calibrate``): among
+        rows whose best label has the probability p, it is right in a share of about p.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+
+        Returns
+        -------
+        float32 array of shape (n, n_classes)
+            Rows sum to 1; of label sets each entry is the probability that the row has
+            the label. Labels that have no score for a row have probability 0, or share evenly what
+            the others leave.
+
+        Raises
+        ------
+        ValueError
+            Where the array would take more than 8 GiB or half of the memory;
+            ``predict_topk(X, k, scores="probability")`` has those of the best labels.
+        """
+        rows = self._rows(X)
+        self._check_dense_size(rows)
+        return self._all_chances(rows)
+
+    def _check_dense_size(self, rows: Any) -> None:
+        """Refuses scores of all classes where they would not fit in memory."""
+        _validation.check_dense_size(
+            rows.shape[0], len(self.classes_), 4, "predict_topk(X, k) gives the k best per row"
+        )
+
+    def _n_scored(self) -> int | None:
+        """How many labels of a row can have a score; None: all, by ``predict_scores``."""
+        return None
+
+    def _logits(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """Scores, as the model has them, on a scale on which differences are logits."""
+        return scores
+
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        """Probabilities of the labels whose ``scores``, of shape (n, m), are given: those of all
+        labels that have one. Rows without any are left 0."""
+        logits, calibration = self._logits(scores), self._calibration
+        if self._y_form != "labels":
+            return np.asarray(expit(calibration.slope * logits + calibration.intercept), np.float32)
+        return softmax_of_known(calibration.slope * logits)
+
+    def _all_chances(self, X: Any) -> NDArray[np.float32]:
+        """Probabilities of all classes for the validated rows ``X``."""
+        n, n_classes = X.shape[0], len(self.classes_)
+        n_scored = self._n_scored()
+        if n_scored is None:
+            chances = self._chances(self._call(self._model.predict_scores, X))
+        else:
+            chances = np.zeros((n, n_classes), np.float32)
+            for part in self._parts(n, n_scored):
+                codes, scores = self._topk(X[part], n_scored)
+                row, column = np.nonzero(codes >= 0)
+                chances[part][row, codes[row, column]] = self._ranked(scores)[row, column]
+        if self._y_form == "labels":
+            _share_rest(chances)
+        return chances
+
+    def _probabilities(self, X: Any, k: int) -> TopK:
+        """As ``_topk`` of the validated rows ``X``, with probabilities for scores."""
+        codes = np.empty((X.shape[0], k), np.int32)
+        chances = np.empty((X.shape[0], k), np.float32)
+        n_scored = self._n_scored()
+        for part in self._parts(X.shape[0], n_scored or len(self.classes_)):
+            if n_scored is None:
+                best, _ = self._topk(X[part], k)
+                of_best = np.take_along_axis(
+                    self._all_chances(X[part]), np.maximum(best, 0), axis=1
+                )
+            else:
+                best, scores = self._topk(X[part], max(k, n_scored))
+                of_best = self._ranked(scores)[:, :k]
+            codes[part] = best[:, :k]
+            chances[part] = np.where(best[:, :k] >= 0, of_best, -np.inf)
+        return codes, chances
+
+    def _ranked(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        """As ``_chances`` of scores that fall within a row: the first probability is the largest,
+        as that of the predicted label must be, whatever rounding has made of it."""
+        chances = self._chances(scores)
+        if chances.shape[1] > 1:
+            is_ahead = scores[:, 0] > scores[:, 1]
+            least = np.nextafter(chances[:, 1], np.float32(np.inf))
+            chances[:, 0] = np.where(is_ahead, np.maximum(chances[:, 0], least), chances[:, 0])
+        return chances
+
+    @staticmethod
+    def _parts(n_rows: int, width: int) -> Iterator[slice]:
+        """The rows, as many at a time as scores of this ``width`` are to be held for."""
+        step = max(1, CHUNK_BYTES // (8 * width))
+        return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def _share_rest(chances: NDArray[np.float32]) -> None:
+    """Gives what rows lack of 1 to their labels of probability 0, all alike."""
+    rest = 1 - chances.sum(axis=1)
+    rows = np.flatnonzero(rest > 1e-5)
+    is_none = chances[rows] == 0
+    share = rest[rows] / np.maximum(is_none.sum(axis=1), 1)
+    chances[rows] += np.where(is_none, share[:, np.newaxis], 0)
+
+
+def softmax_of_known(logits: NDArray[Any]) -> NDArray[np.float32]:
+    """The softmax of each row; 0 in rows that are minus infinity throughout."""
+    chances = np.zeros(logits.shape, np.float32)
+    known = np.isfinite(logits).any(axis=1)
+    chances[known] = softmax(logits[known], axis=1)
+    return chances

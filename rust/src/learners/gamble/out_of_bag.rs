@@ -1,0 +1,127 @@
+//! How sure the committee may be of new rows, told by the rows that it has learned.
+//!
+//! Boosting goes on raising the scores of rows that it gets right, so their own scores say too much.
+//! With `subsample` below 1 chance leaves each row out of some trees; the votes of these, times (all
+//! trees) / (these trees), are about what the committee would give a new row. Which rows a round left out
+//! is a function of the seed, and is found again here: boosting itself keeps nothing.
+//!
+//! Where equal rows have different labels no tree can tell them apart. The committee settles where their
+//! weights balance, which a row left out does not take part in: its trees vote against it and say too
+//! little. But then the committee gets its own rows wrong, too, and their own scores are sound. So the
+//! slopes by either are averaged, by how far rows were learned by heart: an idea of the .632+ estimator
+//! (B. Efron, R. Tibshirani, JASA 1997).
+
+use super::sampling::RowSampler;
+use super::tree::Tree;
+use super::Params;
+use crate::data::{Batch, RowBuffer};
+use crate::metrics::TopLabelLoss;
+
+/// Rows that are read, at most, and values or scores that are held for them.
+const MOST_ROWS: usize = 4096;
+const MOST_VALUES: usize = 1 << 24;
+
+/// What the votes of some trees for each row say: the loss of slopes, and the weight of wrong rows.
+#[derive(Default)]
+struct Votes {
+    loss: TopLabelLoss,
+    wrong: f64,
+}
+
+impl Votes {
+    /// Adds a row with its `scores`, of which `label` is the true one's place.
+    fn add(&mut self, scores: &[f32], label: usize, weight: f64) {
+        let own = scores[label];
+        let is_right = scores[..label].iter().all(|&score| score < own)
+            && scores[label..].iter().all(|&score| score <= own);
+        self.loss.add(scores, is_right, weight);
+        if !is_right {
+            self.wrong += weight;
+        }
+    }
+}
+
+/// The slope of the scores F / (K - 1) at which the softmax is as sure as it is right; None where
+/// every tree was grown from all rows. `which`: the rows that were learned.
+pub fn slope(
+    params: &Params,
+    trees: &[Tree],
+    batch: &Batch<'_>,
+    which: &[u32],
+    n_classes: usize,
+) -> Option<f64> {
+    let labels = which.iter().map(|&row| batch.labels()[row as usize]);
+    let labels: Vec<u32> = labels.collect();
+    let sampler = RowSampler::new(&labels, n_classes, params.subsample, params.trim);
+    let width = batch.rows.n_cols();
+    if sampler.takes_all() || trees.is_empty() || n_classes < 2 || width == 0 {
+        return None;
+    }
+    let n_rows = which.len().min(MOST_ROWS);
+    let n_rows = n_rows.min(MOST_VALUES / n_classes.max(width)).max(1);
+    let places: Vec<usize> = (0..n_rows).map(|i| i * which.len() / n_rows).collect();
+    let values = dense_rows(batch, places.iter().map(|&place| which[place] as usize));
+    // Of all trees, and of those that the row was left out of.
+    let mut by_all = vec![0.0f32; n_rows * n_classes];
+    let mut by_others = by_all.clone();
+    let mut n_others = vec![0u32; n_rows];
+    let mut is_sampled = Vec::new();
+    for (round, tree) in (0..).zip(trees) {
+        sampler.mark(which.len(), params.seed, round, &mut is_sampled);
+        for (i, values) in values.chunks_exact(width).enumerate() {
+            let of_row = i * n_classes..(i + 1) * n_classes;
+            add_votes(tree, values, &mut by_all[of_row.clone()]);
+            if !is_sampled[places[i]] {
+                add_votes(tree, values, &mut by_others[of_row]);
+                n_others[i] += 1;
+            }
+        }
+    }
+    let scale = (n_classes as f32 - 1.0).recip();
+    by_all.iter_mut().for_each(|score| *score *= scale);
+    let (mut own, mut left_out) = (Votes::default(), Votes::default());
+    for (i, &place) in places.iter().enumerate() {
+        if n_others[i] == 0 {
+            continue;
+        }
+        let of_row = i * n_classes..(i + 1) * n_classes;
+        let label = labels[place] as usize;
+        let weight = f64::from(batch.weight(which[place] as usize));
+        own.add(&by_all[of_row.clone()], label, weight);
+        let scale = scale * trees.len() as f32 / n_others[i] as f32;
+        let scores = &mut by_others[of_row];
+        scores.iter_mut().for_each(|score| *score *= scale);
+        left_out.add(scores, label, weight);
+    }
+    let (own_slope, left_out_slope) = (own.loss.slope()?, left_out.loss.slope()?);
+    // 1 where all own rows are right, 0 where they are wrong a third as often as rows left out: the
+    // error of these is far too large itself where it is the own scores that are sound.
+    let by_heart = (1.0 - 3.0 * own.wrong / left_out.wrong.max(1e-9)).clamp(0.0, 1.0);
+    let log = by_heart * left_out_slope.ln() + (1.0 - by_heart) * own_slope.ln();
+    Some(log.exp())
+}
+
+/// Adds the votes of `tree` for a row, up to what all classes have in common.
+fn add_votes(tree: &Tree, values: &[f32], scores: &mut [f32]) {
+    let [leaf] = tree.leaves_of([values]);
+    let leaf = leaf as usize;
+    let others = tree.leaves.others[leaf];
+    let (classes, votes) = tree.leaves.listed(leaf);
+    for (&class, &vote) in classes.iter().zip(votes) {
+        scores[class as usize] += vote - others;
+    }
+}
+
+/// The rows `which`, all columns of each.
+fn dense_rows(batch: &Batch<'_>, which: impl ExactSizeIterator<Item = usize>) -> Vec<f32> {
+    let width = batch.rows.n_cols();
+    let mut values = vec![0.0; which.len() * width];
+    let mut buffer = RowBuffer::default();
+    for (row, values) in which.zip(values.chunks_exact_mut(width)) {
+        batch.rows.read(row, &mut buffer);
+        for (&column, &value) in buffer.columns.iter().zip(&buffer.values) {
+            values[column as usize] = value;
+        }
+    }
+    values
+}

@@ -1,0 +1,250 @@
+"""Probabilities: of every learner, calibrated, stored with the model."""
+
+import copy
+import pickle
+
+import estimators
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import xmtree
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer, top_k_accuracy_score
+from sklearn.model_selection import cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from xmtree.metrics import calibration_error
+
+
+def noisy(n=3000, n_classes=5, seed=0):
+    """Overlapping classes: no learner is right on more than about two thirds."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, n_classes, n)
+    X = random.normal(size=(n, 8))
+    X[np.arange(n), y] += 1.7
+    return X, y
+
+
+def error_of_best(model, X, y):
+    labels, chances = model.predict_topk(X, 1, scores="probability")
+    return calibration_error(y, labels[:, 0], chances[:, 0])
+
+
+@pytest.mark.parametrize("name", estimators.ALL)
+@pytest.mark.parametrize("data", [estimators.dense, estimators.sparse], ids=["dense", "sparse"])
+def test_the_best_have_the_probabilities_of_all(name, data):
+    X, y = data()
+    model = estimators.ALL[name]().fit(X, y)
+    chances = model.predict_proba(X)
+    assert chances.dtype == np.float32
+    assert chances.shape == (X.shape[0], len(model.classes_))
+    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+    labels, best = model.predict_topk(X, 3, scores="probability")
+    ranked, scores = model.predict_topk(X, 3)
+    np.testing.assert_array_equal(labels, ranked)
+    known = scores > -np.inf
+    np.testing.assert_array_equal(best > -np.inf, known)
+    found = np.take_along_axis(chances, np.maximum(labels, 0), axis=1)
+    np.testing.assert_allclose(best[known], found[known], rtol=1e-4, atol=1e-7)
+    assert np.all(np.diff(np.where(known, best, 0)) <= 1e-6)
+
+
+@pytest.mark.parametrize("name", ["oaa", "oaa-softmax", "lomtree-3", "recall-tree", "filter-tree"])
+def test_a_learner_is_as_sure_as_it_is_right(name):
+    X, y = noisy()
+    model = estimators.ALL[name]().fit(X, y)
+    X_test, y_test = noisy(4000, seed=1)
+    assert error_of_best(model, X_test, y_test) < 0.06
+
+
+def test_boosting_is_less_sure_than_its_scores():
+    X, y = noisy()
+    X_test, y_test = noisy(4000, seed=1)
+    model = xmtree.GambleClassifier(random_state=0).fit(X, y)
+    scores = model.decision_function(X_test) / 4
+    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    own = calibration_error(y_test, chances.argmax(axis=1), chances.max(axis=1))
+    assert model.temperature_ > 5
+    assert error_of_best(model, X_test, y_test) < 0.4 * own
+    # Every tree knows all rows.
+    whole = xmtree.GambleClassifier(n_estimators=5, subsample=1.0, random_state=0).fit(X, y)
+    assert whole.temperature_ == 1
+
+
+def test_equal_rows_of_different_labels_leave_boosting_its_scores():
+    random = np.random.default_rng(0)
+    X, X_test = (random.integers(0, 2, (3000, 4)).astype(float) for _ in range(2))
+    # The label of three rows in four is told by the columns.
+    y, y_test = (
+        np.where(random.random(3000) < 0.75, x @ [1, 2, 0, 0], random.integers(0, 4, 3000))
+        for x in (X, X_test)
+    )
+    model = xmtree.GambleClassifier(random_state=0).fit(X, y.astype(int))
+    assert error_of_best(model, X_test, y_test.astype(int)) < 0.1
+
+
+@pytest.mark.parametrize("name", ["oaa", "filter-tree", "recall-tree"])
+def test_without_calibration_it_is_less_so(name):
+    X, y = noisy()
+    X_test, y_test = noisy(4000, seed=1)
+    plain = estimators.ALL[name](calibrate=False).fit(X, y)
+    model = estimators.ALL[name]().fit(X, y)
+    assert error_of_best(plain, X_test, y_test) > 1.5 * error_of_best(model, X_test, y_test)
+    # Neither the model nor its predictions depend on it.
+    estimators.same_predictions(plain, model, X_test)
+    assert plain._model.to_bytes() == model._model.to_bytes()
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree", "filter-tree"])
+def test_a_stream_calibrates_on_what_it_is_about_to_learn(name):
+    X, y = noisy()
+    model = estimators.ALL[name]()
+    slopes = set()
+    for start in range(0, 3000, 100):
+        part = slice(start, start + 100)
+        model.partial_fit(X[part], y[part], classes=range(5))
+        slopes.add(model._calibration.slope)
+    # A fifth more each time: 100, 200, 300, 400, 500, 600, 800, 1000, 1200, ...
+    assert 8 < len(slopes) < 18
+    X_test, y_test = noisy(4000, seed=1)
+    assert error_of_best(model, X_test, y_test) < 0.12
+
+
+def test_few_rows_do_not_calibrate():
+    X, y = noisy(90)
+    assert xmtree.OAAClassifier(random_state=0).fit(X, y)._calibration.slope == 1
+    model = xmtree.OAAClassifier(random_state=0)
+    for start in range(0, 90, 10):
+        model.partial_fit(X[start : start + 10], y[start : start + 10], classes=range(5))
+    assert model._calibration.slope == 1
+
+
+@pytest.mark.parametrize("name", ["oaa", "recall-tree", "gamble"])
+def test_calibration_is_stored(name, tmp_path):
+    X, y = noisy(600)
+    model = estimators.ALL[name]().fit(X, y)
+    expected = model.predict_proba(X)
+    model.save(tmp_path / "model")
+    for other in (xmtree.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("n_jobs", [2])
+@pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree", "gamble"])
+def test_calibration_does_not_depend_on_threads(name, n_jobs):
+    X, y = noisy(600)
+    one, two = estimators.ALL[name]().fit(X, y), estimators.ALL[name](n_jobs=n_jobs).fit(X, y)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_rows_of_weight_0_do_not_calibrate():
+    X, y = noisy(600)
+    wrong = np.where(np.arange(600) < 300, (y + 1) % 5, y)
+    weights = (np.arange(600) >= 300).astype(float)
+    model = xmtree.OAAClassifier(random_state=0)
+    alone = copy.deepcopy(model).fit(X[300:], y[300:])
+    assert model.fit(X, wrong, weights)._calibration == alone._calibration
+
+
+def test_what_scores_may_be():
+    X, y = estimators.dense()
+    model = xmtree.LOMTreeClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match='scores must be "raw" or "probability", got \'logit\''):
+        model.predict_topk(X, scores="logit")
+
+
+def test_labels_without_a_score_share_what_is_left():
+    X, y = estimators.sparse()
+    model = estimators.ALL["recall-tree-beam"]().fit(X, y)
+    assert np.all(model.predict_proba(X[:5]) >= 0)
+    empty = xmtree.LdSMClassifier(random_state=0, scorers="none").fit(X, y)
+    chances = empty.predict_proba(sp.csr_matrix((1, X.shape[1]), dtype=np.float32))
+    np.testing.assert_allclose(chances.sum(), 1, rtol=1e-5)
+
+
+# Label sets.
+
+
+def some_sets(n=3000, n_labels=40, seed=0):
+    """Rows of one to three labels; features are noisy marks of them."""
+    random = np.random.default_rng(seed)
+    Y = np.zeros((n, n_labels), int)
+    for row in Y:
+        row[random.choice(n_labels, random.integers(1, 4), replace=False)] = 1
+    marks = Y * (random.random(Y.shape) < 0.7) + (random.random(Y.shape) < 0.02)
+    return sp.csr_matrix(marks.astype(np.float32)), Y
+
+
+def f1(true, found):
+    return np.mean(2 * (true & found).sum(axis=1) / (true.sum(axis=1) + found.sum(axis=1)))
+
+
+def test_label_sets_are_those_above_the_threshold_found():
+    X, Y = some_sets()
+    X_test, Y_test = some_sets(2000, seed=1)
+    model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
+    chances = model.predict_proba(X_test)
+    found = model.predict(X_test)
+    np.testing.assert_array_equal(found, chances > model.threshold_)
+    half = xmtree.OAAClassifier(random_state=0, threshold=0.5).fit(X, Y).predict(X_test)
+    assert f1(Y_test, found) > f1(Y_test, half) + 0.005
+    assert np.mean(found.sum(axis=1) == 0) < np.mean(half.sum(axis=1) == 0)
+    # The probability of a label is how often it is there.
+    likely = (chances > 0.2) & (chances < 0.8)
+    assert abs(np.mean(Y_test[likely]) - np.mean(chances[likely])) < 0.15
+
+
+def test_threshold_and_number_of_labels_are_read_by_predictions():
+    X, Y = some_sets(400)
+    model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
+    assert model.set_params(n_labels=2).predict(X).sum(axis=1).tolist() == [2] * 400
+    model.set_params(threshold=0.3)
+    assert model.threshold_ == 0.3
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X) > 0.3)
+    for name, value in [("threshold", 1.0), ("threshold", -0.1), ("n_labels", 0)]:
+        with pytest.raises(ValueError, match=name):
+            xmtree.OAAClassifier(**{name: value}).fit(X, Y)
+
+
+def test_a_stream_of_label_sets_finds_its_threshold():
+    X, Y = some_sets()
+    model = xmtree.OAAClassifier(random_state=0)
+    for start in range(0, 3000, 200):
+        model.partial_fit(X[start : start + 200], Y[start : start + 200])
+    assert model._calibration.slope != 1
+    assert 0 < model.threshold_ < 0.5
+
+
+# Others that rest on probabilities.
+
+
+@pytest.mark.parametrize("name", ["oaa", "recall-tree", "filter-tree", "ldsm"])
+def test_scikit_learn_takes_the_probabilities(name):
+    X, y = noisy(400)
+    model = estimators.ALL[name]()
+    assert CalibratedClassifierCV(model, cv=2).fit(X, y).predict_proba(X).shape == (400, 5)
+    assert OneVsRestClassifier(model).fit(X, y).predict_proba(X).shape == (400, 5)
+    stack = StackingClassifier([("own", model)], LogisticRegression(), cv=2)
+    assert stack.fit(X, y).score(X, y) > 0.4
+    # Of two classes of five: a guess has 0.4.
+    scores = cross_val_score(model, X, y, scoring="top_k_accuracy", cv=2)
+    assert np.all(scores > 0.55)
+    loss = get_scorer("neg_log_loss")(model.fit(X, y), X, y)
+    assert loss > -1.61
+    assert top_k_accuracy_score(y, model.predict_proba(X), k=2) > 0.6
+
+
+# Labels known beforehand.
+
+
+@pytest.mark.parametrize("name", [name for name in estimators.ALL if name != "lomtree-swapping"])
+def test_labels_that_are_known_but_not_seen(name):
+    X, y = estimators.dense()
+    model = estimators.ALL[name]().fit(X, y * 2, classes=range(12))
+    assert model.classes_.tolist() == list(range(12))
+    assert np.mean(model.predict(X) == y * 2) > 0.8
+    assert model.predict_proba(X).shape == (240, 12)
+    with pytest.raises(ValueError, match="not in classes"):
+        estimators.ALL[name]().fit(X, y, classes=[0, 1])
