@@ -1,7 +1,7 @@
 """Measures for rankings of very many labels, by the definitions of the
 Extreme Classification Repository (http://manikvarma.org/downloads/XC/XMLRepository.html).
 
-All functions take the same kinds of input.
+All functions take the same kinds of input (:func:`calibration_error` one label per row).
 
 True labels (``y_true``) come as an indicator of shape (n, n_labels), dense or in any
 sparse format; as a list of label lists; or as one label per row.
@@ -35,9 +35,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from xmtree import _core
 from xmtree._labels import matching
+from xmtree._reliability import calibration_error
 from xmtree._scorers import RankingScorer
 
 __all__ = [
+    "calibration_error",
     "make_scorers",
     "ndcg_at_k",
     "precision_at_k",

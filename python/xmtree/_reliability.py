@@ -1,0 +1,139 @@
+"""Whether probabilities are what they say: predictions in bins of probability."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from xmtree._labels import matching
+
+
+class ReliabilityBins(NamedTuple):
+    """Predictions by their probability, in bins of equal width from 0 to 1.
+
+    Attributes
+    ----------
+    counts : int64 array of shape (n_bins,)
+        Number of predictions per bin.
+    confidence : float64 array of shape (n_bins,)
+        Mean probability per bin; NaN where the bin is empty.
+    accuracy : float64 array of shape (n_bins,)
+        Share of predictions that are right; NaN where the bin is empty.
+    """
+
+    counts: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+    def expected_error(self) -> float:
+        """Mean distance of accuracy and confidence, weighted by the number of predictions."""
+        filled = self.counts > 0
+        gaps = np.abs(self.accuracy - self.confidence)[filled]
+        return float(gaps @ self.counts[filled] / self.counts.sum())
+
+
+def calibration_error(
+    y_true: Any,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    n_bins: int = 15,
+    *,
+    classes: ArrayLike | None = None,
+) -> float:
+    """Expected calibration error of the best label: how far probabilities are from shares.
+
+    Predictions are sorted into bins of equal width by their probability. With the number
+    n_b of predictions in bin b, the share acc_b of them that is right, and their mean
+    probability conf_b::
+
+        sum over b of (n_b / n) |acc_b - conf_b|
+
+    C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, On Calibration of Modern Neural Networks,
+    ICML 2017, equation 3; 15 bins are theirs. 0 is best. Few rows per bin make it larger than
+    it is, so compare only values of the same number of rows.
+
+    Parameters
+    ----------
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+        With label sets a prediction is right if it is one of the row's labels.
+    labels : array of shape (n,)
+        The best label of each row. None, or -1 unless it is a label, stands for none, which is
+        never right.
+    probabilities : array of shape (n,), from 0 to 1
+        The probability that was given to each of them.
+    n_bins : int, default=15
+        Bin b holds the probabilities above b / n_bins and up to (b + 1) / n_bins; the first one
+        holds 0, too.
+    classes : array of shape (n_labels,), optional
+        The labels that the columns of an indicator stand for; 0, 1, ... by default.
+
+    Returns
+    -------
+    float from 0 to 1
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, there are no rows, a probability is not from 0 to 1, or labels of
+        different types are to be compared.
+
+    Examples
+    --------
+    >>> from xmtree.metrics import calibration_error
+    >>> calibration_error(["a", "b", "b", "a"], ["a", "a", "b", "a"], [0.9, 0.9, 0.75, 0.75])
+    0.325
+    """
+    return reliability_bins(y_true, labels, probabilities, n_bins, classes).expected_error()
+
+
+def reliability_bins(
+    y_true: Any,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    n_bins: int,
+    classes: ArrayLike | None = None,
+) -> ReliabilityBins:
+    """Sorts predictions into bins; arguments as of :func:`calibration_error`."""
+    if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or n_bins < 1:
+        raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}")
+    best, given = np.asarray(labels), np.asarray(probabilities)
+    if best.ndim != 1 or given.shape != best.shape:
+        raise ValueError(
+            "labels and probabilities must be two arrays of shape (n,), "
+            f"got shapes {best.shape} and {given.shape}"
+        )
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"probabilities must be numbers, got an array of {given.dtype}")
+    if len(given) == 0:
+        raise ValueError("labels and probabilities have no rows")
+    given = given.astype(np.float64)
+    wrong = np.flatnonzero(~((given >= 0) & (given <= 1)))
+    if len(wrong):
+        raise ValueError(
+            f"row {wrong[0]} of probabilities is {given[wrong[0]]}; they must be from 0 to 1"
+        )
+    right = _right(y_true, best, classes)
+    edges = np.arange(1, n_bins) / n_bins
+    numbers = np.searchsorted(edges, given, side="left")
+    counts = np.bincount(numbers, minlength=n_bins)
+    with np.errstate(invalid="ignore"):
+        confidence = np.bincount(numbers, given, n_bins) / counts
+        accuracy = np.bincount(numbers, right, n_bins) / counts
+    return ReliabilityBins(counts, confidence, accuracy)
+
+
+def _right(y_true: Any, labels: NDArray[Any], classes: ArrayLike | None) -> NDArray[np.bool_]:
+    """Whether each label is one of its row's true labels."""
+    if labels.dtype.kind == "f":
+        # Otherwise a column of floats would be taken for scores.
+        labels = labels.astype(object)
+    found = matching.match(y_true, labels[:, None], matching.column_labels(classes), 1)
+    sets, numbers = found.sets, found.ranking[:, 0]
+    if sets.shape[0] != len(numbers):
+        raise ValueError(f"y_true has {sets.shape[0]} rows, labels {len(numbers)}")
+    rows = np.repeat(np.arange(len(numbers)), np.diff(sets.indptr))
+    hits = sets.indices == numbers[rows]
+    return np.bincount(rows, hits, len(numbers)) > 0
