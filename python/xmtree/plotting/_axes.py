@@ -1,0 +1,25 @@
+"""The axes that a function draws into, and what their ticks say."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+
+def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
+    """``ax``, or new ones: of an empty figure, or of a new one. The size is in inches."""
+    if isinstance(ax, Axes):
+        return ax
+    if ax is None:
+        # Imported here: who passes axes or a figure needs no windows.
+        from matplotlib import pyplot
+
+        ax = pyplot.figure()
+    ax.set_layout_engine("constrained")
+    ax.set_size_inches(width, height)
+    return ax.subplots()
+
+
+def percent(share: float, position: float = 0) -> str:
+    """A share as a tick label."""
+    return f"{100 * share:.4g} %"
