@@ -343,9 +343,9 @@ def test_inspect_draws_the_tree(name, suffix, tmp_path, capsys):
     assert len(shares) == n_nodes
     for share in shares:
         assert f": {share}" in text
+    assert "@media (prefers-color-scheme: dark) { [style*=" in text
     if suffix == "html":
         assert text.startswith("<!doctype html>")
-        assert "#1d2330" not in text.partition("</style>")[2]
 
 
 def test_figures_do_not_depend_on_the_day_or_the_settings():

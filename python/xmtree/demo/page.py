@@ -9,16 +9,14 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
 import xmtree
 from xmtree.demo.contenders import CONTENDERS, DataSet
 from xmtree.demo.findings import TITLES, Finding, cells
 from xmtree.demo.measure import Result, Scaling
 from xmtree.plotting import plot_depth_histogram
-from xmtree.plotting._axes import percent
+from xmtree.plotting._axes import percent, plain_log_ticks
 from xmtree.plotting._files import card, house_style, page
 from xmtree.plotting._text import name_points
 
@@ -107,7 +105,7 @@ def times_figure(title: str, scaled: list[Scaling], times: str) -> Figure:
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xticks(shown, [f"{count:,}" for count in shown])
-    _plain(ax.yaxis)
+    plain_log_ticks(ax.yaxis)
     ax.grid(axis="y")
     # Space for the names.
     ax.set_xlim(shown[0] / 1.2, shown[-1] * (shown[-1] / shown[0]) ** 0.35)
@@ -128,19 +126,12 @@ def errors_figure(rows: list[Result]) -> Figure:
     ax.scatter(x, y, s=50, c=colors, zorder=3)
     ax.set_xscale("log")
     ax.margins(x=0.25, y=0.2)
-    _plain(ax.xaxis)
+    plain_log_ticks(ax.xaxis)
     ax.yaxis.set_major_formatter(percent)
     ax.grid()
     ax.set(title=rows[0].data.title, xlabel="µs per prediction", ylabel="test error")
     name_points(ax, names, x, y, colors)
     return figure
-
-
-def _plain(axis: Axis) -> None:
-    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., as plain numbers."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_locator(NullLocator())
 
 
 def _table(results: list[Result]) -> str:

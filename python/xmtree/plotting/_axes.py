@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 
 def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
@@ -23,3 +25,10 @@ def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
 def percent(share: float, position: float = 0) -> str:
     """A share as a tick label."""
     return f"{100 * share:.4g} %"
+
+
+def plain_log_ticks(axis: Axis) -> None:
+    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., as plain numbers."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())

@@ -13,24 +13,26 @@ from typing import Any
 from matplotlib import style
 from matplotlib.figure import Figure
 
-#: Colours of figures, and the variables of page.css that they become in a page.
-INK, RULE, CARD = "#1d2330", "#e3e4e0", "#ffffff"
-_VARIABLES = {INK: "var(--ink)", RULE: "var(--rule)", CARD: "var(--card)"}
+#: Colours of figures, of page.css, too, and what they become where the reader prefers dark pages.
+_INK, _RULE, _CARD = "#1d2330", "#e3e4e0", "#ffffff"
+_DARK = {_INK: "#e8eaee", _RULE: "#2f3541", _CARD: "#1c2028"}
 
 
 def house_style() -> AbstractContextManager[None]:
     """The look of the figures that commands write, whatever the user's settings are."""
     inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    settings: dict[str, Any] = dict.fromkeys(inked, INK)
+    settings: dict[str, Any] = dict.fromkeys(inked, _INK)
     settings |= {
         "font.size": 9.0,
+        # The first is matplotlib's own; the others are no wider, for viewers that lack it.
+        "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
         "axes.titlesize": 10.0,
         "axes.titleweight": "bold",
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "axes.facecolor": CARD,
-        "figure.facecolor": CARD,
-        "grid.color": RULE,
+        "axes.facecolor": _CARD,
+        "figure.facecolor": _CARD,
+        "grid.color": _RULE,
         "legend.frameon": False,
         "svg.fonttype": "none",  # text stays text: it can be searched, and takes the page's font
         "svg.hashsalt": "xmtree",
@@ -49,13 +51,11 @@ def write(figure: Figure, path: Path, title: str) -> None:
 
 
 def card(figure: Figure, title: str = "") -> str:
-    """A figure as an element of a page, in its colours, light or dark."""
+    """A figure as an element of a page."""
     svg = _svg(figure)
     svg = svg[svg.index("<svg") :]
     # Groups are named alike in all figures, and nothing refers to them.
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, variable)
     named = f'<svg role="img" aria-label="{escape(title, quote=True)}" ' if title else "<svg "
     return f'<div class="card">{svg.replace("<svg ", named, 1)}</div>'
 
@@ -75,4 +75,11 @@ def _svg(figure: Figure) -> str:
     text = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(text, format="svg", metadata=nothing)
-    return text.getvalue()
+    # Colours are in style attributes; viewers other than browsers ignore these rules.
+    rules = "".join(
+        f'[style*="{what}: {light}"] {{ {what}: {dark} !important }} '
+        for light, dark in _DARK.items()
+        for what in ("fill", "stroke")
+    )
+    dark = f"\n@media (prefers-color-scheme: dark) {{ {rules}}}</style>"
+    return text.getvalue().replace("</style>", dark, 1)
