@@ -1,7 +1,9 @@
 """Pictures: what is in them is what numpy computes, and no text covers another."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import estimators
 import matplotlib.pyplot as plt
@@ -393,3 +395,13 @@ def test_without_matplotlib(tmp_path, capsys):
 def test_the_package_does_not_import_matplotlib():
     code = "import sys, xmtree.cli, xmtree.demo; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_of_the_docs(tmp_path, monkeypatch):
+    page = Path(__file__).parent.parent / "docs" / "plotting.md"
+    text = page.read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `(\w+)\(", text, re.M)) == sorted(xmtree.plotting.__all__)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(re.search(r"```python\n(.*?)```", text, re.S)[1], page.name, "exec"), {})
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {"error.svg", "tree.png", "confusion.png", "reliability.svg"}
