@@ -78,9 +78,11 @@ def test_tree(name, depth):
     told = sum(int(text.get_text().partition(", +")[2] or 0) for text in ax.texts)
     assert told == hidden
     n_levels = tree.depth.max() + 1
-    part = "all" if depth + 1 >= n_levels else f"the upper {depth + 1} of"
+    part = f"all {n_levels} levels"
+    if hidden:
+        part = f"the upper {depth + 1} of {n_levels} levels (+: nodes below)"
     cls = type(clf).__name__
-    title = f"{cls}\ntree {number} of {len(clf.trees_)}, {part} {n_levels} levels"
+    title = f"{cls}\ntree {number} of {len(clf.trees_)}, {part}"
     assert ax.get_title() == title
     assert overlapping(ax.figure) == []
     assert cut_off(ax.figure) == []

@@ -22,6 +22,15 @@ def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
     return ax.subplots()
 
 
+def size_in_points(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes, as the figure's layout places them."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    area = ax.get_window_extent()
+    return area.width * 72 / figure.dpi, area.height * 72 / figure.dpi
+
+
 def percent(share: float, position: float = 0) -> str:
     """A share as a tick label."""
     return f"{100 * share:.4g} %"

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from xmtree._trees import upper_nodes
-from xmtree.plotting._axes import axes, percent
+from xmtree.plotting._axes import axes, percent, size_in_points
 from xmtree.plotting._text import one_line, shortened, width_of
 
 #: Nodes that are drawn at most: more cannot be read.
@@ -97,50 +97,33 @@ def plot_tree(
     ]
     longest = max(map(width_of, map(add, names, facts), repeat(_SIZE))) / 72
     level = min(_WIDEST_LEVEL, longest + 0.7)
-    ax = axes(ax, max(4.5, level * n_levels + _AROUND), max(2.0, _ROW * n_rows + _AROUND))
+    ax = axes(ax, max(6.0, level * n_levels + _AROUND), max(2.0, _ROW * n_rows + _AROUND))
     depth = int(chosen.depth.max())
-    part = "all" if depth < n_levels else f"the upper {n_levels} of"
-    title = f"{type(learner).__name__}\ntree {tree} of {len(trees)}, {part} {depth + 1} levels"
-    ax.set_title(title)
+    part = f"all {depth + 1} levels"
+    if depth >= n_levels:
+        part = f"the upper {n_levels} of {depth + 1} levels (+: nodes below)"
+    ax.set_title(f"{type(learner).__name__}\ntree {tree} of {len(trees)}, {part}")
     ax.set(xlim=(-0.12, n_levels), ylim=(n_rows - 0.4, -0.6))
     ax.set_axis_off()
-    circles = ax.scatter(
-        x,
-        y,
-        c=chosen.label_entropy[nodes],
-        cmap=colormaps["viridis"].resampled(32),
-        vmin=0,
-        vmax=float(np.nanmax(chosen.label_entropy)) or 1.0,
-        zorder=2,
-    )
-    circles.set_gid("nodes")
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    height = ax.get_position().height * figure.get_figheight()
-    high = min(0.8, 3 / height)
-    bar = figure.colorbar(
-        circles, ax=ax, label="label entropy, nats", shrink=high, aspect=high * height / 0.12
-    )
-    bar.solids.set_edgecolor("face")  # otherwise viewers show seams
-    figure.draw_without_rendering()  # places the axes, so that it is known how much fits
-    area = ax.get_window_extent()
-    level, row = area.width * 72 / figure.dpi / (n_levels + 0.12), area.height * 72 / figure.dpi
-    row /= n_rows + 0.2
-    size = min(_SIZE, 0.75 * row)
-    largest = min(14.0, 0.8 * row)
-    diameters = np.maximum(0.2 * largest, largest * np.sqrt(np.minimum(shares[nodes], 1)))
+    entropy = chosen.label_entropy
+    circles = _circles(ax, x, y, entropy[nodes], float(entropy.max()))
+    # What fits: points per level and per row.
+    width, height = size_in_points(ax)
+    level, row = width / (n_levels + 0.12), height / (n_rows + 0.2)
+    size, largest = min(_SIZE, 0.75 * row), min(14.0, 0.8 * row)
+    areas = np.clip(shares[nodes], 0.04, 1)
+    diameters = largest * np.sqrt(areas)
     circles.set_sizes(diameters**2)
-    place = {int(node): at for at, node in enumerate(nodes)}
-    lines, widths = [], []
-    for at, node in enumerate(nodes):
-        start = x[at] + (diameters[at] / 2 + 3) / level
-        free = (x[at] + 0.92 - start) * level - width_of(facts[at], size)
+    starts = x + (diameters / 2 + 3) / level
+    ends = {}
+    for at, node in enumerate(nodes.tolist()):
+        free = (x[at] + 0.92 - starts[at]) * level - width_of(facts[at], size)
         text = shortened(names[at], free, size) + facts[at]
-        ax.text(start, y[at], text, size=size, va="center", parse_math=False, in_layout=False)
-        end = start + (width_of(text, size) + 2) / level
-        for child in (place[int(child)] for child in chosen.children[node] if int(child) in place):
-            lines.append([(end, y[at]), (x[child], y[child])])
-            widths.append(0.6 + 3 * float(np.minimum(shares[nodes[child]], 1)))
+        ax.text(starts[at], y[at], text, size=size, va="center", parse_math=False, in_layout=False)
+        ends[node] = starts[at] + (width_of(text, size) + 2) / level, y[at]
+    inner = [at for at, node in enumerate(nodes) if node]
+    lines = [[ends[int(chosen.parent[nodes[at]])], (x[at], y[at])] for at in inner]
+    widths = [0.6 + 3 * min(float(shares[nodes[at]]), 1) for at in inner]
     ax.add_collection(LineCollection(lines, linewidths=widths, colors="0.6", zorder=1))
     return ax
 
@@ -239,6 +222,23 @@ def _tree_number(tree: Any, n_trees: int) -> int:
     if not isinstance(tree, int | np.integer) or not 0 <= tree < n_trees:
         raise ValueError(f"tree must be an integer from 0 to {n_trees - 1}, got {tree!r}")
     return int(tree)
+
+
+def _circles(ax: Axes, x: Any, y: Any, entropy: Any, highest: float) -> PathCollection:
+    """The nodes in the colours of their entropies, and a colour bar."""
+    colours = colormaps["viridis"].resampled(32)
+    circles = ax.scatter(x, y, c=entropy, cmap=colours, vmin=0, vmax=highest or 1.0, zorder=2)
+    circles.set_gid("nodes")
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    height = ax.get_position().height * figure.get_figheight()
+    shrink = min(0.8, 3 / height)
+    bar = figure.colorbar(
+        circles, ax=ax, label="label entropy, nats", shrink=shrink, aspect=shrink * height / 0.12
+    )
+    assert bar.solids is not None
+    bar.solids.set_edgecolor("face")  # otherwise viewers show seams
+    return circles
 
 
 def _heights(tree: Any, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
