@@ -205,4 +205,5 @@ def test_names_of_learners_keep_apart(spread):
     ]
     figure = errors_figure(rows)
     assert sorted(text.get_text() for text in figure.axes[0].texts) == sorted(LEARNERS)
+    assert figure.axes[0].get_ylim()[0] >= 0
     assert overlapping(figure) == cut_off(figure) == []

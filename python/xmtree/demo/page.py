@@ -126,6 +126,7 @@ def errors_figure(rows: list[Result]) -> Figure:
     ax.scatter(x, y, s=50, c=colors, zorder=3)
     ax.set_xscale("log")
     ax.margins(x=0.25, y=0.2)
+    ax.set_ylim(bottom=max(0.0, ax.get_ylim()[0]))
     plain_log_ticks(ax.xaxis)
     ax.yaxis.set_major_formatter(percent)
     ax.grid()
