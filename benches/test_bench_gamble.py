@@ -8,12 +8,12 @@ of trees of 15 leaves. It was not tuned, and draws neither rows nor features.
 """
 
 import time
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
 from gamble_tables import SETS, boosting, error, fitted, forms, spheres, staged_errors
+from matplotlib.figure import Figure
 from sklearn.ensemble import (
     AdaBoostClassifier,
     HistGradientBoostingClassifier,
@@ -22,7 +22,9 @@ from sklearn.ensemble import (
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from xmtree import GambleClassifier, SAMMEClassifier
-from xmtree.demo import charts
+from xmtree.plotting._axes import plain_log_ticks
+from xmtree.plotting._files import house_style, write
+from xmtree.plotting._text import name_points
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -141,16 +143,28 @@ def test_a_round_by_the_number_of_classes(benchmark, say, request):
     )
     figures = request.config.getoption("--figures")
     if figures:
-        plot = charts.curves(
-            "A round of 15 leaves by the number of classes",
-            [charts.Curve("GAMBLE", own, 1), charts.Curve("LightGBM", other, 2)],
-            "classes",
-            "CPU ms",
-        )
-        style = files("xmtree.demo").joinpath("style.css").read_text(encoding="utf-8")
-        page = f'<!doctype html><meta charset="utf-8"><style>{style}</style>{plot}'
-        Path(figures).with_suffix(".html").write_text(page + "\n", encoding="utf-8")
+        draw_rounds(own, other, Path(figures).with_suffix(".svg"))
     assert of_steps <= 4
+
+
+def draw_rounds(own, other, path):
+    """Times of a round, pairs of the number of classes and CPU ms, as a file."""
+    with house_style():
+        figure = Figure(figsize=(5.5, 3.8), layout="constrained")
+        ax = figure.subplots()
+        for points in (own, other):
+            ax.plot(*zip(*points, strict=True), marker="o", ms=4)
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        classes = [k for k, _ in own]
+        ax.set_xticks(classes, classes)
+        ax.set_xlim(classes[0] / 1.2, 4 * classes[-1])
+        plain_log_ticks(ax.yaxis)
+        ax.grid(axis="y")
+        ax.set(title="A round of 15 leaves", xlabel="classes", ylabel="CPU ms")
+        x, y = zip(own[-1], other[-1], strict=True)
+        name_points(ax, ["GAMBLE", "LightGBM"], x, y, ["C0", "C1"], sides=(1,))
+        write(figure, path, "A round of 15 leaves by the number of classes")
 
 
 @pytest.mark.parametrize(("n", "n_features", "n_classes"), [(100_000, 50, 100), (20_000, 20, 26)])

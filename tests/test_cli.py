@@ -4,7 +4,6 @@ import json
 import lzma
 import subprocess
 import sys
-from xml.etree import ElementTree
 
 import estimators
 import numpy as np
@@ -197,29 +196,6 @@ def test_inspect_tells_of_the_first_trees_only(files, capsys):
     assert "and 5 more" in out
 
 
-@pytest.mark.parametrize("name", ["lomtree-3", "gamble", "samme", *estimators.TREES])
-@pytest.mark.parametrize("depth", [0, 3, 20])
-def test_inspect_draws_the_tree(name, depth, files, capsys):
-    estimators.ALL[name]().fit(X, Y).save(files / "model")
-    drawn = {}
-    for suffix in ("svg", "html"):
-        out = files / f"tree.{suffix}"
-        assert run("inspect", files / "model", "--plot", out, "--depth", depth) == 0
-        drawn[suffix] = out.read_text(encoding="utf-8")
-    lines = capsys.readouterr().out.splitlines()
-    told = [line for line in lines if line.strip().startswith(("node ", "leaf "))]
-    root = ElementTree.fromstring(drawn["svg"])
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    circles = root.findall("{*}circle")
-    assert 2 * len(circles) == len(told)
-    first = circles[0].find("{*}title").text
-    assert first.startswith("node 0: n_examples")
-    assert first.removeprefix("node 0: ") in told[0]
-    assert "<style>" in drawn["svg"]
-    assert drawn["html"].startswith("<!doctype html>")
-    assert drawn["html"].count("<circle") == len(circles)
-
-
 def test_words_that_also_mean_nothing(files):
     path = files / "model"
     words = ["--set", "path_features=none", "--set", "scaling=none", "--set", "max_depth=none"]
@@ -245,7 +221,8 @@ WRONG_USAGE = [
     (["fit", "-", "--format", "svmlight", "--model", "oaa", "-o", "m"], "--n-labels"),
     (["predict", "model", "one.txt", "-k", "0"], "-k"),
     (["demo", "--rows", "1"], "--rows"),
-    (["inspect", "model", "--plot", "tree.png"], ".svg or .html"),
+    (["inspect", "model", "--plot", "tree.pdf"], ".svg, .png or .html"),
+    (["inspect", "model", "--tree", "1"], "--tree"),
     (["inspect", "model", "--plot", "tree.svg"], "no tree"),
     (["inspect", "model", "--depth", "-1"], "--depth"),
 ]

@@ -130,7 +130,11 @@ def _right(y_true: Any, labels: NDArray[Any], classes: ArrayLike | None) -> NDAr
     if labels.dtype.kind == "f":
         # Otherwise a column of floats would be taken for scores.
         labels = labels.astype(object)
-    found = matching.match(y_true, labels[:, None], matching.column_labels(classes), 1)
+    known = matching.column_labels(classes)
+    try:
+        found = matching.match(y_true, labels[:, None], known, 1)
+    except ValueError as error:
+        raise ValueError(str(error).replace("y_pred", "labels")) from error
     sets, numbers = found.sets, found.ranking[:, 0]
     if sets.shape[0] != len(numbers):
         raise ValueError(f"y_true has {sets.shape[0]} rows, labels {len(numbers)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,17 @@ class TreeMixin:
         """How many of the examples have each node as the last of their path."""
         leaves = np.all(tree.children < 0, axis=1)
         return np.where(leaves, tree.n_examples, 0.0)
+
+
+def upper_nodes(tree: Any, levels: int) -> Iterator[tuple[int, int, bool]]:
+    """The nodes of the upper levels, depth first: number, level, whether more is below."""
+    stack = [(0, 0)]
+    while stack:
+        node, level = stack.pop()
+        inside = [int(child) for child in tree.children[node] if child >= 0]
+        yield node, level, bool(inside) and level == levels
+        if level < levels:
+            stack.extend((child, level + 1) for child in reversed(inside))
 
 
 def _frozen(tree: dict[str, Any]) -> Bunch:

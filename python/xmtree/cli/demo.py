@@ -1,6 +1,7 @@
 """Compare trees with one-against-all on the data inside the package.
 
-Trains every learner on one thread, prints a table, and writes a page with plots.
+Trains every learner on one thread, prints a table and what it shows, and writes
+a page with plots, if matplotlib is there (pip install xmtree[plot]).
 About a minute on two cores.
 """
 
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from xmtree.cli.errors import WrongUsage
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         default="xmtree-demo.html",
         metavar="HTML",
-        help="the report to write (default xmtree-demo.html)",
+        help="the page to write (default xmtree-demo.html)",
     )
     parser.add_argument(
         "--rows",
@@ -34,14 +34,14 @@ def run(options: argparse.Namespace) -> int:
     """Measures, prints, writes."""
     if options.rows is not None and options.rows < 100:
         raise WrongUsage(f"--rows must be at least 100, got {options.rows}")
-    # Only this command needs the data and the plots.
+    # Only this command needs the data.
     from xmtree import demo
-    from xmtree.datasets import load_demo
 
     print(demo.header())
-    results = []
+    results, about = [], {}
     for data in demo.DATA_SETS:
-        parts = _shortened(load_demo(data.name), options.rows)
+        parts = data.load(options.rows)
+        about[data] = data.description(parts)
         for contender in demo.CONTENDERS:
             if contender.competes_on(data):
                 results.append(demo.measure(contender, data, parts, verbose=1))
@@ -55,19 +55,17 @@ def run(options: argparse.Namespace) -> int:
         budget=3.0,
         show=_show,
     )
-    demo.write_report(options.output, results, scaled)
-    print()
-    for sentence in demo.findings(results) + demo.scaling_findings(scaled):
-        print(sentence)
-    print(f"\nPlots are in {options.output}")
+    found = demo.findings(results, scaled)
+    for finding in found:
+        print("", finding.title, *finding.sentences, sep="\n")
+    try:
+        from xmtree.demo.page import write_page
+    except ImportError:
+        print("\nFor a page with plots: pip install xmtree[plot], and run this again.")
+    else:
+        write_page(options.output, found, results, scaled, about)
+        print(f"\nPlots are in {options.output}")
     return 0
-
-
-def _shortened(parts: Any, n_rows: int | None) -> Any:
-    if n_rows is not None:
-        step = max(1, parts.X_train.shape[0] // n_rows)
-        parts.X_train, parts.y_train = parts.X_train[::step], parts.y_train[::step]
-    return parts
 
 
 def _show(what: str) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from xmtree._online import OnlineLearner
+from xmtree._trees import upper_nodes
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.models import load
 
@@ -38,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--depth", type=int, default=3, help="levels of the tree to show (default 3)"
     )
     parser.add_argument(
-        "--plot", metavar="OUT", help="draw these levels into a file, .svg or .html"
+        "--tree", type=int, default=0, metavar="N", help="the tree to show (default 0, the first)"
+    )
+    parser.add_argument(
+        "--plot", metavar="OUT", help="draw these levels into a file, .svg, .png or .html"
     )
 
 
@@ -46,12 +50,16 @@ def run(options: argparse.Namespace) -> int:
     """Prints the model."""
     if options.depth < 0:
         raise WrongUsage(f"--depth must be at least 0, got {options.depth}")
-    if options.plot and Path(options.plot).suffix not in (".svg", ".html"):
-        raise WrongUsage(f"--plot takes a name that ends in .svg or .html, got {options.plot}")
+    if options.plot and Path(options.plot).suffix not in (".svg", ".png", ".html"):
+        raise WrongUsage(
+            f"--plot takes a name that ends in .svg, .png or .html, got {options.plot}"
+        )
     learner = load(options.model)
     trees = getattr(learner, "trees_", [])
     if options.plot and not trees:
         raise WrongUsage(f"{options.model} holds a {type(learner).__name__}: no tree to plot")
+    if options.tree and not 0 <= options.tree < len(trees):
+        raise WrongUsage(f"--tree must be below the number of trees, {len(trees)}: {options.tree}")
     size = os.path.getsize(options.model) / 1e6
     print(f"{type(learner).__name__}, {size:.2f} MB")
     print(f"  labels      {len(learner.classes_)} ({learner._y_form})")
@@ -72,40 +80,31 @@ def run(options: argparse.Namespace) -> int:
         print(f"  {name:<22}{value!r}")
     for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"
-        print(f"{title}: {_summary(tree, learner._ended(tree))}")
+        ended = learner._ended(tree) if "n_examples" in tree else np.zeros(0)
+        print(f"{title}: {_summary(tree, ended)}")
     if len(trees) > _MOST_TREES:
         print(f"and {len(trees) - _MOST_TREES} more")
     if trees:
-        print("tree" if len(trees) == 1 else "tree 0")
-        print("\n".join(_lines(trees[0], learner.classes_, options.depth)))
+        print("tree" if len(trees) == 1 else f"tree {options.tree} of {len(trees)}")
+        print("\n".join(_lines(trees[options.tree], learner.classes_, options.depth)))
     if options.plot:
-        _plot(learner, trees[0], options.depth, Path(options.plot))
+        _plot(learner, options.tree, options.depth, Path(options.plot))
     return 0
 
 
 def _summary(tree: Any, ended: Any) -> str:
     leaves, depth = np.all(tree.children < 0, axis=1), tree.depth
-    mean = float(np.average(depth, weights=ended)) if ended.sum() else 0.0
+    # Without statistics (LdSM's, by default) it is not known.
+    stop = f", {np.average(depth, weights=ended):.1f} where examples stop" if ended.sum() else ""
     return (
         f"{int((~leaves).sum())} internal nodes, {int(leaves.sum())} leaves, "
-        f"depth {int(depth.max())}, {mean:.1f} where examples stop"
+        f"depth {int(depth.max())}{stop}"
     )
-
-
-def _upper(tree: Any, levels: int) -> Iterator[tuple[int, int, bool]]:
-    """The nodes of the upper levels, depth first: number, level, whether more is below."""
-    stack = [(0, 0)]
-    while stack:
-        node, level = stack.pop()
-        inside = [int(child) for child in tree.children[node] if child >= 0]
-        yield node, level, bool(inside) and level == levels
-        if level < levels:
-            stack.extend((child, level + 1) for child in reversed(inside))
 
 
 def _lines(tree: Any, classes: Any, levels: int) -> Iterator[str]:
     """The upper levels, a line per node, indented."""
-    for node, level, goes_on in _upper(tree, levels):
+    for node, level, goes_on in upper_nodes(tree, levels):
         kind = "leaf" if np.all(tree.children[node] < 0) else "node"
         more = " ..." if goes_on else ""
         yield f"{'  ' * (level + 1)}{kind} {node}: {_statistics(tree, classes, node)}{more}"
@@ -132,34 +131,18 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, np.floating) else str(value)
 
 
-def _plot(learner: Any, tree: Any, levels: int, path: Path) -> None:
+def _plot(learner: Any, tree: int, levels: int, path: Path) -> None:
     """Draws the upper levels."""
-    # Imported here, as only this option needs them.
-    from xmtree.demo import charts
-    from xmtree.demo.report import page, standalone
+    # Imported here, as only this option needs matplotlib.
+    try:
+        from xmtree.plotting import plot_tree
+    except ImportError as error:
+        raise RuntimeError(str(error)) from error
+    from matplotlib.figure import Figure
 
-    shares = tree.n_examples / max(float(tree.n_examples[0]), 1e-300)
-    shown, what = shares, "share of examples, %"
-    if "recall_bound" in tree:
-        shown, what = tree.recall_bound, "recall bound, %; grey: held"
-    place: dict[int, int] = {-1: -1}
-    branches: list[charts.Branch] = []
-    for node, _, goes_on in _upper(tree, levels):
-        place[node] = len(branches)
-        branches.append(
-            charts.Branch(
-                above=place[int(tree.parent[node])],
-                share=float(shares[node]),
-                text=f"{100 * shown[node]:.3g}",
-                facts=f"node {node}: {_statistics(tree, learner.classes_, node)}",
-                goes_on=goes_on,
-                slot=8 if "held" in tree and tree.held[node] else 1,
-            )
-        )
-    name = type(learner).__name__
-    plot = charts.tree(f"{learner._short_name}: {what}", branches)
-    if path.suffix == ".svg":
-        path.write_text(standalone(plot), encoding="utf-8")
-    else:
-        body = f'<h1>{name}</h1>\n<div class="cards"><div class="card">{plot}</div></div>'
-        path.write_text(page(f"xmtree: {name}", body), encoding="utf-8")
+    from xmtree.plotting._files import house_style, write
+
+    with house_style():
+        figure = Figure()
+        title = plot_tree(learner, tree, levels, figure).get_title()
+        write(figure, path, title.replace("\n", ": "))

@@ -1,14 +1,18 @@
-"""The demonstration behind ``xmtree demo``: measure, compare, report."""
+"""The demonstration behind ``xmtree demo``: measure, compare, report.
 
-from xmtree.demo.contenders import CONTENDERS, DATA_SETS, DataSet
+``xmtree.demo.page``, which is the page with plots, needs matplotlib; all else does not.
+"""
+
+from xmtree.demo.contenders import CONTENDERS, DATA_SETS, Contender, DataSet
+from xmtree.demo.findings import Finding, findings, header, line
 from xmtree.demo.measure import Result, Scaling, measure, scaling
-from xmtree.demo.report import write_report
-from xmtree.demo.table import findings, header, line, scaling_findings
 
 __all__ = [
     "CONTENDERS",
     "DATA_SETS",
+    "Contender",
     "DataSet",
+    "Finding",
     "Result",
     "Scaling",
     "findings",
@@ -16,6 +20,4 @@ __all__ = [
     "line",
     "measure",
     "scaling",
-    "scaling_findings",
-    "write_report",
 ]

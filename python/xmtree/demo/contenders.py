@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from xmtree import (
-    FilterTreeClassifier,
-    GambleClassifier,
-    LdSMClassifier,
-    LOMTreeClassifier,
-    OAAClassifier,
-    RandomTreeClassifier,
-    RecallTreeClassifier,
-    SAMMEClassifier,
-)
+import numpy as np
+
+import xmtree
 from xmtree._base import Learner
+from xmtree.datasets import load_demo
 
 
 @dataclass(frozen=True)
@@ -32,23 +26,45 @@ class DataSet:
     about: str
     text: bool = True
 
+    def load(self, n_rows: int | None = None) -> Any:
+        """The parts of the data, with about ``n_rows`` training rows where that is given."""
+        parts = load_demo(self.name)
+        if n_rows is not None:
+            step = max(1, parts.X_train.shape[0] // n_rows)
+            parts.X_train, parts.y_train = parts.X_train[::step], parts.y_train[::step]
+        return parts
+
+    def description(self, parts: Any) -> str:
+        """What it is, and how much of it, in two sentences."""
+        y, known = parts.y_train, len(parts.target_names)
+        occur = np.count_nonzero(y.sum(axis=0)) if self.multilabel else len(np.unique(y))
+        labels = f"{known:,} labels" if occur == known else f"{occur:,} of {known:,} labels"
+        each = f", {y.sum() / y.shape[0]:.1f} per row" if self.multilabel else ""
+        return (
+            f"{self.about} {y.shape[0]:,} training rows with {labels}{each}; "
+            f"{parts.X_test.shape[0]:,} test rows."
+        )
+
 
 @dataclass(frozen=True)
 class Contender:
     """A learner and its settings, all defaults but those named.
 
-    ``slot`` is its colour in all plots, ``family`` its group in the comparison. ``text``:
-    whether it is for text. Boosting is not: it is slow there, and less accurate than linear
-    learners.
+    ``family`` is its group in the comparison. ``text``: whether it is for text. Boosting is not:
+    it is slow there, and less accurate than linear learners.
     """
 
     name: str
     family: str
-    slot: int
-    make: Callable[..., Learner]
+    learner: type[Learner]
+    settings: Mapping[str, Any] = field(default_factory=dict)
     multiclass: bool = True
     multilabel: bool = False
     text: bool = True
+
+    def make(self, **more: Any) -> Learner:
+        """A new learner; ``more`` are parameters that all of them have."""
+        return self.learner(**self.settings, **more)
 
     def competes_on(self, data: DataSet) -> bool:
         """Whether it can learn such labels."""
@@ -61,50 +77,31 @@ DATA_SETS = (
         "naics2017-index",
         "naics",
         False,
-        "Industry of a described business activity: words and word pairs, one of 1055 classes.",
+        "Industries of described business activities, from words and word pairs.",
     ),
     DataSet(
         "letter",
         "letter",
         False,
-        "Letters from 16 measures of their image, 26 classes: a table, so boosting is compared, "
-        "too. On text it is slow and inaccurate.",
+        "Letters from 16 measures of their image: a table, so boosting is compared, too.",
         text=False,
     ),
     DataSet(
-        "onet-titles",
-        "onet-titles",
-        True,
-        "Occupations of a job title: words and word pairs, 1016 labels, 1.2 per title.",
+        "onet-titles", "onet-titles", True, "Occupations of job titles, from words and word pairs."
     ),
 )
 
-
-def _oaa(**settings: Any) -> Callable[..., Learner]:
-    return lambda **more: OAAClassifier(**settings, **more)
-
-
-def _lomtree(**settings: Any) -> Callable[..., Learner]:
-    return lambda **more: LOMTreeClassifier(**settings, **more)
-
-
-def _recall_tree(**settings: Any) -> Callable[..., Learner]:
-    return lambda **more: RecallTreeClassifier(**settings, **more)
-
-
-def _ldsm(**settings: Any) -> Callable[..., Learner]:
-    return lambda **more: LdSMClassifier(**settings, **more)
-
+_TEN: dict[str, Any] = {"n_estimators": 10}
 
 CONTENDERS = (
-    Contender("OAA", "oaa", 1, _oaa(), multilabel=True),
-    Contender("OAA, softmax", "oaa", 2, _oaa(loss="softmax")),
-    Contender("LOMtree", "tree", 3, _lomtree()),
-    Contender("LOMtree x 10", "tree", 4, _lomtree(n_estimators=10)),
-    Contender("Recall Tree", "tree", 5, _recall_tree()),
-    Contender("LdSM x 10", "tree", 8, _ldsm(n_estimators=10), multiclass=False, multilabel=True),
-    Contender("Filter tree", "tree", 6, FilterTreeClassifier),
-    Contender("Random tree", "tree", 7, RandomTreeClassifier),
-    Contender("GAMBLE", "tree", 9, GambleClassifier, text=False),
-    Contender("SAMME", "tree", 10, SAMMEClassifier, text=False),
+    Contender("OAA", "oaa", xmtree.OAAClassifier, multilabel=True),
+    Contender("OAA, softmax", "oaa", xmtree.OAAClassifier, {"loss": "softmax"}),
+    Contender("LOMtree", "tree", xmtree.LOMTreeClassifier),
+    Contender("LOMtree x 10", "tree", xmtree.LOMTreeClassifier, _TEN),
+    Contender("Recall Tree", "tree", xmtree.RecallTreeClassifier),
+    Contender("LdSM x 10", "tree", xmtree.LdSMClassifier, _TEN, multiclass=False, multilabel=True),
+    Contender("Filter tree", "tree", xmtree.FilterTreeClassifier),
+    Contender("Random tree", "tree", xmtree.RandomTreeClassifier),
+    Contender("GAMBLE", "tree", xmtree.GambleClassifier, text=False),
+    Contender("SAMME", "tree", xmtree.SAMMEClassifier, text=False),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +31,9 @@ class Result:
     fit_seconds : wall time of ``fit``
     us_per_prediction : wall time of ``predict`` on the whole test set, of label sets
         that of ``predict_topk`` with k = 1, per row, in microseconds
-    megabytes : size of the model's file
-    depths : number of examples by the depth of their last node, for a single tree
+    megabytes : size of the file that ``save`` writes
+    n_classes : labels that occur in training
+    tree : the learner, where it is a single tree
     """
 
     data: DataSet
@@ -41,7 +44,7 @@ class Result:
     us_per_prediction: float
     megabytes: float
     n_classes: int
-    depths: tuple[int, ...] = ()
+    tree: Any = None
 
 
 def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Result:
@@ -62,9 +65,9 @@ def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Re
         us_per_prediction=_predict_seconds(learner, parts.X_test, data.multilabel)
         / parts.X_test.shape[0]
         * 1e6,
-        megabytes=len(learner._model.to_bytes()) / 1e6,
+        megabytes=_megabytes(learner),
         n_classes=len(learner.classes_),
-        depths=_depths(learner),
+        tree=learner if len(getattr(learner, "trees_", [])) == 1 else None,
     )
 
 
@@ -124,10 +127,9 @@ def _predict_seconds(learner: Any, X: Any, multilabel: bool) -> float:
     return min(times)
 
 
-def _depths(learner: Any) -> tuple[int, ...]:
-    trees = getattr(learner, "trees_", [])
-    if len(trees) != 1:
-        return ()
-    tree = trees[0]
-    counted = np.bincount(tree.depth, weights=learner._ended(tree))
-    return tuple(int(n) for n in np.trim_zeros(counted, "b"))
+def _megabytes(learner: Any) -> float:
+    """The size of the learner's file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        learner.save(path)
+        return path.stat().st_size / 1e6

@@ -1,0 +1,156 @@
+"""The comparison as one page that needs no other file."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+import xmtree
+from xmtree.demo.contenders import CONTENDERS, DataSet
+from xmtree.demo.findings import TITLES, Finding, cells
+from xmtree.demo.measure import Result, Scaling
+from xmtree.plotting import plot_depth_histogram
+from xmtree.plotting._axes import percent, plain_log_ticks
+from xmtree.plotting._files import card, house_style, page
+from xmtree.plotting._text import name_points
+
+_COLORS = {contender.name: f"C{at}" for at, contender in enumerate(CONTENDERS)}
+
+
+def write_page(
+    path: str | Path,
+    found: list[Finding],
+    results: list[Result],
+    scaled: list[Scaling],
+    about: dict[DataSet, str],
+) -> None:
+    """Writes the page: findings with their plots, the table, and how it was measured.
+
+    ``about`` describes each data set.
+    """
+    settings = "; ".join(
+        f"{one.name} has {', '.join(f'{name}={value!r}' for name, value in one.settings.items())}"
+        for one in CONTENDERS
+        if one.settings
+    )
+    parts = [
+        "<h1>Logarithmic-time trees against one-against-all</h1>",
+        f'<p class="soft">Learners with their defaults, except that {escape(settings)}. Trained on '
+        "one thread on data inside the package, measured on test rows they have not seen.</p>",
+    ]
+    with house_style():
+        for finding in found:
+            figures = list(_figures(finding.data, results, scaled))
+            parts.append(_section(finding, figures, about))
+    parts += [
+        f'<h2>All figures</h2>\n<div class="card">{_table(results)}</div>',
+        f"<footer>xmtree {escape(xmtree.__version__)}, Python {platform.python_version()}, "
+        f"{escape(platform.system())} {escape(platform.machine())}, {os.cpu_count()} cores. "
+        "Error: share of test rows whose best label is wrong; of label sets 1 - P@1. Fit: wall "
+        "time of fit. Time per prediction: predict of all test rows at once (of label sets "
+        "predict_topk with k = 1), the best of three, divided by their number. MB: the file that "
+        "save writes. All on one thread. Times move with whatever else the machine does. Data: "
+        "NAICS 2017 index (public domain), O*NET (CC BY 4.0), UCI letter (CC BY 4.0).</footer>",
+    ]
+    whole = page("xmtree: trees against one-against-all", "\n".join(parts))
+    Path(path).write_text(whole, encoding="utf-8")
+
+
+def _section(finding: Finding, figures: list[Figure], about: dict[DataSet, str]) -> str:
+    what = (
+        "Synthetic problems of one shape (20 features per row) and more and more labels, one pass. "
+        "Both axes are logarithmic."
+    )
+    if finding.data is not None:
+        what = about[finding.data]
+    cards = "".join(card(figure, figure.axes[0].get_title()) for figure in figures)
+    sentences = "".join(f"<p>{escape(sentence)}</p>\n" for sentence in finding.sentences)
+    return (
+        f'<h2>{escape(finding.title)}</h2>\n<p class="soft">{escape(what)}</p>\n{sentences}'
+        f'<div class="cards">{cards}</div>'
+    )
+
+
+def _figures(
+    data: DataSet | None, results: list[Result], scaled: list[Scaling]
+) -> Iterator[Figure]:
+    if data is None:
+        yield times_figure("Prediction", scaled, "predict_us")
+        yield times_figure("Training", scaled, "fit_us")
+        return
+    rows = [result for result in results if result.data is data]
+    yield errors_figure(rows)
+    for row in rows:
+        if row.contender.name == "LOMtree" and data.text:
+            figure = Figure()
+            plot_depth_histogram(row.tree, ax=figure).set_title(row.contender.name)
+            yield figure
+
+
+def times_figure(title: str, scaled: list[Scaling], times: str) -> Figure:
+    """Time per example against the number of labels; ``times`` is an attribute of ``Scaling``."""
+    figure = Figure(figsize=(5.5, 3.8), layout="constrained")
+    ax = figure.subplots()
+    names = [curve.contender.name for curve in scaled]
+    for curve in scaled:
+        color = _COLORS[curve.contender.name]
+        ax.plot(curve.n_classes, getattr(curve, times), marker="o", ms=4, lw=2, color=color)
+    shown = sorted({count for curve in scaled for count in curve.n_classes})
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_xticks(shown, [f"{count:,}" for count in shown])
+    plain_log_ticks(ax.yaxis)
+    ax.grid(axis="y")
+    # Space for the names.
+    ax.set_xlim(shown[0] / 1.2, shown[-1] * (shown[-1] / shown[0]) ** 0.35)
+    ax.set(title=title, xlabel="labels", ylabel="µs per example")
+    ends = [(curve.n_classes[-1], getattr(curve, times)[-1]) for curve in scaled]
+    x, y = zip(*ends, strict=True)
+    name_points(ax, names, x, y, [_COLORS[name] for name in names], sides=(1,))
+    return figure
+
+
+def errors_figure(rows: list[Result]) -> Figure:
+    """Error against time per prediction, a point per learner."""
+    figure = Figure(figsize=(5.5, 3.8), layout="constrained")
+    ax = figure.subplots()
+    names = [row.contender.name for row in rows]
+    colors = [_COLORS[name] for name in names]
+    x, y = [row.us_per_prediction for row in rows], [row.error for row in rows]
+    ax.scatter(x, y, s=50, c=colors, zorder=3)
+    ax.set_xscale("log")
+    ax.margins(x=0.25, y=0.2)
+    ax.set_ylim(bottom=max(0.0, ax.get_ylim()[0]))
+    plain_log_ticks(ax.xaxis)
+    ax.yaxis.set_major_formatter(percent)
+    ax.grid()
+    ax.set(title=rows[0].data.title, xlabel="µs per prediction", ylabel="test error")
+    name_points(ax, names, x, y, colors)
+    return figure
+
+
+def _table(results: list[Result]) -> str:
+    """All figures, the best of each data set in bold."""
+    heads = "".join(
+        f"<th{' class=n' if at > 1 else ''}>{escape(title)}</th>" for at, title in enumerate(TITLES)
+    )
+    rows = [f"<tr>{heads}</tr>"]
+    for data, group in groupby(results, key=lambda result: result.data):
+        members = list(group)
+        values = [(r.error, r.fit_seconds, r.us_per_prediction, r.megabytes) for r in members]
+        lowest = [min(column) for column in zip(*values, strict=True)]
+        for row, own in zip(members, values, strict=True):
+            name, *texts = cells(row)
+            numbers = "".join(
+                f'<td class="n{" best" if value == low else ""}">{escape(text)}</td>'
+                for text, value, low in zip(texts, own, lowest, strict=True)
+            )
+            first = escape(data.title) if row is members[0] else ""
+            rows.append(f"<tr><td>{first}</td><td>{escape(name)}</td>{numbers}</tr>")
+    return f"<table>{''.join(rows)}</table>"

@@ -1,0 +1,107 @@
+"""Which labels are taken for which."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from xmtree.plotting._axes import axes
+from xmtree.plotting._text import shortened
+
+
+def plot_confusion(
+    y_true: ArrayLike, y_pred: ArrayLike, n_labels: int = 15, ax: Axes | Figure | None = None
+) -> Axes:
+    """Draw how often each of the most confused labels is taken for which other.
+
+    The labels shown are those with the most errors, as the true or as the predicted one, most
+    first. Rows are true labels, columns predicted ones, numbers are examples; the column
+    "others" has predictions of labels that are not shown, so that a row adds up to all its
+    examples. Colours are shares of the row, of errors alone. The title says how many of
+    all errors are between the labels shown.
+
+    Parameters
+    ----------
+    y_true, y_pred : arrays of shape (n,)
+        One label per row.
+    n_labels : int, default=15
+        Labels to show, at most.
+    ax : matplotlib Axes or empty Figure, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not of shape (n,) or differ in length, there are no rows, strings are
+        to be compared with numbers, or ``n_labels`` is below 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import LOMTreeClassifier
+    >>> from xmtree.plotting import plot_confusion
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = LOMTreeClassifier(random_state=0).fit(X[:1000], y[:1000])
+    >>> ax = plot_confusion(y[1000:], clf.predict(X[1000:]), n_labels=4)
+    >>> len(ax.get_yticks())
+    4
+    """
+    if not isinstance(n_labels, Integral) or isinstance(n_labels, bool) or n_labels < 1:
+        raise ValueError(f"n_labels must be an integer of at least 1, got {n_labels!r}")
+    labels, true, predicted = _codes(np.asarray(y_true), np.asarray(y_pred))
+    wrong = true != predicted
+    n_errors = int(wrong.sum())
+    errors = np.bincount(np.r_[true[wrong], predicted[wrong]], minlength=len(labels))
+    # Where too few are confused, the most frequent of the others.
+    shown = np.lexsort((-np.bincount(true, minlength=len(labels)), -errors))[:n_labels]
+    place = np.full(len(labels), len(shown))
+    place[shown] = np.arange(len(shown))
+    counts = np.zeros((len(shown) + 1, len(shown) + 1), np.int64)
+    np.add.at(counts, (place[true], place[predicted]), 1)
+    counts = counts[:-1]
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    right = np.eye(*counts.shape, dtype=bool)
+    side = 0.36 * len(shown)
+    ax = axes(ax, side + 3.2, side + 2.4)
+    ax.imshow(np.ma.masked_where(right | (counts == 0), shares), cmap="Oranges", vmin=0, vmax=1)
+    for row, column in np.argwhere(counts > 0):
+        dark = shares[row, column] > 0.6
+        color = None if right[row, column] else "white" if dark else "black"
+        text = ax.text(column, row, f"{counts[row, column]}", ha="center", va="center", size=7)
+        if color is not None:
+            text.set_color(color)
+    names = [shortened(label, 130, 8) for label in labels[shown].tolist()]
+    ax.set_xticks(range(len(names) + 1), [*names, "others"], rotation=90, size=8, parse_math=False)
+    ax.set_yticks(range(len(names)), names, size=8, parse_math=False)
+    ax.set(xlabel="predicted", ylabel="true")
+    between = int(np.where(right, 0, counts)[:, :-1].sum())
+    ax.set_title(
+        f"The {len(shown)} most confused of {len(labels):,} labels: "
+        f"{between:,} of {n_errors:,} errors are among them",
+        size=10,
+    )
+    return ax
+
+
+def _codes(
+    y_true: NDArray[Any], y_pred: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """All labels, sorted, and both arrays as positions among them."""
+    if y_true.ndim != 1 or y_pred.shape != y_true.shape or not len(y_true):
+        raise ValueError(
+            "y_true and y_pred must be two arrays of shape (n,), one label per row, "
+            f"got shapes {y_true.shape} and {y_pred.shape}"
+        )
+    if (y_true.dtype.kind in "UO") != (y_pred.dtype.kind in "UO"):
+        raise ValueError(f"y_true holds {y_true.dtype}, y_pred {y_pred.dtype}: strings or numbers")
+    labels, codes = np.unique(np.concatenate([y_true, y_pred]), return_inverse=True)
+    return labels, codes[: len(y_true)], codes[len(y_true) :]

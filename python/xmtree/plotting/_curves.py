@@ -1,0 +1,250 @@
+"""Errors and scores against time, probability and number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
+from sklearn.model_selection import learning_curve
+
+from xmtree._reliability import reliability_bins
+from xmtree.plotting._axes import axes, percent
+
+
+def plot_error_over_time(
+    time: ArrayLike,
+    errors: ArrayLike,
+    *,
+    xlabel: str = "examples learned",
+    label: str | None = None,
+    ax: Axes | Figure | None = None,
+) -> Axes:
+    """Draw how an error falls while a learner is trained.
+
+    The caller records both, so that it is known what is shown: held-out errors between calls
+    of ``partial_fit``, ``progressive_loss_`` (the mean over all examples so far, each predicted
+    before it was learned, so that it falls later than the error itself), or the error after each
+    round of boosting, from ``staged_predict``. Call it again with the same axes to compare.
+
+    Parameters
+    ----------
+    time : array of shape (n_points,)
+        Examples learned, seconds or rounds, increasing.
+    errors : array of shape (n_points,), from 0 to 1
+    xlabel : str, default="examples learned"
+        What ``time`` is.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib Axes or empty Figure, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, ``time`` falls, or an error is not from 0 to 1.
+
+    Examples
+    --------
+    Against examples, of an online learner:
+
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import GambleClassifier, LOMTreeClassifier
+    >>> from xmtree.plotting import plot_error_over_time
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf, seen, errors = LOMTreeClassifier(random_state=0), [], []
+    >>> for start in range(0, 1500, 250):
+    ...     rows = slice(start, start + 250)
+    ...     clf = clf.partial_fit(X[rows], y[rows], classes=range(10))
+    ...     seen.append(clf.n_examples_seen_)
+    ...     errors.append(1 - clf.score(X[1500:], y[1500:]))
+    >>> ax = plot_error_over_time(seen, errors, label="LOMtree")
+
+    Against rounds, of boosting:
+
+    >>> clf = GambleClassifier(n_estimators=10, random_state=0).fit(X[:1500], y[:1500])
+    >>> errors = [(labels != y[1500:]).mean() for labels in clf.staged_predict(X[1500:])]
+    >>> ax = plot_error_over_time(range(1, 11), errors, xlabel="rounds", label="GAMBLE")
+    """
+    at, values = np.asarray(time, dtype=float), np.asarray(errors, dtype=float)
+    if at.ndim != 1 or values.shape != at.shape:
+        raise ValueError(
+            "time and errors must be two arrays of shape (n_points,), "
+            f"got shapes {at.shape} and {values.shape}"
+        )
+    falls = np.flatnonzero(~(np.diff(at) >= 0))
+    if len(falls):
+        raise ValueError(f"time must increase, got {at[falls[0] + 1]:g} after {at[falls[0]]:g}")
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if len(wrong):
+        raise ValueError(f"errors must be from 0 to 1, got {values[wrong[0]]:g} at {wrong[0]}")
+    ax = axes(ax, 5.5, 3.5)
+    ax.plot(at, values, marker="." if len(at) <= 50 else "", label=label)
+    ax.set(xlabel=xlabel, ylabel="error")
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_formatter(percent)
+    if np.all(at == np.floor(at)):
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if label is not None:
+        ax.legend()
+    return ax
+
+
+def plot_reliability(
+    y_true: Any,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    n_bins: int = 10,
+    *,
+    classes: ArrayLike | None = None,
+    label: str | None = None,
+    ax: Axes | Figure | None = None,
+) -> Axes:
+    """Draw whether predictions of probability p are right in a share p of cases.
+
+    A point for each bin of probabilities: their mean, and the share of those predictions
+    that is right; its area grows with their number. Points below the diagonal: too sure.
+    The legend has the expected calibration error with these bins
+    (:func:`xmtree.metrics.calibration_error`; published figures are mostly of 15). Call it
+    again with the same axes to compare.
+
+    Parameters
+    ----------
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+    labels : array of shape (n,) or (n, k), best first
+        Of ``predict``, or of ``predict_topk``, of which the first column counts.
+    probabilities : array of shape (n,) or (n, k), from 0 to 1
+        Of these labels.
+    n_bins : int, default=10
+        Bins of equal width from 0 to 1.
+    classes : array of shape (n_labels,), optional
+        The labels that the columns of an indicator stand for; 0, 1, ... by default.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib Axes or empty Figure, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        As :func:`xmtree.metrics.calibration_error`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import OAAClassifier
+    >>> from xmtree.plotting import plot_reliability
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = OAAClassifier(loss="softmax", random_state=0).fit(X[:1000], y[:1000])
+    >>> chances = clf.predict_proba(X[1000:])
+    >>> ax = plot_reliability(y[1000:], clf.predict(X[1000:]), chances.max(axis=1), label="OAA")
+    >>> ax.get_legend_handles_labels()[1][0][:28]
+    'OAA: expected calibration er'
+    """
+    bins = reliability_bins(y_true, _best(labels), _best(probabilities), n_bins, classes)
+    ax = axes(ax, 4.5, 4.2)
+    filled = bins.counts > 0
+    x, y = bins.confidence[filled], bins.accuracy[filled]
+    name = f"{label}: " if label is not None else ""
+    text = f"{name}expected calibration error {bins.expected_error():.3f}"
+    ax.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1)
+    (line,) = ax.plot(x, y, label=text)
+    ax.scatter(x, y, s=6 + 200 * bins.counts[filled] / bins.counts.sum(), color=line.get_color())
+    ax.set(xlabel="probability of the best label", ylabel="share that is right")
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+    # Above the axes: inside, any corner may have points.
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0)
+    return ax
+
+
+def plot_learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sizes: Sequence[float] = (0.1, 0.2, 0.4, 0.7, 1.0),
+    *,
+    cv: Any = None,
+    scoring: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    label: str | None = None,
+    ax: Axes | Figure | None = None,
+) -> Axes:
+    """Draw the score against the number of training rows: whether more of them would help.
+
+    Around scikit-learn's ``learning_curve``, which trains once per size and fold. Solid: rows that
+    were left out, with a band of one standard deviation over folds. Dashed: the training rows.
+    Rows are shuffled, so that each size has labels of all kinds.
+
+    Parameters
+    ----------
+    estimator : classifier or pipeline
+        It is cloned.
+    X : array, sparse matrix or data frame of shape (n, n_features), or texts
+    y : array of shape (n,), or label sets
+        Label lists need ``cv=KFold(...)``.
+    sizes : sequence of float or int, default=(0.1, 0.2, 0.4, 0.7, 1.0)
+        Shares (float) or numbers (int) of the training rows of a fold.
+    cv, scoring, n_jobs : optional
+        As of ``sklearn.model_selection.learning_curve``. By default 5 folds, the estimator's
+        ``score``, one process. For ``scoring`` see :func:`xmtree.metrics.make_scorers`.
+    random_state : int, RandomState or None, default=None
+        Fixes which rows come first.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib Axes or empty Figure, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import OAAClassifier
+    >>> from xmtree.plotting import plot_learning_curve
+    >>> X, y = load_digits(return_X_y=True)
+    >>> ax = plot_learning_curve(OAAClassifier(random_state=0), X, y, [100, 400], cv=3)
+    >>> ax.lines[0].get_xdata().tolist()
+    [100, 400]
+    """
+    counts, training, left_out = learning_curve(
+        estimator,
+        X,
+        y,
+        train_sizes=np.asarray(sizes),
+        cv=cv,
+        scoring=scoring,
+        n_jobs=n_jobs,
+        shuffle=True,
+        random_state=random_state,
+    )
+    ax = axes(ax, 5.5, 3.5)
+    name = "" if label is None else f"{label}, "
+    mean, deviation = left_out.mean(axis=1), left_out.std(axis=1)
+    (line,) = ax.plot(counts, mean, marker=".", label=f"{name}rows left out")
+    color = line.get_color()
+    ax.fill_between(counts, mean - deviation, mean + deviation, color=color, alpha=0.2, lw=0)
+    seen = training.mean(axis=1)
+    ax.plot(counts, seen, color=color, marker=".", linestyle="--", label=f"{name}training rows")
+    ax.set(xlabel="training rows", ylabel=scoring if isinstance(scoring, str) else "score")
+    ax.legend()
+    return ax
+
+
+def _best(values: ArrayLike) -> Any:
+    array = np.asarray(values)
+    return array[:, 0] if array.ndim == 2 and array.shape[1] else array

@@ -1,0 +1,85 @@
+"""Figures as files: SVG and PNG that do not depend on the day, and pages around them."""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import AbstractContextManager
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from matplotlib import style
+from matplotlib.figure import Figure
+
+#: Colours of figures, of page.css, too, and what they become where the reader prefers dark pages.
+_INK, _RULE, _CARD = "#1d2330", "#e3e4e0", "#ffffff"
+_DARK = {_INK: "#e8eaee", _RULE: "#2f3541", _CARD: "#1c2028"}
+
+
+def house_style() -> AbstractContextManager[None]:
+    """The look of the figures that commands write, whatever the user's settings are."""
+    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    settings: dict[str, Any] = dict.fromkeys(inked, _INK)
+    settings |= {
+        "font.size": 9.0,
+        # The first is matplotlib's own; the others are no wider, for viewers that lack it.
+        "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+        "axes.titlesize": 10.0,
+        "axes.titleweight": "bold",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.facecolor": _CARD,
+        "figure.facecolor": _CARD,
+        "grid.color": _RULE,
+        "legend.frameon": False,
+        "svg.fonttype": "none",  # text stays text: it can be searched, and takes the page's font
+        "svg.hashsalt": "xmtree",
+    }
+    return style.context(["default", settings])
+
+
+def write(figure: Figure, path: Path, title: str) -> None:
+    """Writes a figure as .svg, .png, or .html with the SVG in it."""
+    if path.suffix == ".png":
+        figure.savefig(path, dpi=150, metadata={"Software": None})
+    elif path.suffix == ".svg":
+        path.write_text(_svg(figure), encoding="utf-8")
+    else:
+        path.write_text(page(title, card(figure, title)), encoding="utf-8")
+
+
+def card(figure: Figure, title: str = "") -> str:
+    """A figure as an element of a page."""
+    svg = _svg(figure)
+    svg = svg[svg.index("<svg") :]
+    # Groups are named alike in all figures, and nothing refers to them.
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    named = f'<svg role="img" aria-label="{escape(title, quote=True)}" ' if title else "<svg "
+    return f'<div class="card">{svg.replace("<svg ", named, 1)}</div>'
+
+
+def page(title: str, body: str) -> str:
+    """A whole page that needs no other file."""
+    sheet = (files("xmtree.plotting") / "page.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{sheet}</style>\n"
+        f"</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _svg(figure: Figure) -> str:
+    text = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(text, format="svg", metadata=nothing)
+    # Colours are in style attributes; viewers other than browsers ignore these rules.
+    rules = "".join(
+        f'[style*="{what}: {light}"] {{ {what}: {dark} !important }} '
+        for light, dark in _DARK.items()
+        for what in ("fill", "stroke")
+    )
+    dark = f"\n@media (prefers-color-scheme: dark) {{ {rules}}}</style>"
+    return text.getvalue().replace("</style>", dark, 1)

@@ -1,0 +1,297 @@
+"""Trees: their upper levels, and where examples stop."""
+
+from __future__ import annotations
+
+import math
+from itertools import repeat
+from numbers import Integral
+from operator import add
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from xmtree._trees import upper_nodes
+from xmtree.plotting._axes import axes, percent, size_in_points
+from xmtree.plotting._text import one_line, shortened, width_of
+
+#: Nodes that are drawn at most: more cannot be read.
+_MAX_NODES = 2000
+#: Points of the text where there is space for it.
+_SIZE = 9.0
+#: Inches of a new figure: a level, at most; a row of the lowest level; what is around them.
+_WIDEST_LEVEL, _ROW, _AROUND = 3.0, 0.22, 0.9
+
+
+def plot_tree(
+    estimator: Any, tree: int = 0, max_depth: int = 3, ax: Axes | Figure | None = None
+) -> Axes:
+    """Draw the upper levels of a tree, the root on the left.
+
+    The area of a node and the line that leads to it show its share of the examples that the
+    root has seen (one may take several branches of LdSM's), its colour the entropy of their
+    labels. Beside it is its most frequent label
+    (of LdSM's and Recall Tree's nodes, LOMtree's, and all leaves), the number of labels below
+    (inner nodes of filter and random trees) or the question that it asks (boosting: the upper
+    branch is that of examples for which it holds), then its share, and the number of nodes
+    below that are not drawn.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator with ``trees_``
+        Or a pipeline that ends in one, or a ``TextClassifier`` that trained one.
+    tree : int, default=0
+        Which of ``trees_``.
+    max_depth : int, default=3
+        Levels below the root to draw.
+    ax : matplotlib Axes or empty Figure, optional
+        By default those of a new figure. Figures are made large enough. Names are made to fit.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    AttributeError
+        If the estimator has no trees.
+    ValueError
+        If there is no such tree, ``max_depth`` is negative or would draw more than 2,000 nodes,
+        or the tree was stored without statistics (LdSM's unless ``keep_statistics=True``).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from xmtree import LOMTreeClassifier
+    >>> from xmtree.plotting import plot_tree
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = plot_tree(LOMTreeClassifier(random_state=0).fit(X, y), max_depth=2)
+    >>> ax.get_title().splitlines()[0]
+    'LOMTreeClassifier'
+    """
+    learner = _learner_of(estimator)
+    trees = _trees_of(learner)
+    chosen = trees[_tree_number(tree, len(trees))]
+    if not isinstance(max_depth, Integral) or isinstance(max_depth, bool) or max_depth < 0:
+        raise ValueError(f"max_depth must be an integer of at least 0, got {max_depth!r}")
+    drawn = list(upper_nodes(chosen, max_depth))
+    if len(drawn) > _MAX_NODES:
+        raise ValueError(
+            f"max_depth={max_depth} would draw {len(drawn)} nodes; at most {_MAX_NODES} can be read"
+        )
+    nodes = np.array([node for node, _, _ in drawn])
+    x, y = np.array([level for _, level, _ in drawn]), _heights(chosen, nodes)
+    n_levels, n_rows = int(x.max()) + 1, round(float(y.max())) + 1
+    shares = chosen.n_examples / max(float(chosen.n_examples[0]), 1e-300)
+    below = _descendants(chosen)
+    names = [one_line(_name(learner, chosen, node)) for node in nodes]
+    facts = [
+        f": {100 * shares[node]:.3g} %" + (f", +{below[node]:,}" if goes_on else "")
+        for node, _, goes_on in drawn
+    ]
+    longest = max(map(width_of, map(add, names, facts), repeat(_SIZE))) / 72
+    level = min(_WIDEST_LEVEL, longest + 0.7)
+    ax = axes(ax, max(6.0, level * n_levels + _AROUND), max(2.0, _ROW * n_rows + _AROUND))
+    depth = int(chosen.depth.max())
+    part = f"all {depth + 1} levels"
+    if depth >= n_levels:
+        part = f"the upper {n_levels} of {depth + 1} levels (+: nodes below)"
+    ax.set_title(f"{type(learner).__name__}\ntree {tree} of {len(trees)}, {part}")
+    ax.set(xlim=(-0.12, n_levels), ylim=(n_rows - 0.4, -0.6))
+    ax.set_axis_off()
+    entropy = chosen.label_entropy
+    circles = _circles(ax, x, y, entropy[nodes], float(entropy.max()))
+    # What fits: points per level and per row.
+    width, height = size_in_points(ax)
+    level, row = width / (n_levels + 0.12), height / (n_rows + 0.2)
+    size, largest = min(_SIZE, 0.75 * row), min(14.0, 0.8 * row)
+    areas = np.clip(shares[nodes], 0.04, 1)
+    diameters = largest * np.sqrt(areas)
+    circles.set_sizes(diameters**2)
+    starts = x + (diameters / 2 + 3) / level
+    ends = {}
+    for at, node in enumerate(nodes.tolist()):
+        free = (x[at] + 0.92 - starts[at]) * level - width_of(facts[at], size)
+        text = shortened(names[at], free, size) + facts[at]
+        ax.text(starts[at], y[at], text, size=size, va="center", parse_math=False, in_layout=False)
+        ends[node] = starts[at] + (width_of(text, size) + 2) / level, y[at]
+    inner = [at for at, node in enumerate(nodes) if node]
+    lines = [[ends[int(chosen.parent[nodes[at]])], (x[at], y[at])] for at in inner]
+    widths = [0.6 + 3 * min(float(shares[nodes[at]]), 1) for at in inner]
+    ax.add_collection(LineCollection(lines, linewidths=widths, colors="0.6", zorder=1))
+    return ax
+
+
+def plot_depth_histogram(
+    estimator: Any, tree: int | None = None, ax: Axes | Figure | None = None
+) -> Axes:
+    """Draw how deep examples go: the share of them that stop at each depth.
+
+    Of label trees, a dashed line shows the depth of a balanced tree with a leaf for each label:
+    log K to the base of the tree's arity. Examples are counted as ``n_examples`` counts them: by
+    importance, each pass, and of LdSM each path.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator with ``trees_``
+        Or a pipeline that ends in one, or a ``TextClassifier`` that trained one.
+    tree : int, optional
+        Which of ``trees_``; by default all of them together.
+    ax : matplotlib Axes or empty Figure, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    AttributeError
+        If the estimator has no trees.
+    ValueError
+        If there is no such tree, or it was stored without statistics (LdSM's unless
+        ``keep_statistics=True``).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import FilterTreeClassifier
+    >>> from xmtree.plotting import plot_depth_histogram
+    >>> X, y = load_digits(return_X_y=True)
+    >>> ax = plot_depth_histogram(FilterTreeClassifier(random_state=0).fit(X, y))
+    >>> round(float(sum(bar.get_height() for bar in ax.patches)), 6)
+    1.0
+    """
+    learner = _learner_of(estimator)
+    trees = _trees_of(learner)
+    which = f"all {len(trees)} trees" if len(trees) > 1 else "tree 0 of 1"
+    chosen = trees
+    if tree is not None:
+        chosen = [trees[_tree_number(tree, len(trees))]]
+        which = f"tree {tree} of {len(trees)}"
+    counts = np.zeros(1 + max(int(one.depth.max()) for one in chosen))
+    for one in chosen:
+        counts += np.bincount(one.depth, learner._ended(one), len(counts))
+    counts = np.trim_zeros(counts, "b") if counts.any() else counts[:1]
+    shares = counts / max(counts.sum(), 1e-300)
+    ax = axes(ax, 5.5, 3.2)
+    ax.bar(np.arange(len(shares)), shares, width=0.85)
+    mean = float(shares @ np.arange(len(shares)))
+    ax.set_title(f"{type(learner).__name__}\n{which}, mean depth {mean:.1f}")
+    ax.set(xlabel="depth at which examples stop", ylabel="share of examples")
+    n_labels = len(learner.classes_)
+    if "feature" not in chosen[0] and n_labels > 1:
+        arity = chosen[0].children.shape[1]
+        balanced = math.log(n_labels, arity)
+        base = "₂₃₄₅₆₇₈₉"[arity - 2] if arity < 10 else f" to the base {arity}, "
+        text = f"log{base} {n_labels:,} = {balanced:.1f}"
+        ax.axvline(balanced, color="0.5", linestyle="--", label=text)
+        ax.legend()
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_formatter(percent)
+    return ax
+
+
+def _learner_of(estimator: Any) -> Any:
+    """The learner inside pipelines and text classifiers."""
+    if isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
+    learner = getattr(estimator, "learner_", estimator)
+    if not hasattr(type(learner), "trees_"):
+        raise AttributeError(f"a {type(learner).__name__} has no trees to draw")
+    return learner
+
+
+def _trees_of(learner: Any) -> list[Any]:
+    trees: list[Any] = learner.trees_
+    if "n_examples" not in trees[0]:
+        raise ValueError(
+            f"this {type(learner).__name__} stores no statistics of its nodes; "
+            "train it with keep_statistics=True"
+        )
+    return trees
+
+
+def _tree_number(tree: Any, n_trees: int) -> int:
+    if not isinstance(tree, int | np.integer) or not 0 <= tree < n_trees:
+        raise ValueError(f"tree must be an integer from 0 to {n_trees - 1}, got {tree!r}")
+    return int(tree)
+
+
+def _circles(ax: Axes, x: Any, y: Any, entropy: Any, highest: float) -> PathCollection:
+    """The nodes in the colours of their entropies, and a colour bar."""
+    colours = colormaps["viridis"].resampled(32)
+    circles = ax.scatter(x, y, c=entropy, cmap=colours, vmin=0, vmax=highest or 1.0, zorder=2)
+    circles.set_gid("nodes")
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    height = ax.get_position().height * figure.get_figheight()
+    shrink = min(0.8, 3 / height)
+    bar = figure.colorbar(
+        circles, ax=ax, label="label entropy, nats", shrink=shrink, aspect=shrink * height / 0.12
+    )
+    assert bar.solids is not None
+    bar.solids.set_edgecolor("face")  # otherwise viewers show seams
+    return circles
+
+
+def _heights(tree: Any, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Rows of the nodes, which come depth first: leaves one below the other, parents between."""
+    heights = dict.fromkeys(nodes.tolist(), 0.0)
+    inside = {node: [c for c in tree.children[node].tolist() if c in heights] for node in heights}
+    row = 0
+    for node in heights:
+        if not inside[node]:
+            heights[node] = float(row)
+            row += 1
+    for node in reversed(nodes.tolist()):
+        if inside[node]:
+            heights[node] = float(np.mean([heights[child] for child in inside[node]]))
+    return np.array(list(heights.values()))
+
+
+def _descendants(tree: Any) -> NDArray[np.int64]:
+    """The number of nodes below each node."""
+    below = np.zeros(len(tree.depth), np.int64)
+    for depth in range(int(tree.depth.max()), 0, -1):
+        nodes = np.flatnonzero(tree.depth == depth)
+        np.add.at(below, tree.parent[nodes], below[nodes] + 1)
+    return below
+
+
+def _name(learner: Any, tree: Any, node: int) -> str:
+    """What is written beside a node."""
+    classes = learner.classes_
+    if "feature" in tree:
+        return _question(learner, tree, node)
+    if "label_starts" in tree:
+        return _first(classes, tree.labels, tree.label_counts, tree.label_starts[node : node + 2])
+    if tree.label[node] < 0:
+        return f"{tree.n_labels[node]:,} labels"
+    held = "(held) " if "held" in tree and tree.held[node] else ""
+    return f"{held}{classes[tree.label[node]]}"
+
+
+def _question(learner: Any, tree: Any, node: int) -> str:
+    """What a node of a boosted tree asks; of a leaf the class with the largest vote."""
+    leaf, feature = tree.leaf[node], tree.feature[node]
+    if leaf >= 0:
+        bounds = tree.vote_starts[leaf : leaf + 2]
+        return _first(learner.classes_, tree.vote_classes, tree.votes, bounds)
+    name = getattr(learner, "feature_names_in_", {feature: f"x[{feature}]"})[feature]
+    start, end = tree.category_starts[node : node + 2]
+    if end > start:
+        return f"{name} in {{{', '.join(f'{value:g}' for value in tree.categories[start:end])}}}"
+    return f"{name} ≤ {tree.threshold[node]:.3g}"
+
+
+def _first(classes: Any, labels: Any, counts: Any, bounds: Any) -> str:
+    """The label with the largest of the counts within the bounds."""
+    inside = slice(*bounds)
+    return str(classes[labels[inside][np.argmax(counts[inside])]]) if np.diff(bounds)[0] else "none"

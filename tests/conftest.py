@@ -1,0 +1,5 @@
+"""Figures are drawn without windows, in examples too."""
+
+import os
+
+os.environ["MPLBACKEND"] = "Agg"
