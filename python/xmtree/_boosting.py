@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _categories, _class_weight, _validation
@@ -22,9 +23,12 @@ class Boosting(TreeMixin, Learner):
 
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
-        "categorical_features": [None, "array-like"],
+        "categorical_features": [StrOptions({"from_dtype"}), None, "array-like"],
         "class_weight": _class_weight.CONSTRAINT,
     }
+
+    #: By number the categorical columns of ``fit`` whose values were names, and these names.
+    _category_names: _categories.Names
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch.
@@ -213,18 +217,59 @@ class Boosting(TreeMixin, Learner):
 
     def _categorical(self) -> list[int]:
         """The categorical columns by number."""
+        if isinstance(self.categorical_features, str):
+            return self._category_columns
         names = list(getattr(self, "feature_names_in_", []))
         return _categories.columns_of(self.categorical_features, self.n_features_in_, names)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         # In double precision, so that categories that single precision merges are noticed.
         if not reset:
-            double = bool(self._fitted_params()["categorical_features"])
-            return _validation.rows(self, X, reset=False, double=double)
+            columns = self._fitted_params()["categorical_features"]
+            X = self._with_known_names(X)
+            return _validation.rows(self, X, reset=False, double=bool(columns))
+        X = self._with_new_names(X)
         double = self.categorical_features is not None
         rows = _validation.rows(self, X, reset=True, double=double)
         _categories.check(rows, self._categorical())
         return rows
+
+    def _with_new_names(self, X: Any) -> Any:
+        """``X`` with numbers for the names of categories, which are learned."""
+        given = self.categorical_features
+        self._category_names = {}
+        if isinstance(given, str):
+            self._category_columns = _categories.of_category_type(X)
+        if given is None or not _categories.is_frame(X):
+            return X
+        if isinstance(given, str):
+            columns = self._category_columns
+        else:
+            columns = _categories.columns_of(given, X.shape[1], list(X.columns))
+        return _categories.numbered(X, columns, self._category_names, learn=True)
+
+    def _with_known_names(self, X: Any) -> Any:
+        """``X`` with numbers for the names of categories."""
+        names = self._category_names
+        if not names:
+            return X
+        if not _categories.is_frame(X):
+            raise TypeError(
+                f"column {min(names)} of X held names of categories in fit: pass a data frame, "
+                f"not {type(X).__name__}"
+            )
+        columns = [column for column in names if column < X.shape[1]]
+        return _categories.numbered(X, columns, names, learn=False)
+
+    def _more_state(self) -> dict[str, Any]:
+        if not self._category_names:
+            return {}
+        return {"category_names": list(self._category_names.items())}
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        self._category_names = {
+            int(column): names for column, names in state.get("category_names", [])
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

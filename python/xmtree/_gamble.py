@@ -49,12 +49,15 @@ class GambleClassifier(CostSensitiveBoosting):
     splits : {"binned", "exact"}, default="binned"
         Candidate thresholds. "binned": between 255 groups of neighbouring values. "exact":
         between any two values; the same with at most 255 distinct ones.
-    categorical_features : array-like, optional
+    categorical_features : array-like or "from_dtype", optional
         Categorical columns: column numbers, column names of a data frame, or a
-        mask. Categories are numbers, at most 255 different ones per column; ``fit`` rejects
-        those that single precision cannot represent, such as 2**24 + 1. A split sends a
-        subset of them left; a missing value is a category, and a category that was not seen
-        in ``fit`` goes to the side of larger weight.
+        mask. "from_dtype": the columns of a data frame of the type "category" (pandas),
+        Categorical or Enum (polars), as in scikit-learn's HistGradientBoostingClassifier; strings
+        and booleans are no such types, as a column of strings can be text, and True is 1.
+        Categories are numbers or, in data frames, strings, at most 255 different ones per
+        column; ``fit`` rejects numbers that single precision cannot represent, such as
+        2**24 + 1. A split sends a subset of them left; a missing value is a category, and a
+        category that was not seen in ``fit`` goes to the side of larger weight.
     cost_matrix : array-like of shape (n_classes, n_classes), optional
         Misclassification costs, in the order of ``classes_`` (labels, sorted): row i, column j is
         the cost of predicting class j where class i is true. Not negative, 0 on the diagonal.
@@ -248,7 +251,7 @@ class SAMMEClassifier(Boosting):
         weight.
     splits : {"binned", "exact"}, default="binned"
         Candidate thresholds; see :class:`GambleClassifier`.
-    categorical_features : array-like, optional
+    categorical_features : array-like or "from_dtype", optional
         Categorical columns; see :class:`GambleClassifier`.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
