@@ -68,11 +68,17 @@ class GambleClassifier(CostSensitiveBoosting):
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     early_stopping : bool, default=False
-        Hold rows out, stop when their error no longer falls and restore the best round.
+        Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
+        restore the best round.
     validation_fraction : float, default=0.1
         Share of the rows held out for that.
     patience : int, default=50
         Rounds without a new lowest error after which to stop.
+    warm_start : bool, default=False
+        Whether ``fit`` keeps the rounds of the fitted model and adds those up to
+        ``n_estimators``. Of the same rows they are those that one ``fit`` of as many rounds has,
+        to the last bit, also of a model from a file; other rows and weights are
+        allowed. Classes, features and all other parameters of the model must stay.
     random_state : int, RandomState or None, default=None
         Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
@@ -199,6 +205,7 @@ class GambleClassifier(CostSensitiveBoosting):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -218,6 +225,7 @@ class GambleClassifier(CostSensitiveBoosting):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -256,11 +264,17 @@ class SAMMEClassifier(Boosting):
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     early_stopping : bool, default=False
-        Hold rows out, stop when their error no longer falls and restore the best round.
+        Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
+        restore the best round.
     validation_fraction : float, default=0.1
         Share of the rows held out for that.
     patience : int, default=50
         Rounds without a new lowest error after which to stop.
+    warm_start : bool, default=False
+        Whether ``fit`` keeps the rounds of the fitted model and adds those up to
+        ``n_estimators``. Of the same rows they are those that one ``fit`` of as many rounds has,
+        to the last bit, also of a model from a file; other rows and weights are
+        allowed. Classes, features and all other parameters of the model must stay.
     random_state : int, RandomState or None, default=None
         Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
@@ -327,6 +341,7 @@ class SAMMEClassifier(Boosting):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -344,6 +359,7 @@ class SAMMEClassifier(Boosting):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
