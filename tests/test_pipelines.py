@@ -162,6 +162,15 @@ def test_topk():
     np.testing.assert_array_equal(pipeline_topk(outer, X, 1)[0][:, 0], outer.predict(X))
     texts = make_pipeline(TextClassifier(random_state=0)).fit(TEXTS, Y)
     np.testing.assert_array_equal(pipeline_topk(texts, TEXTS)[0][:, 0], texts.predict(TEXTS))
+
+    class Doubled(OAAClassifier):
+        def predict_topk(self, X, k=5, *, factor=2):
+            labels, scores = super().predict_topk(X, k)
+            return labels, factor * scores
+
+    pipe = make_pipeline(StandardScaler(), Doubled(random_state=0)).fit(X, Y)
+    once, twice = (pipeline_topk(pipe, X, k=1, factor=factor)[1] for factor in (1, 2))
+    np.testing.assert_array_equal(2 * once, twice)
     with pytest.raises(TypeError, match="LogisticRegression, which has no predict_topk"):
         pipeline_topk(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), X)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
@@ -16,7 +17,9 @@ from xmtree._pipelines.values import Writer, read
 __all__ = ["pipeline_topk", "save"]
 
 
-def pipeline_topk(pipe: Any, X: Any, k: int = 5) -> tuple[NDArray[Any], Any]:
+def pipeline_topk(
+    pipe: Any, X: Any, k: int = 5, **options: Any
+) -> tuple[NDArray[Any], NDArray[np.float32]]:
     """The ``k`` best labels of each row, by a pipeline whose last step has ``predict_topk``.
 
     scikit-learn's Pipeline passes on the methods that it knows alone, and ``predict_topk`` is none
@@ -29,6 +32,8 @@ def pipeline_topk(pipe: Any, X: Any, k: int = 5) -> tuple[NDArray[Any], Any]:
         learner of xmtree, a TextClassifier, or a pipeline that ends in one.
     X : whatever the first step takes
     k : int, default=5
+    **options
+        Further arguments of ``predict_topk`` of the last step.
 
     Returns
     -------
@@ -66,7 +71,7 @@ def pipeline_topk(pipe: Any, X: Any, k: int = 5) -> tuple[NDArray[Any], Any]:
             f"the last step is a {type(pipe).__name__}, which has no predict_topk; learners of "
             "xmtree have it, and searches after fit with refit=True"
         )
-    labels, scores = pipe.predict_topk(X, k)
+    labels, scores = pipe.predict_topk(X, k, **options)
     return labels, scores
 
 
