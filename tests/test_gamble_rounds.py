@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 import xmtree
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from xmtree import GambleClassifier, SAMMEClassifier
@@ -65,6 +67,12 @@ def test_validation_rows_within_a_pipeline():
         gambleclassifier__y_val=y_val,
     )
     assert 1 <= model.n_estimators_ < 30
+    # As with HistGradientBoosting, a pipeline can transform them as it does X.
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = clone(model).set_fit_request(X_val=True, y_val=True)
+        routed = make_pipeline(StandardScaler(), routed, transform_input=["X_val"])
+        routed.fit(X, y, X_val=X_val, y_val=y_val)
+    assert routed[-1]._model.to_bytes() == model._model.to_bytes()
 
 
 def test_validation_rows_that_cannot_be_used():

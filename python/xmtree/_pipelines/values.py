@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,8 @@ class Writer:
             return self.value(value.item(), where)
         if isinstance(value, float):
             return {"type": "float", "hex": value.hex()}
-        if isinstance(value, tuple | list):
+        # A UserList are the columns of a ColumnTransformer's remainder, up to scikit-learn 1.6.
+        if isinstance(value, tuple | list | UserList):
             items = [self.value(item, where) for item in value]
             return {"type": "tuple" if isinstance(value, tuple) else "list", "items": items}
         if isinstance(value, slice):
