@@ -52,10 +52,10 @@ pub fn boost(
         if round < n_before {
             let tree = &trees[round];
             replay.route(tree, &examples.learned, &rows);
-            let is_end = params.algorithm == Algorithm::Samme && round + 1 == n_before;
-            if is_end {
-                let choices: Vec<u32> = tree.leaves.classes.clone();
-                is_last = share_wrong(&choices, replay.leaves(), labels, &weights.plain) == 0.0;
+            if params.algorithm == Algorithm::Samme && round + 1 == n_before {
+                // One for each leaf.
+                let choices = &tree.leaves.classes;
+                is_last = share_wrong(choices, replay.leaves(), labels, &weights.plain) == 0.0;
             }
             reweigh(
                 &mut weights,
@@ -74,29 +74,11 @@ pub fn boost(
                 control,
             };
             grower.grow(&training_set, &rows)?;
-            let mut leaves = Leaves::new();
-            let by_leaf = grower.leaves().map(|(sampled, _)| {
-                node.read(sampled, labels, &weights.plain);
-                node.by_class()
-            });
-            match params.algorithm {
-                Algorithm::Gamble => {
-                    let (clip, rate) = (params.clip, params.learning_rate);
-                    for by_class in by_leaf {
-                        push_votes(&mut leaves, &by_class, n_classes, clip, rate);
-                    }
-                }
-                Algorithm::Samme => {
-                    let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
-                    let wrong = share_wrong(&choices, grower.leaves(), labels, &weights.plain);
-                    let Some(vote) = samme::vote(wrong, n_classes) else {
-                        break;
-                    };
-                    let vote = params.learning_rate * vote;
-                    samme::push_votes(&mut leaves, &choices, vote, n_classes);
-                    is_last = wrong == 0.0;
-                }
-            }
+            let found = votes(params, &grower, &mut node, &training_set, n_classes);
+            let Some((leaves, is_right)) = found else {
+                break;
+            };
+            is_last = is_right;
             reweigh(&mut weights, &leaves, grower.leaves(), labels, n_classes);
             trees.push(grower.freeze(columns, leaves));
         }
@@ -114,6 +96,39 @@ pub fn boost(
         trees.truncate(validation.best_round);
     }
     Ok(trees)
+}
+
+/// The votes of the leaves of the tree just grown, and whether SAMME ends with it as it is right for
+/// all rows; none where SAMME ends without it as it is no better than chance.
+fn votes(
+    params: &Params,
+    grower: &Grower,
+    node: &mut Node,
+    training_set: &TrainingSet<'_>,
+    n_classes: usize,
+) -> Option<(Leaves, bool)> {
+    let (labels, weights) = (training_set.labels, training_set.weights);
+    let mut leaves = Leaves::new();
+    let by_leaf = grower.leaves().map(|(sampled, _)| {
+        node.read(sampled, labels, weights);
+        node.by_class()
+    });
+    match params.algorithm {
+        Algorithm::Gamble => {
+            let (clip, rate) = (params.clip, params.learning_rate);
+            for by_class in by_leaf {
+                push_votes(&mut leaves, &by_class, n_classes, clip, rate);
+            }
+            Some((leaves, false))
+        }
+        Algorithm::Samme => {
+            let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
+            let wrong = share_wrong(&choices, grower.leaves(), labels, weights);
+            let vote = params.learning_rate * samme::vote(wrong, n_classes)?;
+            samme::push_votes(&mut leaves, &choices, vote, n_classes);
+            Some((leaves, wrong == 0.0))
+        }
+    }
 }
 
 /// Step (e): w *= exp(-(1/K) y.f). As the labels' codes and f sum to 0 over the classes,
