@@ -304,8 +304,15 @@ def test_a_stream_can_begin_with_fit(tmp_path):
 
 def test_what_cannot_learn_on():
     assert not hasattr(fitted(**SETTINGS["ldsm"]), "partial_fit")
-    with pytest.raises(ValueError, match="prune"):
-        fitted().partial_fit(NEW, NEW_LABELS)
+    many = fitted()
+    many.learner_ = xmtree.LdSMClassifier(n_estimators=1, max_nodes=5).fit(np.eye(3), [0, 1, 2])
+    for model, chosen in ((fitted(), r"OAAClassifier\(prune=0.03\)"), (many, "LdSMClassifier")):
+        message = rf"has chosen {chosen}\. Set learner=OAAClassifier\(\) and fit again"
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(NEW, NEW_LABELS)
+    # What the message says to set.
+    fitted(learner=xmtree.OAAClassifier()).partial_fit(NEW, NEW_LABELS)
+    fitted(n_bits=12).partial_fit(NEW, NEW_LABELS)
     for options in ({}, {"n_bits": 8, "idf": True}):
         with pytest.raises(ValueError, match="set n_bits"):
             TextClassifier(**options).partial_fit(TEXTS, LABELS, classes=sorted(TOPICS))

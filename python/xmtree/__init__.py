@@ -9,6 +9,7 @@ from xmtree._ldsm import LdSMClassifier
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
+from xmtree._pipelines import pipeline_topk, save
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree._text import TextClassifier
 
@@ -29,4 +30,6 @@ __all__ = [
     "datasets",
     "load",
     "metrics",
+    "pipeline_topk",
+    "save",
 ]

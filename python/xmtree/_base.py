@@ -136,8 +136,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         with transaction(self) as change:
             X = self._validated(X, reset=True)
-            target = self._encode(y, None if classes is None else check_classes(classes))
-            check_column_order(target, classes)
+            target = self._target(y, classes)
             self._fit(X, target, sample_weight, change)
         return self
 
@@ -311,6 +310,12 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         return _core.Classifier(
             self._short_name, json.dumps(params), len(target.classes), target.multilabel
         )
+
+    def _target(self, y: Any, classes: Any) -> Target:
+        """What to learn from scratch; ``classes`` are all labels, None for those of ``y``."""
+        target = self._encode(y, None if classes is None else check_classes(classes))
+        check_column_order(target, classes)
+        return target
 
     def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:
         target = encode(y, classes)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.utils import check_consistent_length
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _categories, _class_weight, _validation
-from xmtree._base import Learner, without_own_name
+from xmtree import _categories, _class_weight, _core, _validation
+from xmtree._base import Learner, transaction, without_own_name
+from xmtree._labels import Target, encode_single
+from xmtree._labels.forms import positions
 from xmtree._trees import TreeMixin
 
 
@@ -22,12 +28,30 @@ class Boosting(TreeMixin, Learner):
 
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
-        "categorical_features": [None, "array-like"],
+        "categorical_features": [StrOptions({"from_dtype"}), None, "array-like"],
         "class_weight": _class_weight.CONSTRAINT,
+        "warm_start": ["boolean"],
     }
+    categorical_features: Any
+    early_stopping: bool
+    n_estimators: int
+    warm_start: bool
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Learn from scratch.
+    #: By number the categorical columns of ``fit`` whose values were names, and these names.
+    _category_names: _categories.Names
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        classes: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        """Learn from scratch; with ``warm_start`` add the rounds that are missing.
 
         Parameters
         ----------
@@ -41,6 +65,13 @@ class Boosting(TreeMixin, Learner):
         classes : array of shape (n_classes,), optional
             Every label that may occur, where ``y`` need not have them all. By default
             those of ``y``.
+        X_val : array or sparse matrix of shape (n_val, n_features), or a data frame, optional
+            Rows whose error early stopping follows. No row of X is held out then, and
+            ``validation_fraction`` is not used. Only with ``early_stopping=True``.
+        y_val : array of shape (n_val,), optional
+            Their labels, of those that ``y`` has.
+        sample_weight_val : array of shape (n_val,), optional
+            Their importances, not negative; 1 by default. ``class_weight`` multiplies them.
 
         Returns
         -------
@@ -49,10 +80,39 @@ class Boosting(TreeMixin, Learner):
         Raises
         ------
         ValueError, TypeError
-            If a parameter, ``X`` or ``y`` cannot be used. The estimator is
-            then as it was before.
+            If a parameter or an argument cannot be used, or with ``warm_start`` differs from
+            those of the fitted model. The estimator is then as it was before.
         """
-        return super().fit(X, y, sample_weight, classes)
+        self._validate_params()
+        if X_val is None and y_val is None and sample_weight_val is not None:
+            raise ValueError("sample_weight_val goes with X_val and y_val, which are missing")
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val go together: pass both or neither")
+        if X_val is not None and not self.early_stopping:
+            raise ValueError(
+                "X_val is for early stopping: set early_stopping=True, or leave it out"
+            )
+        adds = self.warm_start and self.__sklearn_is_fitted__()
+        with transaction(self) as change:
+            X = self._more_rows(X) if adds else self._validated(X, reset=True)
+            target = self._target(y, classes)
+            model = self._model_for_more_rounds(target) if adds else self._new_model(target)
+            validation = None
+            if X_val is not None:
+                # Its names of categories are those of the new model, too.
+                categorical = model.params["categorical_features"]
+                validation = self._validation(X_val, y_val, sample_weight_val, target, categorical)
+
+            def learn(X: Any, codes: Any, weights: Any, n_threads: int, report: Any) -> None:
+                call = partial(model.fit, X, codes, weights, n_threads, report, adds)
+                if validation is None:
+                    call()
+                else:
+                    rows, *rest = validation
+                    _validation.canonical(rows, lambda rows: call((rows, *rest)))
+
+            self._learn(learn, model, X, target, sample_weight, change)
+        return self
 
     def decision_function(self, X: Any) -> NDArray[np.float32]:
         """The committee's scores F of all classes.
@@ -203,6 +263,8 @@ class Boosting(TreeMixin, Learner):
 
     def _categorical(self) -> list[int]:
         """The categorical columns by number."""
+        if isinstance(self.categorical_features, str):
+            return self._category_columns
         names = list(getattr(self, "feature_names_in_", []))
         return _categories.columns_of(self.categorical_features, self.n_features_in_, names)
 
@@ -210,11 +272,105 @@ class Boosting(TreeMixin, Learner):
         # In double precision, so that categories that single precision merges are noticed.
         if not reset:
             double = bool(self._fitted_params()["categorical_features"])
-            return _validation.rows(self, X, reset=False, double=double)
+            return _validation.rows(self, self._with_known_names(X), reset=False, double=double)
+        X = self._with_new_names(X)
         double = self.categorical_features is not None
         rows = _validation.rows(self, X, reset=True, double=double)
         _categories.check(rows, self._categorical())
         return rows
+
+    def _model_for_more_rounds(self, target: Target) -> _core.Classifier:
+        """A copy of the fitted model that may have as many rounds as ``n_estimators`` says."""
+        fitted, wanted = self._fitted_params(), self._core_params()
+        # The seed of a generator changes with every use; the rounds follow from the model's.
+        wanted["seed"] = fitted["seed"]
+        if isinstance(self.random_state, Integral):
+            wanted["seed"] = int(self.random_state)
+        for name, value in wanted.items():
+            if name != "n_estimators" and value != fitted[name]:
+                shown = "random_state" if name == "seed" else name
+                raise ValueError(
+                    f"warm_start=True adds rounds to a model of {shown}={fitted[name]!r}, which is "
+                    f"now {value!r}; set it back, or set warm_start=False"
+                )
+        if self.n_estimators <= fitted["n_estimators"]:
+            raise ValueError(
+                f"n_estimators must be above the {fitted['n_estimators']} of the model that "
+                f"warm_start=True adds rounds to, got {self.n_estimators}"
+            )
+        if not np.array_equal(target.classes, self.classes_):
+            raise ValueError(
+                f"warm_start=True adds rounds for the {len(self.classes_)} classes of the model: "
+                f"y must have these and no others, it has {len(target.classes)}"
+            )
+        model = _core.Classifier.from_bytes(self._model.to_bytes(), self._short_name)
+        model.set_params(json.dumps({**fitted, "n_estimators": self.n_estimators}))
+        return model
+
+    def _validation(
+        self, X: Any, y: Any, sample_weight: Any, target: Target, categorical: list[int]
+    ) -> tuple[Any, NDArray[np.uint32], NDArray[np.float64] | None]:
+        """Rows, class numbers and weights that early stopping follows, checked."""
+        X = self._with_known_names(X)
+        X = _validation.rows(self, X, reset=False, double=bool(categorical))
+        found = encode_single(y, "y_val")
+        check_consistent_length(X, found.codes)
+        at = positions(found.classes, target.classes)
+        unknown = found.classes[at < 0]
+        if len(unknown):
+            raise ValueError(
+                f"y_val holds the label {unknown.tolist()[0]!r}, which y does not have"
+            )
+        codes = at[found.codes].astype(np.uint32)
+        weights = _validation.weights(sample_weight, X)
+        known = Target(codes, target.classes, "labels")
+        return X, codes, _class_weight.times(self.class_weight, weights, known)
+
+    def _with_new_names(self, X: Any) -> Any:
+        """``X`` with numbers for the names of categories, which are learned."""
+        given = self.categorical_features
+        self._category_names = {}
+        if isinstance(given, str):
+            self._category_columns = _categories.of_category_type(X)
+        if given is None or not _categories.is_frame(X):
+            return X
+        if isinstance(given, str):
+            columns = self._category_columns
+        else:
+            columns = _categories.columns_of(given, X.shape[1], list(X.columns))
+        return _categories.numbered(X, columns, self._category_names, learn=True)
+
+    def _more_rows(self, X: Any) -> Any:
+        """The validated rows of a fit that adds rounds, which may show categories more."""
+        self._category_names = {column: [*names] for column, names in self._category_names.items()}
+        X = self._with_known_names(X, learn=True)
+        columns = self._fitted_params()["categorical_features"]
+        rows = _validation.rows(self, X, reset=False, double=bool(columns))
+        _categories.check(rows, columns)
+        return rows
+
+    def _with_known_names(self, X: Any, *, learn: bool = False) -> Any:
+        """``X`` with numbers for the names of categories."""
+        names = self._category_names
+        if not names:
+            return X
+        if not _categories.is_frame(X):
+            raise TypeError(
+                f"column {min(names)} of X held names of categories in fit: pass a data frame, "
+                f"not {type(X).__name__}"
+            )
+        columns = [column for column in names if column < X.shape[1]]
+        return _categories.numbered(X, columns, names, learn=learn)
+
+    def _more_state(self) -> dict[str, Any]:
+        if not self._category_names:
+            return {}
+        return {"category_names": list(self._category_names.items())}
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        self._category_names = {
+            int(column): names for column, names in state.get("category_names", [])
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

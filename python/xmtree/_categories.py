@@ -1,8 +1,9 @@
-"""Categorical columns: which they are, and whether single precision can represent them."""
+"""Categorical columns: which they are, numbers for names, and what single precision represents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,75 @@ from xmtree import _validation
 
 #: All whole numbers up to here are exact in double precision.
 _EXACT = 2.0**53
+
+#: What the names of the types of categories begin with, in pandas and polars.
+_CATEGORY_TYPES = ("category", "Categorical", "Enum")
+
+#: Of each column of names its categories: their places are their numbers.
+Names = dict[int, list[str | float]]
+
+
+def is_frame(X: Any) -> bool:
+    """Whether ``X`` is a data frame, of which each column has a type of its own."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def of_category_type(X: Any) -> list[int]:
+    """The columns of a data frame, by number, that are of a type for categories."""
+    if not is_frame(X):
+        raise TypeError(
+            'categorical_features="from_dtype" reads the types of the columns of a data frame, '
+            f"but X is of type {type(X).__name__}; pass column numbers or a mask"
+        )
+    types = enumerate(X.dtypes)
+    return [column for column, dtype in types if str(dtype).startswith(_CATEGORY_TYPES)]
+
+
+def numbered(X: Any, columns: list[int], names: Names, *, learn: bool) -> Any:
+    """The data frame with numbers for names in those of ``columns`` that hold other than numbers.
+
+    With ``learn`` new names are added to ``names``; without, they get the number after the last,
+    which no tree knows. What is missing becomes NaN.
+    """
+    found = {}
+    for column in columns:
+        series = X.iloc[:, column] if hasattr(X, "iloc") else X.to_series(column)
+        missing = np.asarray(series.isna() if hasattr(series, "isna") else series.is_null())
+        values = series.to_list()
+        if column not in names:
+            if all(isinstance(values[row], Real) for row in np.flatnonzero(~missing)):
+                continue
+            names[column] = []
+        if learn:
+            present = [values[row] for row in np.flatnonzero(~missing)]
+            names[column].extend(_new_names(present, names[column], X.columns[column]))
+        number_of = {name: number for number, name in enumerate(names[column])}
+        numbers = [float(number_of.get(value, len(number_of))) for value in values]
+        found[column] = np.where(missing, np.nan, numbers)
+    return _replaced(X, found) if found else X
+
+
+def _new_names(present: list[Any], known: list[str | float], column: str) -> list[str | float]:
+    """Those of the categories ``present`` that are not known, in an order that rows do not set."""
+    for value in present:
+        if not isinstance(value, str | Real):
+            raise TypeError(
+                f"column {column!r} holds the category {value!r} of type {type(value).__name__}; "
+                "categories must be strings or numbers, which astype(str) of the column makes"
+            )
+    return sorted(set(present).difference(known), key=lambda value: (isinstance(value, str), value))
+
+
+def _replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:
+    """A copy of the data frame with other columns in the place of some; the rest is shared."""
+    if not hasattr(X, "isetitem"):  # polars
+        names = X.columns
+        series = type(X.to_series(0))
+        return X.with_columns([series(names[at], values) for at, values in columns.items()])
+    X = X.copy(deep=False)
+    for at, values in columns.items():
+        X.isetitem(at, values)
+    return X
 
 
 def columns_of(given: ArrayLike | None, n: int, names: list[str]) -> list[int]:

@@ -62,6 +62,7 @@ class Classifier:
         n_threads: int = 1,
         progress: _Progress | None = None,
         warm_start: bool = False,
+        validation: tuple[Any, NDArray[np.uint32], NDArray[np.float64] | None] | None = None,
     ) -> None: ...
     def partial_fit(
         self,

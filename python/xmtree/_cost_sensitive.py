@@ -103,11 +103,13 @@ class CostSensitiveBoosting(Boosting):
         return codes.astype(np.int32), scores.astype(np.float32)
 
     def _more_state(self) -> dict[str, Any]:
-        if self._costs is None:
-            return {}
-        return {"costs": self._costs.tolist(), "temperature": self._temperature}
+        state = super()._more_state()
+        if self._costs is not None:
+            state |= {"costs": self._costs.tolist(), "temperature": self._temperature}
+        return state
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
+        super()._set_more_state(state)
         if "costs" in state:
             self._costs = _costs.checked(state["costs"], len(self.classes_))
             self._temperature = float(state["temperature"])

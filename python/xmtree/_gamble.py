@@ -49,12 +49,15 @@ class GambleClassifier(CostSensitiveBoosting):
     splits : {"binned", "exact"}, default="binned"
         Candidate thresholds. "binned": between 255 groups of neighbouring values. "exact":
         between any two values; the same with at most 255 distinct ones.
-    categorical_features : array-like, optional
+    categorical_features : array-like or "from_dtype", optional
         Categorical columns: column numbers, column names of a data frame, or a
-        mask. Categories are numbers, at most 255 different ones per column; ``fit`` rejects
-        those that single precision cannot represent, such as 2**24 + 1. A split sends a
-        subset of them left; a missing value is a category, and a category that was not seen
-        in ``fit`` goes to the side of larger weight.
+        mask. "from_dtype": the columns of a data frame of the type "category" (pandas),
+        Categorical or Enum (polars), as in scikit-learn's HistGradientBoostingClassifier; strings
+        and booleans are no such types, as a column of strings can be text, and True is 1.
+        Categories are numbers or, in data frames, strings, at most 255 different ones per
+        column; ``fit`` rejects numbers that single precision cannot represent, such as
+        2**24 + 1. A split sends a subset of them left; a missing value is a category, and a
+        category that was not seen in ``fit`` goes to the side of larger weight.
     cost_matrix : array-like of shape (n_classes, n_classes), optional
         Misclassification costs, in the order of ``classes_`` (labels, sorted): row i, column j is
         the cost of predicting class j where class i is true. Not negative, 0 on the diagonal.
@@ -65,11 +68,17 @@ class GambleClassifier(CostSensitiveBoosting):
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     early_stopping : bool, default=False
-        Hold rows out, stop when their error no longer falls and restore the best round.
+        Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
+        restore the best round.
     validation_fraction : float, default=0.1
         Share of the rows held out for that.
     patience : int, default=50
         Rounds without a new lowest error after which to stop.
+    warm_start : bool, default=False
+        Whether ``fit`` keeps the rounds of the fitted model and adds those up to
+        ``n_estimators``. Of the same rows they are those that one ``fit`` of as many rounds has,
+        to the last bit, also of a model from a file; other rows and weights are
+        allowed. Classes, features and all other parameters of the model must stay.
     random_state : int, RandomState or None, default=None
         Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
@@ -199,6 +208,7 @@ class GambleClassifier(CostSensitiveBoosting):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -218,6 +228,7 @@ class GambleClassifier(CostSensitiveBoosting):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -251,16 +262,22 @@ class SAMMEClassifier(Boosting):
         weight.
     splits : {"binned", "exact"}, default="binned"
         Candidate thresholds; see :class:`GambleClassifier`.
-    categorical_features : array-like, optional
+    categorical_features : array-like or "from_dtype", optional
         Categorical columns; see :class:`GambleClassifier`.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     early_stopping : bool, default=False
-        Hold rows out, stop when their error no longer falls and restore the best round.
+        Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
+        restore the best round.
     validation_fraction : float, default=0.1
         Share of the rows held out for that.
     patience : int, default=50
         Rounds without a new lowest error after which to stop.
+    warm_start : bool, default=False
+        Whether ``fit`` keeps the rounds of the fitted model and adds those up to
+        ``n_estimators``. Of the same rows they are those that one ``fit`` of as many rounds has,
+        to the last bit, also of a model from a file; other rows and weights are
+        allowed. Classes, features and all other parameters of the model must stay.
     random_state : int, RandomState or None, default=None
         Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
@@ -327,6 +344,7 @@ class SAMMEClassifier(Boosting):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -344,6 +362,7 @@ class SAMMEClassifier(Boosting):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -97,7 +97,7 @@ def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def load(path: str | Path, *, mmap: bool = False) -> Any:
-    """Read an estimator that :meth:`save` wrote.
+    """Read what :meth:`save` of an estimator or :func:`xmtree.save` of a pipeline wrote.
 
     Nothing in the file is executed. The estimator predicts as before, and an
     online one goes on learning as if it had never been stored.
@@ -121,14 +121,15 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
 
     Returns
     -------
-    estimator
+    estimator or Pipeline
         Of the class that was saved. A subclass of your own must have been imported: a file
         cannot make this function import anything.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, something else, or of a newer version.
+        If the file is damaged, something else, or of a newer version; or if it holds a pipeline
+        whose steps have other parameters or attributes in the installed scikit-learn.
     OSError
         If it cannot be read.
     """

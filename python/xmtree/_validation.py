@@ -61,7 +61,8 @@ def rows(
         if "could not convert string" in str(error):
             raise ValueError(
                 f"{error}. X must hold numbers; turn text into features first, for instance by "
-                "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text"
+                "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text, or name "
+                "a column of categories in categorical_features of GambleClassifier"
             ) from error
         raise
 

@@ -122,5 +122,10 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             classifier.feature_names_in_ = self.feature_names_in_
         classifier.n_features_in_ = self.n_features_in_
         if getattr(classifier, "categorical_features", None) is not None:
+            if isinstance(classifier.categorical_features, str):
+                raise ValueError(
+                    'categorical_features="from_dtype" is for fit of the classifier alone; for '
+                    "active learning name the columns, or pass their numbers or a mask"
+                )
             classifier.set_params(categorical_features=classifier._categorical())
         return classifier

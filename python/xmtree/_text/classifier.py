@@ -37,8 +37,11 @@ def _learner_has(method: str) -> Any:
 
     def check(estimator: TextClassifier) -> bool:
         learner = vars(estimator).get("learner_", estimator.learner)
-        if isinstance(learner, str):  # "auto", which can be one that learns on
-            return method == "partial_fit"
+        # "auto" can be one that learns on; where it is none, the method itself says what to set.
+        if isinstance(estimator.learner, str) and method == "partial_fit":
+            return True
+        if isinstance(learner, str):
+            return False
         getattr(learner, method)  # AttributeError, in the learner's words
         return True
 
@@ -237,6 +240,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         texts = as_texts(texts)
         if self.__sklearn_is_fitted__():
+            self._check_learns_on()
             started: Any = self._fitted()
             started.partial_fit(self._rows(texts), labels, classes, sample_weight)
             return self
@@ -441,6 +445,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if self.verbose:
             learner.set_params(verbose=self.verbose)
         return learner
+
+    def _check_learns_on(self) -> None:
+        """Refuses ``partial_fit`` where ``learner="auto"`` has chosen one that cannot learn on."""
+        prune = self.learner_._fitted_params().get("prune")
+        is_online = hasattr(self.learner_, "partial_fit") and prune is None
+        if isinstance(self.learner, str) and not is_online:
+            chosen = type(self.learner_).__name__ + ("" if prune is None else f"(prune={prune})")
+            raise ValueError(
+                f'this model cannot learn on: learner="auto" has chosen {chosen}. Set '
+                "learner=OAAClassifier() and fit again; or for a stream from the first text on set "
+                "n_bits=20 (and idf=False) and begin with partial_fit"
+            )
 
     def _fitted(self) -> Learner:
         """The trained learner, on as many threads as ``n_jobs`` says now."""

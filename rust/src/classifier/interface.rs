@@ -181,6 +181,18 @@ pub trait Classifier: Debug + Send + Sync {
     /// keeps what it has learned.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()>;
 
+    /// As [`fit`](Self::fit), but early stopping follows the error on `validation`: none of the
+    /// rows of `batch` are held out.
+    fn fit_validated(
+        &mut self,
+        _batch: &Batch<'_>,
+        _validation: &Batch<'_>,
+        _options: FitOptions,
+        _control: &Control,
+    ) -> Result<()> {
+        Err(self.cannot("take validation rows"))
+    }
+
     /// Learns `batch` once, in its order, on top of what is known. Where `predicted` is given it
     /// takes the class answered for each row just before it was learned, -1 for none.
     fn partial_fit(

@@ -23,6 +23,7 @@ const BEST: Task<'static> = Task::Predict {
 
 type Object<'py> = Bound<'py, PyAny>;
 type Progress<'a, 'py> = Option<&'a Object<'py>>;
+type Validation<'py> = (Object<'py>, Object<'py>, Option<WeightsArg<'py>>);
 type Labels<'py> = Bound<'py, PyArray1<i32>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
 
@@ -52,8 +53,12 @@ impl Classifier {
         Ok(Self(model, PyOnceLock::new()))
     }
 
-    /// Learns from scratch, or with `warm_start` adds what is missing.
-    #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false))]
+    /// Learns from scratch, or with `warm_start` adds what is missing. `validation`: rows, labels
+    /// and weights whose error early stopping follows.
+    #[pyo3(signature = (
+        X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false, validation=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "named ones, in Python")]
     fn fit(
         &mut self,
         X: &Object<'_>,
@@ -62,16 +67,27 @@ impl Classifier {
         n_threads: usize,
         progress: Progress<'_, '_>,
         warm_start: bool,
+        validation: Option<Validation<'_>>,
     ) -> PyResult<()> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
         let batch = self.batch(&x, &y, sample_weight.as_ref())?;
+        let validation = validation
+            .map(|(x, y, weights)| {
+                PyResult::Ok((RowsArg::take(&x)?, TargetsArg::take(&y)?, weights))
+            })
+            .transpose()?;
+        let validation = validation
+            .as_ref()
+            .map(|(x, y, weights)| self.batch(x, y, weights.as_ref()))
+            .transpose()?;
         let effort = self.0.effort(&batch.rows, Task::Fit);
         let options = FitOptions {
             n_threads,
             warm_start,
         };
-        brief_or_watched(X.py(), effort, progress, |control| {
-            self.0.fit(&batch, options, control)
+        brief_or_watched(X.py(), effort, progress, |control| match &validation {
+            None => self.0.fit(&batch, options, control),
+            Some(rows) => self.0.fit_validated(&batch, rows, options, control),
         })
     }
 

@@ -62,15 +62,6 @@ pub struct Columns {
     pub are_binary: bool,
 }
 
-/// The examples of a fit. The first are learned, the rest are held out for early stopping.
-pub struct Examples<'a> {
-    pub columns: &'a Columns,
-    pub labels: &'a [u32],
-    pub importances: &'a [f32],
-    pub n_learned: usize,
-    pub n_classes: usize,
-}
-
 impl Columns {
     /// Reads the rows of `which`, which are numbered anew from 0 in their order.
     pub fn new(

@@ -161,21 +161,6 @@ impl Grower {
         })
     }
 
-    /// Routes a row that was neither to the node of its leaf.
-    pub fn route(&self, columns: &Columns, row: usize) -> usize {
-        let mut at = 0;
-        while let GrownNode {
-            split: Some(split),
-            left: 1..,
-            ..
-        } = &self.nodes[at]
-        {
-            let code = columns.code(split.column as usize, row);
-            at = self.nodes[at].left + usize::from(!split.rule.goes_left(code));
-        }
-        at
-    }
-
     /// The tree as prediction traverses it. Its nodes have the numbers that they have here.
     pub fn freeze(&self, columns: &Columns, leaves: Leaves) -> Tree {
         let mut tree = Tree {

@@ -22,6 +22,7 @@
 //! | `boost` | the rounds: Algorithm 2 |
 //! | `weights`, `sampling` | log weights; sampling of rows and features |
 //! | `leaf`, `samme` | from a leaf's class weights to its votes |
+//! | `examples` | the rows of a fit |
 //! | `binning`, `columns` | values as codes; dense and sparse columns of codes |
 //! | `grow` | a tree, best first |
 //! | `node`, `split` | a node's rows; which of them go left, and the best such choice |
@@ -29,15 +30,17 @@
 //! | `histogram`, `sorted_scan` | the strategies for small features; `small_feature` is what they share |
 //! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones |
 //! | `tree` | the learned tree |
-//! | `held_out` | early stopping |
+//! | `routing` | rows of X to the leaves of a learned tree |
+//! | `replay` | rounds that were learned before, for a warm start |
+//! | `validation` | early stopping |
 //! | `model`, `predict` | the classifier; scores of blocks of rows |
 //! | `report` | trees as named columns |
 
 mod binning;
 mod boost;
 mod columns;
+mod examples;
 mod grow;
-mod held_out;
 mod histogram;
 mod leaf;
 mod model;
@@ -45,7 +48,9 @@ mod node;
 mod out_of_bag;
 mod params;
 mod predict;
+mod replay;
 mod report;
+mod routing;
 mod run_scan;
 mod samme;
 mod sampling;
@@ -58,6 +63,7 @@ mod subset_search;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod validation;
 mod weights;
 
 pub use model::Gamble;

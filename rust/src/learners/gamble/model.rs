@@ -3,9 +3,11 @@
 use rand::seq::SliceRandom;
 
 use super::boost::boost;
-use super::columns::{Columns, Examples};
+use super::columns::Columns;
+use super::examples::{Examples, LabelledRows};
 use super::out_of_bag;
 use super::predict::Predictor;
+use super::routing::{BLOCK, BLOCK_ROWS};
 use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
@@ -64,13 +66,14 @@ persist!(Gamble {
 } check check_trees);
 
 impl Gamble {
-    /// The rows of a weight above 0, those that are held out last, and how many are learned.
-    fn split_rows(&self, batch: &Batch<'_>) -> Result<(Vec<u32>, usize)> {
+    /// The rows of a weight above 0, those that are held out last, if any are to be, and how many
+    /// are learned.
+    fn split_rows(&self, batch: &Batch<'_>, holds_out: bool) -> Result<(Vec<u32>, usize)> {
         let mut which = batch.present();
         if which.is_empty() {
             return Err(Error::data("there is no example with a weight above 0"));
         }
-        if !self.params.early_stopping {
+        if !holds_out {
             let n = which.len();
             return Ok((which, n));
         }
@@ -107,6 +110,72 @@ impl Gamble {
         Ok((which, n_learned))
     }
 
+    /// Learns from scratch, or with `warm_start` the rounds that are missing. On an error, or
+    /// stopped half way, it stays as it was.
+    fn learn(
+        &mut self,
+        batch: &Batch<'_>,
+        validation: Option<&Batch<'_>>,
+        options: FitOptions,
+        control: &Control,
+    ) -> Result<()> {
+        let (params, n_classes) = (&self.params, self.n_classes);
+        let n_features = batch.rows.n_cols();
+        for batch in std::iter::once(batch).chain(validation) {
+            checks::targets(batch, params.algorithm.learner(), n_classes, false)?;
+            batch.rows.check_n_cols(n_features)?;
+        }
+        if !can_alloc(n_features.checked_mul(FEATURE_BYTES)) {
+            return Err(Error::data(format!(
+                "{n_features} features: there is no memory to learn from so many"
+            )));
+        }
+        let mut before = Vec::new();
+        if options.warm_start && self.n_features > 0 {
+            batch.rows.check_n_cols(self.n_features)?;
+            before.clone_from(&self.trees);
+        }
+        let weights = batch.relative_weights(&batch.present());
+        let batch = &batch.with_weights(weights.as_deref());
+        let holds_out = params.early_stopping && validation.is_none();
+        let (which, n_learned) = self.split_rows(batch, holds_out)?;
+        let (labels, importances) = labels_and_importances(batch, &which);
+        let part = |from: usize, to: usize| LabelledRows {
+            rows: batch.rows,
+            which: &which[from..to],
+            labels: &labels[from..to],
+            importances: &importances[from..to],
+        };
+        let of_validation = validation.map(Batch::present).unwrap_or_default();
+        if validation.is_some() && of_validation.is_empty() {
+            return Err(Error::data("no validation row has a weight above 0"));
+        }
+        let parts = validation.map(|batch| labels_and_importances(batch, &of_validation));
+        let validation = match (validation, &parts) {
+            (Some(batch), Some((labels, importances))) => Some(LabelledRows {
+                rows: batch.rows,
+                which: &of_validation,
+                labels,
+                importances,
+            }),
+            _ => holds_out.then(|| part(n_learned, which.len())),
+        };
+        let trees = with_threads(options.n_threads, |threads| {
+            let examples = Examples {
+                columns: &Columns::new(&batch.rows, &which, params, threads, control)?,
+                learned: part(0, n_learned),
+                validation,
+                n_classes,
+            };
+            boost(params, before, &examples, threads, control)
+        })??;
+        let slope = out_of_bag::slope(params, &trees, &part(0, n_learned), n_classes);
+        self.slope = slope.unwrap_or(1.0);
+        self.trees = trees;
+        self.n_features = n_features;
+        Ok(())
+    }
+
     fn check_trees(&self) -> std::result::Result<(), String> {
         if !(self.slope > 0.0 && self.slope.is_finite()) {
             return Err(format!("slope {} is not above 0", self.slope));
@@ -124,8 +193,6 @@ impl Gamble {
         &'a [Tree],
         Blocks<'a, impl Fn() -> Predictor + Sync + Send + 'a>,
     )> {
-        /// Values and scores of a block, about.
-        const BLOCK: usize = 1 << 14;
         if self.n_features == 0 {
             return Err(checks::nothing_learned());
         }
@@ -145,7 +212,7 @@ impl Gamble {
         })?;
         let blocks = Blocks {
             query,
-            step: (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, 64),
+            step: (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, BLOCK_ROWS),
             new_predictor: || Predictor::new(self.n_classes),
         };
         Ok((trees, blocks))
@@ -176,38 +243,35 @@ impl Classifier for Gamble {
         }
     }
 
-    /// Stopped half way, it stays as it was, too.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
-        let (params, n_classes) = (&self.params, self.n_classes);
-        checks::targets(batch, params.algorithm.learner(), n_classes, false)?;
-        let n_features = batch.rows.n_cols();
-        if !can_alloc(n_features.checked_mul(FEATURE_BYTES)) {
-            return Err(Error::data(format!(
-                "{n_features} features: there is no memory to learn from so many"
-            )));
+        self.learn(batch, None, options, control)
+    }
+
+    fn fit_validated(
+        &mut self,
+        batch: &Batch<'_>,
+        validation: &Batch<'_>,
+        options: FitOptions,
+        control: &Control,
+    ) -> Result<()> {
+        self.learn(batch, Some(validation), options, control)
+    }
+
+    /// Another number of rounds, for a fit with `warm_start`; all else stays.
+    fn set_params(&mut self, json: &str) -> Result<()> {
+        let params = Params::from_json(json)?.check()?;
+        let n_estimators = params.n_estimators;
+        if params
+            != (Params {
+                n_estimators,
+                ..self.params.clone()
+            })
+        {
+            return Err(Error::data(
+                "only n_estimators may change where rounds are added",
+            ));
         }
-        let weights = batch.relative_weights(&batch.present());
-        let batch = &batch.with_weights(weights.as_deref());
-        let (which, n_learned) = self.split_rows(batch)?;
-        let numbers = which.iter().map(|&row| row as usize);
-        let labels: Vec<u32> = numbers.clone().map(|row| batch.labels()[row]).collect();
-        let importances: Vec<f32> = numbers.map(|row| batch.weight(row)).collect();
-        let trees = with_threads(options.n_threads, |threads| {
-            let columns = Columns::new(&batch.rows, &which, params, threads, control)?;
-            let examples = Examples {
-                columns: &columns,
-                labels: &labels,
-                importances: &importances,
-                n_learned,
-                n_classes,
-            };
-            boost(params, &examples, threads, control)
-        })??;
-        let learned = &which[..n_learned];
-        let slope = out_of_bag::slope(params, &trees, batch, learned, n_classes);
-        self.slope = slope.unwrap_or(1.0);
-        self.trees = trees;
-        self.n_features = n_features;
+        self.params = params;
         Ok(())
     }
 
@@ -306,6 +370,12 @@ impl Classifier for Gamble {
         bundle.narrow(|name| name.starts_with("trees.leaves"));
         Ok(bundle)
     }
+}
+
+/// The label and the importance of each of the rows `which`.
+fn labels_and_importances(batch: &Batch<'_>, which: &[u32]) -> (Vec<u32>, Vec<f32>) {
+    let of_row = |&row: &u32| (batch.labels()[row as usize], batch.weight(row as usize));
+    which.iter().map(of_row).unzip()
 }
 
 impl Learner for Gamble {

@@ -11,10 +11,11 @@
 //! slopes by either are averaged, by how far rows were learned by heart: an idea of the .632+ estimator
 //! (B. Efron, R. Tibshirani, JASA 1997).
 
+use super::examples::LabelledRows;
+use super::routing::DenseBlock;
 use super::sampling::RowSampler;
 use super::tree::Tree;
 use super::Params;
-use crate::data::{Batch, RowBuffer};
 use crate::metrics::TopLabelLoss;
 
 /// Rows that are read, at most, and values or scores that are held for them.
@@ -42,37 +43,37 @@ impl Votes {
 }
 
 /// The slope of the scores F / (K - 1) at which the softmax is as sure as it is right; None where
-/// every tree was grown from all rows. `which`: the rows that were learned.
+/// every tree was grown from all rows.
 pub fn slope(
     params: &Params,
     trees: &[Tree],
-    batch: &Batch<'_>,
-    which: &[u32],
+    learned: &LabelledRows<'_>,
     n_classes: usize,
 ) -> Option<f64> {
-    let labels = which.iter().map(|&row| batch.labels()[row as usize]);
-    let labels: Vec<u32> = labels.collect();
-    let sampler = RowSampler::new(&labels, n_classes, params.subsample, params.trim);
-    let width = batch.rows.n_cols();
+    let n = learned.which.len();
+    let width = learned.rows.n_cols();
+    let sampler = RowSampler::new(learned.labels, n_classes, params.subsample, params.trim);
     if sampler.takes_all() || trees.is_empty() || n_classes < 2 || width == 0 {
         return None;
     }
-    let n_rows = which.len().min(MOST_ROWS);
-    let n_rows = n_rows.min(MOST_VALUES / n_classes.max(width)).max(1);
-    let places: Vec<usize> = (0..n_rows).map(|i| i * which.len() / n_rows).collect();
-    let values = dense_rows(batch, places.iter().map(|&place| which[place] as usize));
+    let n_read = n.min(MOST_ROWS).min(MOST_VALUES / n_classes.max(width));
+    let places: Vec<usize> = (0..n_read).map(|i| i * n / n_read).collect();
+    let mut block = DenseBlock::default();
+    let numbers = places.iter().map(|&place| learned.which[place] as usize);
+    block.fill(&learned.rows, numbers);
     // Of all trees, and of those that the row was left out of.
-    let mut by_all = vec![0.0f32; n_rows * n_classes];
+    let mut by_all = vec![0.0f32; n_read * n_classes];
     let mut by_others = by_all.clone();
-    let mut n_others = vec![0u32; n_rows];
-    let mut is_sampled = Vec::new();
+    let mut n_others = vec![0u32; n_read];
+    let (mut is_sampled, mut leaves) = (Vec::new(), Vec::new());
     for (round, tree) in (0..).zip(trees) {
-        sampler.mark(which.len(), params.seed, round, &mut is_sampled);
-        for (i, values) in values.chunks_exact(width).enumerate() {
+        sampler.mark(n, params.seed, round, &mut is_sampled);
+        block.find_leaves(tree, &mut leaves);
+        for (i, &leaf) in leaves.iter().enumerate() {
             let of_row = i * n_classes..(i + 1) * n_classes;
-            add_votes(tree, values, &mut by_all[of_row.clone()]);
+            add_votes(tree, leaf as usize, &mut by_all[of_row.clone()]);
             if !is_sampled[places[i]] {
-                add_votes(tree, values, &mut by_others[of_row]);
+                add_votes(tree, leaf as usize, &mut by_others[of_row]);
                 n_others[i] += 1;
             }
         }
@@ -85,8 +86,8 @@ pub fn slope(
             continue;
         }
         let of_row = i * n_classes..(i + 1) * n_classes;
-        let label = labels[place] as usize;
-        let weight = f64::from(batch.weight(which[place] as usize));
+        let label = learned.labels[place] as usize;
+        let weight = f64::from(learned.importances[place]);
         own.add(&by_all[of_row.clone()], label, weight);
         let scale = scale * trees.len() as f32 / n_others[i] as f32;
         let scores = &mut by_others[of_row];
@@ -101,27 +102,11 @@ pub fn slope(
     Some(log.exp())
 }
 
-/// Adds the votes of `tree` for a row, up to what all classes have in common.
-fn add_votes(tree: &Tree, values: &[f32], scores: &mut [f32]) {
-    let [leaf] = tree.leaves_of([values]);
-    let leaf = leaf as usize;
+/// Adds the votes of a leaf for a row, up to what all classes have in common.
+fn add_votes(tree: &Tree, leaf: usize, scores: &mut [f32]) {
     let others = tree.leaves.others[leaf];
     let (classes, votes) = tree.leaves.listed(leaf);
     for (&class, &vote) in classes.iter().zip(votes) {
         scores[class as usize] += vote - others;
     }
-}
-
-/// The rows `which`, all columns of each.
-fn dense_rows(batch: &Batch<'_>, which: impl ExactSizeIterator<Item = usize>) -> Vec<f32> {
-    let width = batch.rows.n_cols();
-    let mut values = vec![0.0; which.len() * width];
-    let mut buffer = RowBuffer::default();
-    for (row, values) in which.zip(values.chunks_exact_mut(width)) {
-        batch.rows.read(row, &mut buffer);
-        for (&column, &value) in buffer.columns.iter().zip(&buffer.values) {
-            values[column as usize] = value;
-        }
-    }
-    values
 }

@@ -2,20 +2,16 @@
 
 use std::ops::Range;
 
+use super::routing::DenseBlock;
 use super::tree::Tree;
 use crate::classifier::TopK;
-use crate::data::{RowBuffer, Rows};
-
-/// Rows that traverse a tree side by side.
-const TOGETHER: usize = 8;
+use crate::data::Rows;
 
 /// Scores blocks of rows. Workspace for one thread.
 #[derive(Default)]
 pub struct Predictor {
     n_classes: usize,
-    buffer: RowBuffer,
-    /// Values of the block's rows, all of them; zero between blocks.
-    values: Vec<f32>,
+    block: DenseBlock,
     /// Scores of all classes for each of them.
     pub scores: Vec<f64>,
     /// What all classes of a row have in common.
@@ -58,21 +54,15 @@ impl Predictor {
         which: Range<usize>,
         mut after: impl FnMut(usize, usize, &[f64]),
     ) {
-        let (width, k) = (rows.n_cols(), self.n_classes);
-        self.values.resize(which.len() * width, 0.0);
-        for (row, values) in which.clone().zip(self.values.chunks_exact_mut(width)) {
-            rows.read(row, &mut self.buffer);
-            for (&column, &value) in self.buffer.columns.iter().zip(&self.buffer.values) {
-                values[column as usize] = value;
-            }
-        }
+        let k = self.n_classes;
+        self.block.fill(rows, which.clone());
         self.scores.clear();
         self.scores.resize(which.len() * k, 0.0);
         self.common.clear();
         self.common.resize(which.len(), 0.0);
         // Tree by tree, so that a tree is in the cache while all rows go through it.
         for (at, tree) in trees.iter().enumerate() {
-            find_leaves(tree, &self.values, width, &mut self.leaves);
+            self.block.find_leaves(tree, &mut self.leaves);
             let rows = self.leaves.iter().zip(&mut self.common);
             let rows = rows.zip(self.scores.chunks_exact_mut(k)).enumerate();
             for (row, ((&leaf, common), scores)) in rows {
@@ -89,23 +79,6 @@ impl Predictor {
         for (scores, common) in self.scores.chunks_exact_mut(k).zip(&self.common) {
             scores.iter_mut().for_each(|score| *score += common);
         }
-        for (row, values) in which.zip(self.values.chunks_exact_mut(width)) {
-            rows.read(row, &mut self.buffer);
-            for &column in &self.buffer.columns {
-                values[column as usize] = 0.0;
-            }
-        }
-    }
-}
-
-fn find_leaves(tree: &Tree, values: &[f32], width: usize, leaves: &mut Vec<u32>) {
-    leaves.clear();
-    let mut together = values.chunks_exact(TOGETHER * width);
-    for values in &mut together {
-        let row = |at: usize| &values[at * width..(at + 1) * width];
-        leaves.extend(tree.leaves_of::<TOGETHER>(std::array::from_fn(row)));
-    }
-    for row in together.remainder().chunks_exact(width) {
-        leaves.extend(tree.leaves_of([row]));
+        self.block.clear(rows, which);
     }
 }

@@ -7,7 +7,6 @@
 //! change as in GAMBLE, exp(-(1/K) y.f): those of wrong answers rise by e^alpha against
 //! those of right ones.
 
-use super::grow::Grower;
 use super::leaf::Leaves;
 
 /// The least share of wrong answers that a tree's weight is worked out from: one without
@@ -25,10 +24,16 @@ pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
     best.0
 }
 
-/// Share of the weight of all rows that their leaves' choices are wrong for.
-pub fn share_wrong(choices: &[u32], grower: &Grower, labels: &[u32], weights: &[f64]) -> f64 {
+/// Share of the weight of all rows that their leaves' choices are wrong for. Of each leaf the rows
+/// that it was grown from and the others.
+pub fn share_wrong<'a>(
+    choices: &[u32],
+    leaves: impl Iterator<Item = (&'a [u32], &'a [u32])>,
+    labels: &[u32],
+    weights: &[f64],
+) -> f64 {
     let (mut wrong, mut all) = (0.0, 0.0);
-    for (choice, (sampled, others)) in choices.iter().zip(grower.leaves()) {
+    for (choice, (sampled, others)) in choices.iter().zip(leaves) {
         for &row in sampled.iter().chain(others) {
             let weight = weights[row as usize];
             all += weight;

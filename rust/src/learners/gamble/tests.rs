@@ -5,10 +5,12 @@ mod large;
 mod properties;
 mod rounds;
 mod splits;
+mod warm;
 mod wide;
 
 use super::binning::Coding;
 use super::columns::Columns;
+use super::examples::{Examples, LabelledRows};
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
 use crate::classifier::{Classifier, FitOptions, Learner, PredictOptions, Query};
@@ -55,9 +57,41 @@ impl Table {
         Rows::new_dense(values, self.labels.len(), self.width, true).unwrap()
     }
 
+    fn all_rows(&self) -> Vec<u32> {
+        (0..self.labels.len() as u32).collect()
+    }
+
+    /// Of the rows `which`, which are all, the first `n_learned` are learned, and the error of the
+    /// rest is followed.
+    fn examples<'a>(
+        &'a self,
+        columns: &'a Columns,
+        which: &'a [u32],
+        n_learned: usize,
+    ) -> Examples<'a> {
+        let part = |span: std::ops::Range<usize>| LabelledRows {
+            rows: self.rows(),
+            which: &which[span.clone()],
+            labels: &self.labels[span.clone()],
+            importances: &self.weights[span],
+        };
+        Examples {
+            columns,
+            learned: part(0..n_learned),
+            validation: Some(part(n_learned..which.len())),
+            n_classes: self.n_classes,
+        }
+    }
+
     fn columns(&self, params: &Params) -> Columns {
-        let which: Vec<u32> = (0..self.labels.len() as u32).collect();
-        Columns::new(&self.rows(), &which, params, false, &Control::new(0)).unwrap()
+        Columns::new(
+            &self.rows(),
+            &self.all_rows(),
+            params,
+            false,
+            &Control::new(0),
+        )
+        .unwrap()
     }
 
     fn batch(&self) -> Batch<'_> {

@@ -4,7 +4,7 @@
 use rand::RngExt;
 
 use super::super::boost::boost;
-use super::super::columns::{Examples, Storage};
+use super::super::columns::Storage;
 use super::super::sampling::generator;
 use super::splits::strategies_agree;
 use super::*;
@@ -84,14 +84,9 @@ fn exact_and_binned_columns_grow_the_same_trees() {
         let table = table(n_classes);
         let columns = table.columns(&params());
         let grown = |columns: &Columns| -> Vec<_> {
-            let examples = Examples {
-                columns,
-                labels: &table.labels,
-                importances: &table.weights,
-                n_learned: table.labels.len(),
-                n_classes: table.n_classes,
-            };
-            let trees = boost(&params(), &examples, false, &Control::new(0)).unwrap();
+            let which = table.all_rows();
+            let examples = table.examples(columns, &which, which.len());
+            let trees = boost(&params(), Vec::new(), &examples, false, &Control::new(0)).unwrap();
             trees
                 .into_iter()
                 .map(|tree| (tree.nodes, tree.leaves))

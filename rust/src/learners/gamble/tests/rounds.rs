@@ -3,7 +3,6 @@
 use rand::RngExt;
 
 use super::super::boost::{boost, reweigh};
-use super::super::columns::Examples;
 use super::super::grow::Grower;
 use super::super::leaf::{push_votes, Leaves};
 use super::super::samme::vote;
@@ -34,16 +33,6 @@ fn noisy(n: usize, n_classes: usize) -> Table {
         _ => label as f32,
     });
     table(&values.collect::<Vec<f32>>(), &labels, n_classes)
-}
-
-fn examples<'a>(table: &'a Table, columns: &'a Columns, n_learned: usize) -> Examples<'a> {
-    Examples {
-        columns,
-        labels: &table.labels,
-        importances: &table.weights,
-        n_learned,
-        n_classes: table.n_classes,
-    }
 }
 
 /// Numbers of rounds run and kept, by the errors of the rounds.
@@ -82,8 +71,9 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
             ..paper()
         };
         let columns = table.columns(&params);
-        let examples = examples(&table, &columns, n_learned);
-        let all = boost(&params, &examples, false, &Control::new(0)).unwrap();
+        let which = table.all_rows();
+        let examples = table.examples(&columns, &which, n_learned);
+        let all = boost(&params, Vec::new(), &examples, false, &Control::new(0)).unwrap();
         let mut scores = vec![vec![0.0f32; table.n_classes]; n_rows - n_learned];
         let mut errors = Vec::new();
         for tree in &all {
@@ -114,7 +104,7 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
                 ..params.clone()
             };
             let control = Control::new(0);
-            let kept = boost(&params, &examples, false, &control).unwrap();
+            let kept = boost(&params, Vec::new(), &examples, false, &control).unwrap();
             let (n_run, n_kept) = stop(&errors[..n_estimators.min(errors.len())], patience);
             assert_eq!(control.progress().done, n_run as u64);
             let error = control.progress().loss.unwrap();
@@ -156,12 +146,7 @@ fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
     for class in [0, 1] {
         push_votes(&mut leaves, &[(class, 1.0)], 3, false, 1.0);
     }
-    reweigh(
-        &mut weights,
-        &leaves,
-        &grower,
-        &examples(&table, &columns, 4),
-    );
+    reweigh(&mut weights, &leaves, grower.leaves(), &table.labels, 3);
     weights.refresh();
     // The logarithms are -3, -3, -3 and 1 instead of 1.5.
     for (row, expected) in [4.0, 4.0, 4.0, 0.0].into_iter().enumerate() {

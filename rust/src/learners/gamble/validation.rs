@@ -1,14 +1,16 @@
-//! Early stopping: the error on rows that are not learned.
+//! Early stopping: the error on validation rows, which are not learned.
 
-use super::columns::Examples;
-use super::grow::Grower;
+use super::examples::LabelledRows;
+use super::routing::Router;
 use super::tree::Tree;
 use crate::alloc::try_alloc;
 use crate::error::Result;
 
-/// The committee on the held-out rows.
-pub struct HeldOut<'a> {
-    examples: &'a Examples<'a>,
+/// The committee on the validation rows.
+pub struct Validation<'a> {
+    examples: LabelledRows<'a>,
+    n_classes: usize,
+    router: Router,
     /// Scores of all classes for each row, up to what all classes have in common.
     scores: Vec<f32>,
     /// The first class of the highest score, for each row.
@@ -20,12 +22,14 @@ pub struct HeldOut<'a> {
     pub best_round: usize,
 }
 
-impl<'a> HeldOut<'a> {
-    pub fn new(examples: &'a Examples<'a>) -> Result<Self> {
-        let n_rows = examples.labels.len() - examples.n_learned;
+impl<'a> Validation<'a> {
+    pub fn new(examples: LabelledRows<'a>, n_classes: usize) -> Result<Self> {
+        let n_rows = examples.which.len();
         Ok(Self {
             examples,
-            scores: try_alloc(n_rows, examples.n_classes, 0.0)?,
+            n_classes,
+            router: Router::default(),
+            scores: try_alloc(n_rows, n_classes, 0.0)?,
             bests: vec![0; n_rows],
             error: 1.0,
             lowest: f64::INFINITY,
@@ -34,15 +38,13 @@ impl<'a> HeldOut<'a> {
         })
     }
 
-    /// Adds the tree that `grower` has just grown to the committee. Returns the number of rounds
-    /// since the lowest error.
-    pub fn add(&mut self, tree: &Tree, grower: &Grower) -> usize {
-        let examples = self.examples;
+    /// Adds a tree to the committee. Returns the number of rounds since the lowest error.
+    pub fn add(&mut self, tree: &Tree) -> usize {
+        let (examples, k) = (self.examples, self.n_classes);
+        let (scores, bests) = (&mut self.scores, &mut self.bests);
         let (mut wrong, mut all) = (0.0, 0.0);
-        let scores = self.scores.chunks_exact_mut(examples.n_classes);
-        let rows = (examples.n_learned..).zip(scores).zip(&mut self.bests);
-        for ((row, scores), best) in rows {
-            let leaf = tree.nodes[grower.route(examples.columns, row)].feature as usize;
+        let add = |row: usize, leaf: usize| {
+            let (scores, best) = (&mut scores[row * k..(row + 1) * k], &mut bests[row]);
             let (classes, votes) = tree.leaves.listed(leaf);
             for (&class, vote) in classes.iter().zip(votes) {
                 let score = &mut scores[class as usize];
@@ -60,7 +62,8 @@ impl<'a> HeldOut<'a> {
             if *best != examples.labels[row] {
                 wrong += weight;
             }
-        }
+        };
+        self.router.route(tree, &examples.rows, examples.which, add);
         self.error = wrong / all;
         self.n_rounds += 1;
         if self.error < self.lowest {

@@ -1,0 +1,129 @@
+"""Names of categories in data frames: ``categorical_features="from_dtype"`` and by name."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xmtree
+from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier
+
+COLOURS = ["red", "green", "blue", "grey", "black"]
+
+
+def table(n=300):
+    random = np.random.default_rng(0)
+    colour = random.integers(0, 5, n)
+    size = random.normal(size=n)
+    return size, colour, np.isin(colour, [0, 3]).astype(int) + 2 * (size > 0)
+
+
+def pandas_frame(size, colour, dtype="category"):
+    names = pd.Series(np.array(COLOURS, object)[colour]).astype(dtype)
+    return pd.DataFrame({"size": size, "colour": names})
+
+
+def polars_frame(size, colour, dtype=pl.Categorical):
+    names = pl.Series(np.array(COLOURS)[colour].tolist()).cast(dtype)
+    return pl.DataFrame({"size": size, "colour": names})
+
+
+FRAMES = {
+    "pandas": (pandas_frame, "category"),
+    "pandas object": (pandas_frame, object),
+    "pandas string": (pandas_frame, "string"),
+    "polars": (polars_frame, pl.Categorical),
+    "polars enum": (polars_frame, pl.Enum(COLOURS)),
+    "polars string": (polars_frame, pl.String),
+}
+
+
+@pytest.mark.parametrize("cls", [GambleClassifier, SAMMEClassifier])
+@pytest.mark.parametrize(("frame", "dtype"), FRAMES.values(), ids=FRAMES)
+def test_names_are_numbered(frame, dtype, cls, tmp_path):
+    size, colour, y = table()
+    # black, blue, green, grey, red: numbers in the order of the names.
+    numbers = np.array([4, 2, 1, 3, 0])[colour]
+    settings = {"n_estimators": 5, "random_state": 0}
+    plain = cls(categorical_features=[1], **settings).fit(np.column_stack([size, numbers]), y)
+    ways = [["colour"], [1], [False, True]]
+    if not str(dtype).lower().startswith(("str", "<class")):
+        ways.append("from_dtype")
+    for way in ways:
+        model = cls(categorical_features=way, **settings).fit(frame(size, colour, dtype), y)
+        assert model._model.to_bytes() == plain._model.to_bytes()
+    model.save(tmp_path / "model")
+    for again in (model, xmtree.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        # In a frame whose categories have other numbers, and are not all there.
+        few = frame(size[colour == 3], colour[colour == 3], dtype)
+        np.testing.assert_array_equal(again.predict(few), y[colour == 3])
+        np.testing.assert_array_equal(
+            again.decision_function(few),
+            plain.decision_function(np.column_stack([size, numbers])[colour == 3]),
+        )
+
+
+def test_names_that_were_not_seen_go_to_the_heavier_side():
+    colour = np.array([0, 0, 0, 1, 2] * 20)
+    frame = pandas_frame(np.zeros(100), colour)[["colour"]]
+    model = GambleClassifier(
+        **GambleClassifier.PAPER | {"n_estimators": 1, "max_leaves": 2},
+        categorical_features="from_dtype",
+    ).fit(frame, colour == 0)
+    unseen = pd.DataFrame({"colour": pd.Series(["pink"], dtype="category")})
+    assert model.predict(unseen).tolist() == [True]
+    assert model.predict(frame[3:4]).tolist() == [False]
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_name_is_a_category(missing):
+    names = pd.Series(["a", "b", missing] * 30, dtype="category")
+    frame = pd.DataFrame({"name": names})
+    y = names.isna().to_numpy()
+    settings = {"n_estimators": 3, "categorical_features": "from_dtype", "random_state": 0}
+    model = GambleClassifier(**settings).fit(frame, y)
+    assert model.score(frame, y) == 1
+    frame = pl.DataFrame({"name": pl.Series(["a", "b", None] * 30, dtype=pl.Categorical)})
+    assert GambleClassifier(**settings).fit(frame, y).score(frame, y) == 1
+
+
+def test_numbers_as_categories_stay_numbers():
+    size, colour, y = table()
+    frame = pd.DataFrame({"size": size, "colour": pd.Series(10 * colour).astype("category")})
+    model = GambleClassifier(n_estimators=3, categorical_features="from_dtype", random_state=0)
+    X = np.column_stack([size, 10 * colour])
+    other = GambleClassifier(n_estimators=3, categorical_features=[1], random_state=0).fit(X, y)
+    assert model.fit(frame, y)._model.to_bytes() == other._model.to_bytes()
+    # A column of strings or booleans is none unless it is named.
+    plain = pd.DataFrame({"size": size, "large": size > 0})
+    assert model.fit(plain, y)._model.params["categorical_features"] == []
+
+
+def test_errors_name_the_column():
+    size, colour, y = table()
+    frame = pandas_frame(size, colour)
+    model = GambleClassifier(n_estimators=2, categorical_features="from_dtype")
+    with pytest.raises(TypeError, match=r"from_dtype.*data frame, but X is of type ndarray"):
+        model.fit(np.column_stack([size, colour]), y)
+    assert not hasattr(model, "_category_names")
+    model.fit(frame, y)
+    with pytest.raises(TypeError, match=r"column 1 of X held names .* data frame, not ndarray"):
+        model.predict(np.column_stack([size, colour]))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["size"]])
+    frame["when"] = pd.Series(pd.date_range("2020-01-01", periods=300)).astype("category")
+    with pytest.raises(TypeError, match=r"column 'when' .* type Timestamp.*strings or numbers"):
+        model.fit(frame, y)
+    assert model.score(frame[["size", "colour"]], y) > 0.9
+    frame["when"] = [["a"]] * 300
+    with pytest.raises(TypeError, match=r"column 'when' holds .* type list.*strings or numbers"):
+        GambleClassifier(categorical_features=["when"]).fit(frame, y)
+    frame = pandas_frame(size, colour, object)
+    with pytest.raises(ValueError, match=r"name a column of categories in categorical_features"):
+        model.fit(frame, y)
+    many = pd.DataFrame({"name": pd.Series([str(n) for n in range(300)], dtype="category")})
+    with pytest.raises(ValueError, match="column 0 has 300 categories"):
+        model.fit(many, y)
+    with pytest.raises(ValueError, match=r"from_dtype.*active learning name the columns"):
+        ActiveGamble(estimator=model).fit(np.column_stack([size, colour]), y)

@@ -1,0 +1,191 @@
+"""Rounds of boosting: validation rows of one's own, and ``warm_start``."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+import xmtree
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from xmtree import GambleClassifier, SAMMEClassifier
+
+
+def task(n, seed, names="abcd"):
+    """Overlapping classes."""
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % len(names)
+    X = random.normal(size=(n, 3)) + np.eye(len(names), 3)[y]
+    return X, np.array(list(names))[y]
+
+
+FORMS = {
+    "dense": lambda X: X,
+    "csr": sp.csr_array,
+    "frame": lambda X: pd.DataFrame(X, columns=["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("cls", [GambleClassifier, SAMMEClassifier])
+def test_early_stopping_by_rows_of_ones_own(cls, form):
+    (X, y), (X_val, y_val) = task(200, 0), task(100, 1)
+    weights = np.random.default_rng(2).integers(0, 3, 100)
+    settings = {"n_estimators": 40, "random_state": 0}
+    all_rounds = cls(**settings).fit(X, y)
+    wrong = [weights[y_val != found].sum() for found in all_rounds.staged_predict(X_val)]
+    best = int(np.argmin(wrong)) + 1
+    assert 1 < best < 40
+    model = cls(early_stopping=True, **settings)
+    model.fit(form(X), y, X_val=form(X_val), y_val=y_val, sample_weight_val=weights)
+    # The rounds are those of a fit without early stopping: no row was held out.
+    assert model.n_estimators_ == best
+    expected = cls(**settings | {"n_estimators": best}).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(form(X)), expected.decision_function(X))
+    # A weight of its class counts as one of the row.
+    by_class = dict(zip("abcd", (1, 2, 3, 4), strict=True))
+    of_class = np.array([by_class[label] for label in y_val])
+    of_y = np.array([by_class[label] for label in y])
+    model.set_params(class_weight=by_class).fit(X, y, X_val=X_val, y_val=y_val)
+    other = cls(early_stopping=True, **settings)
+    other.fit(X, y, sample_weight=of_y, X_val=X_val, y_val=y_val, sample_weight_val=of_class)
+    assert model._model.to_bytes() == other._model.to_bytes()
+
+
+def test_validation_rows_within_a_pipeline():
+    (X, y), (X_val, y_val) = task(200, 0), task(100, 1)
+    model = GambleClassifier(n_estimators=30, early_stopping=True, random_state=0)
+    pipe = make_pipeline(StandardScaler(), model)
+    scaler = StandardScaler().fit(X)
+    pipe.fit(
+        X,
+        y,
+        gambleclassifier__X_val=scaler.transform(X_val),
+        gambleclassifier__y_val=y_val,
+    )
+    assert 1 <= model.n_estimators_ < 30
+    # As with HistGradientBoosting, a pipeline can transform them as it does X.
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = clone(model).set_fit_request(X_val=True, y_val=True)
+        routed = make_pipeline(StandardScaler(), routed, transform_input=["X_val"])
+        routed.fit(X, y, X_val=X_val, y_val=y_val)
+    assert routed[-1]._model.to_bytes() == model._model.to_bytes()
+
+
+def test_validation_rows_that_cannot_be_used():
+    (X, y), (X_val, y_val) = task(60, 0), task(20, 1)
+    model = GambleClassifier(n_estimators=3, early_stopping=True, random_state=0)
+    for arguments, message in [
+        ({"X_val": X_val}, "X_val and y_val go together"),
+        ({"y_val": y_val}, "X_val and y_val go together"),
+        ({"sample_weight_val": np.ones(20)}, "sample_weight_val goes with X_val"),
+        ({"X_val": X_val, "y_val": ["z"] * 20}, "y_val holds the label 'z', which y does not"),
+        ({"X_val": X_val, "y_val": range(20)}, "y_val holds the label 0, which y does not"),
+        ({"X_val": X_val, "y_val": y_val[:9]}, "inconsistent numbers of samples"),
+        ({"X_val": X_val[:, :2], "y_val": y_val}, "X has 2 features"),
+        (
+            {"X_val": X_val, "y_val": y_val, "sample_weight_val": np.zeros(20)},
+            "at least one non-zero",
+        ),
+        ({"X_val": X_val, "y_val": [["a"]] * 20}, "y_val must hold one label per row"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y, **arguments)
+        assert not hasattr(model, "classes_")
+    model.set_params(early_stopping=False)
+    with pytest.raises(ValueError, match="set early_stopping=True"):
+        model.fit(X, y, X_val=X_val, y_val=y_val)
+
+
+SETTINGS = {
+    "default": (GambleClassifier, {}),
+    "few rows of many classes": (GambleClassifier, {"max_features": 0.5, "subsample": 0.5}),
+    "paper": (GambleClassifier, GambleClassifier.PAPER),
+    "early stopping": (GambleClassifier, {"early_stopping": True, "patience": 10}),
+    "costs": (
+        GambleClassifier,
+        {"cost_matrix": 10 * (1 - np.eye(4)) + np.triu(np.ones((4, 4)), 1)},
+    ),
+    "samme": (SAMMEClassifier, {"subsample": 0.8}),
+}
+
+
+@pytest.mark.parametrize(("cls", "settings"), SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("way", ["memory", "file", "pickle"])
+def test_added_rounds_are_those_of_one_fit(cls, settings, way, tmp_path):
+    X, y = task(150, 0)
+    X[::9, 1] = np.nan
+    weights = 1 + np.arange(150) % 3
+    settings = settings | {"random_state": 0, "class_weight": "balanced"}
+    at_once = cls(**settings | {"n_estimators": 50}).fit(X, y, weights)
+    model = cls(**settings | {"n_estimators": 25, "warm_start": True}).fit(X, y, weights)
+    if way == "file":
+        model.save(tmp_path / "model")
+        model = xmtree.load(tmp_path / "model")
+    elif way == "pickle":
+        model = pickle.loads(pickle.dumps(model))
+    model.set_params(n_estimators=50, n_jobs=2).fit(X, y, weights)
+    assert model._model.to_bytes() == at_once._model.to_bytes()
+    np.testing.assert_array_equal(model.predict_proba(X), at_once.predict_proba(X))
+
+
+def test_a_generator_gives_the_first_seed_alone():
+    X, y = task(100, 0)
+    for state in (None, np.random.RandomState(0)):
+        model = GambleClassifier(n_estimators=5, warm_start=True, random_state=state).fit(X, y)
+        seed = model._model.params["seed"]
+        model.set_params(n_estimators=9).fit(X, y)
+        assert model._model.params["seed"] == seed
+        other = GambleClassifier(n_estimators=9, random_state=seed).fit(X, y)
+        assert model._model.to_bytes() == other._model.to_bytes()
+
+
+def test_added_rounds_learn_other_rows():
+    (X, y), (more, y_more) = task(40, 0), task(400, 1)
+    model = GambleClassifier(n_estimators=10, warm_start=True, random_state=0).fit(X, y)
+    before, trees = model.score(more, y_more), model.trees_
+    model.set_params(n_estimators=60).fit(more, y_more)
+    assert model.score(more, y_more) > before + 0.1
+    for old, new in zip(trees, model.trees_[:10], strict=True):
+        np.testing.assert_array_equal(old.votes, new.votes)
+
+
+def test_categories_that_later_rows_have():
+    frame = pd.DataFrame({"name": pd.Series(["a", "b", "c"] * 30, dtype="category")})
+    y = np.arange(90) % 3
+    settings = {"categorical_features": "from_dtype", "random_state": 0, "warm_start": True}
+    model = GambleClassifier(n_estimators=1, **settings).fit(frame, y)
+    later = pd.DataFrame({"name": pd.Series(["z", "b", "c"] * 30, dtype="category")})
+    model.set_params(n_estimators=20).fit(later, y)
+    assert model.score(later, y) == 1
+    assert model._category_names == {0: ["a", "b", "c", "z"]}
+
+
+def test_models_that_no_rounds_can_be_added_to():
+    X, y = task(60, 0)
+    model = GambleClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)
+    before = model._model.to_bytes()
+    for params, message in [
+        ({}, "n_estimators must be above the 5 of the model .*, got 5"),
+        ({"n_estimators": 4}, "n_estimators must be above the 5 of the model .*, got 4"),
+        ({"n_estimators": 9, "max_leaves": 7}, "a model of max_leaves=511, which is now 7"),
+        ({"n_estimators": 9, "random_state": 1}, "a model of random_state=0, which is now 1"),
+        ({"n_estimators": 9, "trim": 0.2}, "a model of trim=0.1, which is now 0.2"),
+        ({"n_estimators": 9, "categorical_features": [1]}, r"a model of categorical_features=\[\]"),
+    ]:
+        unlike = GambleClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            unlike.set_params(**params).fit(X, y)
+        assert unlike._model.to_bytes() == before
+    model.set_params(n_estimators=9)
+    with pytest.raises(ValueError, match=r"for the 4 classes of the model: y must have these"):
+        model.fit(X, np.where(y == "a", "b", y))
+    with pytest.raises(ValueError, match="X has 2 features"):
+        model.fit(X[:, :2], y)
+    assert model._model.to_bytes() == before
+    # Without warm_start all is learned anew.
+    model.set_params(warm_start=False, max_leaves=3).fit(X[:, :2], y)
+    assert model.n_features_in_ == 2
