@@ -103,7 +103,7 @@ def test_numbers_as_categories_stay_numbers():
 def test_errors_name_the_column():
     size, colour, y = table()
     frame = pandas_frame(size, colour)
-    model = GambleClassifier(n_estimators=2, categorical_features="from_dtype")
+    model = GambleClassifier(n_estimators=30, random_state=0, categorical_features="from_dtype")
     with pytest.raises(TypeError, match=r"from_dtype.*data frame, but X is of type ndarray"):
         model.fit(np.column_stack([size, colour]), y)
     assert not hasattr(model, "_category_names")
