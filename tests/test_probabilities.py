@@ -58,6 +58,13 @@ def test_a_learner_is_as_sure_as_it_is_right(name):
     assert error_of_best(model, X_test, y_test) < 0.06
 
 
+def test_label_trees_for_sets_share_a_rows_probability():
+    X, y = noisy()
+    X_test, y_test = noisy(4000, seed=1)
+    model = xmtree.LdSMClassifier(random_state=0).fit(X, y)
+    assert error_of_best(model, X_test, y_test) < 0.1
+
+
 def test_boosting_is_less_sure_than_its_scores():
     X, y = noisy()
     X_test, y_test = noisy(4000, seed=1)

@@ -12,15 +12,18 @@ from sklearn.linear_model import LogisticRegression
 
 from xmtree import _core
 
-#: Rows that calibrate, at most and (of a part that ``fit`` leaves out) of all rows.
+#: Rows that calibrate, at most, and one in how many of those of ``fit``.
 MOST_ROWS = 2000
 MOST_SHARE = 3
 #: Fewer rows say too little.
 LEAST_ROWS = 32
+#: Scores of all rows that calibrate, about, if that leaves ``ENOUGH_ROWS``.
+MOST_SCORES = 1_000_000
+ENOUGH_ROWS = 256
 #: The best labels of a row that calibrate where it has a label set; all others are far below.
 N_BEST = 100
-#: Rows times passes that calibration in ``fit`` learns, about, where that is more than one pass.
-MOST_LEARNED = 20_000
+#: Rows times passes that calibration in ``fit`` may learn, or a quarter of all where that is more.
+LEAST_LEARNED = 20_000
 
 #: One row's scores, or several rows': the scores, whether the best is right, the weights.
 ScoredRows = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float64]]
@@ -37,6 +40,11 @@ class Calibration:
     threshold: float = 0.5
     #: Examples that the model had learned.
     n_examples: int = 0
+
+
+def most_rows(n_scored: int) -> int:
+    """Rows that calibrate, at most, where so many labels of each have a score."""
+    return min(MOST_ROWS, max(ENOUGH_ROWS, MOST_SCORES // n_scored))
 
 
 def slope_of(parts: Iterable[ScoredRows]) -> float | None:

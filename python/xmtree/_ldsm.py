@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 
 from xmtree import _validation
 from xmtree._base import Learner, transaction
+from xmtree._probabilities import softmax_of_known
 from xmtree._progress import progress
 from xmtree._trees import TreeMixin
 
@@ -458,12 +459,12 @@ class LdSMClassifier(TreeMixin, Learner):
 
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         chances: NDArray[np.float32] = np.maximum(scores, 0).astype(np.float32)
-        if self._y_form == "labels":
-            # A row has one of them. What they leave is shared out evenly among all.
-            total = chances.sum(axis=1, keepdims=True)
-            chances /= np.maximum(total, 1)
-            chances += np.maximum(1 - total, 0) / len(self.classes_)
-        return chances
+        if self._y_form != "labels":
+            return chances
+        # A row has one of them.
+        logs = np.full(scores.shape, -np.inf)
+        np.log(chances, out=logs, where=chances > 0)
+        return softmax_of_known(logs * self._model.summary().get("softmax_slope", 1.0))
 
     def _n_trees(self) -> int:
         return int(self._model.summary()["n_trees"])

@@ -133,15 +133,17 @@ class OnlineLearner(Learner):
         n_left_out = min(_calibration.MOST_ROWS, len(present) // _calibration.MOST_SHARE)
         if n_left_out < _calibration.LEAST_ROWS or len(target.classes) < 2:
             return
-        random = np.random.default_rng(params["seed"])
-        rows = np.sort(random.choice(present, n_left_out, replace=False))
-        learned = weights.copy()
-        learned[rows] = 0
-        n_passes = max(1, _calibration.MOST_LEARNED // (len(present) - n_left_out))
+        # What it may learn: a part of what the model itself will.
+        most = max(_calibration.LEAST_LEARNED, len(present) * params["n_passes"] // 4)
+        n_learned = min(len(present) - n_left_out, most)
         params = params | {
-            "n_passes": min(params["n_passes"], n_passes),
+            "n_passes": min(params["n_passes"], most // n_learned),
             "early_stopping": False,
         }
+        order = np.random.default_rng(params["seed"]).permutation(present)
+        rows, others = order[:n_left_out], order[n_left_out:][:n_learned]
+        learned = np.zeros(X.shape[0])
+        learned[others] = weights[others]
         arguments = json.dumps(params), len(target.classes), target.multilabel
         model = _core.Classifier(self._short_name, *arguments)
         try:
@@ -197,7 +199,9 @@ class OnlineLearner(Learner):
     def _scored(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Iterator[ScoredRows]:
         """Some rows at a time, their logits and whether the best label is right."""
         n_scored = self._n_scored()
-        for part in self._parts(X.shape[0], n_scored or len(self.classes_)):
+        width = n_scored or len(self.classes_)
+        n_rows = min(X.shape[0], _calibration.most_rows(width))
+        for part in self._parts(n_rows, width):
             if n_scored is None:
                 scores = self._call(self._model.predict_scores, X[part])
                 best = scores.argmax(axis=1)

@@ -8,12 +8,16 @@
 
 use super::super::join::Join;
 use super::join_fit::{top_candidates, FitRow};
+use crate::metrics::TopLabelLoss;
 
 /// The probability that a label of score s is there: 1 / (1 + exp(-offset) s^-slope).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     pub offset: f32,
     pub slope: f32,
+    /// Where each row has one label: the factor of the probabilities' logarithms before their
+    /// softmax, which makes the best label's share how often it is right.
+    pub softmax_slope: f32,
 }
 
 impl Default for Calibration {
@@ -21,12 +25,15 @@ impl Default for Calibration {
         Self {
             offset: 0.0,
             slope: 1.0,
+            softmax_slope: 1.0,
         }
     }
 }
 
 /// Labels of a row that count.
 const TOP: usize = 10;
+/// Labels of a row that its probability is shared out among.
+const SHARING: usize = 50;
 /// Probabilities grow with the score, however little.
 const LEAST_SLOPE: f64 = 0.01;
 /// A tenth of a label's deviation from [`Calibration::default`]: with nothing but right labels
@@ -44,7 +51,8 @@ impl Calibration {
 
     /// Whether it can be one.
     pub fn is_sound(self) -> bool {
-        self.offset.is_finite() && self.slope.is_finite() && self.slope > 0.0
+        let is_slope = |slope: f32| slope.is_finite() && slope > 0.0;
+        self.offset.is_finite() && is_slope(self.slope) && is_slope(self.softmax_slope)
     }
 
     /// Fits it to the best labels of `rows`, by Newton steps on the likelihood, which is concave.
@@ -88,11 +96,30 @@ impl Calibration {
         let found = Self {
             offset: offset as f32,
             slope: slope.max(LEAST_SLOPE) as f32,
+            softmax_slope: 1.0,
         };
-        if found.is_sound() {
-            found
-        } else {
-            Self::default()
+        if !found.is_sound() {
+            return Self::default();
         }
+        Self {
+            softmax_slope: found.fit_softmax(rows, join),
+            ..found
+        }
+    }
+
+    /// [`softmax_slope`](Self::softmax_slope) for these probabilities.
+    fn fit_softmax(self, rows: &[FitRow], join: Join) -> f32 {
+        let mut loss = TopLabelLoss::default();
+        let mut logs = Vec::new();
+        for row in rows {
+            logs.clear();
+            let mut is_right = false;
+            for (score, is_own) in top_candidates::<SHARING>(row, join) {
+                is_right |= logs.is_empty() && is_own;
+                logs.push(self.probability(score).ln());
+            }
+            loss.add(&logs, is_right, f64::from(row.1));
+        }
+        loss.slope().unwrap_or(1.0) as f32
     }
 }

@@ -38,6 +38,7 @@ pub struct OneAgainstSome {
     /// How joined scores become probabilities: a [`Calibration`].
     offset: f32,
     slope: f32,
+    softmax_slope: f32,
     /// How the scorers' features were scaled.
     idf_power: f64,
     /// C of their problems.
@@ -56,6 +57,7 @@ persist!(OneAgainstSome {
     Meta weight;
     Meta offset;
     Meta slope;
+    Meta softmax_slope;
     Meta idf_power;
     Meta cost;
 });
@@ -101,6 +103,7 @@ impl OneAgainstSome {
 
     pub fn set_calibration(&mut self, calibration: Calibration) {
         (self.offset, self.slope) = (calibration.offset, calibration.slope);
+        self.softmax_slope = calibration.softmax_slope;
     }
 
     /// How joined scores become probabilities.
@@ -108,6 +111,7 @@ impl OneAgainstSome {
         Calibration {
             offset: self.offset,
             slope: self.slope,
+            softmax_slope: self.softmax_slope,
         }
     }
 

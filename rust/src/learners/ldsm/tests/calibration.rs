@@ -32,7 +32,11 @@ fn rows(map: Calibration, n: u32) -> Vec<FitRow> {
 #[test]
 fn a_known_map_is_found() {
     for (offset, slope) in [(0.0, 1.0), (2.0, 0.4), (4.0, 2.0), (-1.0, 0.8)] {
-        let map = Calibration { offset, slope };
+        let map = Calibration {
+            offset,
+            slope,
+            ..Calibration::default()
+        };
         // Of forty candidates only the ten best count.
         for n in [5, 40] {
             let found = Calibration::fit(&rows(map, n), JOIN);

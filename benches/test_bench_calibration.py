@@ -1,0 +1,85 @@
+"""How sure learners are of their best label, and how often it is right.
+
+    pytest benches/test_bench_calibration.py --figures benches/figures-calibration.txt
+
+Expected calibration error (Guo et al. 2017, 15 bins) on test rows in per cent, before -> after
+calibration, and the log loss. Before: the softmax of the scores as they are (of LOMtree and LdSM, shares
+of them).
+"""
+
+import numpy as np
+import pytest
+import xmtree
+from scipy.special import softmax
+from sklearn.metrics import log_loss
+from xmtree.metrics import calibration_error
+
+SETS = [
+    "letter",
+    "pendigits",
+    "satimage",
+    "vehicle",
+    "news20-bydate",
+    "banking77",
+    "naics2017-index",
+]
+LEARNERS = {
+    "OAA": xmtree.OAAClassifier,
+    "LOMtree": xmtree.LOMTreeClassifier,
+    "10 LOMtrees": lambda **more: xmtree.LOMTreeClassifier(n_estimators=10, **more),
+    "Recall Tree": xmtree.RecallTreeClassifier,
+    "filter tree": xmtree.FilterTreeClassifier,
+    "random tree": xmtree.RandomTreeClassifier,
+    "LdSM": xmtree.LdSMClassifier,
+    "GAMBLE": xmtree.GambleClassifier,
+}
+SEEDS = range(3)
+#: Text has too many columns for it.
+DENSE = SETS[:4]
+
+
+def without_calibration(model, X):
+    """Probabilities of all classes from the scores as they are."""
+    if isinstance(model, xmtree.GambleClassifier):
+        scores = np.atleast_2d(model.decision_function(X))
+        return softmax(scores / (len(model.classes_) - 1), axis=1)
+    if isinstance(model, xmtree.LdSMClassifier):
+        scores = model.predict_scores(X).toarray().astype(float)
+        return scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-12)
+    return None
+
+
+def measured(y, chances, classes):
+    best = chances.argmax(axis=1)
+    error = calibration_error(y, classes[best], np.clip(chances.max(axis=1), 0, 1))
+    known = np.isin(y, classes)
+    own = np.searchsorted(classes, y[known])
+    # A label without probability would make the loss infinite.
+    chances = np.clip(chances[known].astype(float), 1e-6, 1)
+    loss = log_loss(own, chances / chances.sum(axis=1, keepdims=True), labels=range(len(classes)))
+    return 100 * error, loss
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_calibration(benchmark, real, say, name):
+    X, y, X_test, y_test = real(name)
+    y_test = np.asarray(y_test)
+
+    def run():
+        for title, new in LEARNERS.items():
+            if title == "GAMBLE" and name not in DENSE:
+                continue
+            before, after = [], []
+            for seed in SEEDS:
+                model = new(random_state=seed, n_jobs=-1).fit(X, y)
+                chances = without_calibration(model, X_test)
+                if chances is None:
+                    plain = new(random_state=seed, n_jobs=-1, calibrate=False).fit(X, y)
+                    chances = plain.predict_proba(X_test)
+                before.append(measured(y_test, chances, model.classes_))
+                after.append(measured(y_test, model.predict_proba(X_test), model.classes_))
+            (error, loss), (new_error, new_loss) = np.mean(before, axis=0), np.mean(after, axis=0)
+            line = f"{name:16}{title:12} error {error:5.1f} -> {new_error:5.1f}"
+            say(f"{line}   log loss {loss:6.3f} -> {new_loss:6.3f}")
+
+    benchmark.pedantic(run, rounds=1)
