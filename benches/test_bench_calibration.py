@@ -3,8 +3,8 @@
     pytest benches/test_bench_calibration.py --figures benches/figures-calibration.txt
 
 Expected calibration error (Guo et al. 2017, 15 bins) on test rows in per cent, before -> after
-calibration, and the log loss. Before: the softmax of the scores as they are (of LOMtree and LdSM, shares
-of them).
+calibration, and the log loss. Before: the softmax of the scores as they are (of LOMtree and LdSM,
+shares of them).
 """
 
 import numpy as np
@@ -34,8 +34,6 @@ LEARNERS = {
     "GAMBLE": xmtree.GambleClassifier,
 }
 SEEDS = range(3)
-#: Text has too many columns for it.
-DENSE = SETS[:4]
 
 
 def without_calibration(model, X):
