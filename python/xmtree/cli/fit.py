@@ -168,6 +168,11 @@ def _started(reader: Reader, options: argparse.Namespace) -> Model:
             f"--continue: {options.start} holds a {type(model.learner).__name__}, which is not "
             "online; train it anew on all data"
         )
+    if getattr(model.learner, "prune", None) is not None:
+        raise WrongUsage(
+            f"--continue: {options.start} keeps only its large weights (prune), as --learner auto "
+            "has it; a model trained with --learner oaa can learn on"
+        )
     sets = model.learner._y_form != "labels"
     if options.labels != "auto" and (options.labels == "sets") != sets:
         raise WrongUsage(

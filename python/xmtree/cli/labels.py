@@ -177,6 +177,6 @@ def _integer(reader: Reader, label: str) -> int:
     if _INTEGER.fullmatch(label):
         return int(label)
     raise ValueError(
-        f"{reader.shown_name}: the label {label!r} is no integer, as all labels of the model "
-        "are; they cannot be compared"
+        f"{reader.shown_name}: the label {label!r} is no integer, as all labels that are "
+        "known; they cannot be compared"
     )
