@@ -1,6 +1,7 @@
 """Options of the command line: each changes what it says it changes."""
 
 import json
+import os
 import re
 
 import cli_files as files
@@ -77,7 +78,7 @@ def test_continue_a_text_model(name, options, texts):
         ("oaa", ["--learner", "oaa"], "--learner cannot change with --continue"),
         ("oaa", ["--set", "loss=hinge"], "--set cannot change with --continue"),
         ("oaa", ["--seed", "0"], "--seed cannot change with --continue"),
-        ("oaa", ["--n-labels", "3"], "--n-labels cannot be given with --continue"),
+        ("oaa", ["--n-labels", "3"], "--n-labels cannot change with --continue"),
         ("oaa", ["--labels", "sets"], "has learned one label per row"),
         ("gamble", [], "is not online"),
         ("text", [], "can learn on"),
@@ -252,6 +253,44 @@ def test_tables_and_texts_from_stdin(numbers, texts):
     expected = xmtree.TextClassifier(n_bits=14, random_state=0)
     expected.partial_fit(TEXTS, LABELS, sorted(set(LABELS)))
     assert xmtree.load(texts / "t").explain(TEXTS[0]) == expected.explain(TEXTS[0])
+
+
+def test_the_format_of_stdin(texts, numbers):
+    done = piped("fit", "-", "-o", texts / "m", stdin="text,label\na,b\n")
+    assert done.returncode == 2
+    assert "stdin does not tell its format; say --format xmc, fasttext" in done.stderr
+    # A model of texts reads lines of text, one of numbers XMC, as does a learner of numbers.
+    assert run("fit", texts / "texts.csv", "-o", texts / "m") == 0
+    done = piped("predict", texts / "m", "-", "-k", 1, stdin="withdraw cash\nplastic\n")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["cash", "card"]
+    xmc = (numbers / "xmc.txt").read_text()
+    done = piped("fit", "-", "--learner", "oaa", "-o", numbers / "n", stdin=xmc)
+    assert done.returncode == 0, done.stderr
+    done = piped("fit", "-", "--continue", numbers / "n", "-o", numbers / "n", stdin=xmc)
+    assert done.returncode == 0, done.stderr
+    assert "600 examples learned" in done.stderr
+
+
+def test_a_pipe_by_name_is_refused(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert run("fit", tmp_path / "pipe.csv", "-o", tmp_path / "m") == 2
+    assert "is a pipe" in capsys.readouterr().err
+
+
+def test_unknown_features_need_a_model(numbers, capsys):
+    options = ["--learner", "oaa", "--unknown-features", "ignore"]
+    assert run("fit", numbers / "n.csv", *options, "-o", numbers / "m") == 2
+    assert "is for --continue and --valid" in capsys.readouterr().err
+    assert run("fit", numbers / "n.csv", "--learner", "oaa", "-o", numbers / "m") == 0
+    files.write_csv(
+        numbers / "more.csv",
+        {**{f"x{i}": X[:, i] for i in range(6)}, "more": ["yes"] * 300, "label": Y},
+    )
+    more = ["fit", numbers / "more.csv", "--continue", numbers / "m", "-o", numbers / "n"]
+    assert run(*more) == 1
+    assert "column 'more' holds 'yes'" in capsys.readouterr().err
+    assert run(*more, "--unknown-features", "ignore") == 0
+    assert xmtree.load(numbers / "n").n_features_in_ == 6
 
 
 def test_texts_are_streamed_where_words_are_hashed(texts):

@@ -24,7 +24,7 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         choices=["auto", *FORMATS],
         default="auto",
         help="auto (default): by the name of the file (.csv, .tsv, .jsonl, .ndjson, .parquet, "
-        ".vw, .svm), else by its first line; xmc for stdin",
+        ".vw, .svm), else by its first line; for stdin xmc, or text if the model takes texts",
     )
     group.add_argument(
         "--text-column",
@@ -58,12 +58,6 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         choices=["auto", "0", "1"],
         help="svmlight: whether indices start at 0 or 1; auto: as in the file that the model was "
         "trained on, and there 0 if an index is 0",
-    )
-    group.add_argument(
-        "--n-features",
-        type=int,
-        metavar="D",
-        help="svmlight: number of columns, by default as many as occur or as the model has",
     )
     group.add_argument(
         "--batch-size",

@@ -28,10 +28,9 @@ from typing import Any
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._progress import shown_as
-from xmtree.cli import arguments, create, training
+from xmtree.cli import arguments, create, plan, training
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats import Reader, Sets, open_reader
-from xmtree.cli.formats.lines import lines
+from xmtree.cli.formats import Reader, open_reader
 from xmtree.cli.measure import measure
 from xmtree.cli.models import Model, learner_of
 
@@ -46,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="one label per row, or sets; auto reads the file; for stdin it is one, but for XMC "
         "what the first batch shows",
+    )
+    group.add_argument(
+        "--n-features",
+        type=int,
+        metavar="D",
+        help="svmlight: number of columns, by default as many as occur",
     )
     group.add_argument(
         "--n-labels", type=int, metavar="K", help="stdin: labels are the integers 0 to K-1"
@@ -96,11 +101,15 @@ def run(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None and value < 1:
             raise WrongUsage(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    reader = open_reader(options.data, options)
+    if options.unknown_features == "ignore" and not (options.start or options.valid):
+        raise WrongUsage("--unknown-features is for --continue and --valid")
     if options.start is None:
-        estimator = _new(reader, options)
+        reader = open_reader(options.data, options, on_stdin=plan.stdin_format(options))
+        estimator = plan.new_estimator(reader, options)
     else:
-        model = _started(reader, options)
+        model = Model.load(options.start)
+        reader = open_reader(options.data, options, on_stdin=model.stdin_format)
+        plan.check_continued(model, reader, options)
         estimator = model.estimator
     _check_output(options.output)
     valid = None if options.valid is None else open_reader(options.valid, options, strict=False)
@@ -131,64 +140,11 @@ def run(options: argparse.Namespace) -> int:
     return 1 if stopped else 0
 
 
-def _new(reader: Reader, options: argparse.Namespace) -> Any:
-    """An estimator of the options, for the kind of data that there is."""
-    seed = 0 if options.seed is None else options.seed
-    fixed = {"random_state": seed, "n_jobs": options.jobs, "verbose": 1}
-    if options.progress == "none":
-        fixed["verbose"] = 0
-    # Known before stdin is waited for.
-    if reader.kind == "texts":
-        return create.for_texts(options.learner or "auto", options.set, options.passes, **fixed)
-    learner = create.for_numbers(
-        options.learner or "auto", options.set, n_passes=options.passes, **fixed
-    )
-    if options.passes is not None and not isinstance(learner, OnlineLearner):
-        raise WrongUsage(
-            f"--passes is for online learners; --learner {options.learner} has no passes"
-        )
-    return learner
-
-
-def _started(reader: Reader, options: argparse.Namespace) -> Model:
-    """The model to train further."""
-    for name, value in (("learner", options.learner), ("set", options.set), ("seed", options.seed)):
-        if value not in (None, []):
-            raise WrongUsage(f"--{name} cannot change with --continue: the model has its own")
-    for name in ("n_labels", "classes"):
-        if getattr(options, name) is not None:
-            raise WrongUsage(
-                f"--{name.replace('_', '-')} cannot be given with --continue: the model has labels"
-            )
-    if options.passes not in (None, 1) and reader.is_stdin:
-        raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
-    model = Model.load(options.start)
-    if not hasattr(model.estimator, "partial_fit"):
-        raise WrongUsage(
-            f"--continue: {options.start} holds a {type(model.learner).__name__}, which is not "
-            "online; train it anew on all data"
-        )
-    if getattr(model.learner, "prune", None) is not None:
-        raise WrongUsage(
-            f"--continue: {options.start} keeps only its large weights (prune), as --learner auto "
-            "has it; a model trained with --learner oaa can learn on"
-        )
-    sets = model.learner._y_form != "labels"
-    if options.labels != "auto" and (options.labels == "sets") != sets:
-        raise WrongUsage(
-            f"--labels {options.labels}: {options.start} has learned "
-            f"{'label sets' if sets else 'one label per row'}"
-        )
-    model.learner.set_params(n_jobs=options.jobs)
-    model.prepare(reader, options.unknown_features == "ignore")
-    return model
-
-
 def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose: int) -> None:
     """Trains a new estimator."""
-    sets = _sets(estimator, options)
-    given = _given_labels(options)
-    streamed = _is_streamed(estimator, reader, options, given)
+    sets = plan.sets_of(estimator, options)
+    given = plan.given_labels(options)
+    streamed = plan.is_streamed(estimator, reader, options, given)
     if given is not None and not (reader.is_stdin and streamed and reader.name != "xmc"):
         raise WrongUsage(
             "--n-labels and --classes are for what is streamed from stdin and does not say "
@@ -201,7 +157,7 @@ def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose:
             training.fit_whole(estimator, reader, sets)
         return
     if streamed:
-        _check_stream(estimator, reader, options)
+        plan.check_stream(estimator, reader, options)
     index_base = reader.prepare_fit(streamed)
     if index_base is not None:
         estimator._index_base = index_base
@@ -209,64 +165,6 @@ def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose:
         training.stream(estimator, reader, sets, given, verbose)
     else:
         training.fit_whole(estimator, reader, sets)
-
-
-def _sets(estimator: Any, options: argparse.Namespace) -> Sets:
-    """Whether y is label sets, or "auto"."""
-    learner = estimator.learner if isinstance(estimator, TextClassifier) else estimator
-    able = learner == "auto" if isinstance(learner, str) else learner._multilabel
-    if options.labels == "sets" and not able:
-        raise WrongUsage(f"--learner {options.learner} learns one label per row, not sets")
-    if options.labels == "auto":
-        return "auto" if able else False
-    return bool(options.labels == "sets")
-
-
-def _given_labels(options: argparse.Namespace) -> list[Any] | None:
-    """The labels of --n-labels or --classes."""
-    if options.n_labels is not None and options.classes is not None:
-        raise WrongUsage("--n-labels and --classes say the same; give one of them")
-    if options.n_labels is not None:
-        return list(map(str, range(options.n_labels)))
-    if options.classes is None:
-        return None
-    found = [line for line in lines(options.classes, options.classes) if line]
-    if not found:
-        raise ValueError(f"--classes: {options.classes} names no label")
-    return found
-
-
-def _is_streamed(
-    estimator: Any, reader: Reader, options: argparse.Namespace, given: list[Any] | None
-) -> bool:
-    """Whether examples are learned batch by batch."""
-    if reader.is_stdin and options.passes not in (None, 1):
-        raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
-    if isinstance(estimator, TextClassifier):
-        if estimator.n_bits is None or estimator.idf or not hasattr(estimator, "partial_fit"):
-            return False
-        return given is not None if reader.is_stdin else options.passes == 1
-    if not isinstance(estimator, OnlineLearner):
-        return False
-    return reader.is_stdin or getattr(estimator, "n_passes", None) == 1
-
-
-def _check_stream(learner: OnlineLearner, reader: Reader, options: argparse.Namespace) -> None:
-    """Refuses what a stream does not allow, and names all that is missing at once."""
-    if learner.class_weight == "balanced":
-        raise WrongUsage(
-            "class_weight=balanced counts the labels before learning, which a stream does not "
-            "allow; read a file, with --passes 2 or more, or give the weights of labels: "
-            """--set 'class_weight={"3": 10}'"""
-        )
-    if not reader.is_stdin:
-        return
-    missing = reader.missing_on_stdin(options, training.hashes(learner))
-    if missing:
-        raise WrongUsage(
-            f"{reader.name} from stdin does not say all that must be known before; "
-            f"give {' and '.join(missing)}"
-        )
 
 
 def _check_output(path: str) -> None:

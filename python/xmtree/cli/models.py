@@ -52,6 +52,11 @@ class Model:
         """The learner itself, which takes numbers."""
         return learner_of(self.estimator)
 
+    @property
+    def stdin_format(self) -> str | None:
+        """The format of stdin where no option tells it."""
+        return "text" if isinstance(self.estimator, TextClassifier) else "xmc"
+
     def prepare(self, reader: Reader, ignores_unknown: bool) -> None:
         """Called before this is applied to the rows of ``reader``."""
         takes = "texts" if isinstance(self.estimator, TextClassifier) else "numbers"
@@ -132,7 +137,7 @@ def open_model(options: argparse.Namespace) -> tuple[Model, Reader]:
     """The model of the options, and the file that it is applied to."""
     model = Model.load(options.model)
     model.learner.set_params(n_jobs=options.jobs)
-    reader = open_reader(options.data, options)
+    reader = open_reader(options.data, options, on_stdin=model.stdin_format)
     model.prepare(reader, options.unknown_features == "ignore")
     return model, reader
 

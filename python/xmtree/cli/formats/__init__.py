@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import stat
 from collections.abc import Sequence
 
 from xmtree.cli.errors import WrongUsage
@@ -33,24 +35,34 @@ _READERS: Sequence[type[Reader]] = (
 )
 #: Formats by the names that ``--format`` takes.
 FORMATS: dict[str, type[Reader]] = {reader.name: reader for reader in _READERS}
+_ANY = f"{', '.join(list(FORMATS)[:-1])} or {list(FORMATS)[-1]}"
 
 _PACKED = (".gz", ".xz", ".zst")
 
 
-def open_reader(path: str, options: argparse.Namespace, *, strict: bool = True) -> Reader:
-    """The reader of ``path``; ``strict``: options of other formats are refused."""
+def open_reader(
+    path: str, options: argparse.Namespace, *, strict: bool = True, on_stdin: str | None = None
+) -> Reader:
+    """The reader of ``path``; ``strict``: options of other formats are refused; ``on_stdin``:
+    the format of stdin if no option tells it."""
+    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise WrongUsage(f"{path} is a pipe, which can be read only once; pass - and < {path}")
     if options.batch_size < 1:
         raise WrongUsage(f"--batch-size must be at least 1, got {options.batch_size}")
-    kind = FORMATS[options.format] if options.format != "auto" else _guess(path)
+    kind = FORMATS[options.format] if options.format != "auto" else _guess(path, on_stdin)
     if strict:
         _check_options(kind, path, options)
     return kind(path, options)
 
 
-def _guess(path: str) -> type[Reader]:
+def _guess(path: str, on_stdin: str | None) -> type[Reader]:
     """The format by the name of the file, else by its first line."""
     if path == "-":
-        return XmcReader
+        if on_stdin is None:
+            raise WrongUsage(
+                f"stdin does not tell its format; say --format {_ANY}, and for numbers --learner"
+            )
+        return FORMATS[on_stdin]
     name = path.lower()
     for ending in _PACKED:
         name = name.removesuffix(ending)
@@ -64,8 +76,7 @@ def _guess(path: str) -> type[Reader]:
         if reader.begins_with(line):
             return reader
     raise WrongUsage(
-        f"{path}: neither its name nor its first line tells the format; say --format "
-        f"{', '.join(list(FORMATS)[:-1])} or {list(FORMATS)[-1]}"
+        f"{path}: neither its name nor its first line tells the format; say --format {_ANY}"
     )
 
 

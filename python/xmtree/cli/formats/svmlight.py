@@ -33,7 +33,7 @@ class SvmlightReader(Reader):
         if options.index_base not in (None, "auto"):
             self._zero_based = options.index_base == "0"
         #: Columns; None: as many as the file has.
-        self._n_features: int | None = options.n_features
+        self._n_features: int | None = getattr(options, "n_features", None)
 
     @classmethod
     def begins_with(cls, first_line: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -123,9 +124,9 @@ class TableReader(Reader):
         return self._roles
 
     def _find_roles(self, names: list[str]) -> Roles:
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{self.shown_name} has two columns {name!r}")
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise ValueError(f"{self.shown_name} has {times} columns {name!r}")
         ignored = self._options.ignore_column or []
         for name in ignored:
             self._check_name("ignore", name, names)
