@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xmtree
 from cli_files import LABELS, NAMES, NUMBER_LABELS, NUMBERS, SETS, TEXTS, run
+from xmtree.cli import formats
 
 
 def predictions(model, data, capsys, *options):
@@ -277,6 +278,46 @@ def test_parquet_without_pyarrow(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     assert run("fit", data, "-o", tmp_path / "m") == 1
     assert "pip install 'xmtree[parquet]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("first_line", "name"),
+    [
+        ("2 5 3", "xmc"),
+        ("__label__sun hello", "fasttext"),
+        ("1 | a:1 b", "vw"),
+        ("1 1.0 |f price:.23", "vw"),
+        ("'tag |a b", "vw"),
+        ("| a", "vw"),
+        ('{"label": 1, "text": "hello"}', "jsonl"),
+        ("1,2 3:0.5 7:1 # a | b", "svmlight"),
+        ("+1 qid:3 1:2", "svmlight"),
+        ("label,text", "csv"),
+        ('"my text",labels,x', "csv"),
+        ("label\ttext, or more", "tsv"),
+    ],
+)
+def test_formats_by_the_first_line(first_line, name, tmp_path):
+    data = tmp_path / "data"
+    data.write_text(f"\n{first_line}\n")
+    assert formats.format_of(str(data), None).name == name
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a.CSV", "csv"),
+        ("a.tsv.zst", "tsv"),
+        ("a.b.ndjson.gz", "jsonl"),
+        ("a.parquet", "parquet"),
+        ("a.vw.xz", "vw"),
+        ("a.svm", "svmlight"),
+        ("a.xmc", "xmc"),
+        ("a.ft", "fasttext"),
+    ],
+)
+def test_formats_by_the_name(path, name):
+    assert formats.format_of(path, None).name == name
 
 
 def test_a_format_that_is_not_recognised(tmp_path, capsys):

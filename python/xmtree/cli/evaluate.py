@@ -25,7 +25,7 @@ from xmtree._progress import shown_as
 from xmtree.cli import arguments, per_label
 from xmtree.cli.formats import open_reader
 from xmtree.cli.measure import Propensities, measure
-from xmtree.cli.models import open_model
+from xmtree.cli.trained import open_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,11 +28,11 @@ from typing import Any
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._progress import shown_as
-from xmtree.cli import arguments, create, plan, training
+from xmtree.cli import arguments, models, plan, training
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats import Reader, open_reader
 from xmtree.cli.measure import measure
-from xmtree.cli.models import Model, learner_of
+from xmtree.cli.trained import Model, learner_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--classes", metavar="FILE", help="stdin: all labels that may occur, one on each line"
     )
-    learners = ["auto", *sorted(create.names())]
+    learners = ["auto", *sorted(models.names())]
     parser.add_argument(
         "--learner",
         choices=learners,

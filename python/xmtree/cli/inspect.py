@@ -23,7 +23,7 @@ import numpy as np
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.models import Model
+from xmtree.cli.trained import Model
 from xmtree.cli.words import strongest_words
 
 #: A tree's arrays that its drawing shows, or that do not have one entry per node.

@@ -12,8 +12,8 @@ from xmtree import _core
 from xmtree._progress import progress
 from xmtree.cli.formats import Reader
 from xmtree.cli.labels import as_sets
-from xmtree.cli.models import Model, numbered
 from xmtree.cli.per_label import PerLabel
+from xmtree.cli.trained import Model, numbered
 
 CUTS = (1, 3, 5)
 #: The Repository's parameters of propensities, except for sets from Wikipedia and Amazon.

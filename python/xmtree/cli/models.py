@@ -1,150 +1,113 @@
-"""Models in files, and rows of any format as what a model takes."""
+"""Estimators by the names of the command line, and settings as text."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
-from dataclasses import dataclass
+import difflib
+import json
 from typing import Any
 
-import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
-import xmtree
 from xmtree import TextClassifier
 from xmtree._base import Learner
-from xmtree.cli import columns
+from xmtree._persistence import LEARNERS
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats import Batch, NamedRows, Reader, Sets, open_reader
-from xmtree.cli.formats.reader import is_sparse
 
 
-@dataclass
-class Model:
-    """A trained estimator."""
-
-    #: What messages call it.
-    name: str
-    estimator: Learner | TextClassifier
-    #: The number of each feature's name; None where features have no names.
-    numbers: dict[str, int] | None
-
-    @staticmethod
-    def of(name: str, estimator: Any) -> Model:
-        """A model whose columns are matched by name here."""
-        # Without them in the learner, scikit-learn does not expect data frames.
-        learner: Any = learner_of(estimator)
-        numbers = None
-        if hasattr(learner, "feature_names_in_"):
-            numbers = {name: at for at, name in enumerate(learner.feature_names_in_.tolist())}
-            del learner.feature_names_in_
-        return Model(name, estimator, numbers)
-
-    @staticmethod
-    def load(path: str) -> Model:
-        """The model in a file."""
-        estimator = xmtree.load(path)
-        if not isinstance(estimator, Learner | TextClassifier):
-            raise WrongUsage(f"{path} holds a {type(estimator).__name__}, which takes no table")
-        return Model.of(path, estimator)
-
-    @property
-    def learner(self) -> Learner:
-        """The learner itself, which takes numbers."""
-        return learner_of(self.estimator)
-
-    @property
-    def stdin_format(self) -> str | None:
-        """The format of stdin where no option tells it."""
-        return "text" if isinstance(self.estimator, TextClassifier) else "xmc"
-
-    def prepare(self, reader: Reader, ignores_unknown: bool) -> None:
-        """Called before this is applied to the rows of ``reader``."""
-        takes = "texts" if isinstance(self.estimator, TextClassifier) else "numbers"
-        if reader.kind != takes:
-            raise WrongUsage(
-                f"{self.name} holds a {type(self.estimator).__name__}, trained on {takes}; "
-                f"{reader.shown_name} holds {reader.kind}"
-            )
-        reader.prepare_for(self.learner._index_base, self.numbers, ignores_unknown)
-
-    def rows(self, batch: Batch, reader: Reader, first_row: int, ignores_unknown: bool) -> Any:
-        """The rows of a batch as a matrix for the learner."""
-        if isinstance(self.estimator, TextClassifier):
-            return self.estimator._rows(batch.rows)
-        learner, X = self.learner, batch.rows
-        if isinstance(X, NamedRows):
-            return self._named(batch, reader, first_row, ignores_unknown)
-        if learner._hashes_names:
-            raise WrongUsage(
-                f"{self.name} was trained on hashed names of features, as VW text has them; "
-                f"{reader.shown_name} has columns"
-            )
-        if batch.columns is not None and self.numbers is not None:
-            return X[:, self._places(batch.columns, reader)]
-        width = learner.n_features_in_
-        if learner._takes_any_width() or X.shape[1] <= width:
-            return X
-        if not ignores_unknown:
-            told = reader.beyond(X, width, first_row)
-            if told is not None:
-                raise ValueError(told)
-        if not is_sparse(X):
-            return np.ascontiguousarray(X[:, :width])
-        X.resize(X.shape[0], width)
-        return X
-
-    def _named(self, batch: Batch, reader: Reader, first_row: int, ignores: bool) -> Any:
-        rows: NamedRows = batch.rows
-        if self.learner._hashes_names:
-            return columns.hashed(rows)
-        if self.numbers is None:
-            raise WrongUsage(
-                f"{self.name} was trained on columns without names; the features of "
-                f"{reader.shown_name} have names"
-            )
-        if not ignores:
-            unknown = columns.unknown_name(rows, self.numbers)
-            if unknown is not None:
-                raise ValueError(
-                    f"{reader.place(batch, unknown[0], first_row)}: the model has no feature "
-                    f"{unknown[1]!r}; --unknown-features ignore leaves such features out"
-                )
-        return columns.numbered(rows, self.numbers, grow=False)
-
-    def _places(self, names: list[str], reader: Reader) -> list[int]:
-        """Where the model's columns are among those of a table, which has no others."""
-        numbers = self.numbers or {}
-        places = {name: at for at, name in enumerate(names)}
-        lacking = next((name for name in numbers if name not in places), None)
-        if lacking is not None:
-            raise ValueError(f"{reader.shown_name} lacks the column {lacking!r} of the model")
-        unknown = next((name for name in names if name not in numbers), None)
-        if unknown is not None:
-            raise ValueError(
-                f"{reader.shown_name}: the model has no feature {unknown!r}; --unknown-features "
-                "ignore leaves out such columns"
-            )
-        return [places[name] for name in numbers]
+def names() -> dict[str, type[Learner]]:
+    """Every learner of the package by its short name."""
+    own = [learner for learner in LEARNERS.values() if "_short_name" in vars(learner)]
+    return {learner._short_name: learner for learner in own}
 
 
-def learner_of(estimator: Any) -> Learner:
-    """The learner that takes numbers: of a text classifier the one inside."""
-    learner: Learner = estimator.learner_ if isinstance(estimator, TextClassifier) else estimator
+def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:
+    """The learner ``name`` with ``key=value`` settings, and those of ``fixed`` that it has."""
+    if name == "auto":
+        raise WrongUsage(
+            f"DATA holds numbers, for which the learner must be named: --learner "
+            f"{', '.join(sorted(names()))}; texts would be in a column text (or --text-column)"
+        )
+    cls = names()[name]
+    known = sorted(cls._get_param_names())
+    params = {key: value for key, value in fixed.items() if value is not None and key in known}
+    for key, text in map(_pair, settings):
+        if key not in known:
+            raise _unknown(f"--learner {name}", key, known)
+        params[key] = _value(cls, key, text)
+    learner: Learner = _checked(cls, params)
     return learner
 
 
-def open_model(options: argparse.Namespace) -> tuple[Model, Reader]:
-    """The model of the options, and the file that it is applied to."""
-    model = Model.load(options.model)
-    model.learner.set_params(n_jobs=options.jobs)
-    reader = open_reader(options.data, options, on_stdin=model.stdin_format)
-    model.prepare(reader, options.unknown_features == "ignore")
-    return model, reader
+def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any) -> TextClassifier:
+    """A text classifier around the learner ``name``; settings are its own, or the learner's."""
+    own = sorted(set(TextClassifier._get_param_names()) - {"learner"})
+    of_learner: list[str] = []
+    params = {key: value for key, value in fixed.items() if value is not None}
+    inner = [] if name == "auto" else sorted(names()[name]._get_param_names())
+    for setting in settings:
+        key, text = _pair(setting)
+        if key in own:
+            params[key] = _value(TextClassifier, key, text)
+            if key == "char_ngrams" and isinstance(params[key], list):
+                params[key] = tuple(params[key])
+        elif key in inner:
+            of_learner.append(setting)
+        else:
+            what = "texts" if name == "auto" else f"texts with --learner {name}"
+            raise _unknown(what, key, own + [key for key in inner if key not in own])
+    if name != "auto":
+        params["learner"] = for_numbers(name, of_learner, n_passes=n_passes)
+    elif n_passes not in (None, 1):
+        raise WrongUsage("--learner auto chooses the passes itself; name a learner for --passes")
+    estimator: TextClassifier = _checked(TextClassifier, params)
+    return estimator
 
 
-def numbered(reader: Reader, sets: Sets) -> Iterator[tuple[int, Batch]]:
-    """Batches, each with the number of its first row."""
-    row = 0
-    for batch in reader.batches(sets):
-        yield row, batch
-        row += len(batch)
+def _pair(setting: str) -> tuple[str, str]:
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise WrongUsage(f"--set takes key=value, got {setting!r}")
+    return key, text
+
+
+def _unknown(what: str, key: str, known: list[str]) -> WrongUsage:
+    close = difflib.get_close_matches(key, known, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return WrongUsage(f"no parameter {key!r} for {what}; {hint}")
+
+
+def _checked(cls: Any, params: dict[str, Any]) -> Any:
+    """A new estimator, whose parameters are refused here where they cannot be used."""
+    estimator = cls(**params)
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        raise WrongUsage(str(error)) from error
+    return estimator
+
+
+def _value(cls: Any, key: str, text: str) -> Any:
+    """The value that ``text`` stands for; a word that the parameter knows is that word, as
+    "none" often is."""
+    checks = cls._parameter_constraints[key]
+    if any(isinstance(check, StrOptions) and text in check.options for check in checks):
+        return text
+    return value_of(text)
+
+
+def value_of(text: str) -> Any:
+    """None, true, false, numbers and JSON as themselves, all else as text.
+
+    Keys of an object are read alike: in ``class_weight={"3": 2}`` the label is a number.
+    """
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return json.loads(text, object_pairs_hook=_with_values)
+    except json.JSONDecodeError:
+        return text
+
+
+def _with_values(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
+    return {value_of(key): value for key, value in pairs}

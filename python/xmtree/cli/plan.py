@@ -7,11 +7,11 @@ from typing import Any
 
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
-from xmtree.cli import create, training
+from xmtree.cli import models, training
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats import Reader, Sets
 from xmtree.cli.formats.lines import lines
-from xmtree.cli.models import Model
+from xmtree.cli.trained import Model
 
 
 def stdin_format(options: argparse.Namespace) -> str | None:
@@ -27,11 +27,11 @@ def new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
     if options.progress == "none":
         fixed["verbose"] = 0
     if reader.kind == "texts":
-        return create.for_texts(options.learner or "auto", options.set, options.passes, **fixed)
+        return models.for_texts(options.learner or "auto", options.set, options.passes, **fixed)
     if options.learner in (None, "auto"):
         # Tells of columns that hold no numbers, if there are any.
         next(reader.batches(), None)
-    learner = create.for_numbers(
+    learner = models.for_numbers(
         options.learner or "auto", options.set, n_passes=options.passes, **fixed
     )
     if options.passes is not None and not isinstance(learner, OnlineLearner):

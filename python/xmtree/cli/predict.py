@@ -24,7 +24,7 @@ from typing import IO, Any
 from xmtree._progress import progress, shown_as
 from xmtree.cli import arguments
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.models import numbered, open_model
+from xmtree.cli.trained import numbered, open_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

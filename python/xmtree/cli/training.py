@@ -16,7 +16,7 @@ from xmtree._progress import progress
 from xmtree.cli import columns, labels
 from xmtree.cli.formats import Batch, NamedRows, Reader, Sets
 from xmtree.cli.labels import Scan, Vocabulary
-from xmtree.cli.models import Model, learner_of, numbered
+from xmtree.cli.trained import Model, learner_of, numbered
 
 #: From a batch and the number of its first row to what an estimator takes.
 RowsOf = Callable[[Batch, int], Any]

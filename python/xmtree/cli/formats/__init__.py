@@ -19,7 +19,16 @@ from xmtree.cli.formats.svmlight import MAX_FEATURES, SvmlightReader
 from xmtree.cli.formats.vw import VwReader
 from xmtree.cli.formats.xmc import XmcReader
 
-__all__ = ["FORMATS", "MAX_FEATURES", "Batch", "NamedRows", "Reader", "Sets", "open_reader"]
+__all__ = [
+    "FORMATS",
+    "MAX_FEATURES",
+    "Batch",
+    "NamedRows",
+    "Reader",
+    "Sets",
+    "format_of",
+    "open_reader",
+]
 
 _READERS: Sequence[type[Reader]] = (
     # Where no name tells the format, the first that takes the first line reads the file.
@@ -49,14 +58,14 @@ def open_reader(
         raise WrongUsage(f"{path} is a pipe, which can be read only once; pass - and < {path}")
     if options.batch_size < 1:
         raise WrongUsage(f"--batch-size must be at least 1, got {options.batch_size}")
-    kind = FORMATS[options.format] if options.format != "auto" else _guess(path, on_stdin)
+    kind = FORMATS[options.format] if options.format != "auto" else format_of(path, on_stdin)
     if strict:
         _check_options(kind, path, options)
     return kind(path, options)
 
 
-def _guess(path: str, on_stdin: str | None) -> type[Reader]:
-    """The format by the name of the file, else by its first line."""
+def format_of(path: str, on_stdin: str | None) -> type[Reader]:
+    """The format by the name of the file, else by its first line; ``on_stdin`` is stdin's."""
     if path == "-":
         if on_stdin is None:
             raise WrongUsage(

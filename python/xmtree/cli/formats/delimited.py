@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.lines import lines
-from xmtree.cli.formats.table import Chunk, TableReader
+from xmtree.cli.formats.table import LABEL_NAMES, TEXT_NAMES, Chunk, TableReader
 
 #: Characters of a field: a text may be long.
 _LONGEST_FIELD = 2**31 - 1
@@ -28,6 +28,11 @@ class CsvReader(TableReader):
         self._delimiter: str = options.delimiter or self.delimiter
         if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
             raise WrongUsage(f"--delimiter must be one character, got {options.delimiter!r}")
+
+    @classmethod
+    def begins_with(cls, first_line: str) -> bool:
+        names = next(csv.reader([first_line], delimiter=cls.delimiter), [])
+        return len(names) > 1 and not {*TEXT_NAMES, *LABEL_NAMES}.isdisjoint(names)
 
     def chunks(self) -> Iterator[Chunk]:
         csv.field_size_limit(_LONGEST_FIELD)
