@@ -1,6 +1,7 @@
 """VW text: features with names, importances, and what of it is refused."""
 
 import json
+from argparse import Namespace
 
 import cli_files as files
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import xmtree
 from cli_files import run
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from xmtree.cli import formats
 
 _random = np.random.default_rng(3)
 #: What each line means: label, importance, features by name.
@@ -142,6 +144,17 @@ def test_labels(text, labels, tmp_path):
     assert (model._y_form == "lists") == (labels is None)
 
 
+def test_words_as_values(tmp_path):
+    data = tmp_path / "a.vw"
+    data.write_text("1 |house color:red rooms:3 |house:2 color:red\n2 | color:red x:1,5\n")
+    assert run("fit", data, "--learner", "oaa", "-o", tmp_path / "m") == 0
+    names = xmtree.load(tmp_path / "m").feature_names_in_.tolist()
+    assert names == ["house^color^red", "house^rooms", "color^red", "x^1,5"]
+    reader = formats.open_reader(str(data), Namespace(format="auto", batch_size=9), strict=False)
+    (batch,) = reader.batches()
+    assert batch.rows.values == [3.0, 3.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -154,11 +167,11 @@ def test_labels(text, labels, tmp_path):
         ("1 much | a", "importance must be a finite number, got 'much'"),
         ("1 -2 | a", "importance -2 must not be negative"),
         ("1| a", "to VW it is a tag"),
-        ("1 | a:b", "value of the feature 'a'"),
+        ("1 | a:", "value of the feature 'a'"),
         ("1 | a:1:2", "value of the feature 'a'"),
         ("1 | a:nan", "value of the feature 'a'"),
         ("1 | :0.5", "a feature without a name"),
-        ("1 |n:x a", "value of the namespace 'n'"),
+        ("1 |n:x a", "weight of namespace 'n'"),
         ("1,,2 | a", "a label is missing"),
     ],
 )

@@ -26,7 +26,8 @@ _Example = tuple[list[str], float, dict[str, float], int]
 class VwReader(Reader):
     """Examples of features that have names, and values, by default 1.
 
-    A feature's name is ``namespace^feature``, without a namespace ``feature``. Labels are
+    A feature's name is ``namespace^feature``, without a namespace ``feature``; with a word for
+    its value, as in ``color:red``, it is ``namespace^color^red``. Labels are
     integers or strings; several with commas between them, or none, are a label set.
     """
 
@@ -79,13 +80,14 @@ def _example(line: str) -> tuple[list[str], float, dict[str, float]]:
         words = part.split()
         prefix, weight = "", 1.0
         if words and not part[0].isspace():
-            space, value = _pair(words.pop(0), "namespace")
-            prefix, weight = f"{space}^", value
+            space, value = _split(words.pop(0), "namespace")
+            weight = 1.0 if value is None else _number(value, f"weight of namespace {space!r}")
+            prefix = f"{space}^"
         for word in words:
-            name, value = _pair(word, "feature")
+            name, number = _feature(word)
             name = prefix + name
             # As in VW a feature that stands there twice counts twice.
-            features[name] = features.get(name, 0.0) + weight * value
+            features[name] = features.get(name, 0.0) + weight * number
     return labels, importance, features
 
 
@@ -124,12 +126,31 @@ def _head(head: str) -> tuple[list[str], float]:
     return labels, importance
 
 
-def _pair(word: str, what: str) -> tuple[str, float]:
-    """A name and the value behind its colon, by default 1."""
+def _feature(word: str) -> tuple[str, float]:
+    """The name and the value of a feature; ``color:red`` is ``color^red`` with the value 1."""
+    name, value = _split(word, "feature")
+    if value is None:
+        return name, 1.0
+    if _is_word(value):
+        return f"{name}^{value}", 1.0
+    return name, _number(value, f"value of the feature {name!r}")
+
+
+def _split(word: str, what: str) -> tuple[str, str | None]:
+    """A name and what stands behind its colon, if there is one."""
     name, colon, value = word.partition(":")
     if not name:
         raise ValueError(f"{word!r}: a {what} without a name is not read")
-    return name, _number(value, f"value of the {what} {name!r}") if colon else 1.0
+    return name, value if colon else None
+
+
+def _is_word(value: str) -> bool:
+    """Whether a value is one of those of a categorical feature."""
+    try:
+        float(value)
+    except ValueError:
+        return bool(value) and ":" not in value
+    return False
 
 
 def _number(text: str, what: str) -> float:
