@@ -218,6 +218,7 @@ def test_columns_that_do_not_fit_the_model(tmp_path, capsys):
         (["--ignore-column", "zzz"], "no column 'zzz'"),
         (["--learner", "gamble", "--labels", "sets"], "one label per row, not sets"),
         (["--passes", "3"], "--learner auto"),
+        (["--passes", "3", "--learner", "gamble"], "has no passes"),
         (["--set", "word_ngram=2"], "did you mean word_ngrams?"),
         (["--set", "loss=hinge"], "no parameter 'loss' for texts"),
         (["--set", "word_ngrams=9"], "word_ngrams"),

@@ -29,6 +29,8 @@ def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:
         )
     cls = names()[name]
     known = sorted(cls._get_param_names())
+    if fixed.get("n_passes") is not None and "n_passes" not in known:
+        raise WrongUsage(f"--passes is for online learners; --learner {name} has no passes")
     params = {key: value for key, value in fixed.items() if value is not None and key in known}
     for key, text in map(_pair, settings):
         if key not in known:

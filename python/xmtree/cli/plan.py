@@ -31,14 +31,9 @@ def new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
     if options.learner in (None, "auto"):
         # Tells of columns that hold no numbers, if there are any.
         next(reader.batches(), None)
-    learner = models.for_numbers(
+    return models.for_numbers(
         options.learner or "auto", options.set, n_passes=options.passes, **fixed
     )
-    if options.passes is not None and not isinstance(learner, OnlineLearner):
-        raise WrongUsage(
-            f"--passes is for online learners; --learner {options.learner} has no passes"
-        )
-    return learner
 
 
 def check_continued(model: Model, reader: Reader, options: argparse.Namespace) -> None:

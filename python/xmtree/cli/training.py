@@ -24,26 +24,21 @@ RowsOf = Callable[[Batch, int], Any]
 
 def fit_whole(estimator: Any, reader: Reader, sets: Sets) -> None:
     """Loads all examples and fits the estimator on them."""
-    batch = reader.load(sets)
+    numbers: dict[str, int] = {}
+
+    def of_names(rows: NamedRows) -> Any:
+        estimator._hashes_names = hashes(estimator)
+        if estimator._hashes_names:
+            return columns.hashed(rows)
+        return columns.numbered(rows, numbers, grow=True)
+
+    batch = reader.load(sets, of_names)
     y = labels.target(reader, batch, sets)
-    X, names = batch.rows, batch.columns
-    if isinstance(X, NamedRows):
-        X, names = _matrix(X, estimator)
     try:
-        estimator.fit(X, y, sample_weight=_weights(batch))
+        estimator.fit(batch.rows, y, sample_weight=_weights(batch))
     finally:
         # Also where Ctrl-C has stopped it.
-        _set_names(estimator, names)
-
-
-def _matrix(rows: NamedRows, estimator: Any) -> tuple[Any, list[str] | None]:
-    """Named features as columns, and the names unless these are hashed."""
-    estimator._hashes_names = hashes(estimator)
-    if estimator._hashes_names:
-        return columns.hashed(rows), None
-    numbers: dict[str, int] = {}
-    X = columns.numbered(rows, numbers, grow=True)
-    return X, list(numbers)
+        _set_names(estimator, list(numbers) if numbers else batch.columns)
 
 
 def hashes(estimator: Any) -> bool:

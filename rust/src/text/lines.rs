@@ -27,14 +27,17 @@ struct State {
 impl LineBlocks {
     /// Opens `path` (`-` is stdin) and starts reading it in the background.
     pub fn open(path: &Path) -> Result<Self> {
-        let source = Source::open(path)?;
-        Ok(Self {
+        Ok(Self::start(Source::open(path)?))
+    }
+
+    fn start(source: Source) -> Self {
+        Self {
             name: source.name.clone(),
             state: Mutex::new(State {
                 blocks: read_blocks(source),
                 lines: 0,
             }),
-        })
+        }
     }
 
     /// The next block, `None` after the last; gives up waiting when `control` says so, and
@@ -53,5 +56,52 @@ impl LineBlocks {
         let ends = block.iter().flatten().filter(|&&byte| byte == b'\n');
         state.lines += ends.count() as u64;
         Ok(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(text).unwrap();
+        packed.finish().unwrap()
+    }
+
+    /// All blocks as one text, and the error that ended them.
+    fn read(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
+        let blocks = LineBlocks::start(Source::of_bytes(bytes));
+        let mut text = Vec::new();
+        loop {
+            match blocks.next(&Control::new(0)) {
+                Ok(Some(block)) => text.extend(block),
+                Ok(None) => return (text, None),
+                Err(error) => return (text, Some(error.to_string())),
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_hold_whole_lines() {
+        let text = "some words of a line\n".repeat(200_000);
+        for bytes in [
+            text.as_bytes(),
+            text.trim_end().as_bytes(),
+            &gzip(text.as_bytes()),
+        ] {
+            assert_eq!(read(bytes), (text.as_bytes().to_vec(), None));
+        }
+        assert_eq!(read(b""), (Vec::new(), None));
+    }
+
+    #[test]
+    fn damage_is_told_by_its_line() {
+        let packed = gzip(b"one\ntwo\n");
+        let (text, error) = read(&packed[..packed.len() - 4]);
+        assert_eq!(text, b"one\ntwo\n");
+        assert_eq!(error.unwrap(), "test:3: the gzip data is truncated here");
     }
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, Literal
@@ -57,19 +57,22 @@ def is_sparse(values: Any) -> bool:
 
 
 def joined(batches: list[Batch]) -> Batch:
-    """Batches of one reader whose labels are lists, as one."""
+    """Batches of one reader, of texts or matrices, whose labels are lists, as one."""
     first = batches[0]
     if len(batches) == 1:
         return first
+    parts = [batch.rows for batch in batches]
     rows: Any
-    if isinstance(first.rows, NamedRows):
-        parts = [batch.rows for batch in batches]
-        rows = NamedRows(*(_chained(parts, name) for name in ("names", "values", "lengths")))
-    elif isinstance(first.rows, list):
-        rows = list(chain.from_iterable(batch.rows for batch in batches))
+    if isinstance(first.rows, list):
+        rows = list(chain.from_iterable(parts))
+    elif is_sparse(first.rows):
+        # Names that came later have columns further to the right.
+        width = max(part.shape[1] for part in parts)
+        for part in parts:
+            part.resize(part.shape[0], width)
+        rows = sp.vstack(parts, format="csr")
     else:
-        stack: Any = sp.vstack if is_sparse(first.rows) else np.vstack
-        rows = stack([batch.rows for batch in batches])
+        rows = np.vstack(parts)
     labels = weights = lines = None
     if first.labels is not None:
         labels = list(chain.from_iterable(batch.labels for batch in batches))
@@ -78,10 +81,6 @@ def joined(batches: list[Batch]) -> Batch:
     if first.weights is not None:
         weights = np.concatenate([batch.weights for batch in batches])
     return Batch(rows, labels, weights, first.columns, lines)
-
-
-def _chained(parts: list[Any], name: str) -> list[Any]:
-    return list(chain.from_iterable(getattr(part, name) for part in parts))
 
 
 class Reader(ABC):
@@ -135,9 +134,13 @@ class Reader(ABC):
         Readers whose labels are lists need not look at ``sets``.
         """
 
-    def load(self, sets: Sets) -> Batch:
-        """All examples at once."""
-        batches = list(self.batches(sets))
+    def load(self, sets: Sets, of_names: Callable[[NamedRows], Any]) -> Batch:
+        """All examples at once; ``of_names`` makes a matrix of features that have names."""
+        batches = []
+        for batch in self.batches(sets):
+            if isinstance(batch.rows, NamedRows):
+                batch.rows = of_names(batch.rows)
+            batches.append(batch)
         if not batches:
             raise self.empty()
         return joined(batches)

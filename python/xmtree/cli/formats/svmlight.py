@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Literal
 
 import numpy as np
 
 from xmtree import _core, datasets
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats.reader import Batch, Kind, Reader, Sets
+from xmtree.cli.formats.reader import Batch, Kind, NamedRows, Reader, Sets
 
 #: Columns that svmlight text can have.
 MAX_FEATURES = 2**31 - 1
@@ -71,7 +71,7 @@ class SvmlightReader(Reader):
         self._zero_based = self.index_base == 0
         self._n_features = MAX_FEATURES
 
-    def load(self, sets: Sets) -> Batch:
+    def load(self, sets: Sets, of_names: Callable[[NamedRows], Any]) -> Batch:
         X, y = datasets.load_svmlight(
             self.path, n_features=self._n_features, zero_based=self._zero_based, multilabel=sets
         )

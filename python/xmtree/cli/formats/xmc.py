@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from xmtree import datasets
-from xmtree.cli.formats.reader import Batch, Kind, Reader, Sets
+from xmtree.cli.formats.reader import Batch, Kind, NamedRows, Reader, Sets
 
 _HEADER = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
 
@@ -29,7 +29,7 @@ class XmcReader(Reader):
     def kind(self) -> Kind:
         return "numbers"
 
-    def load(self, sets: Sets) -> Batch:
+    def load(self, sets: Sets, of_names: Callable[[NamedRows], Any]) -> Batch:
         X, y = datasets.load_xmc(self.path, multilabel=sets)
         if X.shape[0] == 0:
             raise self.empty()
