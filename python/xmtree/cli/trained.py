@@ -44,7 +44,10 @@ class Model:
         """The model in a file."""
         estimator = xmtree.load(path)
         if not isinstance(estimator, Learner | TextClassifier):
-            raise WrongUsage(f"{path} holds a {type(estimator).__name__}, which takes no table")
+            raise WrongUsage(
+                f"{path} holds a {type(estimator).__name__}; commands apply classifiers of xmtree, "
+                "so use it in Python, by xmtree.load"
+            )
         return Model.of(path, estimator)
 
     @property
