@@ -98,6 +98,10 @@ def run(options: argparse.Namespace) -> int:
             params[name] = value
     for name, value in sorted(params.items()):
         print(f"  {name:<22}{value!r}")
+    if options.words is not None and features is not None:
+        print("words")
+        for label, words in strongest_words(learner, features, options.words):
+            print(f"  {label}: {', '.join(words)}")
     for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"
         print(f"{title}: {_summary(tree, learner._ended(tree))}")
@@ -106,10 +110,6 @@ def run(options: argparse.Namespace) -> int:
     if trees:
         print("tree" if len(trees) == 1 else "tree 0")
         print("\n".join(_lines(trees[0], learner.classes_, options.depth)))
-    if options.words is not None and features is not None:
-        print("words")
-        for label, words in strongest_words(learner, features, options.words):
-            print(f"  {label}: {', '.join(words)}")
     if options.plot:
         _plot(learner, trees[0], options.depth, Path(options.plot))
     return 0
