@@ -61,7 +61,8 @@ def check_continued(model: Model, reader: Reader, options: argparse.Namespace) -
             f"--labels {options.labels}: {options.start} has learned "
             f"{'label sets' if sets else 'one label per row'}"
         )
-    model.learner.set_params(n_jobs=options.jobs)
+    if options.jobs is not None:
+        model.learner.set_params(n_jobs=options.jobs)
     model.prepare(reader, options.unknown_features == "ignore")
 
 

@@ -106,8 +106,8 @@ def _scan(
         if isinstance(batch.rows, NamedRows) and numbers is not None:
             for name in batch.rows.names:
                 numbers.setdefault(name, len(numbers))
-        if reader.labels_in_header and sets != "auto":
-            break
+        if reader.labels_in_header and (sets != "auto" or scan.any_set):
+            break  # nothing else is to be found
     return scan.vocabulary(sets)
 
 
