@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,30 @@ def test_readme_command_lines(tmp_path, monkeypatch):
     assert len(lines) == 4
     for line in lines:
         assert main(line.split()) == 0
+
+
+def test_command_lines_of_the_docs(tmp_path, monkeypatch, capsys):
+    import cli_files as files
+
+    monkeypatch.chdir(tmp_path)
+    texts, labels = files.TEXTS, files.LABELS
+    for name in ("tickets.csv", "new.csv", "test.csv", "more.csv"):
+        files.write_csv(Path(name), {"text": texts, "label": labels})
+    files.write_csv(Path("reviews.csv"), {"body": texts, "topic": labels})
+    files.write_csv(Path("tagged.csv"), {"text": texts, "tags": [f"{x};y" for x in labels]})
+    lines = [f"{label};{text}" for label, text in zip(labels, files.PLAIN, strict=True)]
+    Path("plain.csv").write_text("\n".join(lines).replace('"', "") + "\n", encoding="utf-8")
+    Path("questions.txt").write_text("\n".join(files.PLAIN), encoding="utf-8")
+    numbers = {"height": files.NUMBERS[:, 0], "label": files.NUMBER_LABELS}
+    files.write_csv(Path("trees.csv"), numbers)
+    files.write_csv(Path("sites.csv"), {"id": list("ab") * 45, **numbers})
+    Path("ads.vw").write_text("1 |site a b\n2 2.0 |site b c:0.5\n" * 20)
+    page = (README.parent / "docs" / "command-line.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^    xmtree ([^|\n]*)$", page, flags=re.M)
+    assert len(lines) > 20
+    for line in lines:
+        if line != "demo":
+            assert main(shlex.split(line)) == 0, line
 
 
 def test_readme_figures_are_those_of_the_benchmarks():

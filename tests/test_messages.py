@@ -169,8 +169,8 @@ FOREIGN = {
 def test_files_of_other_formats(name, text, model, tmp_path, capsys):
     (tmp_path / "train").write_text(text)
     fit = ["fit", str(tmp_path / "train"), "--model", model, "-o", str(tmp_path / "model")]
-    for form in ([], ["--format", "xmc"], ["--format", "svmlight"]):
-        assert main([*fit, *form]) == 1
+    for form in ("xmc", "svmlight"):
+        assert main([*fit, "--format", form]) == 1
         message = capsys.readouterr().err
         assert "train:1: " in message
         assert f"this looks like {name}, but only svmlight" in message

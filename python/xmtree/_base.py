@@ -78,6 +78,8 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
 
     #: Where indices began in the svmlight file that the command line trained it on.
     _index_base: int | None = None
+    #: Whether the command line made its columns by a hash of the features' names.
+    _hashes_names: bool = False
     #: Name in the core and on the command line.
     _short_name: ClassVar[str]
     #: Whether a row may have any number of labels.

@@ -87,6 +87,7 @@ def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "has_feature_names": names is not None,
         "more": estimator._more_state(),
         "index_base": estimator._index_base,
+        "hashes_names": estimator._hashes_names,
         "versions": {
             "xmtree": _core.__version__,
             "numpy": np.__version__,
@@ -176,6 +177,8 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     estimator._set_more_state(meta["more"])
     if meta["index_base"] is not None:
         estimator._index_base = int(meta["index_base"])
+    # Files from before names were hashed do not have it.
+    estimator._hashes_names = bool(meta.get("hashes_names", False))
     estimator._model = file.take_model(cls._short_name)
     if estimator._model.n_classes != len(estimator.classes_):
         raise _core.ModelFileError(

@@ -1,9 +1,12 @@
-"""The progress bar of training and prediction."""
+"""The progress of training and prediction, as a bar or as lines."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from tqdm.auto import tqdm
 
@@ -11,28 +14,89 @@ from tqdm.auto import tqdm
 #: progressive recall of the candidates or None).
 Report = Callable[[int, int, float | None, float | None], None]
 
+#: How progress can be shown; see :func:`shown_as`.
+STYLES = ("auto", "bar", "lines", "none")
+
+#: Seconds between lines.
+_BETWEEN_LINES = 5.0
+#: Seconds of work after which lines begin where nobody asked for them.
+_LONG = 10.0
+
+_style: ContextVar[str | None] = ContextVar("progress_style", default=None)
+
+
+@contextmanager
+def shown_as(style: str) -> Iterator[None]:
+    """Progress within is shown as a "bar", as "lines" or not at all ("none").
+
+    "auto": a bar on a terminal, else lines once the work takes long. Without this there is
+    a bar on a terminal, and else nothing.
+    """
+    token = _style.set(style)
+    try:
+        yield
+    finally:
+        _style.reset(token)
+
 
 @contextmanager
 def progress(verbose: int, what: str) -> Iterator[Report | None]:
-    """A bar on stderr with the rate, the progressive error and, where there are
-    candidates, their recall.
+    """Shows on stderr the rate, the progressive error and, where there are candidates, their
+    recall.
 
-    Yields None, so that nothing is called, if ``verbose`` is 0 or stderr is
-    no terminal.
+    Yields None, so that nothing is called, if ``verbose`` is 0 or nothing is to be shown.
     """
-    if not verbose:
+    style = _style.get()
+    if style == "auto":
+        style = "bar" if sys.stderr.isatty() else "lines if long"
+    if not verbose or style == "none":
         yield None
-        return
-    with tqdm(desc=what, unit=" ex", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
+    elif style in ("lines", "lines if long"):
+        lines = _Lines(what, 0.0 if style == "lines" else _LONG)
+        yield lines.report
+        if style == "lines":
+            lines.write()
+    else:
+        disable = None if style is None else False
+        with tqdm(desc=what, unit=" ex", unit_scale=True, disable=disable, dynamic_ncols=True) as b:
 
-        def report(done: int, total: int, loss: float | None, recall: float | None) -> None:
-            bar.total = total or None
-            shown = []
-            if loss is not None:
-                shown.append(f"error {loss:.4f}")
-            if recall is not None:
-                shown.append(f"recall {100 * recall:.1f} %")
-            bar.set_postfix_str(", ".join(shown), refresh=False)
-            bar.update(done - bar.n)
+            def report(done: int, total: int, loss: float | None, recall: float | None) -> None:
+                b.total = total or None
+                b.set_postfix_str(", ".join(_measures(loss, recall)), refresh=False)
+                b.update(done - b.n)
 
-        yield None if bar.disable else report
+            yield None if b.disable else report
+
+
+class _Lines:
+    """Writes a line every few seconds."""
+
+    def __init__(self, what: str, quiet: float) -> None:
+        self._what = what
+        self._began = self._last = time.monotonic()
+        self._quiet = quiet
+        self._line = ""
+
+    def report(self, done: int, total: int, loss: float | None, recall: float | None) -> None:
+        now = time.monotonic()
+        parts = [f"{done} of {total} examples" if total else f"{done} examples"]
+        parts.append(f"{done / max(now - self._began, 1e-3):.0f}/s")
+        self._line = ", ".join(parts + _measures(loss, recall))
+        if now - self._last >= _BETWEEN_LINES and now - self._began >= self._quiet:
+            self._last = now
+            self.write()
+
+    def write(self) -> None:
+        """Writes the newest figures, unless they have been written."""
+        if self._line:
+            print(f"{self._what}: {self._line}", file=sys.stderr, flush=True)
+            self._line = ""
+
+
+def _measures(loss: float | None, recall: float | None) -> list[str]:
+    shown = []
+    if loss is not None:
+        shown.append(f"error {loss:.4f}")
+    if recall is not None:
+        shown.append(f"recall {100 * recall:.1f} %")
+    return shown

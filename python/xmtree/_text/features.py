@@ -159,6 +159,10 @@ class TextFeatures:
             features._weights.idf_ = arrays["text.idf"]
         return features
 
+    def words(self) -> list[str]:
+        """The words among the features, without word pairs and the like, in order."""
+        return sorted(word for word in self._counters[0].vocabulary_ if " " not in word)
+
     def n_columns(self) -> int:
         """Width of the rows."""
         if self.settings.n_bits is not None:

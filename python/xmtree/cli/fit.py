@@ -1,14 +1,19 @@
 """Train a model on a file and save it.
 
-Online learners with --passes 1, and all learners from stdin, are streamed:
-memory is that of the model and a few batches, examples are learned in the order
-of the file. (Shuffle files that are sorted by label.) Otherwise the whole file
-is loaded, and shuffled in every pass.
+Texts (a table with a column text, or fastText's format) train a TextClassifier: words become
+features, and --learner auto chooses the learner. Numbers need --learner.
+
+Online learners with --passes 1, and from stdin, are streamed: memory is that of the model and
+a few batches, examples are learned in the order of the file. (Shuffle files that are sorted by
+label.) Otherwise the whole file is loaded, and shuffled in every pass. Texts are streamed if,
+besides, words are hashed: --set n_bits=20.
 
 examples:
-  xmtree fit train.txt.xz --model lomtree -o model.xmtree
-  xmtree fit train.txt --model oaa --passes 3 --set loss=softmax -o model.xmtree
-  zcat big.txt.gz | xmtree fit - --model lomtree -o model.xmtree
+  xmtree fit reviews.csv -o model.xmtree
+  xmtree fit train.txt.xz --learner lomtree -o model.xmtree
+  xmtree fit train.txt --learner oaa --passes 3 --set loss=softmax -o model.xmtree
+  zcat big.txt.gz | xmtree fit - --learner lomtree -o model.xmtree
+  xmtree fit new.csv --continue model.xmtree -o newer.xmtree --valid test.csv
 """
 
 from __future__ import annotations
@@ -18,25 +23,62 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
-import numpy as np
-
-from xmtree._base import Learner
+from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
-from xmtree._progress import progress
-from xmtree.cli import data
+from xmtree._progress import shown_as
+from xmtree.cli import arguments, models, plan, training
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.models import create, names
+from xmtree.cli.formats import Reader, open_reader
+from xmtree.cli.measure import measure
+from xmtree.cli.trained import Model, learner_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree fit``."""
-    data.add_arguments(parser)
-    parser.add_argument("--model", required=True, choices=sorted(names()), help="which learner")
+    group = arguments.add_data(parser)
+    arguments.add_unknown_features(group, "--continue and --valid: features")
+    group.add_argument(
+        "--labels",
+        choices=["auto", "one", "sets"],
+        default="auto",
+        help="one label per row, or sets; auto reads the file; for stdin it is one, but for XMC "
+        "what the first batch shows",
+    )
+    group.add_argument(
+        "--n-features",
+        type=int,
+        metavar="D",
+        help="svmlight: number of columns, by default as many as occur",
+    )
+    group.add_argument(
+        "--n-labels", type=int, metavar="K", help="stdin: labels are the integers 0 to K-1"
+    )
+    group.add_argument(
+        "--classes", metavar="FILE", help="stdin: all labels that may occur, one on each line"
+    )
+    learners = ["auto", *sorted(models.names())]
+    parser.add_argument(
+        "--learner",
+        choices=learners,
+        help="which learner; texts: by default auto, which chooses by the number of labels",
+    )
+    # Its name before there were texts.
+    parser.add_argument(
+        "--model", dest="learner", choices=learners, default=None, help=argparse.SUPPRESS
+    )
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file to write")
+    parser.add_argument(
+        "--continue",
+        dest="start",
+        metavar="MODEL",
+        help="train this model further instead of a new one, in the order of DATA; it must be "
+        "online, and the labels must be among its own",
+    )
+    parser.add_argument(
+        "--valid", metavar="FILE", help="report the error on this file after training"
+    )
     parser.add_argument(
         "--compact", action="store_true", help="write the model for prediction only: a small file"
     )
@@ -46,21 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="key=value",
-        help="a parameter of the learner, as its constructor has it; may be repeated",
+        help="a parameter of the learner, or of TextClassifier for texts, as its constructor has "
+        "it; may be repeated",
     )
-    parser.add_argument("--seed", type=int, default=0, help="random_state (default 0)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="threads; -1: all cores (default 1)")
-    group = parser.add_argument_group("options for stdin and other streams")
-    group.add_argument(
-        "--labels",
-        choices=["auto", "one", "sets"],
-        default="auto",
-        help="one label per row, or sets; auto reads the file, or the first batch of stdin",
-    )
-    group.add_argument(
-        "--n-labels", type=int, metavar="K", help="svmlight from stdin: labels are 0 to K-1"
-    )
-    group.add_argument("--n-features", type=int, metavar="D", help="svmlight from stdin: columns")
+    parser.add_argument("--seed", type=int, metavar="N", help="random_state (default 0)")
+    arguments.add_work(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,49 +101,70 @@ def run(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None and value < 1:
             raise WrongUsage(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    learner = create(
-        options.model,
-        options.set,
-        n_passes=options.passes,
-        random_state=options.seed,
-        n_jobs=options.jobs,
-        verbose=1,
-    )
-    source = data.Source.of(options)
+    if options.unknown_features == "ignore" and not (options.start or options.valid):
+        raise WrongUsage("--unknown-features is for --continue and --valid")
+    if options.start is None:
+        reader = open_reader(options.data, options, on_stdin=plan.stdin_format(options))
+        estimator = plan.new_estimator(reader, options)
+    else:
+        model = Model.load(options.start)
+        reader = open_reader(options.data, options, on_stdin=model.stdin_format)
+        plan.check_continued(model, reader, options)
+        estimator = model.estimator
     _check_output(options.output)
-    online = isinstance(learner, OnlineLearner)
-    if options.passes is not None and not online:
-        raise WrongUsage(f"--passes is for online learners; --model {options.model} has no passes")
-    for name in ("n_labels", "n_features"):
-        is_used = source.is_stdin and source.format == "svmlight"
-        if getattr(options, name) is not None and not is_used:
-            raise WrongUsage(f"--{name.replace('_', '-')} is for svmlight from stdin only")
-    learner._index_base = source.fix_index_base()
-    passes = getattr(learner, "n_passes", None)
-    if source.is_stdin and online and options.passes not in (None, 1):
-        raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
-    streamed = online and (source.is_stdin or passes == 1)
-    if streamed and learner.class_weight == "balanced":
-        raise WrongUsage(
-            "class_weight=balanced counts the labels before learning, which a stream does not "
-            "allow; read a file, with --passes 2 or more, or give the weights of labels: "
-            """--set 'class_weight={"3": 10}'"""
-        )
+    valid = None if options.valid is None else open_reader(options.valid, options, strict=False)
+    if valid is not None and valid.kind != reader.kind:
+        raise WrongUsage(f"{reader.shown_name} holds {reader.kind}, {valid.path} {valid.kind}")
     began = time.perf_counter()
     stopped = False
+    verbose = int(options.progress != "none")
     try:
-        if isinstance(learner, OnlineLearner) and streamed:
-            _stream(learner, source, options)
-        else:
-            learner.fit(*source.load(_arity(learner, options)))
+        with shown_as(options.progress):
+            if options.start is not None:
+                ignores = options.unknown_features == "ignore"
+                training.learn_on(model, reader, options.passes or 1, ignores, verbose)
+            else:
+                _train(estimator, reader, options, verbose)
     except KeyboardInterrupt:
         # An online learner keeps what it has learned so far.
-        if not learner.__sklearn_is_fitted__():
+        if not estimator.__sklearn_is_fitted__():
             raise
         stopped = True
-    learner.save(options.output, compact=options.compact)
-    _report(learner, options.output, time.perf_counter() - began, stopped)
+    estimator.save(options.output, compact=options.compact)
+    seconds = time.perf_counter() - began
+    parts = _summary(estimator)
+    if valid is not None:
+        parts += _validated(Model.of(options.output, estimator), valid, options)
+    how = "stopped early" if stopped else "done"
+    print(f"{options.output}: {', '.join(parts)}, {how} in {seconds:.1f} s", file=sys.stderr)
     return 1 if stopped else 0
+
+
+def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose: int) -> None:
+    """Trains a new estimator."""
+    sets = plan.sets_of(estimator, options)
+    given = plan.given_labels(options)
+    streamed = plan.is_streamed(estimator, reader, options, given)
+    if given is not None and not (reader.is_stdin and streamed and reader.name != "xmc"):
+        raise WrongUsage(
+            "--n-labels and --classes are for what is streamed from stdin and does not say "
+            "which labels there are"
+        )
+    if isinstance(estimator, TextClassifier):
+        if streamed:
+            training.stream(estimator, reader, sets, given, verbose)
+        else:
+            training.fit_whole(estimator, reader, sets)
+        return
+    if streamed:
+        plan.check_stream(estimator, reader, options)
+    index_base = reader.prepare_fit(streamed)
+    if index_base is not None:
+        estimator._index_base = index_base
+    if streamed:
+        training.stream(estimator, reader, sets, given, verbose)
+    else:
+        training.fit_whole(estimator, reader, sets)
 
 
 def _check_output(path: str) -> None:
@@ -127,104 +180,25 @@ def _check_output(path: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
-def _report(learner: Learner, path: str, seconds: float, stopped: bool) -> None:
+def _summary(estimator: Any) -> list[str]:
+    """What was trained, in a few words each."""
+    learner = learner_of(estimator)
     features = "hashed" if learner._takes_any_width() else learner.n_features_in_
     parts = [f"{len(learner.classes_)} labels", f"{features} features"]
+    if isinstance(estimator, TextClassifier):
+        parts.insert(0, type(learner).__name__)
     if isinstance(learner, OnlineLearner):
         parts.append(f"{learner.n_examples_seen_} examples learned")
         parts.append(f"progressive error {learner.progressive_loss_:.4f}")
     if hasattr(learner, "progressive_recall_"):
         parts.append(f"progressive recall {learner.progressive_recall_:.4f}")
-    how = "stopped early" if stopped else "done"
-    print(f"{path}: {', '.join(parts)}, {how} in {seconds:.1f} s", file=sys.stderr)
+    return parts
 
 
-def _arity(learner: Learner, options: argparse.Namespace) -> Any:
-    """Whether y is label sets, or "auto"."""
-    if options.labels == "sets" and not learner._multilabel:
-        raise WrongUsage(f"--model {options.model} learns one label per row, not sets")
-    return (
-        options.labels == "sets"
-        if options.labels != "auto"
-        else ("auto" if learner._multilabel else False)
-    )
-
-
-def _stream(learner: OnlineLearner, source: data.Source, options: argparse.Namespace) -> None:
-    verbose, learner.verbose = learner.verbose, 0
-    try:
-        with progress(verbose, type(learner).__name__) as report:
-            done = 0
-            for X, y, classes in _examples(learner, source, options):
-                learner.partial_fit(X, y, classes=classes)
-                done += X.shape[0]
-                if report:
-                    recall = getattr(learner, "progressive_recall_", None)
-                    report(done, 0, learner.progressive_loss_, recall)
-    finally:
-        learner.verbose = verbose
-    if not learner.__sklearn_is_fitted__():
-        raise source.empty()
-
-
-def _examples(
-    learner: OnlineLearner, source: data.Source, options: argparse.Namespace
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Batches with the labels that may occur."""
-    arity = _arity(learner, options)
-    if source.format == "svmlight":
-        yield from _svmlight_examples(learner, source, arity, options)
-        return
-    batches = source.batches(None, True)
-    first = next(batches, None)
-    if first is None:
-        return
-    sets = _is_sets(source, first[1]) if arity == "auto" else arity
-    row = 0
-    for X, y in chain([first], batches):
-        classes = np.arange(y.shape[1])
-        yield X, (y if sets else data.one_label_each(y, row)), classes
-        row += X.shape[0]
-
-
-def _is_sets(source: data.Source, first: Any) -> bool:
-    """Whether any row (of the first batch, on stdin) has other than one label."""
-    if np.any(np.diff(first.indptr) != 1):
-        return True
-    if source.is_stdin:
-        return False
-    return any(np.any(np.diff(y.indptr) != 1) for _, y in source.batches(None, True))
-
-
-def _svmlight_examples(
-    learner: Any, source: data.Source, arity: Any, options: argparse.Namespace
-) -> Iterator[tuple[Any, Any, Any]]:
-    n_features = options.n_features
-    if source.is_stdin:
-        if n_features is None and learner.n_bits is not None:
-            n_features = data.MAX_FEATURES
-        if not (options.n_labels and n_features):
-            raise WrongUsage(
-                "svmlight from stdin does not say how many labels and features there are; "
-                "give --n-labels and --n-features, or hash features with --set n_bits=BITS"
-            )
-        if arity == "auto":
-            arity = False
-        if source.zero_based == "auto":
-            raise WrongUsage("svmlight from stdin needs --index-base 0 or 1")
-        classes = np.arange(options.n_labels)
-    else:
-        # Reads the file once more to find the labels; parsing is cheap beside learning.
-        found: Any = np.empty(0)
-        for _, y in source.batches(n_features, arity):
-            found = np.union1d(found, _flat(y))
-        whole = found.astype(np.int64)
-        classes = whole if np.array_equal(whole, found) else found
-    for X, y in source.batches(n_features, arity):
-        yield X, y, classes
-
-
-def _flat(y: Any) -> Any:
-    if isinstance(y, np.ndarray):
-        return y
-    return [label for row in y for label in row]
+def _validated(model: Model, valid: Reader, options: argparse.Namespace) -> list[str]:
+    """The measures of a file that was not trained on."""
+    ignores = options.unknown_features == "ignore"
+    model.prepare(valid, ignores)
+    found = measure(model, valid, ignores)
+    shown = [f"{name} {value:.4f}" for name, value in found.ranking.items() if name[:2] == "P@"]
+    return [" ".join([f"error {found.error:.4f}", *shown[1:], f"on {options.valid}"])]

@@ -2,6 +2,7 @@
 
 Prints parameters, sizes and, for trees, node statistics and the upper part of
 the tree, which --plot also draws.
+--words 5 prints the words that speak most for each label of a text classifier.
 
 examples:
   xmtree inspect model.xmtree --depth 4
@@ -13,20 +14,26 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._trees import upper_nodes
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.models import load
+from xmtree.cli.trained import Model
+from xmtree.cli.words import strongest_words
 
 #: A tree's arrays that its drawing shows, or that do not have one entry per node.
 _NOT_LISTED = {"parent", "children", "depth", "candidates", "candidate_counts"}
 _NOT_LISTED |= {"category_starts", "categories"}
 _NOT_LISTED |= {"vote_starts", "vote_classes", "votes", "other_votes"}
+
+#: Names of labels and features in a line.
+_MOST_NAMES = 8
 
 #: Trees of which a line is printed.
 _MOST_TREES = 20
@@ -44,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="OUT", help="draw these levels into a file, .svg, .png or .html"
     )
+    parser.add_argument(
+        "--words",
+        type=int,
+        metavar="N",
+        help="text classifiers that store their words: the N strongest words of each label",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,16 +67,29 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsage(
             f"--plot takes a name that ends in .svg, .png or .html, got {options.plot}"
         )
-    learner = load(options.model)
+    if options.words is not None and options.words < 1:
+        raise WrongUsage(f"--words must be at least 1, got {options.words}")
+    model = Model.load(options.model)
+    learner: Any = model.learner
+    features = None
+    if isinstance(model.estimator, TextClassifier):
+        features = model.estimator._features
+    has_words = features is not None and features.settings.n_bits is None
+    if options.words is not None and not has_words:
+        raise WrongUsage(f"--words: {options.model} stores no words")
     trees = getattr(learner, "trees_", [])
     if options.plot and not trees:
         raise WrongUsage(f"{options.model} holds a {type(learner).__name__}: no tree to plot")
     if options.tree and not 0 <= options.tree < len(trees):
         raise WrongUsage(f"--tree must be below the number of trees, {len(trees)}: {options.tree}")
     size = os.path.getsize(options.model) / 1e6
-    print(f"{type(learner).__name__}, {size:.2f} MB")
-    print(f"  labels      {len(learner.classes_)} ({learner._y_form})")
-    print(f"  features    {learner.n_features_in_}")
+    around = f"{type(model.estimator).__name__}, " if features is not None else ""
+    print(f"{around}{type(learner).__name__}, {size:.2f} MB")
+    print(f"  labels      {len(learner.classes_)} ({learner._y_form}): {_some(learner.classes_)}")
+    names = f": {_some(model.numbers)}" if model.numbers else ""
+    print(f"  features    {learner.n_features_in_}{names}")
+    if features is not None and features.settings.word_ngrams and features.settings.n_bits is None:
+        print(f"  words       {len(features.words())}")
     if isinstance(learner, OnlineLearner):
         print(f"  examples    {learner.n_examples_seen_} learned")
         print(f"  progressive error  {learner.progressive_loss_:.4f}")
@@ -72,12 +98,18 @@ def run(options: argparse.Namespace) -> int:
         print(f"  candidates  at most {learner.max_candidates_} per node")
     print("parameters")
     params = learner.get_params(deep=False)
+    if features is not None:
+        params |= vars(features.settings)
     # Those it was trained with, as the others may have been changed before it was saved.
     for name, value in learner._fitted_params().items():
         if name in params and name not in learner._of_prediction:
             params[name] = value
     for name, value in sorted(params.items()):
         print(f"  {name:<22}{value!r}")
+    if options.words is not None and features is not None:
+        print("words")
+        for label, words in strongest_words(learner, features, options.words):
+            print(f"  {label}: {', '.join(words)}")
     for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"
         ended = learner._ended(tree) if "n_examples" in tree else np.zeros(0)
@@ -90,6 +122,11 @@ def run(options: argparse.Namespace) -> int:
     if options.plot:
         _plot(learner, options.tree, options.depth, Path(options.plot))
     return 0
+
+
+def _some(names: Any) -> str:
+    more = ", ..." if len(names) > _MOST_NAMES else ""
+    return ", ".join(str(name) for name in islice(names, _MOST_NAMES)) + more
 
 
 def _summary(tree: Any, ended: Any) -> str:

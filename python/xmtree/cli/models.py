@@ -1,4 +1,4 @@
-"""Learners by the names of the command line, and settings as text."""
+"""Estimators by the names of the command line, and settings as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import StrOptions
 
-import xmtree
+from xmtree import TextClassifier
 from xmtree._base import Learner
 from xmtree._persistence import LEARNERS
 from xmtree.cli.errors import WrongUsage
@@ -20,43 +20,81 @@ def names() -> dict[str, type[Learner]]:
     return {learner._short_name: learner for learner in own}
 
 
-def load(path: str) -> Learner:
-    """The learner in a file."""
-    learner = xmtree.load(path)
-    if not isinstance(learner, Learner):
+def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:
+    """The learner ``name`` with ``key=value`` settings, and those of ``fixed`` that it has."""
+    if name == "auto":
         raise WrongUsage(
-            f"{path} holds a {type(learner).__name__}, which takes texts; commands read numbers, "
-            "so use it in Python, by xmtree.load"
+            f"DATA holds numbers, for which the learner must be named: --learner "
+            f"{', '.join(sorted(names()))}; texts would be in a column text (or --text-column)"
         )
-    return learner
-
-
-def create(name: str, settings: list[str], **fixed: Any) -> Learner:
-    """The learner ``name`` with ``key=value`` settings."""
     cls = names()[name]
     known = sorted(cls._get_param_names())
+    if fixed.get("n_passes") is not None and "n_passes" not in known:
+        raise WrongUsage(f"--passes is for online learners; --learner {name} has no passes")
     params = {key: value for key, value in fixed.items() if value is not None and key in known}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise WrongUsage(f"--set takes key=value, got {setting!r}")
+    for key, text in map(_pair, settings):
         if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
-            raise WrongUsage(f"--model {name} has no parameter {key!r}; {hint}")
-        params[key] = text if _is_option(cls, key, text) else value_of(text)
-    learner = cls(**params)
-    try:
-        learner._validate_params()
-    except ValueError as error:
-        raise WrongUsage(str(error)) from error
+            raise _unknown(f"--learner {name}", key, known)
+        params[key] = _value(cls, key, text)
+    learner: Learner = _checked(cls, params)
     return learner
 
 
-def _is_option(cls: type[Learner], key: str, text: str) -> bool:
-    """Whether ``text`` is among the words that the parameter may be, as "none" often is."""
+def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any) -> TextClassifier:
+    """A text classifier around the learner ``name``; settings are its own, or the learner's."""
+    own = sorted(set(TextClassifier._get_param_names()) - {"learner"})
+    of_learner: list[str] = []
+    params = {key: value for key, value in fixed.items() if value is not None}
+    inner = [] if name == "auto" else sorted(names()[name]._get_param_names())
+    for setting in settings:
+        key, text = _pair(setting)
+        if key in own:
+            params[key] = _value(TextClassifier, key, text)
+            if key == "char_ngrams" and isinstance(params[key], list):
+                params[key] = tuple(params[key])
+        elif key in inner:
+            of_learner.append(setting)
+        else:
+            what = "texts" if name == "auto" else f"texts with --learner {name}"
+            raise _unknown(what, key, own + [key for key in inner if key not in own])
+    if name != "auto":
+        params["learner"] = for_numbers(name, of_learner, n_passes=n_passes)
+    elif n_passes not in (None, 1):
+        raise WrongUsage("--learner auto chooses the passes itself; name a learner for --passes")
+    estimator: TextClassifier = _checked(TextClassifier, params)
+    return estimator
+
+
+def _pair(setting: str) -> tuple[str, str]:
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise WrongUsage(f"--set takes key=value, got {setting!r}")
+    return key, text
+
+
+def _unknown(what: str, key: str, known: list[str]) -> WrongUsage:
+    close = difflib.get_close_matches(key, known, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return WrongUsage(f"no parameter {key!r} for {what}; {hint}")
+
+
+def _checked(cls: Any, params: dict[str, Any]) -> Any:
+    """A new estimator, whose parameters are refused here where they cannot be used."""
+    estimator = cls(**params)
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        raise WrongUsage(str(error)) from error
+    return estimator
+
+
+def _value(cls: Any, key: str, text: str) -> Any:
+    """The value that ``text`` stands for; a word that the parameter knows is that word, as
+    "none" often is."""
     checks = cls._parameter_constraints[key]
-    return any(isinstance(check, StrOptions) and text in check.options for check in checks)
+    if any(isinstance(check, StrOptions) and text in check.options for check in checks):
+        return text
+    return value_of(text)
 
 
 def value_of(text: str) -> Any:

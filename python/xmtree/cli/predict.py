@@ -3,9 +3,11 @@
 Text output has a line per row, "label:score label:score ...", best first;
 --json writes {"labels": [...], "scores": [...]} per row, which also suits labels
 with spaces. Rows come out in the order they went in, in constant memory.
+--threshold leaves out labels with lower scores; a row can then have none.
 
 examples:
   xmtree predict model.xmtree test.txt.xz -k 1
+  xmtree predict model.xmtree questions.txt --format text --threshold 0.5 --json
   xmtree predict model.xmtree - --json < test.txt > top5.jsonl
 """
 
@@ -14,19 +16,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
-from xmtree._progress import progress
-from xmtree.cli import data
+from xmtree._progress import progress, shown_as
+from xmtree.cli import arguments
 from xmtree.cli.errors import WrongUsage
+from xmtree.cli.trained import numbered, open_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree predict``."""
-    data.add_model_arguments(parser)
-    parser.add_argument("-k", type=int, default=5, help="labels per row (default 5)")
+    arguments.add_model(parser)
+    parser.add_argument("-k", type=int, default=5, help="labels per row at most (default 5)")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=-math.inf,
+        metavar="T",
+        help="only labels whose score is at least T",
+    )
     parser.add_argument(
         "-o", "--output", default="-", metavar="OUT", help="file to write; - is stdout (default)"
     )
@@ -37,15 +48,22 @@ def run(options: argparse.Namespace) -> int:
     """Predicts batch by batch."""
     if options.k < 1:
         raise WrongUsage(f"-k must be at least 1, got {options.k}")
-    learner, source = data.open_model(options)
-    write = _json_lines if options.json else _text_lines
-    with _output(options.output) as out, progress(1, "predict") as report:
-        done = 0
-        for X, _ in source.batches_for(learner, True):
-            out.writelines(write(*learner.predict_topk(X, options.k)))
-            done += X.shape[0]
+    if math.isnan(options.threshold):
+        raise WrongUsage("--threshold must be a number, got nan")
+    model, reader = open_model(options)
+    ignores = options.unknown_features == "ignore"
+    write = _json_line if options.json else _text_line
+    with (
+        _output(options.output) as out,
+        shown_as(options.progress),
+        progress(1, "predict") as report,
+    ):
+        for first_row, batch in numbered(reader, True):
+            rows = model.rows(batch, reader, first_row, ignores)
+            labels, scores = model.learner.predict_topk(rows, options.k)
+            out.writelines(write(*row) for row in _rows(labels, scores, options.threshold))
             if report:
-                report(done, 0, None, None)
+                report(first_row + len(batch), 0, None, None)
     return 0
 
 
@@ -59,19 +77,17 @@ def _output(path: str) -> Iterator[IO[str]]:
         yield out
 
 
-def _rows(labels: Any, scores: Any) -> Iterator[tuple[list[Any], list[float]]]:
-    """Labels and scores of each row, those that there are."""
-    counts = (scores > -float("inf")).sum(axis=1).tolist()
+def _rows(labels: Any, scores: Any, threshold: float) -> Iterator[tuple[list[Any], list[float]]]:
+    """Labels and scores of each row, those that there are and reach the threshold."""
+    counts = ((scores > -math.inf) & (scores >= threshold)).sum(axis=1).tolist()
     for row, values, n in zip(labels.tolist(), scores.tolist(), counts, strict=True):
         yield row[:n], values[:n]
 
 
-def _text_lines(labels: Any, scores: Any) -> Iterator[str]:
-    for row, values in _rows(labels, scores):
-        yield " ".join(f"{a}:{s:.6g}" for a, s in zip(row, values, strict=True)) + "\n"
+def _text_line(labels: list[Any], scores: list[float]) -> str:
+    return " ".join(f"{a}:{s:.6g}" for a, s in zip(labels, scores, strict=True)) + "\n"
 
 
-def _json_lines(labels: Any, scores: Any) -> Iterator[str]:
-    for row, values in _rows(labels, scores):
-        rounded = [float(f"{s:.6g}") for s in values]
-        yield json.dumps({"labels": row, "scores": rounded}, ensure_ascii=False) + "\n"
+def _json_line(labels: list[Any], scores: list[float]) -> str:
+    rounded = [float(f"{s:.6g}") for s in scores]
+    return json.dumps({"labels": labels, "scores": rounded}, ensure_ascii=False) + "\n"

@@ -29,7 +29,7 @@ mod core {
     #[pymodule_export]
     use super::text::{
         iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,
-        xmc_is_multilabel, Stream,
+        xmc_is_multilabel, LineBlocks, Stream,
     };
 
     use pyo3::prelude::*;

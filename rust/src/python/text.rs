@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 
 use super::arrays::{LabelSetsArg, RowsArg};
 use super::run::watched;
@@ -144,4 +144,25 @@ pub(super) fn iter_svmlight(
 pub(super) fn iter_xmc(path: PathBuf, batch_size: usize, multilabel: bool) -> PyResult<Stream> {
     let stream = text::Stream::xmc(&path, batch_size, multilabel)?;
     Ok(Stream::new(stream))
+}
+
+/// The text of a file, unpacked, in blocks of whole lines.
+#[pyclass(frozen, module = "xmtree._core")]
+pub(super) struct LineBlocks(text::LineBlocks);
+
+#[pymethods]
+impl LineBlocks {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        Ok(Self(text::LineBlocks::open(&path)?))
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let block = watched(py, None, |c| self.0.next(c))?;
+        Ok(block.map(|block| PyBytes::new(py, &block)))
+    }
 }

@@ -5,6 +5,7 @@
 //! file or stdin -> [thread: decompress, cut at line ends] -> blocks
 //!     -> parse into a Table -> whole file   (load_svmlight, load_xmc)
 //!     -> [thread: parse]  -> batches        (Stream)
+//!     -> formats that Python parses         (LineBlocks)
 //! ```
 //!
 //! All channels are bounded, so a stream needs the memory of a few blocks
@@ -16,6 +17,7 @@ mod ahead;
 mod blocks;
 mod cursor;
 mod format;
+mod lines;
 mod reader;
 mod source;
 mod stream;
@@ -24,6 +26,7 @@ mod table;
 mod write;
 mod xmc;
 
+pub use lines::LineBlocks;
 pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel};
 pub use stream::Stream;
 pub use svmlight::{Layout, SvmlightOptions};

@@ -1,0 +1,101 @@
+"""Input formats: one module each, all behind :class:`Reader`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+from collections.abc import Sequence
+
+from xmtree.cli.errors import WrongUsage
+from xmtree.cli.formats.delimited import CsvReader, TsvReader
+from xmtree.cli.formats.fasttext import FastTextReader
+from xmtree.cli.formats.jsonl import JsonLinesReader
+from xmtree.cli.formats.lines import first_line
+from xmtree.cli.formats.parquet import ParquetReader
+from xmtree.cli.formats.plain import PlainReader
+from xmtree.cli.formats.reader import Batch, NamedRows, Reader, Sets
+from xmtree.cli.formats.svmlight import MAX_FEATURES, SvmlightReader
+from xmtree.cli.formats.vw import VwReader
+from xmtree.cli.formats.xmc import XmcReader
+
+__all__ = [
+    "FORMATS",
+    "MAX_FEATURES",
+    "Batch",
+    "NamedRows",
+    "Reader",
+    "Sets",
+    "format_of",
+    "open_reader",
+]
+
+_READERS: Sequence[type[Reader]] = (
+    # Where no name tells the format, the first that takes the first line reads the file.
+    XmcReader,
+    FastTextReader,
+    VwReader,
+    JsonLinesReader,
+    SvmlightReader,
+    CsvReader,
+    TsvReader,
+    ParquetReader,
+    PlainReader,
+)
+#: Formats by the names that ``--format`` takes.
+FORMATS: dict[str, type[Reader]] = {reader.name: reader for reader in _READERS}
+_ANY = f"{', '.join(list(FORMATS)[:-1])} or {list(FORMATS)[-1]}"
+
+_PACKED = (".gz", ".xz", ".zst")
+
+
+def open_reader(
+    path: str, options: argparse.Namespace, *, strict: bool = True, on_stdin: str | None = None
+) -> Reader:
+    """The reader of ``path``; ``strict``: options of other formats are refused; ``on_stdin``:
+    the format of stdin if no option tells it."""
+    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise WrongUsage(f"{path} is a pipe, which can be read only once; pass - and < {path}")
+    if options.batch_size < 1:
+        raise WrongUsage(f"--batch-size must be at least 1, got {options.batch_size}")
+    kind = FORMATS[options.format] if options.format != "auto" else format_of(path, on_stdin)
+    if strict:
+        _check_options(kind, path, options)
+    return kind(path, options)
+
+
+def format_of(path: str, on_stdin: str | None) -> type[Reader]:
+    """The format by the name of the file, else by its first line; ``on_stdin`` is stdin's."""
+    if path == "-":
+        if on_stdin is None:
+            raise WrongUsage(
+                f"stdin does not tell its format; say --format {_ANY}, and for numbers --learner"
+            )
+        return FORMATS[on_stdin]
+    name = path.lower()
+    for ending in _PACKED:
+        name = name.removesuffix(ending)
+    for reader in _READERS:
+        if name.endswith(reader.endings):
+            return reader
+    line = first_line(path)
+    if not line:
+        raise ValueError(f"{path} holds no examples")
+    for reader in _READERS:
+        if reader.begins_with(line):
+            return reader
+    raise WrongUsage(
+        f"{path}: neither its name nor its first line tells the format; say --format {_ANY}"
+    )
+
+
+def _check_options(kind: type[Reader], path: str, options: argparse.Namespace) -> None:
+    """Refuses options that this format does not read."""
+    for option in sorted(set().union(*(reader.takes for reader in _READERS)) - kind.takes):
+        if getattr(options, option, None):
+            able = [reader.name for reader in _READERS if option in reader.takes]
+            shown = "stdin" if path == "-" else path
+            raise WrongUsage(
+                f"--{option.replace('_', '-')} is for {', '.join(able)}; {shown} is read as "
+                f"{kind.name}"
+            )

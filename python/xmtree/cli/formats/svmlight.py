@@ -1,0 +1,116 @@
+"""svmlight (LIBSVM) text: ``label[,label...] index:value ...``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Literal
+
+import numpy as np
+
+from xmtree import _core, datasets
+from xmtree.cli.errors import WrongUsage
+from xmtree.cli.formats.reader import Batch, Kind, NamedRows, Reader, Sets
+
+#: Columns that svmlight text can have.
+MAX_FEATURES = 2**31 - 1
+
+_FIRST_LINE = re.compile(r"\s*[-+\d.,eE]*(\s+(qid|\d+):\S+)*\s*(#.*)?")
+
+
+class SvmlightReader(Reader):
+    """svmlight text, which the core parses."""
+
+    name = "svmlight"
+    endings = (".svm", ".svmlight", ".libsvm")
+    takes = frozenset({"index_base", "n_features"})
+    untyped_labels = False
+
+    def __init__(self, path: str, options: argparse.Namespace) -> None:
+        super().__init__(path, options)
+        self._zero_based: bool | Literal["auto"] = "auto"
+        if options.index_base not in (None, "auto"):
+            self._zero_based = options.index_base == "0"
+        #: Columns; None: as many as the file has.
+        self._n_features: int | None = getattr(options, "n_features", None)
+
+    @classmethod
+    def begins_with(cls, first_line: str) -> bool:
+        return _FIRST_LINE.fullmatch(first_line) is not None
+
+    @property
+    def has_one_label_each(self) -> bool:
+        return False
+
+    @property
+    def kind(self) -> Kind:
+        return "numbers"
+
+    @property
+    def index_base(self) -> int:
+        """Where indices begin, 0 or 1, decided from the whole file unless it is known."""
+        if self._zero_based == "auto":
+            if self.is_stdin:
+                raise WrongUsage("svmlight from stdin needs --index-base 0 or 1")
+            self._zero_based = bool(_core.scan_svmlight(self.path, (None, None, None))[0])
+        return int(not self._zero_based)
+
+    def prepare_fit(self, streamed: bool) -> int | None:
+        if streamed and self.is_stdin and self._n_features is None:
+            self._n_features = MAX_FEATURES
+        if self._zero_based == "auto" and self.is_stdin:
+            return None  # known when all of it has been read
+        return self.index_base
+
+    def prepare_for(
+        self, index_base: int | None, names: Collection[str] | None, ignores_unknown: bool
+    ) -> None:
+        if self._zero_based == "auto" and index_base is not None:
+            self._zero_based = index_base == 0
+        self._zero_based = self.index_base == 0
+        self._n_features = MAX_FEATURES
+
+    def load(self, sets: Sets, of_names: Callable[[NamedRows], Any]) -> Batch:
+        X, y = datasets.load_svmlight(
+            self.path, n_features=self._n_features, zero_based=self._zero_based, multilabel=sets
+        )
+        return Batch(X, _whole(y))
+
+    def batches(self, sets: Sets = True) -> Iterator[Batch]:
+        found = datasets.iter_svmlight(
+            self.path,
+            self.batch_size,
+            n_features=self._n_features,
+            zero_based=self._zero_based,
+            multilabel=sets,
+        )
+        return (Batch(X, _whole(y)) for X, y in found)
+
+    def missing_on_stdin(self, options: argparse.Namespace, hashes: bool) -> list[str]:
+        missing = super().missing_on_stdin(options, hashes)
+        if self._n_features is None and not hashes:
+            missing.append("--n-features D or --set n_bits=BITS")
+        if self._zero_based == "auto":
+            missing.append("--index-base 0 or 1")
+        return missing
+
+    def beyond(self, X: Any, width: int, first_row: int) -> str | None:
+        base = self.index_base
+        unknown = np.flatnonzero(X.indices >= width)
+        if not len(unknown):
+            return None
+        row = first_row + int(np.searchsorted(X.indptr, unknown[0], side="right")) - 1
+        return (
+            f"{self.shown_name}, row {row}: feature index {X.indices[unknown[0]] + base}; the "
+            f"model has those from {base} to {width - 1 + base}; --unknown-features ignore leaves "
+            f"out the others; if indices of this file begin at {1 - base}, say "
+            f"--index-base {1 - base}"
+        )
+
+
+def _whole(y: Any) -> Any:
+    """Numbers in svmlight text may have fractions; labels usually do not."""
+    if isinstance(y, np.ndarray) and np.array_equal(y, y.astype(np.int64)):
+        return y.astype(np.int64)
+    return y

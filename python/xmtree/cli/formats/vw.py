@@ -1,0 +1,163 @@
+"""Vowpal Wabbit's text: ``label importance 'tag|namespace feature:value ... |namespace ...``.
+
+The part that suits single labels and label sets is read; everything else that VW knows is
+refused, with the line and the name of what stands there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from xmtree.cli.formats.lines import lines
+from xmtree.cli.formats.reader import Batch, Kind, NamedRows, Reader, Sets
+
+_FIRST_LINE = re.compile(r"\s*([^\s|]+\s+){0,3}('?[^\s|]*)?\|.*")
+
+#: Labels, importance, features, line.
+_Example = tuple[list[str], float, dict[str, float], int]
+
+
+class VwReader(Reader):
+    """Examples of features that have names, and values, by default 1.
+
+    A feature's name is ``namespace^feature``, without a namespace ``feature``; with a word for
+    its value, as in ``color:red``, it is ``namespace^color^red``. Labels are
+    integers or strings; several with commas between them, or none, are a label set.
+    """
+
+    name = "vw"
+    endings = (".vw",)
+
+    @classmethod
+    def begins_with(cls, first_line: str) -> bool:
+        return _FIRST_LINE.fullmatch(first_line) is not None
+
+    @property
+    def kind(self) -> Kind:
+        return "numbers"
+
+    def batches(self, sets: Sets = True) -> Iterator[Batch]:
+        found = self._examples()
+        while examples := list(islice(found, self.batch_size)):
+            labels, weights, features, numbers = zip(*examples, strict=True)
+            rows = NamedRows(
+                [name for row in features for name in row],
+                [value for row in features for value in row.values()],
+                [len(row) for row in features],
+            )
+            weighted = np.array(weights, np.float64)
+            yield Batch(rows, list(labels), weighted, lines=list(numbers))
+
+    def missing_on_stdin(self, options: argparse.Namespace, hashes: bool) -> list[str]:
+        missing = super().missing_on_stdin(options, hashes)
+        return missing if hashes else [*missing, "--set n_bits=BITS"]
+
+    def _examples(self) -> Iterator[_Example]:
+        for number, line in enumerate(lines(self.path, self.shown_name), 1):
+            if not line.strip():
+                continue
+            try:
+                yield *_example(line), number
+            except ValueError as error:
+                raise self.wrong(number, str(error)) from None
+
+
+def _example(line: str) -> tuple[list[str], float, dict[str, float]]:
+    """One line; ValueError says what in it cannot be read."""
+    head, bar, rest = line.partition("|")
+    if not bar:
+        raise ValueError("no '|' before the features")
+    labels, importance = _head(head)
+    features: dict[str, float] = {}
+    for part in rest.split("|"):
+        # A namespace touches its bar.
+        words = part.split()
+        prefix, weight = "", 1.0
+        if words and not part[0].isspace():
+            space, value = _split(words.pop(0), "namespace")
+            weight = 1.0 if value is None else _number(value, f"weight of namespace {space!r}")
+            prefix = f"{space}^"
+        for word in words:
+            name, number = _feature(word)
+            name = prefix + name
+            # As in VW a feature that stands there twice counts twice.
+            features[name] = features.get(name, 0.0) + weight * number
+    return labels, importance, features
+
+
+def _head(head: str) -> tuple[list[str], float]:
+    """Labels and importance of what stands before the first bar."""
+    words = head.split()
+    if words and words[-1].startswith("'"):
+        words.pop()  # a tag
+    elif words and not head[-1].isspace():
+        if len(words) == 1:
+            raise ValueError(
+                f"{words[0]!r} touches the '|', so that to VW it is a tag and not a label; "
+                "write a space between them, or a tag with a quote before it"
+            )
+        words.pop()  # a tag without a quote
+    if not words:
+        return [], 1.0
+    if words[0] == "shared" or any(":" in word for word in words):
+        what = "shared features" if words[0] == "shared" else "labels with costs or actions"
+        raise ValueError(
+            f"{' '.join(words)!r}: {what} (of VW's cost-sensitive and contextual-bandit "
+            "learners) are not read, only labels and their importance"
+        )
+    if len(words) > 2:
+        raise ValueError(
+            f"{words[2]!r} after label and importance: initial predictions are not read"
+        )
+    importance = 1.0
+    if len(words) == 2:
+        importance = _number(words[1], "importance")
+        if importance < 0:
+            raise ValueError(f"the importance {words[1]} must not be negative")
+    labels = words[0].split(",")
+    if not all(labels):
+        raise ValueError(f"{words[0]!r}: a label is missing beside a comma")
+    return labels, importance
+
+
+def _feature(word: str) -> tuple[str, float]:
+    """The name and the value of a feature; ``color:red`` is ``color^red`` with the value 1."""
+    name, value = _split(word, "feature")
+    if value is None:
+        return name, 1.0
+    if _is_word(value):
+        return f"{name}^{value}", 1.0
+    return name, _number(value, f"value of the feature {name!r}")
+
+
+def _split(word: str, what: str) -> tuple[str, str | None]:
+    """A name and what stands behind its colon, if there is one."""
+    name, colon, value = word.partition(":")
+    if not name:
+        raise ValueError(f"{word!r}: a {what} without a name is not read")
+    return name, value if colon else None
+
+
+def _is_word(value: str) -> bool:
+    """Whether a value is one of those of a categorical feature."""
+    try:
+        float(value)
+    except ValueError:
+        return bool(value) and ":" not in value
+    return False
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"the {what} must be a finite number, got {text!r}")
+    return number

@@ -1,0 +1,335 @@
+"""Options of the command line: each changes what it says it changes."""
+
+import json
+import os
+import re
+
+import cli_files as files
+import numpy as np
+import pytest
+import xmtree
+from cli_files import LABELS, SETS, TEXTS, piped, run
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from xmtree import _progress
+from xmtree.datasets import save_xmc
+from xmtree.metrics import precision_at_k
+
+_random = np.random.default_rng(11)
+X = _random.normal(size=(300, 6)).astype(np.float32)
+Y = (X[:, 0] > 0) + 2 * (X[:, 1] > 0.3) + 4 * (_random.random(300) < 0.1)
+
+
+@pytest.fixture
+def texts(tmp_path):
+    files.write_csv(tmp_path / "texts.csv", {"text": TEXTS, "label": LABELS})
+    files.write_csv(tmp_path / "sets.csv", {"text": TEXTS, "labels": SETS})
+    return tmp_path
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    save_xmc(tmp_path / "xmc.txt", X, Y)
+    files.write_csv(tmp_path / "n.csv", {**{f"x{i}": X[:, i] for i in range(6)}, "label": Y})
+    return tmp_path
+
+
+def json_of(capsys, *arguments):
+    capsys.readouterr()
+    assert run(*arguments) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("data", ["xmc.txt", "n.csv"])
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("learner", ["oaa", "lomtree"])
+def test_continue_learns_on(data, passes, learner, numbers):
+    first, second = numbers / "first", numbers / "second"
+    assert run("fit", numbers / data, "--learner", learner, "-o", first) == 0
+    more = ["--passes", passes, "--batch-size", 50]
+    assert run("fit", numbers / data, "--continue", first, *more, "-o", second) == 0
+    expected, found = xmtree.load(first), xmtree.load(second)
+    names = getattr(expected, "feature_names_in_", None)
+    if data == "n.csv":
+        assert found.feature_names_in_.tolist() == names.tolist()
+        del expected.feature_names_in_, found.feature_names_in_
+    expected.verbose = 0
+    for _ in range(passes):
+        for start in range(0, 300, 50):
+            expected.partial_fit(X[start : start + 50], Y[start : start + 50])
+    assert found.n_examples_seen_ == expected.n_examples_seen_
+    np.testing.assert_array_equal(found.predict_topk(X, 3)[1], expected.predict_topk(X, 3)[1])
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "sets.csv"])
+@pytest.mark.parametrize("options", [["--learner", "oaa"], ["--set", "n_bits=14"]])
+def test_continue_a_text_model(name, options, texts):
+    assert run("fit", texts / name, *options, "-o", texts / "first") == 0
+    assert run("fit", texts / name, "--continue", texts / "first", "-o", texts / "second") == 0
+    expected = xmtree.load(texts / "first")
+    expected.partial_fit(TEXTS, SETS if "sets" in name else LABELS)
+    np.testing.assert_array_equal(
+        xmtree.load(texts / "second").predict_topk(TEXTS, 4)[1], expected.predict_topk(TEXTS, 4)[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "told"),
+    [
+        ("oaa", ["--learner", "oaa"], "--learner cannot change with --continue"),
+        ("oaa", ["--set", "loss=hinge"], "--set cannot change with --continue"),
+        ("oaa", ["--seed", "0"], "--seed cannot change with --continue"),
+        ("oaa", ["--n-labels", "3"], "--n-labels cannot change with --continue"),
+        ("oaa", ["--labels", "sets"], "has learned one label per row"),
+        ("gamble", [], "is not online"),
+        ("text", [], "can learn on"),
+    ],
+)
+def test_what_cannot_continue(model, arguments, told, numbers, texts, capsys):
+    data = texts / "texts.csv" if model == "text" else numbers / "xmc.txt"
+    chosen = [] if model == "text" else ["--learner", model]
+    assert run("fit", data, *chosen, "-o", numbers / "m") == 0
+    capsys.readouterr()
+    assert run("fit", data, "--continue", numbers / "m", *arguments, "-o", numbers / "n") == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_continue_refuses_new_labels(texts, capsys):
+    assert run("fit", texts / "texts.csv", "--learner", "oaa", "-o", texts / "m") == 0
+    files.write_csv(texts / "new.csv", {"text": ["a card"], "label": ["novel"]})
+    assert run("fit", texts / "new.csv", "--continue", texts / "m", "-o", texts / "n") == 1
+    assert "'novel'" in capsys.readouterr().err
+    assert not (texts / "n").exists()
+
+
+@pytest.mark.parametrize("learner", ["oaa", "gamble"])
+def test_valid_reports_measures_of_another_file(learner, numbers, capsys):
+    half = numbers / "half.txt"
+    save_xmc(half, X[:100], Y[:100], n_labels=8)
+    options = ["--learner", learner, "--valid", numbers / "n.csv", "-o", numbers / "m"]
+    assert run("fit", half, *options) == 0
+    err = capsys.readouterr().err
+    found = re.search(r"error (\S+) P@3 (\S+) P@5 (\S+) on \S+n.csv", err)
+    best, _ = xmtree.load(numbers / "m").predict_topk(X, 5)
+    expected = precision_at_k(Y, best, [1, 3, 5])
+    expected[0] = 1 - expected[0]
+    np.testing.assert_allclose([float(value) for value in found.groups()], expected, atol=1e-4)
+
+
+def test_valid_is_looked_at_before_training(texts, numbers, capsys):
+    for valid, told in ((texts / "absent.csv", "absent.csv"), (numbers / "n.csv", "n.csv numbers")):
+        assert run("fit", texts / "texts.csv", "--valid", valid, "-o", texts / "m") != 0
+        assert told in capsys.readouterr().err
+        assert not (texts / "m").exists()
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_threshold_leaves_out_lower_scores(form, numbers, capsys):
+    assert run("fit", numbers / "xmc.txt", "--learner", "ldsm", "-o", numbers / "m") == 0
+    capsys.readouterr()
+    command = ["predict", numbers / "m", numbers / "xmc.txt", "-k", 4, "--threshold", 0.3, *form]
+    assert run(*command) == 0
+    lines = capsys.readouterr().out.split("\n")[:-1]
+    labels, scores = xmtree.load(numbers / "m").predict_topk(X, 4)
+    kept = [row[s >= 0.3].tolist() for row, s in zip(labels, scores, strict=True)]
+    assert 0 < sum(map(len, kept)) < 1200
+    if form:
+        found = [json.loads(line)["labels"] for line in lines]
+    else:
+        found = [[int(pair.split(":")[0]) for pair in line.split()] for line in lines]
+    assert found == kept
+
+
+def test_per_label(numbers, capsys):
+    assert run("fit", numbers / "xmc.txt", "--learner", "lomtree", "-o", numbers / "m") == 0
+    command = ["evaluate", numbers / "m", numbers / "xmc.txt", "--per-label", "--batch-size", 77]
+    rows = json_of(capsys, *command, "--json")["per_label"]
+    predicted = xmtree.load(numbers / "m").predict(X)
+    labels = [row["label"] for row in rows]
+    precision, recall, _, support = precision_recall_fscore_support(
+        Y, predicted, labels=labels, zero_division=np.nan
+    )
+    assert [row["support"] for row in rows] == sorted(support.tolist(), reverse=True)
+    for at, row in enumerate(rows):
+        assert row["support"] == support[at]
+        for name, value in (("precision", precision[at]), ("recall", recall[at])):
+            assert row[name] == (None if np.isnan(value) else pytest.approx(value))
+    table = confusion_matrix(Y, predicted, labels=labels)
+    np.fill_diagonal(table, 0)
+    assert [row["times"] for row in rows] == table.max(axis=1).tolist()
+    for row, counts in zip(rows, table, strict=True):
+        if row["times"]:
+            assert counts[labels.index(row["most_confused_with"])] == row["times"]
+        else:
+            assert row["most_confused_with"] is None
+    assert run(*command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-len(rows) - 1].split()[:4] == ["label", "support", "precision", "recall"]
+    assert [line.split()[0] for line in lines[-len(rows) :]] == [str(label) for label in labels]
+
+
+def test_per_label_of_label_sets(texts, capsys):
+    path = texts / "sets.csv"
+    assert run("fit", path, "-o", texts / "m") == 0
+    rows = json_of(capsys, "evaluate", texts / "m", path, "--per-label", "--json")["per_label"]
+    predicted = xmtree.load(texts / "m").predict(TEXTS)
+    for row in rows:
+        true = np.array([row["label"] in labels for labels in SETS])
+        found = np.array([row["label"] in labels for labels in predicted])
+        assert row["support"] == true.sum()
+        assert row["recall"] == pytest.approx((true & found).sum() / true.sum())
+        if found.any():
+            assert row["precision"] == pytest.approx((true & found).sum() / found.sum())
+    assert [row["support"] for row in rows] == [40, 20, 20, 20, 20]
+
+
+@pytest.mark.parametrize("command", ["fit", "fit --passes 1", "predict", "evaluate"])
+def test_progress(command, numbers, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "_BETWEEN_LINES", 0.0)
+    data, model = numbers / "xmc.txt", numbers / "m"
+    fit = ["fit", data, "--learner", "oaa", "-o", model]
+    assert run(*fit) == 0
+    name, *more = command.split()
+    work = [*fit, *more] if name == "fit" else [name, model, data]
+    work += ["--batch-size", 100]
+    told = {}
+    for style in ("auto", "bar", "lines", "none"):
+        capsys.readouterr()
+        assert run(*work, "--progress", style) == 0
+        # Without the line that says what was saved.
+        err = capsys.readouterr().err
+        told[style] = [line for line in re.split(r"[\r\n]+", err) if line and "done in" not in line]
+    assert told["none"] == told["auto"] == []
+    assert "ex/s" in told["bar"][-1]
+    assert re.search(r": 1?\d00( of 1500)? examples, \d+/s", told["lines"][0])
+    assert re.search(r": (300|1500 of 1500) examples", told["lines"][-1])
+    # Work that takes long, to which nobody looks.
+    monkeypatch.setattr(_progress, "_LONG", 0.0)
+    assert run(*work, "--progress", "auto") == 0
+    assert " examples, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["svmlight"], ["--n-labels K or --classes FILE", "--n-features D or", "--index-base"]),
+        (["svmlight", "--n-labels", "3"], ["--n-features D or --set n_bits", "--index-base"]),
+        (["svmlight", "--n-labels", "3", "--set", "n_bits=9"], ["give --index-base"]),
+        (["vw"], ["--n-labels K or --classes FILE", "--set n_bits=BITS"]),
+        (["csv"], ["give --n-labels K or --classes FILE"]),
+        (["csv", "--n-labels", "3", "--classes", "n.csv"], ["give one of them"]),
+    ],
+)
+def test_all_that_stdin_lacks_is_told_at_once(arguments, told, numbers):
+    text = "a,label\n1,0\n" if arguments[0] == "csv" else ""
+    options = ["--learner", "oaa", "-o", numbers / "m", "--format", *arguments]
+    done = piped("fit", "-", *options, stdin=text)
+    assert done.returncode == 2
+    assert all(part in done.stderr for part in told)
+    assert done.stderr.count("\n") == 1
+
+
+def test_tables_and_texts_from_stdin(numbers, texts):
+    table = (numbers / "n.csv").read_text()
+    options = ["--format", "csv", "--learner", "lomtree", "--n-labels", 8]
+    assert piped("fit", "-", *options, "-o", numbers / "m", stdin=table).returncode == 0
+    model = xmtree.load(numbers / "m")
+    assert model.feature_names_in_.tolist() == [f"x{i}" for i in range(6)]
+    del model.feature_names_in_
+    expected = xmtree.LOMTreeClassifier(random_state=0).partial_fit(X, Y, np.arange(8))
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    done = piped("predict", numbers / "m", "-", "--format", "csv", "-k", 1, stdin=table)
+    assert [int(line.split(":")[0]) for line in done.stdout.split()] == model.predict(X).tolist()
+    # Texts are held in memory, unless words are hashed and the labels are named.
+    content = (texts / "texts.csv").read_text(encoding="utf-8")
+    options = ["fit", "-", "--format", "csv", "-o", texts / "t"]
+    assert piped(*options, stdin=content).returncode == 0
+    expected = xmtree.TextClassifier(random_state=0).fit(TEXTS, LABELS)
+    assert xmtree.load(texts / "t").explain(TEXTS[0]) == expected.explain(TEXTS[0])
+    (texts / "classes").write_text("\n".join(sorted(set(LABELS))))
+    more = ["--set", "n_bits=14", "--classes", texts / "classes"]
+    assert piped(*options, *more, stdin=content).returncode == 0
+    expected = xmtree.TextClassifier(n_bits=14, random_state=0)
+    expected.partial_fit(TEXTS, LABELS, sorted(set(LABELS)))
+    assert xmtree.load(texts / "t").explain(TEXTS[0]) == expected.explain(TEXTS[0])
+
+
+def test_the_format_of_stdin(texts, numbers):
+    done = piped("fit", "-", "-o", texts / "m", stdin="text,label\na,b\n")
+    assert done.returncode == 2
+    assert "stdin does not tell its format; say --format xmc, fasttext" in done.stderr
+    # A model of texts reads lines of text, one of numbers XMC, as does a learner of numbers.
+    assert run("fit", texts / "texts.csv", "-o", texts / "m") == 0
+    done = piped("predict", texts / "m", "-", "-k", 1, stdin="withdraw cash\nplastic\n")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["cash", "card"]
+    xmc = (numbers / "xmc.txt").read_text()
+    done = piped("fit", "-", "--learner", "oaa", "-o", numbers / "n", stdin=xmc)
+    assert done.returncode == 0, done.stderr
+    done = piped("fit", "-", "--continue", numbers / "n", "-o", numbers / "n", stdin=xmc)
+    assert done.returncode == 0, done.stderr
+    assert "600 examples learned" in done.stderr
+
+
+def test_a_pipe_by_name_is_refused(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert run("fit", tmp_path / "pipe.csv", "-o", tmp_path / "m") == 2
+    assert "is a pipe" in capsys.readouterr().err
+
+
+def test_unknown_features_need_a_model(numbers, capsys):
+    options = ["--learner", "oaa", "--unknown-features", "ignore"]
+    assert run("fit", numbers / "n.csv", *options, "-o", numbers / "m") == 2
+    assert "is for --continue and --valid" in capsys.readouterr().err
+    assert run("fit", numbers / "n.csv", "--learner", "oaa", "-o", numbers / "m") == 0
+    files.write_csv(
+        numbers / "more.csv",
+        {**{f"x{i}": X[:, i] for i in range(6)}, "more": ["yes"] * 300, "label": Y},
+    )
+    more = ["fit", numbers / "more.csv", "--continue", numbers / "m", "-o", numbers / "n"]
+    assert run(*more) == 1
+    assert "column 'more' holds 'yes'" in capsys.readouterr().err
+    assert run(*more, "--unknown-features", "ignore") == 0
+    assert xmtree.load(numbers / "n").n_features_in_ == 6
+
+
+def test_texts_are_streamed_where_words_are_hashed(texts):
+    options = ["--set", "n_bits=14", "--passes", 1, "-o", texts / "t"]
+    assert run("fit", texts / "texts.csv", *options) == 0
+    expected = xmtree.TextClassifier(n_bits=14, random_state=0)
+    expected.partial_fit(TEXTS, LABELS, sorted(set(LABELS)))
+    assert xmtree.load(texts / "t").explain(TEXTS[0]) == expected.explain(TEXTS[0])
+
+
+def test_model_is_the_old_name_of_learner(numbers, capsys):
+    for option in ("--model", "--learner"):
+        assert run("fit", numbers / "xmc.txt", option, "lomtree", "-o", numbers / "m") == 0
+    with pytest.raises(SystemExit):
+        run("fit", "--help")
+    assert "--model " not in capsys.readouterr().out
+
+
+def test_inspect_a_text_model(texts, capsys):
+    assert run("fit", texts / "texts.csv", "-o", texts / "m") == 0
+    capsys.readouterr()
+    assert run("inspect", texts / "m", "--words", 2) == 0
+    out = capsys.readouterr().out
+    assert "TextClassifier, OAAClassifier" in out
+    assert "card, cash, exchange rate, transfer" in out
+    words = set(re.findall(r"\w+", " ".join(TEXTS).lower()))
+    assert re.search(rf"words +{len(words)}\n", out)
+    top = dict(re.findall(r"^  ([\w ]+): (\w+), \w+$", out, re.MULTILINE))
+    assert set(top) == set(files.TOPICS)
+    assert all(word in files.WORDS[label] for label, word in top.items())
+    assert run("fit", texts / "texts.csv", "--set", "n_bits=9", "-o", texts / "m") == 0
+    capsys.readouterr()
+    assert run("inspect", texts / "m") == 0
+    assert "  words  " not in capsys.readouterr().out
+    assert run("inspect", texts / "m", "--words", 2) == 2
+    assert "stores no words" in capsys.readouterr().err
+
+
+def test_inspect_names_columns(numbers, capsys):
+    assert run("fit", numbers / "n.csv", "--learner", "gamble", "-o", numbers / "m") == 0
+    assert run("inspect", numbers / "m") == 0
+    assert re.search(r"features +6: x0, x1, x2, x3, x4, x5\n", capsys.readouterr().out)
