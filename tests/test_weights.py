@@ -124,4 +124,4 @@ def test_a_weight_counts_once(name):
     options = {"n_passes": 50} if name in estimators.ONLINE else options
     model = estimators.ALL[name](**options).fit(X, y, sample_weight=weights)
     # Three of four; its root would give 0.63, its square 0.9.
-    assert np.mean(np.diag(model.predict_proba(GROUPS))) == pytest.approx(0.75, abs=0.04)
+    assert np.mean(np.diag(model.predict_proba(GROUPS))) == pytest.approx(0.75, abs=0.06)
