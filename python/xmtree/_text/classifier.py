@@ -17,16 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree._base import Learner
 from xmtree._labels import encode
-from xmtree._persistence import (
-    LEARNERS,
-    Arrays,
-    check_fitted,
-    class_in_file,
-    name_in_files,
-    plain_params,
-    restored_params,
-    save_around,
-)
+from xmtree._persistence import LEARNERS, Arrays, name_in_files
+from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import Settings, TextFeatures, as_texts
 from xmtree._text.rules import choose, weighs_by_idf
@@ -358,47 +350,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         compact : bool, default=False
             Store of the learner what predictions need and no more; see its ``save``.
         """
-        check_fitted(self)
-        seed = self.learner_._fitted_params()["seed"]
-        params = plain_params(self, seed, but="learner")
-        params["learner"] = template = self.learner
-        if not isinstance(template, str):
-            params["learner"] = {
-                "class": name_in_files(type(template)),
-                "params": plain_params(template, seed),
-            }
-        save_around(
-            self,
-            self.learner_,
-            path,
-            self._features.to_arrays(),
-            compact=compact,
-            params=params,
-            features=self._features.settings.as_json(),
-        )
+        files.save(self, path, compact=compact)
 
     @classmethod
     def _from_file(
         cls, path: str | Path, learner: Learner, meta: dict[str, Any], arrays: Arrays
     ) -> Self:
         """What :meth:`save` has written, around the learner of the file."""
-        params = dict(meta["params"])
-        if params["learner"] != "auto":
-            template = params["learner"]
-            params["learner"] = class_in_file(path, template["class"])(
-                **restored_params(template["params"])
-            )
-        if isinstance(params["char_ngrams"], list):
-            params["char_ngrams"] = tuple(params["char_ngrams"])
-        estimator = cls(**params)
-        estimator.learner_ = learner
-        features = TextFeatures.from_arrays(Settings.from_json(meta["features"]), arrays)
-        if features.n_columns() != learner.n_features_in_:
-            raise ValueError(
-                f"{features.n_columns()} features for {learner.n_features_in_} columns"
-            )
-        estimator._features = features
-        return estimator
+        return files.restored(cls, path, learner, meta, arrays)
 
     @property
     def classes_(self) -> NDArray[Any]:
