@@ -157,6 +157,34 @@ def test_a_learner_given_is_cloned_and_keeps_its_own_seed():
     assert model.learner_.n_jobs == 1
 
 
+def test_idf_suits_texts_of_some_words(tmp_path, capsys):
+    def long(n_words):
+        return [f"{text} " + "and " * (n_words - len(text.split())) for text in TEXTS]
+
+    n_words = max(len(text.split()) for text in TEXTS)
+    assert n_words < 15
+    for texts, options, is_weighted in [
+        (TEXTS, {}, False),
+        (long(15), {}, False),
+        (long(16), {}, True),
+        (long(16), {"idf": False}, False),
+        (TEXTS, {"idf": True}, True),
+        (long(16), {"n_bits": 12}, False),
+        (long(16), {"n_bits": 12, "idf": True}, True),
+        (long(16), {"learner": xmtree.LOMTreeClassifier()}, True),
+        (long(16), SETTINGS["ldsm"], False),
+    ]:
+        model = TextClassifier(random_state=0, verbose=1, **options).fit(texts, LABELS)
+        assert model.idf_ is is_weighted
+        assert ("features by idf:" in capsys.readouterr().err) is is_weighted
+        model.save(tmp_path / "model")
+        again = xmtree.load(tmp_path / "model")
+        assert (again.idf_, again.idf) == (is_weighted, options.get("idf"))
+        same(again, model, texts[:5])
+    # It is as if it were said.
+    same(fitted(), fitted(idf=False))
+
+
 def test_verbose_reports_the_choice(capsys):
     fitted(verbose=1)
     said = capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,20 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree._base import Learner
 from xmtree._labels import encode
-from xmtree._persistence import (
-    LEARNERS,
-    Arrays,
-    check_fitted,
-    class_in_file,
-    name_in_files,
-    plain_params,
-    restored_params,
-    save_around,
-)
+from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._probabilities import Scores
+from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import Settings, TextFeatures, as_texts
-from xmtree._text.rules import choose
+from xmtree._text.rules import choose, weighs_by_idf
 
 
 def _learner_has(method: str) -> Any:
@@ -75,9 +68,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         instance (3, 5): for inflected languages and misspelt words. Slower. None: none.
     min_df : int, default=1
         Features that fewer texts of :meth:`fit` have are left out. Not with ``n_bits``.
-    idf : bool, default=False
-        Whether features are weighted by inverse document frequency in the texts of :meth:`fit`,
-        which suits long texts more than short ones.
+    idf : bool, optional
+        Whether features are weighted by inverse document frequency in the texts of :meth:`fit`.
+        None: where these have 16 words or more on average, as words that all texts share make up
+        much of a longer text and little of a shorter one; see docs/experiments/text.md. Not with
+        ``n_bits``, and not for :class:`LdSMClassifier`, which weighs features so by itself where
+        that helps on rows that it holds out (``idf_power``).
     n_bits : int, optional
         Hash features into 2^n_bits columns (as many for words and for characters), for streams
         and to store no vocabulary. From 1 to 30. None: the features of the texts of :meth:`fit`.
@@ -96,6 +92,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         The trained learner, of whatever was chosen.
     classes_ : array of shape (n_classes,)
         Labels, sorted.
+    idf_ : bool
+        Whether features are weighted by inverse document frequency.
 
     See Also
     --------
@@ -137,7 +135,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         "word_ngrams": [Interval(Integral, 0, 5, closed="both")],
         "char_ngrams": [None, tuple],
         "min_df": [Interval(Integral, 1, None, closed="left")],
-        "idf": ["boolean"],
+        "idf": [None, "boolean"],
         "n_bits": [None, Interval(Integral, 1, 30, closed="both")],
         **Learner._python_constraints,
     }
@@ -153,7 +151,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         word_ngrams: int = 2,
         char_ngrams: tuple[int, int] | None = None,
         min_df: int = 1,
-        idf: bool = False,
+        idf: bool | None = None,
         n_bits: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -196,14 +194,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         target = encode(labels)
         if target.codes.shape[0] != len(texts):
             raise ValueError(f"{len(texts)} texts, but labels for {target.codes.shape[0]}")
-        features = TextFeatures(settings)
-        rows = features.fit_transform(texts)
         stream = self.n_bits is not None and not self.idf
         learner = self._new_learner(choose(None if stream else target))
+        if self.idf is None and self.n_bits is None:
+            settings = replace(settings, idf=weighs_by_idf(texts, learner))
+        features = TextFeatures(settings)
+        rows = features.fit_transform(texts)
         if self.verbose:
             print(
                 f"TextClassifier: {len(texts)} texts, {len(target.classes)} labels, "
-                f"{rows.shape[1]} features: {type(learner).__name__}",
+                f"{rows.shape[1]} features{' by idf' * settings.idf}: "
+                f"{type(learner).__name__}",
                 file=sys.stderr,
             )
         try:
@@ -221,7 +222,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """Train on some more texts, one pass, in the given order.
 
         After :meth:`fit` features keep its vocabulary and weights. Learning can also begin
-        here, with hashed features and without idf (``n_bits=20, idf=False``).
+        here, with hashed features and without idf (``n_bits=20``, and ``idf`` not True).
         ``learner="auto"`` is one-against-all then.
 
         Parameters
@@ -248,7 +249,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if self.n_bits is None or self.idf:
             raise ValueError(
                 "the first texts do not show all words and how frequent they are: to begin with "
-                "partial_fit set n_bits (20, for instance) and idf=False, or begin with fit"
+                "partial_fit set n_bits (20, for instance) and leave idf, or begin with fit"
             )
         features = TextFeatures(settings)
         features.start()
@@ -351,53 +352,26 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         compact : bool, default=False
             Store of the learner what predictions need and no more; see its ``save``.
         """
-        check_fitted(self)
-        seed = self.learner_._fitted_params()["seed"]
-        params = plain_params(self, seed, but="learner")
-        params["learner"] = template = self.learner
-        if not isinstance(template, str):
-            params["learner"] = {
-                "class": name_in_files(type(template)),
-                "params": plain_params(template, seed),
-            }
-        save_around(
-            self,
-            self.learner_,
-            path,
-            self._features.to_arrays(),
-            compact=compact,
-            params=params,
-            features=self._features.settings.as_json(),
-        )
+        files.save(self, path, compact=compact)
 
     @classmethod
     def _from_file(
         cls, path: str | Path, learner: Learner, meta: dict[str, Any], arrays: Arrays
     ) -> Self:
         """What :meth:`save` has written, around the learner of the file."""
-        params = dict(meta["params"])
-        if params["learner"] != "auto":
-            template = params["learner"]
-            params["learner"] = class_in_file(path, template["class"])(
-                **restored_params(template["params"])
-            )
-        if isinstance(params["char_ngrams"], list):
-            params["char_ngrams"] = tuple(params["char_ngrams"])
-        estimator = cls(**params)
-        estimator.learner_ = learner
-        features = TextFeatures.from_arrays(Settings.from_json(meta["features"]), arrays)
-        if features.n_columns() != learner.n_features_in_:
-            raise ValueError(
-                f"{features.n_columns()} features for {learner.n_features_in_} columns"
-            )
-        estimator._features = features
-        return estimator
+        return files.restored(cls, path, learner, meta, arrays)
 
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels, sorted."""
         check_is_fitted(self)
         return self.learner_.classes_
+
+    @property
+    def idf_(self) -> bool:
+        """Whether features are weighted by inverse document frequency."""
+        check_is_fitted(self)
+        return self._features.settings.idf
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")
@@ -455,7 +429,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f'this model cannot learn on: learner="auto" has chosen {chosen}. Set '
                 "learner=OAAClassifier() and fit again; or for a stream from the first text on set "
-                "n_bits=20 (and idf=False) and begin with partial_fit"
+                "n_bits=20 and begin with partial_fit"
             )
 
     def _fitted(self) -> Learner:

@@ -1,4 +1,4 @@
-"""Which learner ``learner="auto"`` stands for."""
+"""Which learner ``learner="auto"`` stands for, and whether ``idf=None`` weighs features by idf."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ FEWEST_LABELS_OF_LDSM = 100
 FEWEST_ROWS_OF_LDSM = 1000
 #: Smaller weights are dropped: as accurate, and files are a hundredth; see docs/experiments/oaa.md.
 PRUNE = 0.03
+
+#: Words of a text, on average, from which idf helps: with 12 it does not yet, with 20 it does; see
+#: docs/experiments/text.md.
+FEWEST_WORDS_OF_IDF = 16
+
+
+def weighs_by_idf(texts: list[str], learner: Learner) -> bool:
+    """Whether inverse document frequency suits the texts; LdSM weighs features so by itself."""
+    n_words = sum(len(text.split()) for text in texts)
+    return not isinstance(learner, LdSMClassifier) and n_words >= FEWEST_WORDS_OF_IDF * len(texts)
 
 
 def choose(target: Target | None) -> Learner:

@@ -1,0 +1,64 @@
+"""Text classifiers as files: the learner, and its vocabulary and idf weights as arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from xmtree._base import Learner
+from xmtree._persistence import (
+    Arrays,
+    check_fitted,
+    class_in_file,
+    name_in_files,
+    plain_params,
+    restored_params,
+    save_around,
+)
+from xmtree._text.features import Settings, TextFeatures
+
+T = TypeVar("T")
+
+
+def save(estimator: Any, path: str | Path, *, compact: bool) -> None:
+    """Writes a fitted text classifier."""
+    check_fitted(estimator)
+    seed = estimator.learner_._fitted_params()["seed"]
+    params = plain_params(estimator, seed, but="learner")
+    params["learner"] = template = estimator.learner
+    if not isinstance(template, str):
+        params["learner"] = {
+            "class": name_in_files(type(template)),
+            "params": plain_params(template, seed),
+        }
+    save_around(
+        estimator,
+        estimator.learner_,
+        path,
+        estimator._features.to_arrays(),
+        compact=compact,
+        params=params,
+        features=estimator._features.settings.as_json(),
+    )
+
+
+def restored(
+    cls: type[T], path: str | Path, learner: Learner, meta: dict[str, Any], arrays: Arrays
+) -> T:
+    """What :func:`save` has written of an estimator of ``cls``, around the learner of the file."""
+    params = dict(meta["params"])
+    if params["learner"] != "auto":
+        template = params["learner"]
+        params["learner"] = class_in_file(path, template["class"])(
+            **restored_params(template["params"])
+        )
+    if isinstance(params["char_ngrams"], list):
+        params["char_ngrams"] = tuple(params["char_ngrams"])
+    estimator: Any = cls(**params)
+    estimator.learner_ = learner
+    features = TextFeatures.from_arrays(Settings.from_json(meta["features"]), arrays)
+    if features.n_columns() != learner.n_features_in_:
+        raise ValueError(f"{features.n_columns()} features for {learner.n_features_in_} columns")
+    estimator._features = features
+    found: T = estimator
+    return found
