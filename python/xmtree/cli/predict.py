@@ -3,11 +3,12 @@
 Text output has a line per row, "label:score label:score ...", best first;
 --json writes {"labels": [...], "scores": [...]} per row, which also suits labels
 with spaces. Rows come out in the order they went in, in constant memory.
---threshold leaves out labels with lower scores; a row can then have none.
+--scores probability writes probabilities instead of the learner's own scores. --threshold leaves
+out labels with lower scores; a row can then have none.
 
 examples:
   xmtree predict model.xmtree test.txt.xz -k 1
-  xmtree predict model.xmtree questions.txt --format text --threshold 0.5 --json
+  xmtree predict model.xmtree questions.txt --format text --scores probability --threshold 0.5
   xmtree predict model.xmtree - --json < test.txt > top5.jsonl
 """
 
@@ -31,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree predict``."""
     arguments.add_model(parser)
     parser.add_argument("-k", type=int, default=5, help="labels per row at most (default 5)")
+    parser.add_argument(
+        "--scores",
+        choices=["raw", "probability"],
+        default="raw",
+        help="what is written beside labels: what the learner ranks them by (default), or "
+        "probabilities",
+    )
     parser.add_argument(
         "--threshold",
         type=float,
@@ -60,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     ):
         for first_row, batch in numbered(reader, True):
             rows = model.rows(batch, reader, first_row, ignores)
-            labels, scores = model.learner.predict_topk(rows, options.k)
+            labels, scores = model.learner.predict_topk(rows, options.k, scores=options.scores)
             out.writelines(write(*row) for row in _rows(labels, scores, options.threshold))
             if report:
                 report(first_row + len(batch), 0, None, None)
