@@ -18,7 +18,7 @@ README = Path(__file__).parent.parent / "README.md"
 def test_readme_python(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     out = capsys.readouterr().out
@@ -28,14 +28,16 @@ def test_readme_python(tmp_path, monkeypatch, capsys):
 
 def test_readme_command_lines(tmp_path, monkeypatch):
     """Those that do not need a shell."""
+    import cli_files as files
     import estimators
 
     monkeypatch.chdir(tmp_path)
     X, y = estimators.sparse()
     for name in ("train.txt.xz", "test.txt.xz"):  # the suffix does not count
         save_xmc(name, X, y)
+    files.write_csv(Path("reviews.csv"), {"text": files.TEXTS, "label": files.LABELS})
     lines = re.findall(r"^    xmtree (.*)$", README.read_text(encoding="utf-8"), flags=re.M)
-    assert len(lines) == 4
+    assert len(lines) == 5
     for line in lines:
         assert main(line.split()) == 0
 
