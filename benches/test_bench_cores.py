@@ -50,7 +50,11 @@ def test_two_cores(benchmark, task, say, name, batch_size):
         for _ in range(ROUNDS[name]):
             for n_jobs in THREADS:
                 model = RecallTreeClassifier(
-                    batch_size=batch_size, n_passes=1, n_jobs=n_jobs, random_state=0
+                    batch_size=batch_size,
+                    n_passes=1,
+                    calibrate=False,
+                    n_jobs=n_jobs,
+                    random_state=0,
                 )
                 start = time.perf_counter()
                 model.fit(X, y)

@@ -161,8 +161,11 @@ class OnlineLearner(Learner):
             # A class of left out rows alone has no score.
             is_learned = np.bincount(target.codes, learned, len(target.classes)) > 0
             rows = rows[is_learned[target.codes[rows]]]
-        counted = self._weighted(weights, target)[rows]
-        self._calibration = self._calibrated(X[rows], target.codes[rows], counted)
+        if len(rows):
+            counted = self._weighted(weights, target)[rows]
+            self._calibration = self._calibrated(X[rows], target.codes[rows], counted)
+        # It would stay in memory while all rows are learned.
+        del self._model
 
     def _calibrate_on_stream(self, X: Any, target: Target, sample_weight: Any) -> None:
         """Calibrates on rows that are about to be learned, each time that the model has learned a
