@@ -112,9 +112,10 @@ class _LabelTree(TreeMixin, OnlineLearner):
     another label's product is larger, the score of the first is the next larger number. The
     others are found best first, at a cost of O(k log n_classes); where scores are so
     flat that this does not suffice they are probable ones, not surely the most probable.
-    There is no ``predict_proba`` and no ``decision_function``: the former would often
-    contradict ``predict``, and all classes cost O(n_classes) per row;
-    ``predict_topk(X, k)`` with any ``k`` up to ``n_classes`` has the scores.
+    Probabilities are powers of these products, divided by their sum over the 1,000 best labels;
+    the exponent is found by calibration, see ``calibrate``, and 1 without it. There is no
+    ``decision_function``, as all classes cost O(n_classes) per row; ``predict_topk(X, k)`` with
+    any ``k`` up to ``n_classes`` has the scores.
 
     The first prediction after learning rebuilds the prediction layout of the tree, which
     takes time proportional to its size: in a stream, learn and predict in batches.

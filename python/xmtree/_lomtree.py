@@ -142,6 +142,10 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
 
     Notes
     -----
+    A score is the label's share of the examples in the leaf, averaged over the trees; at most 64
+    labels of a leaf have one. Probabilities are powers of the shares, divided by their sum; the
+    exponent is found by calibration, see ``calibrate``, and 1 without it.
+
     The first prediction after learning rebuilds the prediction layout of the tree, which
     takes time proportional to its size: in a stream, learn and predict in batches.
     ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped

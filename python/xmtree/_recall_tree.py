@@ -206,9 +206,9 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     Notes
     -----
     A score is a scorer's, with a beam plus the weighted log-probability of the path;
-    only the candidates have one. With "softmax" scores are logits among the
-    candidates. So there is neither ``decision_function`` nor ``predict_proba``:
-    ``predict_topk`` gives the candidates and their scores, best first.
+    only the candidates have one, so there is no ``decision_function``. With "softmax" scores are
+    logits among the candidates. Probabilities are the softmax over the candidates of the scores
+    times a slope, see ``calibrate``; other labels have probability 0.
 
     After several passes an example is counted in the histograms of its own nodes, and
     the recall in ``tree_`` is near 1. To estimate the recall on new examples use
