@@ -199,9 +199,9 @@ class LdSMClassifier(TreeMixin, Learner):
     Notes
     -----
     Scores are probabilities that the row has the label (with the scorers; see
-    :meth:`predict_scores`). Where each row has one label ``predict_proba`` shares a row's probability
-    out among its labels: the softmax of the logarithms of the scores times a slope, which is fitted
-    to the rows held out.
+    :meth:`predict_scores`). Where each row has one label ``predict_proba`` shares 1 out among
+    its labels: the softmax of the logarithms of the scores times a slope, which is fitted to the
+    rows held out.
 
     Rows without labels are left out of training, as in the authors' program.
 
