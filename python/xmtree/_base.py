@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _class_weight, _core, _validation
-from xmtree._labels import Form, Target, check_classes, check_column_order, decode, encode, matching
+from xmtree._labels import Form, Target, decode, encode, encode_among, matching
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._probabilities import CHUNK_BYTES, ProbabilityMixin, Scores, TopK
@@ -116,12 +116,14 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         y : array of shape (n,), or label sets
             Labels of any sortable type.
             Learners for label sets also take a dense or sparse indicator of
-            shape (n, n_classes), or a list of label lists.
+            shape (n, n_classes), or a list of label lists. The columns of a data frame
+            are named by labels, which become ``classes_`` in this order; frames of later calls may
+            have them in any order.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
             Every label that may occur, where ``y`` need not have them all. By default
-            those of ``y``.
+            those of ``y``. Of a data frame they can only be the names of its columns.
 
         Returns
         -------
@@ -136,8 +138,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         with transaction(self) as change:
             X = self._validated(X, reset=True)
-            target = self._encode(y, None if classes is None else check_classes(classes))
-            check_column_order(target, classes)
+            target = self._checked(encode_among(y, classes))
             self._fit(X, target, sample_weight, change)
         return self
 
@@ -227,9 +228,9 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         -------
         float
         """
-        if not self.__sklearn_is_fitted__() or self._y_form != "lists":
+        if not self.__sklearn_is_fitted__() or self._y_form == "labels":
             return float(super().score(X, y, sample_weight))
-        # scikit-learn's accuracy takes no label lists.
+        # scikit-learn's accuracy takes no label lists, and does not look at the names of columns.
         true, _ = matching.label_sets(y, self.classes_, "y")
         found = sp.csr_array(self._label_sets(self._rows(X)))
         check_consistent_length(found, true)
@@ -312,8 +313,10 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             self._short_name, json.dumps(params), len(target.classes), target.multilabel
         )
 
-    def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:
-        target = encode(y, classes)
+    def _encode(self, y: Any, classes: NDArray[Any]) -> Target:
+        return self._checked(encode(y, classes))
+
+    def _checked(self, target: Target) -> Target:
         if target.multilabel and not self._multilabel:
             raise ValueError(
                 f"Multilabel y (an indicator or label lists) was passed, but "

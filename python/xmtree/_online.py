@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
-from xmtree._labels import Target, check_classes, check_column_order
+from xmtree._labels import Target, check_column_order, check_known, encode_among
 from xmtree._persistence import plain, restored
 
 
@@ -83,8 +83,7 @@ class OnlineLearner(Learner):
             )
         started = hasattr(self, "_model")
         with transaction(self) as change:
-            target = self._encode(y, self._vocabulary(classes, started))
-            check_column_order(target, classes)
+            target = self._target(y, classes, started)
             X = self._validated(X, reset=not started)
             if started:
                 self._check_same(target)
@@ -227,15 +226,16 @@ class OnlineLearner(Learner):
         check_is_fitted(self)
         return self._model
 
-    def _vocabulary(self, classes: Any, started: bool) -> NDArray[Any] | None:
+    def _target(self, y: Any, classes: Any, started: bool) -> Target:
+        """The labels of ``y`` by number; ``classes`` is the argument of ``partial_fit``."""
+        if not started:
+            return self._checked(encode_among(y, classes))
         if classes is not None:
-            classes = check_classes(classes)
-            if started and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes={classes!r} are not those of the first call to partial_fit "
-                    f"or of fit, {self.classes_!r}"
-                )
-        return self.classes_ if started else classes
+            check_known(classes, self.classes_)
+        target = self._encode(y, self.classes_)
+        if classes is not None:
+            check_column_order(target, classes, y)
+        return target
 
     def _check_first(self, target: Target, classes: Any) -> None:
         """Requires ``classes`` where one batch does not show all labels."""

@@ -17,8 +17,8 @@ from xmtree._labels.forms import (
     Indicator,
     NamedLabels,
     canonical,
-    check_columns,
     class_list,
+    column_names,
     positions,
     read,
 )
@@ -26,10 +26,11 @@ from xmtree._labels.forms import (
 __all__ = [
     "Form",
     "Target",
-    "check_classes",
     "check_column_order",
+    "check_known",
     "decode",
     "encode",
+    "encode_among",
     "encode_single",
     "place",
 ]
@@ -41,7 +42,7 @@ _MAX_SHOWN = 5
 @dataclass(frozen=True)
 class Target:
     """What to learn for each row: class numbers, uint32 of shape (n,), or a CSR indicator
-    of shape (n, n_classes), and the sorted classes."""
+    of shape (n, n_classes), and the classes."""
 
     codes: Any
     classes: NDArray[Any]
@@ -54,8 +55,8 @@ class Target:
 
 
 def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
-    """Numbers the labels of ``y`` by their position in ``classes``, the sorted labels that may
-    occur, by default those that do."""
+    """Numbers the labels of ``y`` by their position in ``classes``, the labels that may occur, by
+    default those that do: sorted, or the names of a data frame's columns."""
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     found = read(y, "y", column_is_labels=True)
@@ -86,20 +87,41 @@ def encode_single(y: Any, name: str) -> Target:
     return target
 
 
-def check_classes(classes: Any) -> NDArray[Any]:
-    """The ``classes`` argument of ``partial_fit``: sorted, without repetition."""
-    return np.unique(class_list(classes))
+def encode_among(y: Any, classes: Any) -> Target:
+    """As :func:`encode` where learning begins; ``classes`` is the user's: None, or every label that
+    may occur."""
+    if classes is None:
+        return encode(y)
+    given = class_list(classes)
+    has_names = column_names(y, "y") is not None
+    target = encode(y, None if has_names else np.unique(given))
+    if has_names and not np.array_equal(given, target.classes):
+        raise ValueError(
+            "classes must be the names of the columns of y, in their order; leave classes out"
+        )
+    check_column_order(target, given, y)
+    return target
 
 
-def check_column_order(target: Target, classes: Any) -> None:
-    """Refuses an indicator beside ``classes`` in another order than that of ``classes_``."""
-    if classes is None or target.form not in ("indicator", "sparse"):
+def check_known(classes: Any, known: NDArray[Any]) -> None:
+    """Refuses a ``classes`` argument of a later ``partial_fit`` that is not ``known``."""
+    if not np.array_equal(np.unique(class_list(classes)), np.sort(known)):
+        raise ValueError(
+            f"classes={classes!r} are not those of the first call to partial_fit "
+            f"or of fit, {known!r}"
+        )
+
+
+def check_column_order(target: Target, classes: Any, y: Any) -> None:
+    """Refuses an indicator ``y`` without names beside ``classes`` in another order than that of
+    ``classes_``."""
+    if target.form not in ("indicator", "sparse") or column_names(y, "y") is not None:
         return
     if not np.array_equal(class_list(classes), target.classes):
         raise ValueError(
             "classes must be sorted and without repetition where y is an indicator, as its columns "
             "are those of classes_, which is sorted; pass np.sort(classes) and "
-            "y[:, np.argsort(classes)]"
+            "y[:, np.argsort(classes)], or a data frame whose columns are named by labels"
         )
 
 
@@ -112,7 +134,7 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     # Nothing is done to all classes: there may be very many, and one row.
     labels = classes.take(codes, mode="clip")
     kind = classes.dtype.kind
-    if kind == "u" and classes[-1] <= np.iinfo(np.int64).max:
+    if kind == "u" and _fit_int64(classes):
         labels = labels.astype(np.int64)
     elif kind not in "if":
         labels = labels.astype(object)
@@ -122,8 +144,12 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
+def _fit_int64(classes: NDArray[Any]) -> bool:
+    return classes.dtype.itemsize < 8 or bool(classes.max() <= np.iinfo(np.int64).max)
+
+
 def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The position of each label of ``y`` in the sorted ``classes``, -1 where it is new."""
+    """The position of each label of ``y`` in ``classes``, -1 where it is new."""
     target = encode_single(y, "y")
     of_rows: NDArray[np.int64] = positions(target.classes, classes)[target.codes]
     return of_rows
@@ -133,8 +159,10 @@ def _of_indicator(found: Indicator, classes: NDArray[Any] | None) -> Target:
     n_columns = found.sets.shape[1]
     if n_columns == 0:
         raise ValueError("y is an indicator without columns; it needs one per label")
-    check_columns("y", n_columns, classes)
-    return Target(found.sets, np.arange(n_columns) if classes is None else classes, found.form)
+    if classes is not None:
+        return Target(found.of_classes(classes, "y"), classes, found.form)
+    labels = np.arange(n_columns) if found.columns is None else found.columns
+    return Target(found.sets, labels, found.form)
 
 
 def _check_discrete(y: NDArray[Any]) -> None:
@@ -169,6 +197,7 @@ def _known(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
         more = f" and {len(unseen) - _MAX_SHOWN} more" if len(unseen) > _MAX_SHOWN else ""
         raise ValueError(
             f"y holds labels that are not in classes: {shown}{more}; "
-            "name every label in the classes of the first partial_fit"
+            'name every label in the classes of the first partial_fit, or pass classes="grow" to '
+            "the partial_fit of OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
         )
     return at
