@@ -342,12 +342,15 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         """Runs ``learn`` of ``model`` and keeps the trained model.
 
         An online model that was stopped by Ctrl-C is kept as well: it is
-        trained on the examples so far.
+        trained on the examples so far. So is one that has taken new classes.
         """
         try:
             self._train(learn, X, target, sample_weight)
-        except KeyboardInterrupt:
-            if model.n_examples_seen > 0:
+        except BaseException as error:
+            is_trained = isinstance(error, KeyboardInterrupt) and model.n_examples_seen > 0
+            is_own = self.__sklearn_is_fitted__() and self._model is model
+            has_grown = is_own and len(self.classes_) < model.n_classes
+            if (is_trained or has_grown) and model.n_classes == len(target.classes):
                 self._adopt(model, target, change)
             raise
         self._adopt(model, target, change)

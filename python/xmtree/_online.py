@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
 from xmtree._labels import Target, check_column_order, check_known, encode_among
+from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
 
 
@@ -42,6 +44,8 @@ class OnlineLearner(Learner):
         "class_weight": _class_weight.CONSTRAINT,
         "calibrate": ["boolean"],
     }
+    #: Whether ``classes="grow"`` is possible.
+    _takes_new_labels: ClassVar[bool] = True
     _started_with: dict[str, Any]
     calibrate: bool
 
@@ -56,11 +60,19 @@ class OnlineLearner(Learner):
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         y : array of shape (n,), or label sets
-        classes : array of shape (n_classes,), optional
+        classes : array of shape (n_classes,) or "grow", optional
             Every label that may occur in any call; required in the first call (except
             when ``y`` is an indicator, which has a column for each), optional
             afterwards. The columns of an indicator are those of ``classes_``, which is
-            sorted; so with an indicator ``classes`` must be sorted, too.
+            sorted; so with an indicator ``classes`` must be sorted, too, unless it is a data
+            frame, whose columns have names.
+            "grow": labels of ``y`` that the model does not know are added behind the others in
+            ``classes_``, which is then in the order in which labels came (those of one call
+            sorted, or in the order of a data frame's columns); the first call begins
+            with the labels of its rows. An indicator can add labels only as a data frame;
+            of its columns those of known labels may be missing. Not for
+            :class:`FilterTreeClassifier` and :class:`RandomTreeClassifier`, whose tree is over
+            a fixed set of labels.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -72,7 +84,7 @@ class OnlineLearner(Learner):
         ------
         ValueError, TypeError
             If an argument cannot be used, ``y`` holds a label that is not in
-            ``classes``, or a parameter was changed after the first call.
+            ``classes_`` (without "grow"), or a parameter was changed after the first call.
             The estimator is then as it was before.
         """
         self._validate_params()
@@ -93,7 +105,8 @@ class OnlineLearner(Learner):
                 model = self._new_model(target)
             if started:
                 self._calibrate_on_stream(X, target, sample_weight)
-            self._learn(model.partial_fit, model, X, target, sample_weight, change)
+            learn = partial(model.partial_fit, n_classes=len(target.classes))
+            self._learn(learn, model, X, target, sample_weight, change)
         return self
 
     @property
@@ -167,12 +180,21 @@ class OnlineLearner(Learner):
         n_seen = self.n_examples_seen_
         if not self.calibrate or n_seen < 1.2 * self._calibration.n_examples:
             return
-        n = min(X.shape[0], _calibration.MOST_ROWS)
-        if n < _calibration.LEAST_ROWS or n_seen == 0 or len(target.classes) < 2:
+        rows = self._rows_of_known(target)[: _calibration.MOST_ROWS]
+        if len(rows) < _calibration.LEAST_ROWS or n_seen == 0 or len(self.classes_) < 2:
             return
         weights = self._weighted(_weights(sample_weight, X), target)
-        found = self._calibrated(X[:n], target.codes[:n], weights[:n])
+        found = self._calibrated(X[rows], target.codes[rows], weights[rows])
         self._calibration = replace(found, n_examples=n_seen)
+
+    def _rows_of_known(self, target: Target) -> NDArray[np.intp]:
+        """The rows all of whose labels the model has."""
+        n_known = len(self.classes_)
+        if not target.multilabel:
+            return np.flatnonzero(target.codes < n_known)
+        sets = target.codes.tocsr()
+        row_of = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
+        return np.setdiff1d(np.arange(sets.shape[0]), row_of[sets.indices >= n_known])
 
     def _weighted(self, weights: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
         """The weights of rows times those of their classes."""
@@ -228,6 +250,14 @@ class OnlineLearner(Learner):
 
     def _target(self, y: Any, classes: Any, started: bool) -> Target:
         """The labels of ``y`` by number; ``classes`` is the argument of ``partial_fit``."""
+        if is_growing(classes):
+            if not self._takes_new_labels:
+                raise ValueError(
+                    f'classes="grow" is not for {type(self).__name__}, whose tree is over a fixed '
+                    "set of labels: name every label in the classes of the first partial_fit, or "
+                    "use OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
+                )
+            return self._checked(encode_growing(y, self.classes_ if started else None))
         if not started:
             return self._checked(encode_among(y, classes))
         if classes is not None:

@@ -32,6 +32,7 @@ __all__ = [
     "encode",
     "encode_among",
     "encode_single",
+    "is_nested_indicator",
     "place",
 ]
 
@@ -47,6 +48,8 @@ class Target:
     codes: Any
     classes: NDArray[Any]
     form: Form
+    #: Whether later rows may have further classes.
+    is_open: bool = False
 
     @property
     def multilabel(self) -> bool:
@@ -70,7 +73,7 @@ def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
     occurring, codes = np.unique(found.labels, return_inverse=True)
     if classes is not None:
         codes = _known(occurring, classes)[codes]
-    if _is_nested_indicator(found):
+    if is_nested_indicator(found):
         rows = found.labels.reshape(len(found.lengths), -1)
         return _of_indicator(Indicator(canonical(rows, "y"), "indicator"), classes)
     classes = occurring if classes is None else classes
@@ -180,7 +183,7 @@ def _check_discrete(y: NDArray[Any]) -> None:
         raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
 
 
-def _is_nested_indicator(found: NamedLabels) -> bool:
+def is_nested_indicator(found: NamedLabels) -> bool:
     """Lists of one length, two or more, of 0 and 1: an indicator, as scikit-learn reads them."""
     width = found.lengths[0]
     if width < 2 or found.labels.dtype.kind not in "biu" or np.any(found.lengths != width):

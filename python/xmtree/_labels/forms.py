@@ -127,7 +127,7 @@ def column_names(y: Any, name: str) -> NDArray[Any] | None:
 def in_order(matrix: Any, columns: NDArray[Any] | None, classes: NDArray[Any], name: str) -> Any:
     """``matrix``, as many columns as ``classes``, in their order by the names ``columns``. Without
     names, and with strings where the labels are numbers or the other way round, it is as it was."""
-    if columns is None or _are_strings(columns) != _are_strings(classes):
+    if columns is None or are_strings(columns) != are_strings(classes):
         return matrix
     at = positions(classes, columns)
     if np.any(at < 0):
@@ -161,7 +161,7 @@ def class_list(classes: Any) -> NDArray[Any]:
 
 def positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """The position of each of ``labels`` in ``classes``; -1 where it is not there."""
-    if _are_strings(labels) != _are_strings(classes):
+    if are_strings(labels) != are_strings(classes):
         return np.full(len(labels), -1, np.int64)
     last = len(classes) - 1
     at = np.minimum(np.searchsorted(classes, labels), last)
@@ -175,7 +175,8 @@ def positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(is_there, at, -1)
 
 
-def _are_strings(labels: NDArray[Any]) -> bool:
+def are_strings(labels: NDArray[Any]) -> bool:
+    """Whether they are not numbers, dates or bytes."""
     return labels.dtype.kind in "UO"
 
 
