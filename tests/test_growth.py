@@ -239,6 +239,19 @@ def test_types_of_labels(first, then, expected):
     assert model.score(X[:2], then) >= 0
 
 
+def test_the_order_of_labels_is_kept_up():
+    model = grown("lomtree")
+    labels, order = model._class_order
+    assert labels is model.classes_
+    np.testing.assert_array_equal(labels[order], np.sort(NAMES))
+    again = pickle.loads(pickle.dumps(model))
+    assert again._class_order is None
+    again.partial_fit(X[:9], NAMES[Y[:9]])
+    np.testing.assert_array_equal(again._class_order[1], order)
+    model.fit(X, Y).partial_fit(X, Y)
+    assert model._class_order[1] is None
+
+
 def test_class_weights_may_name_labels_to_come():
     weights = {name: 1 + at % 3 for at, name in enumerate(NAMES)}
     model = grown("oaa", class_weight=weights, calibrate=False)

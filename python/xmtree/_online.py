@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
-from xmtree._labels import Target, check_column_order, check_known, encode_among
+from xmtree._labels import Target, check_column_order, check_known, encode, encode_among
+from xmtree._labels.forms import order_of
 from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
 
@@ -47,6 +48,8 @@ class OnlineLearner(Learner):
     #: Whether ``classes="grow"`` is possible.
     _takes_new_labels: ClassVar[bool] = True
     _started_with: dict[str, Any]
+    #: Labels, and what sorts them.
+    _class_order: tuple[NDArray[Any], NDArray[np.intp] | None] | None = None
     calibrate: bool
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -257,15 +260,33 @@ class OnlineLearner(Learner):
                     "set of labels: name every label in the classes of the first partial_fit, or "
                     "use OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
                 )
-            return self._checked(encode_growing(y, self.classes_ if started else None))
+            known = (self.classes_, self._order()) if started else (None,)
+            return self._checked(encode_growing(y, *known))
         if not started:
             return self._checked(encode_among(y, classes))
         if classes is not None:
             check_known(classes, self.classes_)
-        target = self._encode(y, self.classes_)
+        target = self._checked(encode(y, self.classes_, self._order()))
         if classes is not None:
             check_column_order(target, classes, y)
         return target
+
+    def _order(self) -> NDArray[np.intp] | None:
+        """What sorts ``classes_``, found once; None where they are sorted."""
+        kept = self._class_order
+        if kept is None or kept[0] is not self.classes_:
+            kept = self._class_order = (self.classes_, order_of(self.classes_))
+        return kept[1]
+
+    def _adopt(self, model: _core.Classifier, target: Target, change: Transaction) -> None:
+        if target.order is not None:
+            self._class_order = (target.classes, target.order)
+        super()._adopt(model, target, change)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_class_order", None)
+        return state
 
     def _check_first(self, target: Target, classes: Any) -> None:
         """Requires ``classes`` where one batch does not show all labels."""

@@ -50,6 +50,8 @@ class Target:
     form: Form
     #: Whether later rows may have further classes.
     is_open: bool = False
+    #: What sorts the classes, where some were added.
+    order: NDArray[np.intp] | None = None
 
     @property
     def multilabel(self) -> bool:
@@ -57,9 +59,12 @@ class Target:
         return self.form != "labels"
 
 
-def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
+def encode(
+    y: Any, classes: NDArray[Any] | None = None, order: NDArray[np.intp] | None = None
+) -> Target:
     """Numbers the labels of ``y`` by their position in ``classes``, the labels that may occur, by
-    default those that do: sorted, or the names of a data frame's columns."""
+    default those that do: sorted, or the names of a data frame's columns. ``order`` is what sorts
+    the classes, where that is known."""
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     found = read(y, "y", column_is_labels=True)
@@ -72,7 +77,7 @@ def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
         _check_discrete(found.labels)
     occurring, codes = np.unique(found.labels, return_inverse=True)
     if classes is not None:
-        codes = _known(occurring, classes)[codes]
+        codes = _known(occurring, classes, order)[codes]
     if is_nested_indicator(found):
         rows = found.labels.reshape(len(found.lengths), -1)
         return _of_indicator(Indicator(canonical(rows, "y"), "indicator"), classes)
@@ -191,9 +196,11 @@ def is_nested_indicator(found: NamedLabels) -> bool:
     return bool(np.isin(found.labels, (0, 1)).all())
 
 
-def _known(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+def _known(
+    labels: NDArray[Any], classes: NDArray[Any], order: NDArray[np.intp] | None
+) -> NDArray[np.int64]:
     """The position of each of ``labels`` in ``classes``, which must hold them all."""
-    at = positions(labels, classes)
+    at = positions(labels, classes, order)
     unseen = labels[at < 0]
     if len(unseen):
         shown = ", ".join(repr(label) for label in unseen[:_MAX_SHOWN].tolist())

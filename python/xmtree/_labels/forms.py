@@ -159,20 +159,35 @@ def class_list(classes: Any) -> NDArray[Any]:
     return labels
 
 
-def positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The position of each of ``labels`` in ``classes``; -1 where it is not there."""
+def positions(
+    labels: NDArray[Any], classes: NDArray[Any], order: NDArray[np.intp] | None = None
+) -> NDArray[np.int64]:
+    """The position of each of ``labels`` in ``classes``; -1 where it is not there. ``order`` is
+    what sorts the classes, where that is known."""
     if are_strings(labels) != are_strings(classes):
         return np.full(len(labels), -1, np.int64)
-    last = len(classes) - 1
-    at = np.minimum(np.searchsorted(classes, labels), last)
+    at = _places(labels, classes, order)
     is_there = classes[at] == labels
     # What was found is right in any order. Classes are looked at only where something was not:
     # there may be very many, and one label.
-    if not is_there.all() and np.any(classes[1:] < classes[:-1]):
-        order = np.argsort(classes)
-        at = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
-        is_there = classes[at] == labels
+    if order is None and not is_there.all():
+        order = order_of(classes)
+        if order is not None:
+            at = _places(labels, classes, order)
+            is_there = classes[at] == labels
     return np.where(is_there, at, -1)
+
+
+def _places(
+    labels: NDArray[Any], classes: NDArray[Any], order: NDArray[np.intp] | None
+) -> NDArray[np.intp]:
+    at = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
+    return at if order is None else order[at]
+
+
+def order_of(classes: NDArray[Any]) -> NDArray[np.intp] | None:
+    """What sorts the classes; None where they are sorted."""
+    return np.argsort(classes) if np.any(classes[1:] < classes[:-1]) else None
 
 
 def are_strings(labels: NDArray[Any]) -> bool:

@@ -21,49 +21,67 @@ def is_growing(classes: Any) -> bool:
     return isinstance(classes, str) and classes == GROW
 
 
-def encode_growing(y: Any, known: NDArray[Any] | None) -> Target:
+def encode_growing(
+    y: Any, known: NDArray[Any] | None, order: NDArray[np.intp] | None = None
+) -> Target:
     """As :func:`encode`; labels that are not in ``known``, None for no labels at all, follow it:
-    sorted among themselves, or in the order of a data frame's columns."""
-    return replace(encode(y) if known is None else _after(y, known), is_open=True)
+    sorted among themselves, or in the order of a data frame's columns. ``order`` is what sorts
+    ``known``, None where it is sorted."""
+    target = encode(y) if known is None else _after(y, known, order)
+    return replace(target, is_open=True)
 
 
-def _after(y: Any, known: NDArray[Any]) -> Target:
+def _after(y: Any, known: NDArray[Any], order: NDArray[np.intp] | None) -> Target:
     found = read(y, "y", column_is_labels=True)
     if isinstance(found, Indicator):
         names = found.columns
         if names is not None and are_strings(names) == are_strings(known):
-            return _of_named_columns(found, names, known)
+            return _of_named_columns(found, names, known, order)
         _check_width(found.sets.shape[1], known)
-        return encode(y, known)
+        return encode(y, known, order)
     if len(found.labels) and is_nested_indicator(found):
         _check_width(int(found.lengths[0]), known)
-        return encode(y, known)
-    return encode(y, _joined(known, np.unique(found.labels)) if len(found.labels) else known)
+        return encode(y, known, order)
+    if len(found.labels):
+        known, order = _joined(known, np.unique(found.labels), order)
+    return replace(encode(y, known, order), order=order)
 
 
-def _of_named_columns(found: Indicator, names: NDArray[Any], known: NDArray[Any]) -> Target:
+def _of_named_columns(
+    found: Indicator,
+    names: NDArray[Any],
+    known: NDArray[Any],
+    order: NDArray[np.intp] | None,
+) -> Target:
     """Of known labels, those without a column are in no row."""
-    classes = _joined(known, names)
-    columns = positions(names, classes)[found.sets.indices]
+    classes, order = _joined(known, names, order)
+    columns = positions(names, classes, order)[found.sets.indices]
     shape = (found.sets.shape[0], len(classes))
     sets = sp.csr_array((found.sets.data, columns, found.sets.indptr), shape=shape)
     sets.sort_indices()
-    return Target(sets, classes, found.form)
+    return Target(sets, classes, found.form, order=order)
 
 
-def _joined(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+def _joined(
+    known: NDArray[Any], labels: NDArray[Any], order: NDArray[np.intp] | None
+) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
     """``known``, then those of the distinct ``labels`` that are not in it, as the type that they
-    have, or a wider one where these need it."""
+    have, or a wider one where these need it; and what sorts the whole."""
     if kind_of(labels) != kind_of(known):
         check_kind(labels, known, "of the model")
-    new = labels[positions(labels, known) < 0]
+    new = labels[positions(labels, known, order) < 0]
     if not len(new):
-        return known
+        return known, order
     if not len(changed(new, known.dtype)):
         new = new.astype(known.dtype)
     else:
         check_kind(new, known, "of the model")
-    return np.concatenate([known, new])
+    # Not sorted anew: there may be very many, and one more.
+    if order is None:
+        order = np.arange(len(known))
+    of_new = np.argsort(new)
+    places = np.searchsorted(known, new[of_new], sorter=order)
+    return np.concatenate([known, new]), np.insert(order, places, len(known) + of_new)
 
 
 def _check_width(n_columns: int, known: NDArray[Any]) -> None:
