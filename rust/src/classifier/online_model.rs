@@ -299,7 +299,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         results.into_iter().collect()
     }
 
-    /// Only members of learners that cannot fail to take new classes are more than one.
+    /// All members or none: those of an ensemble cannot fail to take classes.
     fn add_classes(&mut self, batch: &Batch<'_>) -> Result<()> {
         let n_classes = batch.targets.n_classes();
         self.check_stream(batch, n_classes.max(self.n_classes))?;

@@ -61,7 +61,7 @@ fn learned(
     batches: &[Data],
     n_classes: Option<usize>,
     (sets, n_threads): (bool, usize),
-    between: impl Fn(Model) -> Model,
+    between: fn(&Model) -> Model,
 ) -> Model {
     let first = n_classes.unwrap_or(batches[0].n_classes);
     let mut model = Model::create(params.clone(), first, sets).unwrap();
@@ -76,12 +76,12 @@ fn learned(
         model
             .partial_fit(&batch, n_threads, None, &control())
             .unwrap();
-        model = between(model);
+        model = between(&model);
     }
     model
 }
 
-fn reloaded(model: Model) -> Model {
+fn reloaded(model: &Model) -> Model {
     Model::from_bytes(&model.to_bytes().unwrap()).unwrap()
 }
 
@@ -108,7 +108,8 @@ fn new_classes_are_what_they_would_be_had_they_been_known() {
                 scaling: Scaling::Row,
                 ..params(loss, optimizer)
             };
-            let learned = |n_classes| learned(&params, &batches, n_classes, (sets, 1), |m| m);
+            let learned =
+                |n_classes| learned(&params, &batches, n_classes, (sets, 1), Model::clone);
             let (grown, known) = (learned(None), learned(Some(130)));
             assert_eq!(all_scores(&grown, &rows, 1), all_scores(&known, &rows, 1));
             // Vowpal Wabbit lets classes win that it has not seen, if it knows of them.
@@ -137,11 +138,11 @@ fn grown_models_go_on_out_of_a_file_and_on_any_number_of_threads() {
                     n_negatives,
                     ..params(loss, optimizer)
                 };
-                let straight = learned(&params, &batches, None, (false, 1), |m| m);
+                let straight = learned(&params, &batches, None, (false, 1), Model::clone);
                 let bytes = straight.to_bytes().unwrap();
                 let loaded = learned(&params, &batches, None, (false, 1), reloaded);
                 assert_eq!(loaded.to_bytes().unwrap(), bytes, "{optimizer:?} {loss:?}");
-                let parallel = learned(&params, &batches, None, (false, 3), |m| m);
+                let parallel = learned(&params, &batches, None, (false, 3), Model::clone);
                 assert_eq!(parallel.to_bytes().unwrap(), bytes);
             }
         }
@@ -154,7 +155,7 @@ fn a_new_class_is_predicted_once_it_has_been_seen() {
         let batches = batches(limits);
         for loss in LOSSES {
             let params = params(loss, Optimizer::Pn);
-            let mut model = learned(&params, &batches[..2], None, (false, 1), |m| m);
+            let mut model = learned(&params, &batches[..2], None, (false, 1), Model::clone);
             let last = &batches[2];
             let old = last.part(0, 60, limits[2]);
             let few: Vec<u32> = old.labels.iter().map(|l| l % 16).collect();
@@ -181,7 +182,7 @@ fn a_new_class_is_predicted_once_it_has_been_seen() {
 fn what_cannot_be_learned_adds_no_class() {
     let batches = batches(&LIMITS);
     let params = params(OaaLoss::SquaredHinge, Optimizer::Pn);
-    let mut model = learned(&params, &batches[..2], None, (false, 1), |m| m);
+    let mut model = learned(&params, &batches[..2], None, (false, 1), Model::clone);
     let before = model.to_bytes().unwrap();
     let data = &batches[3];
     let sets = Batch::new(data.rows(), data.sets(), None).unwrap();
@@ -213,13 +214,13 @@ fn there_is_always_a_lane_to_spare() {
     let batches = batches(&limits);
     let rows = batches[124].rows();
     let params = params(OaaLoss::Logistic, Optimizer::Adagrad);
-    let grown = learned(&params, &batches, None, (false, 1), |m| m);
-    let known = learned(&params, &batches, Some(139), (false, 1), |m| m);
+    let grown = learned(&params, &batches, None, (false, 1), Model::clone);
+    let known = learned(&params, &batches, Some(139), (false, 1), Model::clone);
     assert_eq!(all_scores(&grown, &rows, 1), all_scores(&known, &rows, 1));
     let loaded = learned(&params, &batches, None, (false, 1), reloaded);
     assert_eq!(loaded.to_bytes().unwrap(), grown.to_bytes().unwrap());
     // With a tile that has no class yet, for prediction, too.
-    let full = learned(&params, &batches[..50], None, (false, 1), |m| m);
+    let full = learned(&params, &batches[..50], None, (false, 1), Model::clone);
     assert_eq!((full.n_classes(), learner(&full).tiles.len()), (64, 2));
     let compact = full
         .to_compact_bundle(&control())
@@ -237,7 +238,7 @@ fn there_is_always_a_lane_to_spare() {
 fn full_tiles_are_not_copied() {
     let batches = batches(&[100, 120, 140]);
     let params = params(OaaLoss::SquaredHinge, Optimizer::Pn);
-    let mut model = learned(&params, &batches[..1], None, (false, 1), |m| m);
+    let mut model = learned(&params, &batches[..1], None, (false, 1), Model::clone);
     let at = |model: &Model| {
         let tiles = learner(model).tiles.iter();
         tiles.map(|tile| tile.weights.as_ptr()).collect::<Vec<_>>()
