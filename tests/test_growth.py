@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import xmtree
 from xmtree import metrics
+from xmtree.cli import data
 
 GROWING = ["oaa", "lomtree", "recall-tree"]
 #: The order in which labels come is not that of the alphabet.
@@ -340,3 +341,18 @@ def test_texts():
         model.partial_fit(texts[start:end], NAMES[Y[start:end]], classes="grow")
     assert model.score(texts, NAMES[Y]) > 0.95
     assert list(model.classes_) != sorted(model.classes_)
+
+
+def test_labels_that_came_out_of_order_are_found_everywhere():
+    numbers = np.random.default_rng(4).permutation(100)[:26][Y]
+    model = grown("recall-tree", numbers)
+    assert np.any(np.diff(model.classes_) < 0)
+    recall = model.candidate_recall(X, numbers)
+    assert recall >= model.score(X, numbers) > 0.9
+    assert model.candidate_recall(X, np.full(len(X), 1000)) == 0
+    true = data.as_sets(numbers, model.classes_)
+    ranking, _ = model.predict_topk(X, 1)
+    codes = np.argmax(model.classes_ == ranking, axis=1)
+    assert metrics.precision_at_k(true, codes, 1) == pytest.approx(model.score(X, numbers))
+    chances = model.predict_topk(X, 1, scores="probability")[1][:, 0]
+    assert metrics.calibration_error(numbers, ranking[:, 0], chances) < 0.2
