@@ -138,7 +138,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         with transaction(self) as change:
             X = self._validated(X, reset=True)
-            target = self._checked(encode_among(y, classes))
+            target = self._target(y, classes)
             self._fit(X, target, sample_weight, change)
         return self
 
@@ -312,6 +312,10 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         return _core.Classifier(
             self._short_name, json.dumps(params), len(target.classes), target.multilabel
         )
+
+    def _target(self, y: Any, classes: Any) -> Target:
+        """What to learn from scratch; ``classes`` are all labels, None for those of ``y``."""
+        return self._checked(encode_among(y, classes))
 
     def _encode(self, y: Any, classes: NDArray[Any]) -> Target:
         return self._checked(encode(y, classes))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
-from xmtree._labels import Target, check_column_order, check_known, encode, encode_among
+from xmtree._labels import Target, check_column_order, check_known, encode
 from xmtree._labels.forms import order_of
 from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
@@ -98,7 +98,7 @@ class OnlineLearner(Learner):
             )
         started = hasattr(self, "_model")
         with transaction(self) as change:
-            target = self._target(y, classes, started)
+            target = self._stream_target(y, classes, started)
             X = self._validated(X, reset=not started)
             if started:
                 self._check_same(target)
@@ -251,7 +251,7 @@ class OnlineLearner(Learner):
         check_is_fitted(self)
         return self._model
 
-    def _target(self, y: Any, classes: Any, started: bool) -> Target:
+    def _stream_target(self, y: Any, classes: Any, started: bool) -> Target:
         """The labels of ``y`` by number; ``classes`` is the argument of ``partial_fit``."""
         if is_growing(classes):
             if not self._takes_new_labels:
@@ -263,7 +263,7 @@ class OnlineLearner(Learner):
             known = (self.classes_, self._order()) if started else (None,)
             return self._checked(encode_growing(y, *known))
         if not started:
-            return self._checked(encode_among(y, classes))
+            return self._target(y, classes)
         if classes is not None:
             check_known(classes, self.classes_)
         target = self._checked(encode(y, self.classes_, self._order()))

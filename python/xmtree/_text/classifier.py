@@ -92,7 +92,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     learner_ : classifier of xmtree
         The trained learner, of whatever was chosen.
     classes_ : array of shape (n_classes,)
-        Labels of the learner, sorted unless they came one after the other or as columns.
+        Labels, sorted.
 
     See Also
     --------

@@ -64,7 +64,7 @@ impl Classifier {
         warm_start: bool,
     ) -> PyResult<()> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
-        let batch = self.batch(&x, &y, sample_weight.as_ref(), self.0.n_classes())?;
+        let batch = self.batch(&x, &y, sample_weight.as_ref())?;
         let effort = self.0.effort(&batch.rows, Task::Fit);
         let options = FitOptions {
             n_threads,
@@ -92,7 +92,7 @@ impl Classifier {
     ) -> PyResult<Option<Labels<'py>>> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
         let n_classes = n_classes.unwrap_or_else(|| self.0.n_classes());
-        let batch = self.batch(&x, &y, sample_weight.as_ref(), n_classes)?;
+        let batch = self.batch_over(n_classes, &x, &y, sample_weight.as_ref())?;
         let effort = self.0.effort(&batch.rows, Task::PartialFit);
         let mut predicted = answers.then(|| vec![-1; batch.rows.n_rows()]);
         let into = predicted.as_deref_mut();
@@ -284,7 +284,17 @@ impl Classifier {
         x: &'a RowsArg<'_>,
         y: &'a TargetsArg<'_>,
         weights: Option<&'a WeightsArg<'_>>,
+    ) -> PyResult<Batch<'a>> {
+        self.batch_over(self.0.n_classes(), x, y, weights)
+    }
+
+    /// As [`batch`](Self::batch), over `n_classes`.
+    fn batch_over<'a>(
+        &self,
         n_classes: usize,
+        x: &'a RowsArg<'_>,
+        y: &'a TargetsArg<'_>,
+        weights: Option<&'a WeightsArg<'_>>,
     ) -> PyResult<Batch<'a>> {
         let rows = x.rows(self.0.accepts().missing_values)?;
         let weights = weights.map(|weights| weights.as_slice()).transpose()?;
