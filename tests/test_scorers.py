@@ -4,9 +4,11 @@ import pickle
 
 import estimators
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import xmtree
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
@@ -80,6 +82,45 @@ def test_searches_and_cross_validation(name, form):
     np.testing.assert_allclose(found["test_PSP@3"], expected["PSP@3"])
     scores = cross_val_score(learner(name), X, y, cv=FOLDS, error_score="raise")
     assert np.all((scores > 0) & (scores <= 1))
+
+
+@pytest.mark.parametrize(("name", "grid"), [("ldsm", "n_estimators"), ("oaa", "learning_rate")])
+@pytest.mark.parametrize("form", ["words", "dense", "sparse"])
+def test_a_search_finds_what_ranks_best(name, grid, form):
+    """Of one tree or several, of small steps or larger ones."""
+    values = [1, 8] if name == "ldsm" else [0.001, 1.0]
+    scorers = metrics.make_scorers((1, 3))
+    model = estimators.ALL[name](**({"scorers": "none"} if name == "ldsm" else {}))
+    search = GridSearchCV(model, {grid: values}, cv=FOLDS, scoring=scorers, refit="P@3")
+    search.fit(X, FORMS[form])
+    found = search.cv_results_["mean_test_P@3"]
+    assert found[0] != found[1]
+    assert getattr(search.best_estimator_, grid) == values[int(np.argmax(found))]
+    assert search.best_score_ == found.max()
+    labels, _ = search.best_estimator_.predict_topk(X, 3)
+    classes = NAMES if form == "words" else None
+    at_3 = metrics.precision_at_k(FORMS[form], labels, 3, classes=classes)
+    assert scorers["P@3"](search.best_estimator_, X, FORMS[form]) == pytest.approx(at_3)
+
+
+@pytest.mark.parametrize("form", ["words", "dense", "frame"])
+def test_a_threshold_is_found_by_accuracy_and_not_by_ranking(form):
+    y = pd.DataFrame(DENSE, columns=NAMES) if form == "frame" else FORMS[form]
+    grid = {"threshold": [0.05, 0.3, 0.99]}
+    search = GridSearchCV(learner("oaa"), grid, cv=FOLDS).fit(X, y)
+    expected = []
+    for threshold in grid["threshold"]:
+        model = learner("oaa", threshold=threshold)
+        parts = [
+            accuracy_score(DENSE[test], clone(model).fit(X[train], DENSE[train]).predict(X[test]))
+            for train, test in FOLDS.split(DENSE)
+        ]
+        expected.append(np.mean(parts))
+    assert len(set(expected)) > 1
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
+    assert search.best_params_["threshold"] == grid["threshold"][int(np.argmax(expected))]
+    ranked = GridSearchCV(learner("oaa"), grid, cv=FOLDS, scoring=metrics.make_scorers(1)["P@1"])
+    assert len(set(ranked.fit(X, y).cv_results_["mean_test_score"])) == 1
 
 
 def test_one_label_per_row_in_a_pipeline():

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _class_weight, _core, _validation
-from xmtree._labels import Form, Target, check_classes, check_column_order, decode, encode, matching
+from xmtree._labels import Form, Target, decode, encode, encode_among, matching
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._probabilities import CHUNK_BYTES, ProbabilityMixin, Scores, TopK
@@ -118,12 +118,14 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         y : array of shape (n,), or label sets
             Labels of any sortable type.
             Learners for label sets also take a dense or sparse indicator of
-            shape (n, n_classes), or a list of label lists.
+            shape (n, n_classes), or a list of label lists. The columns of a data frame
+            are named by labels, which become ``classes_`` in this order; frames of later calls may
+            have them in any order.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
             Every label that may occur, where ``y`` need not have them all. By default
-            those of ``y``.
+            those of ``y``. Of a data frame they can only be the names of its columns.
 
         Returns
         -------
@@ -228,9 +230,9 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         -------
         float
         """
-        if not self.__sklearn_is_fitted__() or self._y_form != "lists":
+        if not self.__sklearn_is_fitted__() or self._y_form == "labels":
             return float(super().score(X, y, sample_weight))
-        # scikit-learn's accuracy takes no label lists.
+        # scikit-learn's accuracy takes no label lists, and does not look at the names of columns.
         true, _ = matching.label_sets(y, self.classes_, "y")
         found = sp.csr_array(self._label_sets(self._rows(X)))
         check_consistent_length(found, true)
@@ -315,12 +317,12 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
 
     def _target(self, y: Any, classes: Any) -> Target:
         """What to learn from scratch; ``classes`` are all labels, None for those of ``y``."""
-        target = self._encode(y, None if classes is None else check_classes(classes))
-        check_column_order(target, classes)
-        return target
+        return self._checked(encode_among(y, classes))
 
-    def _encode(self, y: Any, classes: NDArray[Any] | None = None) -> Target:
-        target = encode(y, classes)
+    def _encode(self, y: Any, classes: NDArray[Any]) -> Target:
+        return self._checked(encode(y, classes))
+
+    def _checked(self, target: Target) -> Target:
         if target.multilabel and not self._multilabel:
             raise ValueError(
                 f"Multilabel y (an indicator or label lists) was passed, but "
@@ -346,12 +348,15 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         """Runs ``learn`` of ``model`` and keeps the trained model.
 
         An online model that was stopped by Ctrl-C is kept as well: it is
-        trained on the examples so far.
+        trained on the examples so far. So is one that has taken new classes.
         """
         try:
             self._train(learn, X, target, sample_weight)
-        except KeyboardInterrupt:
-            if model.n_examples_seen > 0:
+        except BaseException as error:
+            is_trained = isinstance(error, KeyboardInterrupt) and model.n_examples_seen > 0
+            is_own = self.__sklearn_is_fitted__() and self._model is model
+            has_grown = is_own and len(self.classes_) < model.n_classes
+            if (is_trained or has_grown) and model.n_classes == len(target.classes):
                 self._adopt(model, target, change)
             raise
         self._adopt(model, target, change)

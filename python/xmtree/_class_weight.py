@@ -34,7 +34,7 @@ def times(
     if sample_weight is not None:
         check_consistent_length(target.codes, sample_weight)
     if isinstance(class_weight, dict):
-        of_class = _named(class_weight, target.classes)
+        of_class = _named(class_weight, target.classes, target.is_open)
     else:
         of_class = _balanced(target, sample_weight)
     of_row: NDArray[np.float64] = of_class[target.codes]
@@ -51,7 +51,9 @@ def _balanced(target: Target, sample_weight: NDArray[np.float64] | None) -> NDAr
     return of_class
 
 
-def _named(class_weight: dict[Any, Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+def _named(
+    class_weight: dict[Any, Any], classes: NDArray[Any], is_open: bool
+) -> NDArray[np.float64]:
     """The weights that the dictionary has; 1 for the other classes."""
     found = np.ones(len(classes))
     if not class_weight:
@@ -65,7 +67,7 @@ def _named(class_weight: dict[Any, Any], classes: NDArray[Any]) -> NDArray[np.fl
     at = _positions(labels, classes)
     unknown = [label for label, place in zip(labels, at.tolist(), strict=True) if place < 0]
     # As in scikit-learn: where each class has a weight, others may be missing in this part of y.
-    if unknown and len(labels) - len(unknown) < len(classes):
+    if unknown and not is_open and len(labels) - len(unknown) < len(classes):
         raise ValueError(
             f"class_weight names {_shown(unknown)}, no label of y; the classes are "
             f"{_shown(classes[: _MAX_SHOWN + 1].tolist(), len(classes))}"

@@ -122,6 +122,8 @@ class _LabelTree(TreeMixin, OnlineLearner):
     ``progressive_loss_`` costs nothing extra.
     """
 
+    _takes_new_labels = False
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         # For help(): the sections of this class stand before "See Also". (-OO: no docstrings.)

@@ -370,7 +370,8 @@ class LdSMClassifier(TreeMixin, Learner):
             in place; all else is converted. Values must be finite.
         y : array of shape (n,), or label sets
             One label per row; or a dense or sparse indicator of shape
-            (n, n_classes), or a list of label lists.
+            (n, n_classes), or a list of label lists. The columns of a data frame are named
+            by labels.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
         classes : array of shape (n_classes,), optional

@@ -134,7 +134,8 @@ default="squared_hinge"
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Labels, sorted. ``arange(n_classes)`` where y was an indicator.
+        Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
+        Where y was an indicator ``arange(n_classes)``, or the names of a data frame's columns.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where X was a data frame.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
-from xmtree._labels import Target, check_classes, check_column_order
+from xmtree._labels import Target, check_column_order, check_known, encode
+from xmtree._labels.forms import order_of
+from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
 
 
@@ -42,7 +45,11 @@ class OnlineLearner(Learner):
         "class_weight": _class_weight.CONSTRAINT,
         "calibrate": ["boolean"],
     }
+    #: Whether ``classes="grow"`` is possible.
+    _takes_new_labels: ClassVar[bool] = True
     _started_with: dict[str, Any]
+    #: Labels, and what sorts them.
+    _class_order: tuple[NDArray[Any], NDArray[np.intp] | None] | None = None
     calibrate: bool
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -56,11 +63,19 @@ class OnlineLearner(Learner):
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         y : array of shape (n,), or label sets
-        classes : array of shape (n_classes,), optional
+        classes : array of shape (n_classes,) or "grow", optional
             Every label that may occur in any call; required in the first call (except
             when ``y`` is an indicator, which has a column for each), optional
             afterwards. The columns of an indicator are those of ``classes_``, which is
-            sorted; so with an indicator ``classes`` must be sorted, too.
+            sorted; so with an indicator ``classes`` must be sorted, too, unless it is a data
+            frame, whose columns have names.
+            "grow": labels of ``y`` that the model does not know are added behind the others in
+            ``classes_``, which is then in the order in which labels came (those of one call
+            sorted, or in the order of a data frame's columns); the first call begins
+            with the labels of its rows. An indicator can add labels only as a data frame;
+            of its columns those of known labels may be missing. Not for
+            :class:`FilterTreeClassifier` and :class:`RandomTreeClassifier`, whose tree is over
+            a fixed set of labels.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -72,7 +87,7 @@ class OnlineLearner(Learner):
         ------
         ValueError, TypeError
             If an argument cannot be used, ``y`` holds a label that is not in
-            ``classes``, or a parameter was changed after the first call.
+            ``classes_`` (without "grow"), or a parameter was changed after the first call.
             The estimator is then as it was before.
         """
         self._validate_params()
@@ -83,8 +98,7 @@ class OnlineLearner(Learner):
             )
         started = hasattr(self, "_model")
         with transaction(self) as change:
-            target = self._encode(y, self._vocabulary(classes, started))
-            check_column_order(target, classes)
+            target = self._stream_target(y, classes, started)
             X = self._validated(X, reset=not started)
             if started:
                 self._check_same(target)
@@ -94,7 +108,8 @@ class OnlineLearner(Learner):
                 model = self._new_model(target)
             if started:
                 self._calibrate_on_stream(X, target, sample_weight)
-            self._learn(model.partial_fit, model, X, target, sample_weight, change)
+            learn = partial(model.partial_fit, n_classes=len(target.classes))
+            self._learn(learn, model, X, target, sample_weight, change)
         return self
 
     @property
@@ -173,12 +188,21 @@ class OnlineLearner(Learner):
         n_seen = self.n_examples_seen_
         if not self.calibrate or n_seen < 1.2 * self._calibration.n_examples:
             return
-        n = min(X.shape[0], _calibration.MOST_ROWS)
-        if n < _calibration.LEAST_ROWS or n_seen == 0 or len(target.classes) < 2:
+        rows = self._rows_of_known(target)[: _calibration.MOST_ROWS]
+        if len(rows) < _calibration.LEAST_ROWS or n_seen == 0 or len(self.classes_) < 2:
             return
         weights = self._weighted(_weights(sample_weight, X), target)
-        found = self._calibrated(X[:n], target.codes[:n], weights[:n])
+        found = self._calibrated(X[rows], target.codes[rows], weights[rows])
         self._calibration = replace(found, n_examples=n_seen)
+
+    def _rows_of_known(self, target: Target) -> NDArray[np.intp]:
+        """The rows all of whose labels the model has."""
+        n_known = len(self.classes_)
+        if not target.multilabel:
+            return np.flatnonzero(target.codes < n_known)
+        sets = target.codes.tocsr()
+        row_of = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
+        return np.setdiff1d(np.arange(sets.shape[0]), row_of[sets.indices >= n_known])
 
     def _weighted(self, weights: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
         """The weights of rows times those of their classes."""
@@ -234,15 +258,42 @@ class OnlineLearner(Learner):
         check_is_fitted(self)
         return self._model
 
-    def _vocabulary(self, classes: Any, started: bool) -> NDArray[Any] | None:
-        if classes is not None:
-            classes = check_classes(classes)
-            if started and not np.array_equal(classes, self.classes_):
+    def _stream_target(self, y: Any, classes: Any, started: bool) -> Target:
+        """The labels of ``y`` by number; ``classes`` is the argument of ``partial_fit``."""
+        if is_growing(classes):
+            if not self._takes_new_labels:
                 raise ValueError(
-                    f"classes={classes!r} are not those of the first call to partial_fit "
-                    f"or of fit, {self.classes_!r}"
+                    f'classes="grow" is not for {type(self).__name__}, whose tree is over a fixed '
+                    "set of labels: name every label in the classes of the first partial_fit, or "
+                    "use OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
                 )
-        return self.classes_ if started else classes
+            known = (self.classes_, self._order()) if started else (None,)
+            return self._checked(encode_growing(y, *known))
+        if not started:
+            return self._target(y, classes)
+        if classes is not None:
+            check_known(classes, self.classes_)
+        target = self._checked(encode(y, self.classes_, self._order()))
+        if classes is not None:
+            check_column_order(target, classes, y)
+        return target
+
+    def _order(self) -> NDArray[np.intp] | None:
+        """What sorts ``classes_``, found once; None where they are sorted."""
+        kept = self._class_order
+        if kept is None or kept[0] is not self.classes_:
+            kept = self._class_order = (self.classes_, order_of(self.classes_))
+        return kept[1]
+
+    def _adopt(self, model: _core.Classifier, target: Target, change: Transaction) -> None:
+        if target.order is not None:
+            self._class_order = (target.classes, target.order)
+        super()._adopt(model, target, change)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_class_order", None)
+        return state
 
     def _check_first(self, target: Target, classes: Any) -> None:
         """Requires ``classes`` where one batch does not show all labels."""

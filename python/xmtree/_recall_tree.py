@@ -162,7 +162,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Labels, sorted.
+        Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where X was a data frame.

@@ -16,8 +16,10 @@ the true labels are floats themselves and ``classes`` is not given).
 
 Labels are compared with labels by value. Columns, of an indicator or of scores, stand for
 the labels 0, 1, ..., or for those of ``classes``: pass a learner's ``classes_`` unless its
-labels are 0, 1, .... Integer arrays (int32, int64), scores (float32, float64) and CSR are
-read in place; other labels are looked up one by one, which takes longer.
+labels are 0, 1, .... Columns of data frames stand for the labels that they are named by, in any
+order, where predictions or ``classes`` name labels, too. Integer arrays (int32, int64), scores
+(float32, float64) and CSR are read in place; other labels are looked up one by one, which takes
+longer.
 
 Rows without true labels score 0 with ``empty="zero"``, as in the Repository's program, and
 are left out with ``empty="skip"``, as in some papers.

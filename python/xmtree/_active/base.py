@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from xmtree import _validation
-from xmtree._active.labels import check_kind, labels_of
+from xmtree._active.labels import labels_of
 from xmtree._active.pool import checked
 from xmtree._active.selection import first_set, held_out
 from xmtree._active.session import LabellingSession
 from xmtree._base import transaction, without_own_name
+from xmtree._labels.kinds import check_kind
 from xmtree._progress import progress
 
 #: A count of at least 1.

@@ -13,12 +13,13 @@ from sklearn.utils import Bunch
 
 from xmtree import _categories, _validation
 from xmtree._active import curve
-from xmtree._active.labels import check_kind, labels_of
+from xmtree._active.labels import labels_of
 from xmtree._active.pool import checked, find_rows, free_numbers
 from xmtree._active.predictor import SessionPredictor
 from xmtree._active.selection import Rows
 from xmtree._active.uncertainty import best_labels, margins
 from xmtree._base import transaction
+from xmtree._labels.kinds import check_kind
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
 

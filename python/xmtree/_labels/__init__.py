@@ -17,8 +17,8 @@ from xmtree._labels.forms import (
     Indicator,
     NamedLabels,
     canonical,
-    check_columns,
     class_list,
+    column_names,
     positions,
     read,
 )
@@ -26,11 +26,13 @@ from xmtree._labels.forms import (
 __all__ = [
     "Form",
     "Target",
-    "check_classes",
     "check_column_order",
+    "check_known",
     "decode",
     "encode",
+    "encode_among",
     "encode_single",
+    "is_nested_indicator",
     "place",
 ]
 
@@ -41,11 +43,15 @@ _MAX_SHOWN = 5
 @dataclass(frozen=True)
 class Target:
     """What to learn for each row: class numbers, uint32 of shape (n,), or a CSR indicator
-    of shape (n, n_classes), and the sorted classes."""
+    of shape (n, n_classes), and the classes."""
 
     codes: Any
     classes: NDArray[Any]
     form: Form
+    #: Whether later rows may have further classes.
+    is_open: bool = False
+    #: What sorts the classes, where some were added.
+    order: NDArray[np.intp] | None = None
 
     @property
     def multilabel(self) -> bool:
@@ -53,9 +59,12 @@ class Target:
         return self.form != "labels"
 
 
-def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
-    """Numbers the labels of ``y`` by their position in ``classes``, the sorted labels that may
-    occur, by default those that do."""
+def encode(
+    y: Any, classes: NDArray[Any] | None = None, order: NDArray[np.intp] | None = None
+) -> Target:
+    """Numbers the labels of ``y`` by their position in ``classes``, the labels that may occur, by
+    default those that do: sorted, or the names of a data frame's columns. ``order`` is what sorts
+    the classes, where that is known."""
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     found = read(y, "y", column_is_labels=True)
@@ -68,8 +77,8 @@ def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
         _check_discrete(found.labels)
     occurring, codes = np.unique(found.labels, return_inverse=True)
     if classes is not None:
-        codes = _known(occurring, classes)[codes]
-    if _is_nested_indicator(found):
+        codes = _known(occurring, classes, order)[codes]
+    if is_nested_indicator(found):
         rows = found.labels.reshape(len(found.lengths), -1)
         return _of_indicator(Indicator(canonical(rows, "y"), "indicator"), classes)
     classes = occurring if classes is None else classes
@@ -86,20 +95,41 @@ def encode_single(y: Any, name: str) -> Target:
     return target
 
 
-def check_classes(classes: Any) -> NDArray[Any]:
-    """The ``classes`` argument of ``partial_fit``: sorted, without repetition."""
-    return np.unique(class_list(classes))
+def encode_among(y: Any, classes: Any) -> Target:
+    """As :func:`encode` where learning begins; ``classes`` is the user's: None, or every label that
+    may occur."""
+    if classes is None:
+        return encode(y)
+    given = class_list(classes)
+    has_names = column_names(y, "y") is not None
+    target = encode(y, None if has_names else np.unique(given))
+    if has_names and not np.array_equal(given, target.classes):
+        raise ValueError(
+            "classes must be the names of the columns of y, in their order; leave classes out"
+        )
+    check_column_order(target, given, y)
+    return target
 
 
-def check_column_order(target: Target, classes: Any) -> None:
-    """Refuses an indicator beside ``classes`` in another order than that of ``classes_``."""
-    if classes is None or target.form not in ("indicator", "sparse"):
+def check_known(classes: Any, known: NDArray[Any]) -> None:
+    """Refuses a ``classes`` argument of a later ``partial_fit`` that is not ``known``."""
+    if not np.array_equal(np.unique(class_list(classes)), np.sort(known)):
+        raise ValueError(
+            f"classes={classes!r} are not those of the first call to partial_fit "
+            f"or of fit, {known!r}"
+        )
+
+
+def check_column_order(target: Target, classes: Any, y: Any) -> None:
+    """Refuses an indicator ``y`` without names beside ``classes`` in another order than that of
+    ``classes_``."""
+    if target.form not in ("indicator", "sparse") or column_names(y, "y") is not None:
         return
     if not np.array_equal(class_list(classes), target.classes):
         raise ValueError(
             "classes must be sorted and without repetition where y is an indicator, as its columns "
             "are those of classes_, which is sorted; pass np.sort(classes) and "
-            "y[:, np.argsort(classes)]"
+            "y[:, np.argsort(classes)], or a data frame whose columns are named by labels"
         )
 
 
@@ -112,7 +142,7 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     # Nothing is done to all classes: there may be very many, and one row.
     labels = classes.take(codes, mode="clip")
     kind = classes.dtype.kind
-    if kind == "u" and classes[-1] <= np.iinfo(np.int64).max:
+    if kind == "u" and _fit_int64(classes):
         labels = labels.astype(np.int64)
     elif kind not in "if":
         labels = labels.astype(object)
@@ -122,8 +152,12 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
+def _fit_int64(classes: NDArray[Any]) -> bool:
+    return classes.dtype.itemsize < 8 or bool(classes.max() <= np.iinfo(np.int64).max)
+
+
 def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The position of each label of ``y`` in the sorted ``classes``, -1 where it is new."""
+    """The position of each label of ``y`` in ``classes``, -1 where it is new."""
     target = encode_single(y, "y")
     of_rows: NDArray[np.int64] = positions(target.classes, classes)[target.codes]
     return of_rows
@@ -133,8 +167,10 @@ def _of_indicator(found: Indicator, classes: NDArray[Any] | None) -> Target:
     n_columns = found.sets.shape[1]
     if n_columns == 0:
         raise ValueError("y is an indicator without columns; it needs one per label")
-    check_columns("y", n_columns, classes)
-    return Target(found.sets, np.arange(n_columns) if classes is None else classes, found.form)
+    if classes is not None:
+        return Target(found.of_classes(classes, "y"), classes, found.form)
+    labels = np.arange(n_columns) if found.columns is None else found.columns
+    return Target(found.sets, labels, found.form)
 
 
 def _check_discrete(y: NDArray[Any]) -> None:
@@ -152,7 +188,7 @@ def _check_discrete(y: NDArray[Any]) -> None:
         raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
 
 
-def _is_nested_indicator(found: NamedLabels) -> bool:
+def is_nested_indicator(found: NamedLabels) -> bool:
     """Lists of one length, two or more, of 0 and 1: an indicator, as scikit-learn reads them."""
     width = found.lengths[0]
     if width < 2 or found.labels.dtype.kind not in "biu" or np.any(found.lengths != width):
@@ -160,15 +196,18 @@ def _is_nested_indicator(found: NamedLabels) -> bool:
     return bool(np.isin(found.labels, (0, 1)).all())
 
 
-def _known(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+def _known(
+    labels: NDArray[Any], classes: NDArray[Any], order: NDArray[np.intp] | None
+) -> NDArray[np.int64]:
     """The position of each of ``labels`` in ``classes``, which must hold them all."""
-    at = positions(labels, classes)
+    at = positions(labels, classes, order)
     unseen = labels[at < 0]
     if len(unseen):
         shown = ", ".join(repr(label) for label in unseen[:_MAX_SHOWN].tolist())
         more = f" and {len(unseen) - _MAX_SHOWN} more" if len(unseen) > _MAX_SHOWN else ""
         raise ValueError(
             f"y holds labels that are not in classes: {shown}{more}; "
-            "name every label in the classes of the first partial_fit"
+            'name every label in the classes of the first partial_fit, or pass classes="grow" to '
+            "the partial_fit of OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
         )
     return at

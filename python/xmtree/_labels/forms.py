@@ -23,10 +23,21 @@ _EXPECTED = "it must be an indicator, a list of label lists, or one label per ro
 
 @dataclass(frozen=True)
 class Indicator:
-    """Label sets as a CSR matrix that stores ones alone, sorted within each row."""
+    """Label sets as a CSR matrix that stores ones alone, sorted within each row.
+
+    ``columns`` are the labels that a data frame's columns are named by, None where they
+    have no names.
+    """
 
     sets: Any
     form: Form
+    columns: NDArray[Any] | None = None
+
+    def of_classes(self, classes: NDArray[Any], name: str) -> Any:
+        """The matrix with a column for each of ``classes``: the one of this name, or of this place
+        where columns have no names."""
+        check_columns(name, self.sets.shape[1], classes)
+        return in_order(self.sets, self.columns, classes, name)
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,9 @@ def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | Na
         raise ValueError(f"{name} is None; {_EXPECTED}")
     if sp.issparse(y):
         return Indicator(canonical(y, name), "sparse")
+    columns = column_names(y, name)
+    if getattr(y, "ndim", 0) == 2 and hasattr(y, "sparse"):  # a data frame of pandas
+        return Indicator(canonical(y.sparse.to_coo(), name), "sparse", columns)
     if hasattr(y, "to_pylist"):  # of pyarrow
         y = y.to_pylist()
     if _is_label_lists(y):
@@ -89,11 +103,54 @@ def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | Na
         raise ValueError(f"{name} has {array.ndim} dimensions; {_EXPECTED}")
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be labels or an indicator, got {array.dtype} {array.shape}")
-    return Indicator(canonical(array, name), "indicator")
+    return Indicator(canonical(array, name), "indicator", columns)
+
+
+def column_names(y: Any, name: str) -> NDArray[Any] | None:
+    """The labels that the columns of a data frame are named by; None for anything else, for a
+    single column, and for the numbers 0, 1, ... that frames without names have."""
+    if getattr(y, "ndim", 2) != 2 or not hasattr(y, "columns") or hasattr(y, "to_pylist"):
+        return None
+    names = list(y.columns)
+    if len(names) < 2:
+        return None
+    labels = _array(names, f"the columns of {name}")
+    if labels.ndim != 1:
+        raise ValueError(f"{name} has columns of several levels; name each by one label")
+    found, counts = np.unique(labels, return_counts=True)
+    if len(found) < len(labels):
+        twice = found[counts > 1].tolist()[0]
+        raise ValueError(f"{name} has two columns {twice!r}; each stands for one label")
+    return None if np.array_equal(labels, np.arange(len(labels))) else labels
+
+
+def in_order(matrix: Any, columns: NDArray[Any] | None, classes: NDArray[Any], name: str) -> Any:
+    """``matrix``, as many columns as ``classes``, in their order by the names ``columns``. Without
+    names, and with strings where the labels are numbers or the other way round, it is as it was."""
+    if columns is None or are_strings(columns) != are_strings(classes):
+        return matrix
+    at = positions(classes, columns)
+    if np.any(at < 0):
+        missing = classes[at < 0].tolist()[0]
+        raise ValueError(
+            f"{name} has no column {missing!r}, which is one of the classes; its columns "
+            "must be named by these, in any order, or be an array"
+        )
+    if np.array_equal(at, np.arange(len(at))):
+        return matrix
+    if isinstance(matrix, np.ndarray):
+        return np.take(matrix, at, axis=1)
+    ordered = matrix[:, at]
+    ordered.sort_indices()
+    return ordered
 
 
 def class_list(classes: Any) -> NDArray[Any]:
     """A ``classes`` argument as an array of at least one label."""
+    if isinstance(classes, str):
+        raise ValueError(
+            f'classes must be a list of labels, or "grow" in partial_fit; got {classes!r}'
+        )
     labels = _array(classes, "classes")
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(
@@ -102,12 +159,40 @@ def class_list(classes: Any) -> NDArray[Any]:
     return labels
 
 
-def positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The position of each of ``labels`` in the sorted ``classes``; -1 where it is not there."""
-    if (labels.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
+def positions(
+    labels: NDArray[Any], classes: NDArray[Any], order: NDArray[np.intp] | None = None
+) -> NDArray[np.int64]:
+    """The position of each of ``labels`` in ``classes``; -1 where it is not there. ``order`` is
+    what sorts the classes, where that is known."""
+    if are_strings(labels) != are_strings(classes):
         return np.full(len(labels), -1, np.int64)
-    at = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[at] == labels, at, -1)
+    at = _places(labels, classes, order)
+    is_there = classes[at] == labels
+    # What was found is right in any order. Classes are looked at only where something was not:
+    # there may be very many, and one label.
+    if order is None and not is_there.all():
+        order = order_of(classes)
+        if order is not None:
+            at = _places(labels, classes, order)
+            is_there = classes[at] == labels
+    return np.where(is_there, at, -1)
+
+
+def _places(
+    labels: NDArray[Any], classes: NDArray[Any], order: NDArray[np.intp] | None
+) -> NDArray[np.intp]:
+    at = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
+    return at if order is None else order[at]
+
+
+def order_of(classes: NDArray[Any]) -> NDArray[np.intp] | None:
+    """What sorts the classes; None where they are sorted."""
+    return np.argsort(classes) if np.any(classes[1:] < classes[:-1]) else None
+
+
+def are_strings(labels: NDArray[Any]) -> bool:
+    """Whether they are not numbers, dates or bytes."""
+    return labels.dtype.kind in "UO"
 
 
 def row_sets(numbers: NDArray[Any], lengths: NDArray[np.int64], n_labels: int) -> Any:

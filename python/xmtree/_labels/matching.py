@@ -23,6 +23,8 @@ from xmtree._labels.forms import (
     check_columns,
     check_types,
     class_list,
+    column_names,
+    in_order,
     read,
 )
 
@@ -58,9 +60,17 @@ def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Mat
     floats = own is not None and own.dtype.kind == "f"
     ranking = _prediction(y_pred, float_labels=floats)
     scored = sp.issparse(ranking) or (ranking.dtype.kind == "f" and not floats)
+    names = column_names(y_pred, "y_pred") if scored else None
+    if classes is None:
+        if isinstance(truth, Indicator):
+            classes = _alike(truth.columns, names if scored else ranking)
+        else:
+            classes = _alike(names, truth.labels)
+    if classes is not None and names is not None and len(names) == len(classes):
+        ranking = in_order(ranking, names, classes, "y_pred")
     if isinstance(truth, Indicator):
         n_columns = truth.sets.shape[1]
-        check_columns("y_true", n_columns, classes)
+        sets = truth.sets if classes is None else truth.of_classes(classes, "y_true")
         if not scored:
             ranking = _ranked_columns(ranking, classes, n_columns, k)
         elif ranking.shape[1] != n_columns:
@@ -68,7 +78,7 @@ def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Mat
                 f"y_true has {n_columns} columns, y_pred {ranking.shape[1]}; "
                 "scores need a column for each"
             )
-        return Match(truth.sets, ranking, n_columns, bounded=not scored and classes is None)
+        return Match(sets, ranking, n_columns, bounded=not scored and classes is None)
     index = _LabelIndex(classes)
     if scored:
         check_columns("y_pred", ranking.shape[1], classes)
@@ -82,6 +92,12 @@ def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Mat
         return Match(truth.indicator(own), ints)
     sets = truth.indicator(index.of(truth.labels, "y_true"))
     return Match(sets, index.of_ranking(ranking, k), by_position=classes is not None)
+
+
+def _alike(names: NDArray[Any] | None, others: NDArray[Any] | None) -> NDArray[Any] | None:
+    """The ``names`` of columns where the other side names labels of their kind, too."""
+    is_used = names is not None and others is not None and _kind(names) == _kind(others)
+    return names if is_used else None
 
 
 def column_labels(classes: Any) -> NDArray[Any] | None:
@@ -104,8 +120,8 @@ def label_sets(y: Any, classes: NDArray[Any] | None, name: str) -> tuple[Any, in
     """
     truth = read(y, name)
     if isinstance(truth, Indicator):
-        check_columns(name, truth.sets.shape[1], classes)
-        return truth.sets, truth.sets.shape[1]
+        sets = truth.sets if classes is None else truth.of_classes(classes, name)
+        return sets, sets.shape[1]
     if classes is None and _are_numbers(truth.labels):
         sets = truth.indicator(truth.labels)
         return sets, sets.shape[1]

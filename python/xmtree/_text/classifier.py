@@ -229,8 +229,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         ----------
         texts : list, array or data frame column of strings
         labels : array of shape (n,), or label sets
-        classes : array of shape (n_classes,), optional
-            Every label that may occur in any call; required in the first.
+        classes : array of shape (n_classes,) or "grow", optional
+            Every label that may occur in any call; required in the first. "grow": labels
+            that are not known yet are added, except to trees over a fixed set of labels.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -363,7 +364,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Labels, sorted."""
+        """Labels of the learner."""
         check_is_fitted(self)
         return self.learner_.classes_
 

@@ -205,6 +205,13 @@ pub trait Classifier: Debug + Send + Sync {
         Err(self.cannot("learn online"))
     }
 
+    /// Adds the classes that `batch` is over and the model is not, before
+    /// [`partial_fit`](Self::partial_fit) learns it: refused, and nothing changed, where the batch
+    /// would be.
+    fn add_classes(&mut self, _batch: &Batch<'_>) -> Result<()> {
+        Err(self.cannot("take new labels"))
+    }
+
     /// The best label of each row.
     fn predict(&self, query: &Query<'_>) -> Result<Vec<i32>> {
         Ok(self.predict_topk(query, 1)?.0)

@@ -78,6 +78,10 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// Adds classes of which it has learned nothing, so that there are `n_classes`; on an error it
+    /// stays as it was.
+    fn add_classes(&mut self, n_classes: usize) -> Result<()>;
+
     /// Learns in the passes of `schedule`.
     fn fit(
         member: &mut Member<Self>,

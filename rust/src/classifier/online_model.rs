@@ -101,11 +101,25 @@ impl<L: OnlineLearner> OnlineModel<L> {
         }
     }
 
-    /// Everything that could be wrong with a batch but its columns.
-    fn check_batch(&self, batch: &Batch<'_>) -> Result<()> {
+    /// Everything that could be wrong with a batch over `n_classes` but its columns.
+    fn check_batch(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
         let name = L::name(&self.params);
-        checks::targets(batch, name, self.n_classes, self.label_sets)?;
+        checks::targets(batch, name, n_classes, self.label_sets)?;
         checks::no_missing_values(&batch.rows, name)
+    }
+
+    /// Everything that could be wrong with a batch over `n_classes` of a stream.
+    fn check_stream(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
+        if self.for_prediction {
+            return Err(Error::data(
+                "this model was saved for prediction only (compact=True) and cannot learn on; \
+                 train anew with fit, or load a file that was saved without compact=True",
+            ));
+        }
+        L::check_stream(&self.params)?;
+        self.check_batch(batch, n_classes)?;
+        let first = self.members.first();
+        first.map_or(Ok(()), |first| first.preparation.check_columns(&batch.rows))
     }
 
     /// Everything that could be wrong with rows, the first member to read them with at hand.
@@ -205,7 +219,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
 
     /// Stopped half way, members that have hardly begun are left out for good.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
-        self.check_batch(batch)?;
+        self.check_batch(batch, self.n_classes)?;
         let present = batch.present();
         let mean_weight = MeanWeight::of(batch, &present);
         let is_scaled = self.params.scale_weights();
@@ -259,19 +273,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         if predicted.is_some() && !L::ANSWERS {
             return Err(self.cannot("write down its answers"));
         }
-        if self.for_prediction {
-            return Err(Error::data(
-                "this model was saved for prediction only (compact=True) and cannot learn on; \
-                 train anew with fit, or load a file that was saved without compact=True",
-            ));
-        }
-        L::check_stream(&self.params)?;
-        self.check_batch(batch)?;
+        self.check_stream(batch, self.n_classes)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
             self.members = self.new_members(&self.start(&preparation, batch, false))?;
         }
-        self.check_rows(&batch.rows)?;
         self.frozen = OnceLock::new();
         let is_scaled = self.params.scale_weights();
         let weights = is_scaled.then(|| self.mean_weight.follow(batch)).flatten();
@@ -291,6 +297,19 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             member.learn(batch, &order, 0.0, n_threads, None, control)
         })?;
         results.into_iter().collect()
+    }
+
+    /// All members or none: those of an ensemble cannot fail to take classes.
+    fn add_classes(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let n_classes = batch.targets.n_classes();
+        self.check_stream(batch, n_classes.max(self.n_classes))?;
+        checks::n_classes(n_classes)?;
+        for member in &mut self.members {
+            member.learner.add_classes(n_classes)?;
+        }
+        self.frozen = OnceLock::new();
+        self.n_classes = n_classes;
+        Ok(())
     }
 
     fn predict(&self, query: &Query<'_>) -> Result<Vec<i32>> {

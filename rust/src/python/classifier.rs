@@ -92,8 +92,10 @@ impl Classifier {
     }
 
     /// Learns once, in the order given. With `answers` returns the class answered for each row
-    /// just before it was learned, -1 for none.
-    #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, answers=false))]
+    /// just before it was learned, -1 for none. `n_classes`, if larger than that of the model,
+    /// adds classes.
+    #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, answers=false, n_classes=None))]
+    #[allow(clippy::too_many_arguments)]
     fn partial_fit<'py>(
         &mut self,
         X: &Object<'py>,
@@ -102,13 +104,18 @@ impl Classifier {
         n_threads: usize,
         progress: Progress<'_, 'py>,
         answers: bool,
+        n_classes: Option<usize>,
     ) -> PyResult<Option<Labels<'py>>> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
-        let batch = self.batch(&x, &y, sample_weight.as_ref())?;
+        let n_classes = n_classes.unwrap_or_else(|| self.0.n_classes());
+        let batch = self.batch_over(n_classes, &x, &y, sample_weight.as_ref())?;
         let effort = self.0.effort(&batch.rows, Task::PartialFit);
         let mut predicted = answers.then(|| vec![-1; batch.rows.n_rows()]);
         let into = predicted.as_deref_mut();
         brief_or_watched(X.py(), effort, progress, |control| {
+            if n_classes > self.0.n_classes() {
+                self.0.add_classes(&batch)?;
+            }
             self.0.partial_fit(&batch, n_threads, into, control)
         })?;
         Ok(predicted.map(|labels| labels.into_pyarray(X.py())))
@@ -294,11 +301,22 @@ impl Classifier {
         y: &'a TargetsArg<'_>,
         weights: Option<&'a WeightsArg<'_>>,
     ) -> PyResult<Batch<'a>> {
+        self.batch_over(self.0.n_classes(), x, y, weights)
+    }
+
+    /// As [`batch`](Self::batch), over `n_classes`.
+    fn batch_over<'a>(
+        &self,
+        n_classes: usize,
+        x: &'a RowsArg<'_>,
+        y: &'a TargetsArg<'_>,
+        weights: Option<&'a WeightsArg<'_>>,
+    ) -> PyResult<Batch<'a>> {
         let rows = x.rows(self.0.accepts().missing_values)?;
         let weights = weights.map(|weights| weights.as_slice()).transpose()?;
         Ok(Batch::new(
             rows,
-            y.targets(self.0.n_classes())?,
+            y.targets(n_classes)?,
             weights.map(Values::F64),
         )?)
     }

@@ -37,6 +37,13 @@ impl OnlineLearner for LabelTree {
         Ok(Self::of_layout(params, Layout::new(order), width))
     }
 
+    fn add_classes(&mut self, _n_classes: usize) -> Result<()> {
+        Err(Error::data(
+            "a tree over a fixed order of labels cannot take new ones; \
+             OAAClassifier, LOMTreeClassifier and RecallTreeClassifier can",
+        ))
+    }
+
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
         learning.one_by_one(|example, label, importance| {
             self.regressors.prepare(example, importance);

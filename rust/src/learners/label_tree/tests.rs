@@ -363,6 +363,9 @@ fn a_fit_that_is_refused_changes_nothing() {
     let fewer = Targets::One(Labels::new(&labels, 10).unwrap());
     let fewer = Batch::new(rows, fewer, None).unwrap();
     assert!(tree.fit(&fewer, FitOptions::threads(1), &control).is_err());
+    let more = Targets::One(Labels::new(&labels, K + 1).unwrap());
+    let error = tree.add_classes(&Batch::new(rows, more, None).unwrap());
+    assert!(error.unwrap_err().to_string().contains("fixed order"));
     assert_eq!(tree.to_bytes().unwrap(), before);
     let stopped = Control::new(0);
     stopped.stop();

@@ -47,7 +47,7 @@ pub struct LomTree {
     pub(super) budget: u32,
     rate: Rate,
     /// Depth from which on splits become harder.
-    soft_levels: f64,
+    pub(super) soft_levels: f64,
     pub(super) arena: Arena,
     pub(super) regressors: Regressors,
 }
@@ -63,15 +63,24 @@ persist!(LomTree {
 impl LomTree {
     /// A tree that has seen nothing (line 1).
     pub(super) fn empty(params: &Params, n_classes: usize, preparation: &Preparation) -> Self {
-        Self {
-            n_classes,
-            budget: params.budget(n_classes),
+        let mut tree = Self {
+            n_classes: 0,
+            budget: 0,
             rate: Rate::new(params.learning_rate, params.decay),
-            soft_levels: params.soft_levels(n_classes),
+            soft_levels: 0.0,
             arena: Arena::new(),
             regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             params: params.clone(),
-        }
+        };
+        tree.set_n_classes(n_classes);
+        tree
+    }
+
+    /// For so many classes from now on.
+    pub(super) fn set_n_classes(&mut self, n_classes: usize) {
+        self.n_classes = n_classes;
+        self.budget = self.params.budget(n_classes);
+        self.soft_levels = self.params.soft_levels(n_classes);
     }
 
     /// Learns one example that `regressors.prepare` has been given. Returns whether the

@@ -33,6 +33,12 @@ impl OnlineLearner for LomTree {
         Ok(Self::empty(params, start.n_classes, start.preparation))
     }
 
+    /// Tables of labels have room for any; what depends on their number follows it.
+    fn add_classes(&mut self, n_classes: usize) -> Result<()> {
+        self.set_n_classes(n_classes);
+        Ok(())
+    }
+
     /// Where importances do not count in the tree, rows of importance 0 do.
     fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
         if params.weighted_counts {

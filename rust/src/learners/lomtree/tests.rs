@@ -1,5 +1,6 @@
 //! The learner as a model: predictions, files, parameters.
 
+mod growth;
 mod learning;
 mod structure;
 

@@ -26,6 +26,9 @@ use crate::threads::with_threads;
 /// Bytes that a class takes before anything is learned of it, at least.
 const CLASS: usize = 16;
 
+/// The totals of lanes without a class, which a new class may take over; files had none once.
+const SPARE_TOTALS: &str = "spare_totals";
+
 /// Rows of a block that is predicted.
 const BLOCK: usize = 256;
 
@@ -247,6 +250,10 @@ impl OnlineLearner for Oaa {
         }
     }
 
+    fn add_classes(&mut self, n_classes: usize) -> Result<()> {
+        self.grow_to(n_classes)
+    }
+
     fn check_stream(params: &Params) -> Result<()> {
         match params.prune {
             None => Ok(()),
@@ -343,8 +350,10 @@ impl OnlineLearner for Oaa {
             let planes: Vec<&[f32]> = self.tiles.iter().map(|tile| &**tile.planes()[at]).collect();
             bundle.put(name, planes.concat());
         }
-        let totals = tile::by_class(&self.tiles, self.n_classes, |tile| &tile.totals);
+        let totals = tile::by_class(&self.tiles, usize::MAX, |tile| &tile.totals);
+        let (totals, spare) = totals.split_at(totals.len().min(self.n_classes));
         NagTotals::put(totals.iter(), "totals", bundle);
+        NagTotals::put(spare.iter(), SPARE_TOTALS, bundle);
     }
 
     fn take(
@@ -376,10 +385,16 @@ impl OnlineLearner for Oaa {
             return Ok(oaa);
         }
         let seen = bool::take(Some(n_classes), "seen", bundle)?;
+        let n_slots = columns.len();
+        // A model that has grown keeps a lane to spare.
+        let n_lanes = |tiles: &[Tile]| tiles.iter().map(Tile::width).sum::<usize>();
+        let n_weights = bundle.arrays().get("weights").map(Array::len);
+        if n_weights > Some(n_lanes(&oaa.tiles) * n_slots) {
+            oaa.tiles = Tile::with_spare_lane(n_classes, params);
+        }
         if for_prediction {
             oaa.tiles.iter_mut().for_each(Tile::forget_state);
         }
-        let n_slots = columns.len();
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
             let is_kept = |tile: &Tile| usize::from(!tile.planes()[at].is_empty());
             let of_tile = |tile: &Tile| is_kept(tile) * n_slots * tile.width();
@@ -399,7 +414,10 @@ impl OnlineLearner for Oaa {
         tile::set_by_class(&mut oaa.tiles, &unseen, |tile| &mut tile.unseen_mask);
         let has_totals = oaa.preparer.span.is_some() && !for_prediction;
         let n_totals = if has_totals { n_classes } else { 0 };
-        let totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
+        let mut totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
+        if bundle.arrays().contains_key(&format!("{SPARE_TOTALS}.t")) {
+            totals.extend(NagTotals::take(None, SPARE_TOTALS, bundle)?);
+        }
         tile::set_by_class(&mut oaa.tiles, &totals, |tile| &mut tile.totals);
         Ok(oaa)
     }

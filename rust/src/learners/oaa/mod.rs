@@ -17,6 +17,7 @@
 //! | `adaptive` | steps of a tile: "nag", "adagrad" |
 //! | `softmax` | steps of all tiles together |
 //! | `learner` | learning, chunk by chunk |
+//! | `growth` | new classes for a model that has learned |
 //! | `pruned` | weights held sparsely, for prediction |
 //! | `pruned_fit` | learning some tiles after others, each of which is pruned when it is done |
 //! | `predict` | answers for a block of rows |
@@ -27,6 +28,7 @@
 mod adaptive;
 mod average;
 mod chunk;
+mod growth;
 mod learner;
 mod params;
 mod predict;

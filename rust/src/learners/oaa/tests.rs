@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod details;
+mod growth;
 mod pruned;
 mod reference;
 

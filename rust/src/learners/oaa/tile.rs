@@ -48,25 +48,30 @@ impl Tile {
             // The largest power of two that is not mostly padding.
             let needed = (n_classes - first).div_ceil(LANES);
             let groups = if needed < 3 { needed } else { MAX_GROUPS };
-            tiles.push(Self::new(first, groups, n_classes, params));
+            tiles.push(Self::new(first, groups, params));
             first += groups * LANES;
+        }
+        for tile in &mut tiles {
+            tile.let_compete(n_classes, params);
         }
         tiles
     }
 
-    fn new(first: usize, groups: usize, n_classes: usize, params: &Params) -> Self {
+    /// As [`for_classes`](Self::for_classes), with a lane to spare at least; see
+    /// [`growth`](super::growth).
+    pub fn with_spare_lane(n_classes: usize, params: &Params) -> Vec<Self> {
+        let mut tiles = Self::for_classes(n_classes + 1, params);
+        for tile in &mut tiles {
+            tile.unseen_mask.fill(f32::NEG_INFINITY);
+            tile.let_compete(n_classes, params);
+        }
+        tiles
+    }
+
+    fn new(first: usize, groups: usize, params: &Params) -> Self {
         let width = groups * LANES;
         let is_nag = params.optimizer == Optimizer::Nag;
         let zeros = |is_kept: bool| Flat::from(vec![0.0; if is_kept { width } else { 0 }]);
-        // Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
-        let competes = |class| is_nag && class < n_classes;
-        let mask = |class| {
-            if competes(class) {
-                0.0
-            } else {
-                f32::NEG_INFINITY
-            }
-        };
         Self {
             first,
             groups,
@@ -74,9 +79,33 @@ impl Tile {
             average_sums: zeros(params.averages()),
             squares: zeros(params.is_adaptive()),
             scales: zeros(is_nag),
-            unseen_mask: (first..first + width).map(mask).collect(),
+            unseen_mask: vec![f32::NEG_INFINITY; width],
             totals: vec![NagTotals::default(); if is_nag { width } else { 0 }],
         }
+    }
+
+    /// Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
+    pub fn let_compete(&mut self, n_classes: usize, params: &Params) {
+        if params.optimizer == Optimizer::Nag {
+            let masks = self.unseen_mask.iter_mut();
+            masks
+                .take(n_classes.saturating_sub(self.first))
+                .for_each(|mask| *mask = 0.0);
+        }
+    }
+
+    /// Takes over all that a narrower tile of the same features has of its classes, which are
+    /// the first of this one.
+    pub fn copy_lanes(&mut self, other: &Self) {
+        let (width, narrow) = (self.width(), other.width());
+        for (plane, from) in self.planes_mut().into_iter().zip(other.planes()) {
+            let rows = plane.to_mut().chunks_exact_mut(width);
+            for (row, from) in rows.zip(from.chunks_exact(narrow)) {
+                row[..narrow].copy_from_slice(from);
+            }
+        }
+        self.unseen_mask[..narrow].copy_from_slice(&other.unseen_mask);
+        self.totals[..other.totals.len()].copy_from_slice(&other.totals);
     }
 
     /// For prediction only: without what learning keeps beside the weights.

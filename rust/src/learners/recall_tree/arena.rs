@@ -133,6 +133,18 @@ impl Arena {
         }
     }
 
+    /// Lets every node have so many candidates, which are then its most frequent labels.
+    pub fn allow_candidates(&mut self, max_candidates: usize) {
+        if max_candidates <= self.max_candidates {
+            return;
+        }
+        self.max_candidates = max_candidates;
+        for node in &mut self.nodes {
+            node.counts.fill_up(max_candidates);
+            node.bound = recall_bound(node.counts.mass, node.counts.total, self.params.bern_hyper);
+        }
+    }
+
     /// The stop rule: whether the descent from `parent` towards `child` ends at
     /// `parent`, because the child's recall bound is no better. A tie stops.
     #[inline]

@@ -110,6 +110,26 @@ impl LabelCounts {
         self.top_counts.last().into_iter().for_each(prefetch);
     }
 
+    /// Makes more labels candidates, the most frequent of the others, up to `capacity`; of equal
+    /// counts the label seen first by the tree.
+    pub fn fill_up(&mut self, capacity: usize) {
+        if self.top.len() >= capacity.min(self.n_labels()) {
+            return;
+        }
+        let mut is_known = self.top.clone();
+        is_known.sort_unstable();
+        let others = self
+            .iter()
+            .filter(|(label, _)| is_known.binary_search(label).is_err());
+        let mut others: Vec<(LocalId, f64)> = others.collect();
+        others.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        for (label, count) in others.into_iter().take(capacity - self.top.len()) {
+            self.top.push(label);
+            self.top_counts.push(count);
+            self.mass += count;
+        }
+    }
+
     /// Forgets how often labels were seen that are no candidates.
     pub fn keep_candidates(&mut self) {
         let counts = self.top_counts.iter().map(|&count| PackedF64(count));

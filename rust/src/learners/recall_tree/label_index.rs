@@ -38,6 +38,11 @@ impl LabelIndex {
         }
     }
 
+    /// Adds labels without an id, so that there are `n_classes`.
+    pub fn grow(&mut self, n_classes: usize) {
+        self.id_of.resize(n_classes, LocalId::NONE);
+    }
+
     /// The id of `label`; a new label gets the next one.
     pub fn insert(&mut self, label: u32) -> LocalId {
         let id = &mut self.id_of[label as usize];
@@ -97,6 +102,11 @@ impl LabelSet {
             round_of: vec![0; n_labels],
             round: 0,
         }
+    }
+
+    /// Makes room for `n_labels`.
+    pub fn grow(&mut self, n_labels: usize) {
+        self.round_of.resize(n_labels, 0);
     }
 
     pub fn reset(&mut self, labels: &[LocalId]) {

@@ -86,6 +86,24 @@ impl OnlineLearner for OnlineRecallTree {
         Ok(Self::empty(params, n_classes, label_bits, width, n_filled))
     }
 
+    /// F and D become those of the larger number of classes. The labels' entropy rises by as much
+    /// as that of uniform ones does.
+    fn add_classes(&mut self, n_classes: usize) -> Result<()> {
+        let (before, after) = (
+            uniform_bits(self.label_index.n_classes()),
+            uniform_bits(n_classes),
+        );
+        if self.label_bits < before {
+            self.label_bits = (self.label_bits + after - before).min(after);
+        } else {
+            self.label_bits = after;
+        }
+        self.label_index.grow(n_classes);
+        self.tree.grow(n_classes, self.label_bits);
+        self.scorers.grow(n_classes);
+        Ok(())
+    }
+
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
         self.learn_batch(learning)
     }

@@ -78,6 +78,15 @@ impl RoutingTree {
         }
     }
 
+    /// For `n_classes` labels, of `label_bits` of entropy, from now on.
+    pub fn grow(&mut self, n_classes: usize, label_bits: f64) {
+        let params = &self.arena.params;
+        self.max_depth = params.depth(label_bits);
+        let max_candidates = params.candidates(n_classes, label_bits);
+        self.arena.allow_candidates(max_candidates);
+        self.seen.grow(n_classes);
+    }
+
     /// Restores what is not stored.
     fn restore(&mut self) -> Result<()> {
         self.arena.restore(self.routers.len())

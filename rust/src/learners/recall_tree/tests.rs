@@ -2,6 +2,7 @@
 
 mod counters;
 mod files;
+mod growth;
 mod nodes;
 mod options;
 mod prediction;

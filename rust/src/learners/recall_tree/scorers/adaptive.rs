@@ -32,15 +32,20 @@ impl AdaptiveScorers {
             PathFeatures::All | PathFeatures::NodeOnly => NODE_COLUMNS as usize,
         };
         let loss = params.loss.single().unwrap_or(Loss::Hinge);
-        let mut regressors = Regressors::new(params.optimizer, loss, width + nodes);
-        for _ in 0..n_classes {
-            regressors.push();
-        }
-        Self {
+        let mut scorers = Self {
             features: params.path_features,
             rate: params.scorer_rate() as f32,
             first_node: width as u32,
-            regressors,
+            regressors: Regressors::new(params.optimizer, loss, width + nodes),
+        };
+        scorers.grow(n_classes);
+        scorers
+    }
+
+    /// See [`Scorers::grow`](super::Scorers::grow).
+    pub fn grow(&mut self, n_classes: usize) {
+        for _ in self.regressors.len()..n_classes {
+            self.regressors.push();
         }
     }
 

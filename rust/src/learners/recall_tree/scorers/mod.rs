@@ -74,6 +74,14 @@ impl Scorers {
         }
     }
 
+    /// Adds scorers of weights of 0, so that there are `n_classes`.
+    pub fn grow(&mut self, n_classes: usize) {
+        match self {
+            Self::Plain(scorers) => scorers.grow(n_classes),
+            Self::Adaptive(scorers) => scorers.grow(n_classes),
+        }
+    }
+
     /// Writes the scores of the candidates to `workspace.scores`.
     pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         match self {

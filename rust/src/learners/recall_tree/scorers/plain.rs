@@ -76,6 +76,14 @@ impl PlainScorers {
         }
     }
 
+    /// See [`Scorers::grow`](super::Scorers::grow).
+    pub fn grow(&mut self, n_classes: usize) {
+        self.trained.resize(n_classes, 0.0);
+        if !self.by_class.is_empty() {
+            self.by_class.resize(n_classes, Weights::default());
+        }
+    }
+
     /// What does not fit together in scorers that were restored; there are as many counts
     /// as classes.
     fn check_stored(&self) -> Result<()> {

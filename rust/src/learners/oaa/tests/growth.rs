@@ -1,0 +1,252 @@
+//! Classes added to a model that has learned.
+
+use super::*;
+
+/// So many classes there are with each batch. There is a lane to spare whenever some are added.
+const LIMITS: [usize; 6] = [3, 10, 20, 45, 100, 130];
+
+impl Data {
+    /// Rows `from..to`, over `n_classes`.
+    fn part(&self, from: usize, to: usize, n_classes: usize) -> Self {
+        let cut = |starts: &[i32], from: usize, to: usize| -> Vec<i32> {
+            starts[from..=to]
+                .iter()
+                .map(|at| at - starts[from])
+                .collect()
+        };
+        let all = |starts: &[i32]| starts[from] as usize..starts[to] as usize;
+        let (values, sets) = (all(&self.starts), all(&self.set_starts));
+        Self {
+            starts: cut(&self.starts, from, to),
+            columns: self.columns[values.clone()].to_vec(),
+            values: self.values[values].to_vec(),
+            labels: self.labels[from..to].to_vec(),
+            set_starts: cut(&self.set_starts, from, to),
+            sets: self.sets[sets].to_vec(),
+            weights: self.weights[from..to].to_vec(),
+            n_cols: self.n_cols,
+            n_classes,
+        }
+    }
+}
+
+/// Batches whose labels are below each of `limits`.
+fn batches(limits: &[usize]) -> Vec<Data> {
+    let n_classes = limits[limits.len() - 1];
+    let all = Data::new(60 * limits.len(), 24, n_classes + 1, 3);
+    let parts = limits.iter().enumerate().map(|(at, &limit)| {
+        let mut part = all.part(60 * at, 60 * (at + 1), limit);
+        part.labels.iter_mut().for_each(|l| *l %= limit as u32);
+        for row in 0..60 {
+            let set = part.set_starts[row] as usize..part.set_starts[row + 1] as usize;
+            let mut labels: Vec<i32> = part.sets[set.clone()]
+                .iter()
+                .map(|l| l % limit as i32)
+                .collect();
+            labels.sort_unstable();
+            if labels.len() == 2 && labels[0] == labels[1] {
+                labels = vec![0, limit as i32 - 1];
+            }
+            part.sets[set].copy_from_slice(&labels);
+        }
+        part
+    });
+    parts.collect()
+}
+
+/// Learns the batches one after the other, of `n_classes` from the beginning on, or of more with
+/// each; `between` is done in between.
+fn learned(
+    params: &Params,
+    batches: &[Data],
+    n_classes: Option<usize>,
+    (sets, n_threads): (bool, usize),
+    between: fn(&Model) -> Model,
+) -> Model {
+    let first = n_classes.unwrap_or(batches[0].n_classes);
+    let mut model = Model::create(params.clone(), first, sets).unwrap();
+    for data in batches {
+        let data = data.part(0, data.labels.len(), n_classes.unwrap_or(data.n_classes));
+        let targets = if sets { data.sets() } else { data.labels() };
+        let weights = Some(Values::F32(&data.weights));
+        let batch = Batch::new(data.rows(), targets, weights).unwrap();
+        if data.n_classes > model.n_classes() {
+            model.add_classes(&batch).unwrap();
+        }
+        model
+            .partial_fit(&batch, n_threads, None, &control())
+            .unwrap();
+        model = between(&model);
+    }
+    model
+}
+
+fn reloaded(model: &Model) -> Model {
+    Model::from_bytes(&model.to_bytes().unwrap()).unwrap()
+}
+
+const OPTIMIZERS: [Optimizer; 4] = [
+    Optimizer::Pn,
+    Optimizer::Sgd,
+    Optimizer::Adagrad,
+    Optimizer::Nag,
+];
+
+#[test]
+fn new_classes_are_what_they_would_be_had_they_been_known() {
+    let batches = batches(&LIMITS);
+    let rows = batches[5].rows();
+    for optimizer in OPTIMIZERS {
+        for (loss, sets) in [
+            (OaaLoss::SquaredHinge, false),
+            (OaaLoss::Logistic, true),
+            (OaaLoss::Squared, false),
+        ] {
+            let params = Params {
+                l1: if sets { 1e-4 } else { 0.0 },
+                l2: if sets { 1e-4 } else { 0.0 },
+                scaling: Scaling::Row,
+                ..params(loss, optimizer)
+            };
+            let learned =
+                |n_classes| learned(&params, &batches, n_classes, (sets, 1), Model::clone);
+            let (grown, known) = (learned(None), learned(Some(130)));
+            assert_eq!(all_scores(&grown, &rows, 1), all_scores(&known, &rows, 1));
+            // Vowpal Wabbit lets classes win that it has not seen, if it knows of them.
+            if optimizer != Optimizer::Nag {
+                assert_eq!(grown.to_bytes().unwrap(), known.to_bytes().unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn grown_models_go_on_out_of_a_file_and_on_any_number_of_threads() {
+    // Without a lane to spare at 16, too.
+    for limits in [&LIMITS[..], &[16, 64, 128, 129]] {
+        let batches = batches(limits);
+        for optimizer in OPTIMIZERS {
+            for (loss, n_negatives) in [
+                (OaaLoss::Softmax, None),
+                (OaaLoss::SquaredHinge, Some(7)),
+                (OaaLoss::Logistic, None),
+            ] {
+                if loss == OaaLoss::Softmax && optimizer != Optimizer::Pn {
+                    continue;
+                }
+                let params = Params {
+                    n_negatives,
+                    ..params(loss, optimizer)
+                };
+                let straight = learned(&params, &batches, None, (false, 1), Model::clone);
+                let bytes = straight.to_bytes().unwrap();
+                let loaded = learned(&params, &batches, None, (false, 1), reloaded);
+                assert_eq!(loaded.to_bytes().unwrap(), bytes, "{optimizer:?} {loss:?}");
+                let parallel = learned(&params, &batches, None, (false, 3), Model::clone);
+                assert_eq!(parallel.to_bytes().unwrap(), bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_class_is_predicted_once_it_has_been_seen() {
+    for limits in [&[16usize, 64, 65][..], &[20, 64, 70]] {
+        let batches = batches(limits);
+        for loss in LOSSES {
+            let params = params(loss, Optimizer::Pn);
+            let mut model = learned(&params, &batches[..2], None, (false, 1), Model::clone);
+            let last = &batches[2];
+            let old = last.part(0, 60, limits[2]);
+            let few: Vec<u32> = old.labels.iter().map(|l| l % 16).collect();
+            let targets = Targets::One(Labels::new(&few, limits[2]).unwrap());
+            let batch = Batch::new(old.rows(), targets, None).unwrap();
+            model.add_classes(&batch).unwrap();
+            model.partial_fit(&batch, 1, None, &control()).unwrap();
+            let rows = last.rows();
+            let best = |model: &Model| model.predict(&Query::new(&rows, 1, &control())).unwrap();
+            assert!(best(&model).iter().all(|&label| label < limits[1] as i32));
+            let new = vec![limits[2] as u32 - 1; 60];
+            let targets = Targets::One(Labels::new(&new, limits[2]).unwrap());
+            let batch = Batch::new(rows, targets, None).unwrap();
+            for _ in 0..5 {
+                model.partial_fit(&batch, 1, None, &control()).unwrap();
+            }
+            let found = best(&model).iter().filter(|&&l| l == new[0] as i32).count();
+            assert!(found > 30, "{loss:?}: {found}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_learned_adds_no_class() {
+    let batches = batches(&LIMITS);
+    let params = params(OaaLoss::SquaredHinge, Optimizer::Pn);
+    let mut model = learned(&params, &batches[..2], None, (false, 1), Model::clone);
+    let before = model.to_bytes().unwrap();
+    let data = &batches[3];
+    let sets = Batch::new(data.rows(), data.sets(), None).unwrap();
+    let narrow = vec![0.0; 60 * 5];
+    let narrow = Rows::dense(Values::F32(&narrow), 60, 5).unwrap();
+    let columns = Batch::new(narrow, data.labels(), None).unwrap();
+    let fewer = batches[0].batch();
+    for batch in [&sets, &columns, &fewer] {
+        assert!(model.add_classes(batch).is_err());
+        assert_eq!(model.to_bytes().unwrap(), before);
+    }
+    let compact = model.to_compact_bundle(&control()).unwrap();
+    let mut compact = Model::from_bundle(compact).unwrap();
+    let error = compact.add_classes(&data.batch()).unwrap_err();
+    assert!(error.to_string().contains("compact=True"));
+    let pruned = Params {
+        prune: Some(0.1),
+        ..params
+    };
+    let mut pruned = Model::create(pruned, 130, false).unwrap();
+    let error = pruned.add_classes(&data.batch()).unwrap_err();
+    assert!(error.to_string().contains("prune"));
+}
+
+/// Class by class, past 16, 32, 64 and 128, where tiles are full.
+#[test]
+fn there_is_always_a_lane_to_spare() {
+    let limits: Vec<usize> = (15..140).collect();
+    let batches = batches(&limits);
+    let rows = batches[124].rows();
+    let params = params(OaaLoss::Logistic, Optimizer::Adagrad);
+    let grown = learned(&params, &batches, None, (false, 1), Model::clone);
+    let known = learned(&params, &batches, Some(139), (false, 1), Model::clone);
+    assert_eq!(all_scores(&grown, &rows, 1), all_scores(&known, &rows, 1));
+    let loaded = learned(&params, &batches, None, (false, 1), reloaded);
+    assert_eq!(loaded.to_bytes().unwrap(), grown.to_bytes().unwrap());
+    // With a tile that has no class yet, for prediction, too.
+    let full = learned(&params, &batches[..50], None, (false, 1), Model::clone);
+    assert_eq!((full.n_classes(), learner(&full).tiles.len()), (64, 2));
+    let compact = full
+        .to_compact_bundle(&control())
+        .unwrap()
+        .to_bytes()
+        .unwrap();
+    let compact = Model::from_bytes(&compact).unwrap();
+    let best = |model: &Model| model.predict(&Query::new(&rows, 1, &control())).unwrap();
+    assert_eq!(best(&compact), best(&full));
+    assert_eq!(all_scores(&compact, &rows, 1).len(), 60 * 64);
+}
+
+/// Tiles of 64 classes stay where they are.
+#[test]
+fn full_tiles_are_not_copied() {
+    let batches = batches(&[100, 120, 140]);
+    let params = params(OaaLoss::SquaredHinge, Optimizer::Pn);
+    let mut model = learned(&params, &batches[..1], None, (false, 1), Model::clone);
+    let at = |model: &Model| {
+        let tiles = learner(model).tiles.iter();
+        tiles.map(|tile| tile.weights.as_ptr()).collect::<Vec<_>>()
+    };
+    let before = at(&model);
+    model.add_classes(&batches[1].batch()).unwrap();
+    assert_eq!(at(&model), before);
+    model.add_classes(&batches[2].batch()).unwrap();
+    assert_eq!(at(&model)[..2], before);
+    assert_eq!(at(&model).len(), 3);
+}

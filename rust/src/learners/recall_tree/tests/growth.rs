@@ -1,0 +1,113 @@
+//! Classes added to a tree that has learned.
+
+use super::*;
+
+/// Learns examples of more and more labels, from a model of all of them or of those so far.
+fn learned(
+    params: &Params,
+    is_dense: bool,
+    all: bool,
+    between: impl Fn(RecallTree) -> RecallTree,
+) -> RecallTree {
+    let limits = [1, 2, 5, 9, N_CLASSES];
+    let n_first = if all { N_CLASSES } else { limits[0] };
+    let mut model = RecallTree::create(params.clone(), n_first, false).unwrap();
+    let control = Control::new(0);
+    for (at, limit) in (0u32..).zip(limits) {
+        let examples: Vec<(u32, u32, u8)> = (0..60)
+            .map(|i| ((i * 7 + at) % 31, i * 13 + at, (i % 5) as u8))
+            .collect();
+        let mut stream = Stream::new(&examples, is_dense, false);
+        stream
+            .labels
+            .iter_mut()
+            .for_each(|label| *label %= limit as u32);
+        let n_classes = if all { N_CLASSES } else { limit };
+        let rows = stream.rows();
+        let targets = Targets::One(Labels::new(&stream.labels, n_classes).unwrap());
+        let batch = Batch::new(rows, targets, None).unwrap();
+        model.add_classes(&batch).unwrap();
+        model.partial_fit(&batch, 1, None, &control).unwrap();
+        model = between(model);
+    }
+    model
+}
+
+fn adaptive() -> Params {
+    Params {
+        optimizer: Optimizer::Nag,
+        loss: ScorerLoss::Squared,
+        path_features: PathFeatures::All,
+        ..params()
+    }
+}
+
+/// With as many candidates and levels whatever the number of labels.
+#[test]
+fn a_grown_tree_is_the_tree_that_knew_all_labels() {
+    for params in [params(), adaptive()] {
+        for is_dense in [false, true] {
+            let grown = learned(&params, is_dense, false, |m| m);
+            let known = learned(&params, is_dense, true, |m| m);
+            assert_eq!(grown.to_bytes().unwrap(), known.to_bytes().unwrap());
+        }
+    }
+}
+
+/// By default they follow the number of labels, and nodes that had fewer candidates get more.
+#[test]
+fn candidates_and_depth_follow_the_number_of_classes() {
+    for params in [params(), adaptive()] {
+        let params = Params {
+            max_candidates: None,
+            candidates_per_level: 1.0,
+            max_depth: None,
+            ..params
+        };
+        let reload =
+            |model: RecallTree| RecallTree::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let check = |model: RecallTree| {
+            let tree = &model.members()[0].learner;
+            let bits = uniform_bits(model.n_classes());
+            assert_eq!(tree.tree.max_depth, params.depth(bits));
+            let f = params.candidates(model.n_classes(), bits);
+            assert_eq!(tree.tree.arena.max_candidates, f);
+            model
+        };
+        let straight = learned(&params, false, false, check);
+        let loaded = learned(&params, false, false, reload);
+        assert_eq!(straight.to_bytes().unwrap(), loaded.to_bytes().unwrap());
+        let mut tree = straight.members()[0].learner.clone();
+        tree.add_classes(300).unwrap();
+        let f = tree.tree.arena.max_candidates;
+        assert_eq!(f, 9);
+        for node in &tree.tree.arena.nodes {
+            let counts = &node.counts;
+            let top = counts.candidates();
+            assert_eq!(top.len(), f.min(counts.n_labels()));
+            let least = counts.top_counts.last().copied().unwrap_or_default();
+            let mut others = counts.iter().filter(|(label, _)| !top.contains(label));
+            assert!(others.all(|(_, count)| count <= least));
+            assert!(counts.top_counts.is_sorted_by(|a, b| a >= b));
+            let mass: f64 = counts.top_counts.iter().sum();
+            assert!((counts.mass - mass).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn the_entropy_of_labels_rises_with_their_number() {
+    let examples: Vec<(u32, u32, u8)> = (0..300).map(|i| (i % 3, i, 1)).collect();
+    let stream = Stream::new(&examples, false, false);
+    let params = Params {
+        class_count: ClassCount::Effective,
+        ..params()
+    };
+    let mut model = new_model(&params);
+    fit(&mut model, &stream.batch(), 1).unwrap();
+    let mut tree = model.members()[0].learner.clone();
+    let before = tree.label_bits;
+    assert!(before < uniform_bits(N_CLASSES));
+    tree.add_classes(2 * N_CLASSES).unwrap();
+    assert!((tree.label_bits - before - 1.0).abs() < 1e-12);
+}

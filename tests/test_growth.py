@@ -1,0 +1,357 @@
+"""``partial_fit(classes="grow")``: labels that a model did not know."""
+
+import pickle
+from itertools import pairwise
+
+import estimators
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import xmtree
+from xmtree import metrics
+from xmtree._labels.forms import positions
+
+GROWING = ["oaa", "lomtree", "recall-tree"]
+#: The order in which labels come is not that of the alphabet.
+NAMES = np.array([f"{chr(97 + at * 11 % 26)}{at}" for at in range(26)])
+STARTS = range(0, 1300, 50)
+
+
+def stream(n=1300, seed=0):
+    """Rows of 26 labels, one more with every 50 rows."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(26, 12)) * 3
+    y = np.minimum(random.integers(0, 26, n), np.arange(n) // 50)
+    y[::50] = np.arange(len(y[::50]))
+    return centres[y] + random.normal(size=(n, 12)), y
+
+
+X, Y = stream()
+
+
+def grown(name, y=NAMES[Y], between=lambda model: model, **params):
+    model = estimators.ALL[name](**params)
+    for start in STARTS:
+        part = slice(start, start + 50)
+        model = between(model.partial_fit(X[part], y[part], classes="grow"))
+    return model
+
+
+def known(name, classes, y=NAMES[Y], **params):
+    model = estimators.ALL[name](**params)
+    for start in STARTS:
+        part = slice(start, start + 50)
+        model.partial_fit(X[part], y[part], classes=classes)
+    return model
+
+
+def state(model):
+    return model._model.to_bytes()
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_labels_are_learned_when_they_come(name):
+    model = estimators.ALL[name]()
+    for start in STARTS:
+        part = slice(start, start + 50)
+        old = getattr(model, "classes_", np.empty(0, str))
+        model.partial_fit(X[part], NAMES[Y[part]], classes="grow")
+        new = np.setdiff1d(NAMES[Y[part]], old)
+        np.testing.assert_array_equal(model.classes_, [*old, *new])
+    assert list(model.classes_) != sorted(model.classes_)
+    fixed = known(name, NAMES)
+    right = [np.mean(found.predict(X) == NAMES[Y]) for found in (model, fixed)]
+    assert min(right) > 0.9
+    assert abs(right[0] - right[1]) < 0.05
+    assert abs(model.progressive_loss_ - fixed.progressive_loss_) < 0.05
+    assert model.score(X, NAMES[Y]) == right[0]
+    best, _ = model.predict_topk(X, 3)
+    assert metrics.precision_at_k(NAMES[Y], best, 1) == pytest.approx(right[0])
+    chances = model.predict_proba(X[:50])
+    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(X[:50]))
+
+
+@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("how", ["file", "pickle", "threads"])
+def test_a_grown_model_goes_on_as_if_it_had_not_been_stored(name, how, tmp_path):
+    def between(model):
+        if how == "file":
+            model.save(tmp_path / "model")
+            return xmtree.load(tmp_path / "model")
+        return pickle.loads(pickle.dumps(model)) if how == "pickle" else model
+
+    straight = grown(name)
+    other = grown(name, between=between, n_jobs=3 if how == "threads" else None)
+    assert state(other) == state(straight)
+    np.testing.assert_array_equal(other.classes_, straight.classes_)
+    assert other._calibration == straight._calibration
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("lomtree", {"max_internal": 40, "soft_depth": None}),
+        ("oaa", {}),
+        ("oaa", {"optimizer": "adagrad", "loss": "logistic"}),
+        ("recall-tree", {"max_candidates": 6, "max_depth": 4}),
+    ],
+)
+def test_what_does_not_depend_on_their_number_does_not_depend_on_when_labels_come(name, params):
+    """Numbers in the order in which they come are sorted: the same model to the bit."""
+    params = {**params, "calibrate": False}
+    model, fixed = grown(name, Y, **params), known(name, range(26), Y, **params)
+    np.testing.assert_array_equal(model.classes_, np.arange(26))
+    assert state(model) == state(fixed)
+
+
+@pytest.mark.parametrize("optimizer", ["pn", "nag", "adagrad", "sgd"])
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_all_steps_of_one_against_all(optimizer, loss):
+    if loss == "softmax" and optimizer in ("nag", "adagrad"):
+        return
+    params = {"optimizer": optimizer, "loss": loss, "average": loss == "softmax"}
+    assert grown("oaa", **params).score(X, NAMES[Y]) > 0.9
+    assert grown("oaa", n_negatives=3, loss="squared_hinge").score(X, NAMES[Y]) > 0.8
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_label_is_not_predicted_before_it_was_seen(name):
+    model = grown(name)
+    weights = np.ones(50)
+    weights[0] = 0
+    model.partial_fit(X[:50], ["new", *NAMES[Y[1:50]]], "grow", weights)
+    assert model.classes_[-1] == "new"
+    assert "new" not in model.predict_topk(X, 27)[0]
+    for _ in range(5):
+        model.partial_fit(X[:50] + 9, ["new"] * 50, classes="grow")
+    assert np.mean(model.predict(X[:50] + 9) == "new") > 0.7
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_batch_that_fails_adds_no_label(name):
+    model = grown(name)
+    before, classes = state(model), model.classes_
+    calibration = model._calibration
+    broken = X[:50].copy()
+    broken[49, 3] = np.nan
+    for rows, labels, weights, message in [
+        (broken, ["new"] * 50, None, "row 49, column 3"),
+        (X[:50, :5], ["new"] * 50, None, "features"),
+        (X[:50], ["new"] * 49, None, "49"),
+        (X[:50], ["new"] * 50, [np.inf] * 50, "infinity"),
+        (X[:50], [3] * 50, None, "y mixes types"),
+        (X[:50], [["new"]] * 50, None, "label"),
+        (sp.csr_array(broken), ["new"] * 50, None, "column 3"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(rows, labels, "grow", weights)
+        assert model.classes_ is classes
+        assert model._calibration == calibration
+        assert state(model) == before
+    with pytest.raises(ValueError, match=r"not in classes: 'new'; .*classes=\"grow\""):
+        model.partial_fit(X[:50], ["new"] * 50)
+    assert state(model) == before
+
+
+def test_a_stop_leaves_labels_and_model_in_step(monkeypatch):
+    model = grown("oaa")
+
+    def stopped(*arguments, **more):
+        raise KeyboardInterrupt
+
+    learn = type(model)._train
+
+    def train(self, *arguments):
+        learn(self, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model), "_train", train)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[:50], ["new"] * 50, classes="grow")
+    assert len(model.classes_) == model._model.n_classes == 27
+    monkeypatch.setattr(type(model), "_train", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[:50], ["newer"] * 50, classes="grow")
+    assert len(model.classes_) == model._model.n_classes == 27
+
+
+@pytest.mark.parametrize("name", ["filter-tree", "random-tree"])
+def test_trees_over_a_fixed_set_of_labels_refuse(name):
+    with pytest.raises(
+        ValueError, match=r'classes="grow" is not for \w+TreeClassifier, whose tree'
+    ):
+        estimators.ALL[name]().partial_fit(X, Y, classes="grow")
+
+
+def test_models_that_cannot_learn_on_refuse(tmp_path):
+    model = grown("oaa")
+    model.save(tmp_path / "compact", compact=True)
+    with pytest.raises(ValueError, match="compact=True"):
+        xmtree.load(tmp_path / "compact").partial_fit(X[:5], ["new"] * 5, classes="grow")
+    pruned = xmtree.OAAClassifier(prune=0.01, random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="prune must be None for partial_fit"):
+        pruned.partial_fit(X[:5], [99] * 5, classes="grow")
+    for wrong in ("Grow", "all"):
+        with pytest.raises(ValueError, match='or "grow" in partial_fit; got'):
+            model.partial_fit(X, NAMES[Y], classes=wrong)
+    with pytest.raises(ValueError, match='or "grow" in partial_fit; got'):
+        xmtree.OAAClassifier().fit(X, Y, classes="grow")
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_growing_goes_on_after_fit_and_beside_other_calls(name):
+    early = Y < 10
+    model = estimators.ALL[name]().fit(X[early], NAMES[Y[early]])
+    first = model.classes_
+    model.partial_fit(X[:50], NAMES[Y[:50]])
+    for _ in range(3):
+        model.partial_fit(X, NAMES[Y], classes="grow")
+    np.testing.assert_array_equal(model.classes_[:10], first)
+    np.testing.assert_array_equal(model.classes_[10:], np.sort(NAMES[10:]))
+    assert model.score(X, NAMES[Y]) > 0.9
+    # The labels in any order are those of the model.
+    model.partial_fit(X[:50], NAMES[Y[:50]], classes=NAMES)
+    with pytest.raises(ValueError, match="are not those of the first call"):
+        model.partial_fit(X[:50], NAMES[Y[:50]], classes=NAMES[:25])
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "expected"),
+    [
+        (np.array([5, 2]), np.array([3, 9]), np.array([2, 5, 3, 9])),
+        (np.array([5, 2], np.int8), np.array([300, 2]), np.array([2, 5, 300])),
+        (np.array([5, 2]), np.array([3.0, 9.0]), np.array([2, 5, 3, 9])),
+        (np.array([1.0, 2.0]), np.array([7, 2]), np.array([1.0, 2.0, 7.0])),
+        (np.array(["b", "c"]), np.array(["longer", "a"]), np.array(["b", "c", "a", "longer"])),
+        (np.array(["b", "c"], object), np.array(["a", "c"]), np.array(["b", "c", "a"], object)),
+        (np.array([5, 2], np.uint64), np.array([2**63 + 2, 5], np.uint64), None),
+    ],
+)
+def test_types_of_labels(first, then, expected):
+    model = xmtree.OAAClassifier(random_state=0, calibrate=False)
+    model.partial_fit(X[:2], first, classes="grow").partial_fit(X[:2], then, classes="grow")
+    if expected is None:
+        expected = np.array([2, 5, 2**63 + 2], np.uint64)
+    assert model.classes_.dtype == expected.dtype
+    np.testing.assert_array_equal(model.classes_, expected)
+    assert model.predict_topk(X[:2], 6)[0].shape == (2, 6)
+    assert model.score(X[:2], then) >= 0
+
+
+def test_the_order_of_labels_is_kept_up():
+    model = grown("lomtree")
+    labels, order = model._class_order
+    assert labels is model.classes_
+    np.testing.assert_array_equal(labels[order], np.sort(NAMES))
+    again = pickle.loads(pickle.dumps(model))
+    assert again._class_order is None
+    again.partial_fit(X[:9], NAMES[Y[:9]])
+    np.testing.assert_array_equal(again._class_order[1], order)
+    model.fit(X, Y).partial_fit(X, Y)
+    assert model._class_order[1] is None
+
+
+def test_class_weights_may_name_labels_to_come():
+    weights = {name: 1 + at % 3 for at, name in enumerate(NAMES)}
+    model = grown("oaa", class_weight=weights, calibrate=False)
+    straight = grown("oaa", Y, calibrate=False)
+    assert state(model) != state(straight)
+    reference = xmtree.OAAClassifier(random_state=0, calibrate=False)
+    for start in STARTS:
+        part = slice(start, start + 50)
+        reference.partial_fit(X[part], Y[part], "grow", 1.0 + Y[part] % 3)
+    order = np.argsort(np.argsort(NAMES))  # within one batch labels are sorted
+    assert len(order) == 26
+    np.testing.assert_allclose(
+        np.sort(model.decision_function(X), axis=1),
+        np.sort(reference.decision_function(X), axis=1),
+        rtol=1e-4,
+        atol=1e-4,
+    )
+
+
+SETS = [sorted({NAMES[label], NAMES[label // 2]}) for label in Y]
+
+
+def test_label_sets_as_lists():
+    model = grown("oaa", SETS)
+    fixed = known("oaa", NAMES, SETS)
+    assert sorted(model.classes_) == sorted(NAMES)
+    assert list(model.classes_) != sorted(NAMES)
+    scores = [metrics.precision_at_k(SETS, m.predict_topk(X, 2)[0], 2) for m in (model, fixed)]
+    assert min(scores) > 0.8
+    assert abs(scores[0] - scores[1]) < 0.02
+    assert abs(model.score(X, SETS) - fixed.score(X, SETS)) < 0.05
+    model.partial_fit(X[:2], [[], ["new"]], classes="grow")
+    model.partial_fit(X[:2], [[], []], classes="grow")
+    assert model.classes_[-1] == "new"
+    assert model._calibration.n_examples > 0
+
+
+def test_indicators_add_labels_by_name_alone():
+    frame = pd.get_dummies(pd.Series(NAMES[Y]), dtype=int)
+    model = xmtree.OAAClassifier(random_state=0)
+    for start in STARTS:
+        present = np.unique(NAMES[Y[start : start + 50]])
+        if len(present) == 1:
+            present = np.array([present[0], "never"])
+        part = frame.iloc[start : start + 50].reindex(columns=present, fill_value=0)
+        model.partial_fit(X[start : start + 50], part, classes="grow")
+    assert sorted(model.classes_) == sorted([*NAMES, "never"])
+    assert metrics.precision_at_k(NAMES[Y], model.predict_topk(X, 1)[0], 1) > 0.9
+    lists = [[name] for name in NAMES[Y]]
+    assert model.score(X, lists) > 0.5
+    n = len(model.classes_)
+    model.partial_fit(X[:2], np.eye(n, dtype=int)[:2], classes="grow")
+    for y in (np.eye(n + 1, dtype=int)[:2], sp.eye_array(n + 1).tocsr()[:2], [[0, 1], [1, 0]]):
+        with pytest.raises(ValueError, match="must know which labels the columns of y are"):
+            model.partial_fit(X[:2], y, classes="grow")
+    unnamed = xmtree.OAAClassifier().partial_fit(X[:2], np.eye(2, 5, dtype=int), classes="grow")
+    assert unnamed.classes_.tolist() == list(range(5))
+
+
+@pytest.mark.parametrize("sets", [False, True])
+def test_rows_of_new_labels_do_not_calibrate(sets):
+    """A batch of which half has new labels calibrates as the other half does."""
+    y = SETS if sets else NAMES[Y]
+    old = np.random.default_rng(1).permutation(np.flatnonzero(Y < 8))
+    start = [y[at] for at in old[:200]]
+    half = old[200:]
+    calls = []
+    for labels in ("mixed", "known"):
+        model = xmtree.OAAClassifier(random_state=0).partial_fit(
+            X[old[:200]], start, classes="grow"
+        )
+        rows, of_rows = X[half], [y[at] for at in half]
+        if labels == "mixed":
+            rows = np.repeat(rows, 2, axis=0)
+            new = ["new"] if sets else "new"
+            of_rows = [label for one in of_rows for label in (one, new)]
+        calls.append(model.partial_fit(rows, of_rows, classes="grow")._calibration)
+    assert calls[0] == calls[1]
+    assert calls[0].n_examples == 200
+
+
+def test_texts():
+    texts = [f"word{label} word{label}x the" for label in Y]
+    model = xmtree.TextClassifier(n_bits=12, random_state=0)
+    for start, end in pairwise([*STARTS, 1300]):
+        model.partial_fit(texts[start:end], NAMES[Y[start:end]], classes="grow")
+    assert model.score(texts, NAMES[Y]) > 0.95
+    assert list(model.classes_) != sorted(model.classes_)
+
+
+def test_labels_that_came_out_of_order_are_found_everywhere():
+    numbers = np.random.default_rng(4).permutation(100)[:26][Y]
+    model = grown("recall-tree", numbers)
+    assert np.any(np.diff(model.classes_) < 0)
+    recall = model.candidate_recall(X, numbers)
+    assert recall >= model.score(X, numbers) > 0.9
+    assert model.candidate_recall(X, np.full(len(X), 1000)) == 0
+    np.testing.assert_array_equal(model.classes_[positions(numbers, model.classes_)], numbers)
+    assert positions(np.array([1000, -1]), model.classes_).tolist() == [-1, -1]
+    ranking, _ = model.predict_topk(X, 1)
+    chances = model.predict_topk(X, 1, scores="probability")[1][:, 0]
+    assert metrics.calibration_error(numbers, ranking[:, 0], chances) < 0.2
