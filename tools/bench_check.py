@@ -2,9 +2,9 @@
 
 ``rust/benches/instructions.rs`` has the loops, ``benches/instructions.json`` the counts and with
 what they were recorded. A loop that takes over 2 % more than recorded fails the check. Counts
-depend on the compiler and on the instruction set that valgrind emulates, not on the load or the
-clock of the machine. Where either differs from what was recorded, the table is printed and nothing
-is judged.
+depend on the compiler, on the C library (memory is allocated and copied by it) and on the
+instruction set that valgrind emulates, not on the load or the clock of the machine. Where one of
+these differs from what was recorded, the table is printed and nothing is judged.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def verdict(recorded: int | None, now: int | None) -> tuple[str, str]:
         return "", "GONE"
     change = 100.0 * (now - recorded) / recorded
     word = "MORE" if change > TOLERANCE else "fewer" if change < -TOLERANCE else ""
-    return f"{change:+.2f}", word
+    return f"{change:+z.2f}", word
 
 
 def compare(recorded: dict[str, int], now: dict[str, int]) -> tuple[list[str], set[str]]:
@@ -116,7 +116,11 @@ def main() -> int:
         counted = list(pool.map(lambda loop: count(program, loop), loops))
     now = {loop: instructions for loop, (instructions, _) in zip(loops, counted, strict=True)}
     rustc = subprocess.run(["rustc", "--version"], check=True, stdout=subprocess.PIPE, text=True)
-    made_with = {"compiler": rustc.stdout.strip(), "instruction set": counted[0][1]}
+    made_with = {
+        "compiler": rustc.stdout.strip(),
+        "instruction set": counted[0][1],
+        "C library": " ".join(platform.libc_ver()),
+    }
     record_of, everything = {}, {}
     if RECORD.exists():
         record = json.loads(RECORD.read_text(encoding="utf-8"))
@@ -124,7 +128,8 @@ def main() -> int:
     recorded = {loop: n for loop, n in everything.items() if options.only in loop}
     if options.record:
         if options.only and record_of not in ({}, made_with):
-            parser.error(f"--only: the other loops were recorded with {record_of}")
+            recorded_with = ", ".join(record_of.values())
+            parser.error(f"--only: the other loops were recorded with {recorded_with}")
         kept = {loop: n for loop, n in everything.items() if loop not in recorded}
         record = {"made with": made_with, "instructions": dict(sorted((kept | now).items()))}
         RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -134,8 +139,9 @@ def main() -> int:
         print(f"recorded in {RECORD}")
         return 0
     if record_of != made_with:
-        print(f"not judged: recorded with {record_of}, this is {made_with}.")
-        print("Record on the commit before the change (make bench-record), then check the change.")
+        recorded_with, this_is = (", ".join(of.values()) for of in (record_of, made_with))
+        print(f"not judged: recorded with {recorded_with}; this is {this_is}")
+        print("record on the commit before the change (make bench-record), then check the change")
         return 0
     if words:
         print(f"Tolerance: {TOLERANCE:g} %. What is meant is recorded by: make bench-record")
