@@ -15,7 +15,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-extreme reproduce peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -32,6 +32,16 @@ bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the 
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
 		--ignore benches/test_bench_extreme.py \
 		$(if $(FIGURES),--figures "$(FIGURES)")
+
+# Not part of `make test`: the optimised program takes minutes to build. SELECT='--only lomtree'
+# counts a part.
+bench-check: $(VENV)/.python ## Compare instruction counts of the hot loops with those recorded (valgrind)
+	@tools/check-rust
+	$(PHASE) "bench-check" $(BIN)/python tools/bench_check.py $(SELECT)
+
+bench-record: $(VENV)/.python ## Record the instruction counts in benches/instructions.json
+	@tools/check-rust
+	$(PHASE) "bench-record" $(BIN)/python tools/bench_check.py --record $(SELECT)
 
 # SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
 bench-extreme: install $(VENV)/.bench $(PEERS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
