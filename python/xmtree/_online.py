@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, replace
+from operator import is_
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
-from xmtree._labels import Target, check_classes, check_column_order
+from xmtree._labels import Target, check_classes, check_column_order, plain_codes
 from xmtree._persistence import plain, restored
 
 
@@ -43,6 +44,8 @@ class OnlineLearner(Learner):
         "calibrate": ["boolean"],
     }
     _started_with: dict[str, Any]
+    #: Which ``_started_with`` the last ``partial_fit`` has compared with which parameters.
+    _compared: tuple[dict[str, Any], dict[str, Any]] | None = None
     calibrate: bool
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -75,6 +78,12 @@ class OnlineLearner(Learner):
             ``classes``, or a parameter was changed after the first call.
             The estimator is then as it was before.
         """
+        codes = self._plain_codes(X, y) if classes is None and sample_weight is None else None
+        if codes is not None:
+            _validation.canonical(
+                X, lambda X: self._model.partial_fit(X, codes, None, self._n_threads(), None)
+            )
+            return self
         self._validate_params()
         if self.class_weight == "balanced":
             raise ValueError(
@@ -95,7 +104,35 @@ class OnlineLearner(Learner):
             if started:
                 self._calibrate_on_stream(X, target, sample_weight)
             self._learn(model.partial_fit, model, X, target, sample_weight, change)
+            self._compared = self._started_with, self.get_params(deep=False)
         return self
+
+    def _plain_codes(self, X: Any, y: Any) -> NDArray[np.uint32] | None:
+        """The labels of rows that the model can learn right away, as the long way would have it do;
+        None where that is not plain.
+
+        One row at a time the checks take fifty times as long as learning. None is left out: the
+        parameters are the very objects that were compared before, and the core looks at all values.
+        """
+        if self._compared is None or self._compared[0] is not self._started_with:
+            return None
+        own, params = vars(self), self._compared[1]
+        if not all(map(is_, map(own.get, params), params.values())):
+            return None
+        # What is mutable, is shown, or calibrates goes the long way.
+        if self.class_weight is not None or self.verbose or self._y_form != "labels":
+            return None
+        if not _validation.is_plain(self, X, self._takes_any_width()):
+            return None
+        if X.shape[0] >= _calibration.LEAST_ROWS:
+            return None
+        codes = plain_codes(y, self.classes_)
+        return codes if codes is not None and len(codes) == X.shape[0] else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_compared", None)
+        return state
 
     @property
     def progressive_loss_(self) -> float:

@@ -44,7 +44,7 @@ def rows(
     only the names of those columns that ``fit`` had, too. Other types become float32, or
     float64 if ``double``.
     """
-    if not reset and _is_plain(estimator, X, any_width):
+    if not reset and is_plain(estimator, X, any_width):
         return X
     options = {
         "accept_sparse": "csr",
@@ -67,7 +67,7 @@ def rows(
         raise
 
 
-def _is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
+def is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
     """Whether validation would return ``X`` itself, as it mostly does where speed matters most.
 
     For a single row scikit-learn takes longer than a prediction, above all to find out that

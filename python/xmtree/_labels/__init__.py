@@ -32,10 +32,14 @@ __all__ = [
     "encode",
     "encode_single",
     "place",
+    "plain_codes",
 ]
 
 #: Labels named in a message.
 _MAX_SHOWN = 5
+
+#: Types of labels of which an array holds the very value.
+_PLAIN_LABELS = (int, str, np.int64, np.str_)
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,27 @@ def encode(y: Any, classes: NDArray[Any] | None = None) -> Target:
     if single:
         return Target(codes.astype(np.uint32), classes, found.form)
     return Target(found.indicator(codes, len(classes)), classes, found.form)
+
+
+def plain_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.uint32] | None:
+    """The codes that :func:`encode` would give a few labels, where it is plain that it would accept
+    them: integers, strings or bools in an array, or a list of one, of the type of the sorted
+    ``classes`` and all among them. None for all else."""
+    if type(y) is list and len(y) == 1 and type(y[0]) in _PLAIN_LABELS:
+        y = np.array(y)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        return None
+    if y.dtype.kind != classes.dtype.kind or y.dtype.itemsize > classes.dtype.itemsize:
+        return None
+    if y.dtype.kind == "O":
+        if any(type(label) is not str for label in y):
+            return None
+    elif y.dtype.kind not in "iubU":
+        return None
+    at = classes.searchsorted(y)
+    if not (classes.take(at, mode="clip") == y).all():
+        return None
+    return at.astype(np.uint32)
 
 
 def encode_single(y: Any, name: str) -> Target:
