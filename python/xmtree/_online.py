@@ -80,8 +80,9 @@ class OnlineLearner(Learner):
         """
         codes = self._plain_codes(X, y) if classes is None and sample_weight is None else None
         if codes is not None:
+            threads = self._n_threads(len(codes))
             _validation.canonical(
-                X, lambda X: self._model.partial_fit(X, codes, None, self._n_threads(), None)
+                X, lambda X: self._model.partial_fit(X, codes, None, threads, None)
             )
             return self
         self._validate_params()
