@@ -308,3 +308,17 @@ def test_beams_that_equal_the_models_are_checked_all_the_same(value):
     model = estimators.ALL["recall-tree"](beam_size=1).fit(X, Y)
     with pytest.raises((ValueError, TypeError), match="beam_size"):
         model.set_params(beam_size=value).predict(X[:1])
+
+
+@pytest.mark.parametrize("name", ["lomtree-3", "recall-tree", "ldsm", "gamble"])
+def test_threads_are_not_asked_for_one_row(name, monkeypatch):
+    model = fitted(name)
+    before = model.predict(X[:1]), model.predict(X[:2])
+    many = model.set_params(n_jobs=2).predict(X[:2])
+    np.testing.assert_array_equal(many, before[1])
+    monkeypatch.setattr(_validation, "effective_n_jobs", None)
+    np.testing.assert_array_equal(model.predict(X[:1]), before[0])
+    monkeypatch.undo()
+    for wrong, error in ((0, ValueError), ("two", TypeError)):
+        with pytest.raises(error):
+            model.set_params(n_jobs=wrong).predict(X[:1])
