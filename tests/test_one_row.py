@@ -251,6 +251,57 @@ def test_hostile_labels_have_the_outcome_of_full_validation(name, labels, monkey
     assert found == outcomes(full)
 
 
+X_SETS, Y_SETS = estimators.label_sets()
+SETS = {
+    "csr_array": Y_SETS[5:6],
+    "csr_matrix of floats": sp.csr_matrix(Y_SETS[5:6].astype(float)),
+    "bool": Y_SETS[5:6].astype(bool),
+    "no label": sp.csr_array((1, 8), dtype=int),
+    "two": Y_SETS[5:6] * 2,
+    "stored zero": csr([1, 0], [1, 3], width=8, dtype=int),
+    "unsorted": csr([1, 1], [3, 1], width=8, dtype=int),
+    "repeated": csr([1, 1], [3, 3], width=8, dtype=int),
+    "outside": csr([1, 1], [3, 8], width=8, dtype=int),
+    "too wide": sp.csr_array((1, 9), dtype=int),
+    "two rows": Y_SETS[5:7],
+    "coo": sp.coo_array(Y_SETS[5:6]),
+    "dense": Y_SETS[5:6].toarray(),
+    "labels": np.array([2]),
+    "lists": [[1, 2]],
+    "sparse again": Y_SETS[6:7],
+}
+
+
+@pytest.mark.parametrize("form", ["sparse", "indicator", "lists"])
+@pytest.mark.parametrize("name", ["oaa", "oaa-logistic-nag"])
+def test_label_sets_have_the_outcome_of_full_validation(name, form, monkeypatch):
+    def new():
+        Y = {
+            "sparse": Y_SETS,
+            "indicator": Y_SETS.toarray(),
+            "lists": [row.indices.tolist() for row in Y_SETS],
+        }[form]
+        model = estimators.ALL[name]().fit(X_SETS, Y)
+        return model.partial_fit(X_SETS[:1], Y[:1])
+
+    def outcomes(model):
+        row = X_SETS[5:6]
+        return {
+            kind: (outcome(lambda y=y: model.partial_fit(row, y)), model._y_form)
+            for kind, y in SETS.items()
+        }
+
+    fast = new()
+    if form == "sparse":
+        with monkeypatch.context() as patch:
+            patch.setattr(type(fast), "_validate_params", None)
+            fast.partial_fit(X_SETS[:2], Y_SETS[:2])
+        fast = new()
+    found = outcomes(fast)
+    monkeypatch.setattr(OnlineLearner, "_plain_codes", lambda *arguments: None)
+    assert found == outcomes(new())
+
+
 @pytest.mark.parametrize("name", estimators.ONLINE)
 def test_a_parameter_that_changes_is_seen(name):
     model = streaming(name)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
-from xmtree._labels import Target, check_classes, check_column_order, plain_codes
+from xmtree._labels import Target, check_classes, check_column_order, plain_codes, plain_sets
 from xmtree._persistence import plain, restored
 
 
@@ -80,7 +80,7 @@ class OnlineLearner(Learner):
         """
         codes = self._plain_codes(X, y) if classes is None and sample_weight is None else None
         if codes is not None:
-            threads = self._n_threads(len(codes))
+            threads = self._n_threads(X.shape[0])
             _validation.canonical(
                 X, lambda X: self._model.partial_fit(X, codes, None, threads, None)
             )
@@ -108,7 +108,7 @@ class OnlineLearner(Learner):
             self._compared = self._started_with, self.get_params(deep=False)
         return self
 
-    def _plain_codes(self, X: Any, y: Any) -> NDArray[np.uint32] | None:
+    def _plain_codes(self, X: Any, y: Any) -> Any:
         """The labels of rows that the model can learn right away, as the long way would have it do;
         None where that is not plain.
 
@@ -121,14 +121,18 @@ class OnlineLearner(Learner):
         if not all(map(is_, map(own.get, params), params.values())):
             return None
         # What is mutable, is shown, or calibrates goes the long way.
-        if self.class_weight is not None or self.verbose or self._y_form != "labels":
+        if self.class_weight is not None or self.verbose:
             return None
         if not _validation.is_plain(self, X, self._takes_any_width()):
             return None
         if X.shape[0] >= _calibration.LEAST_ROWS:
             return None
-        codes = plain_codes(y, self.classes_)
-        return codes if codes is not None and len(codes) == X.shape[0] else None
+        codes = None
+        if self._y_form == "labels":
+            codes = plain_codes(y, self.classes_)
+        elif self._y_form == "sparse":
+            codes = plain_sets(y, len(self.classes_))
+        return codes if codes is not None and codes.shape[0] == X.shape[0] else None
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

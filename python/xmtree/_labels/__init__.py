@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree._labels.forms import (
@@ -33,6 +34,7 @@ __all__ = [
     "encode_single",
     "place",
     "plain_codes",
+    "plain_sets",
 ]
 
 #: Labels named in a message.
@@ -101,6 +103,14 @@ def plain_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.uint32] | None:
     if not (classes.take(at, mode="clip") == y).all():
         return None
     return at.astype(np.uint32)
+
+
+def plain_sets(y: Any, n_classes: int) -> Any:
+    """``y``, where it is plain that :func:`encode` would give a CSR indicator of few rows as it is.
+    None for all else."""
+    if type(y) not in (sp.csr_matrix, sp.csr_array) or y.ndim != 2 or y.shape[1] != n_classes:
+        return None
+    return y if y.has_canonical_format and (y.data == 1).all() else None
 
 
 def encode_single(y: Any, name: str) -> Target:
