@@ -399,7 +399,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
     def _call(self, method: Callable[..., T], X: Any, *arguments: Any) -> T:
         """A method of the core on validated rows."""
         return _validation.canonical(
-            X, lambda X: method(X, *arguments, n_threads=self._n_threads())
+            X, lambda X: method(X, *arguments, n_threads=self._n_threads(X.shape[0]))
         )
 
     def _topk(self, X: Any, k: int) -> TopK:
@@ -407,14 +407,16 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         found: TopK = self._call(self._model.predict_topk, X, k)
         return found
 
-    def _n_threads(self) -> int:
-        return _validation.n_threads(self.n_jobs)
+    def _n_threads(self, n_rows: int | None = None) -> int:
+        return _validation.n_threads(self.n_jobs, n_rows)
 
     def _label_sets(self, X: Any) -> Any:
         """Predicted label sets as a CSR indicator, without all scores at once."""
         step = max(1, CHUNK_BYTES // (4 * len(self.classes_)))
-        parts = [self._present(X[start : start + step]) for start in range(0, X.shape[0], step)]
-        return sp.csr_matrix(sp.vstack(parts, format="csr"), dtype=np.int64)
+        starts = range(0, X.shape[0], step)
+        parts = [self._present(X if len(starts) == 1 else X[at : at + step]) for at in starts]
+        sets = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
+        return sp.csr_matrix(sets, dtype=np.int64)
 
     def _present(self, X: Any) -> Any:
         """Which labels the validated rows ``X`` have, as a sparse indicator."""

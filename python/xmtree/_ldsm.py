@@ -476,8 +476,10 @@ class LdSMClassifier(TreeMixin, Learner):
         return int(self._model.summary()["n_trees"])
 
     def _label_sets(self, X: Any) -> Any:
-        self._validate_only("threshold", "n_labels")
-        threshold = None if self.threshold is None else float(self.threshold)
+        threshold = None
+        if self.threshold is not None or self.n_labels is not None:
+            self._validate_only("threshold", "n_labels")
+            threshold = None if self.threshold is None else float(self.threshold)
         sets = self._sparse(X, threshold, self.n_labels)
         sets.data = np.ones(len(sets.data), np.int64)
         return sets

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
+from operator import is_
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
-from xmtree._labels import Target, check_column_order, check_known, encode
+from xmtree._labels import (
+    Target,
+    check_column_order,
+    check_known,
+    encode,
+    plain_codes,
+    plain_sets,
+)
 from xmtree._labels.forms import order_of
 from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
@@ -50,6 +58,8 @@ class OnlineLearner(Learner):
     _started_with: dict[str, Any]
     #: Labels, and what sorts them.
     _class_order: tuple[NDArray[Any], NDArray[np.intp] | None] | None = None
+    #: Which ``_started_with`` the last ``partial_fit`` has compared with which parameters.
+    _compared: tuple[dict[str, Any], dict[str, Any]] | None = None
     calibrate: bool
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -90,6 +100,13 @@ class OnlineLearner(Learner):
             ``classes_`` (without "grow"), or a parameter was changed after the first call.
             The estimator is then as it was before.
         """
+        codes = self._plain_codes(X, y) if classes is None and sample_weight is None else None
+        if codes is not None:
+            threads = self._n_threads(X.shape[0])
+            _validation.canonical(
+                X, lambda X: self._model.partial_fit(X, codes, None, threads, None)
+            )
+            return self
         self._validate_params()
         if self.class_weight == "balanced":
             raise ValueError(
@@ -110,7 +127,34 @@ class OnlineLearner(Learner):
                 self._calibrate_on_stream(X, target, sample_weight)
             learn = partial(model.partial_fit, n_classes=len(target.classes))
             self._learn(learn, model, X, target, sample_weight, change)
+            self._compared = self._started_with, self.get_params(deep=False)
         return self
+
+    def _plain_codes(self, X: Any, y: Any) -> Any:
+        """The labels of rows that the model can learn right away, as the long way would have it do;
+        None where that is not plain.
+
+        One row at a time the checks take fifty times as long as learning. None is left out: the
+        parameters are the very objects that were compared before, and the core looks at all values.
+        """
+        if self._compared is None or self._compared[0] is not self._started_with:
+            return None
+        own, params = vars(self), self._compared[1]
+        if not all(map(is_, map(own.get, params), params.values())):
+            return None
+        # What is mutable, is shown, or calibrates goes the long way.
+        if self.class_weight is not None or self.verbose:
+            return None
+        if not _validation.is_plain(self, X, self._takes_any_width()):
+            return None
+        if X.shape[0] >= _calibration.LEAST_ROWS:
+            return None
+        codes = None
+        if self._y_form == "labels":
+            codes = plain_codes(y, self.classes_)
+        elif self._y_form == "sparse":
+            codes = plain_sets(y, len(self.classes_))
+        return codes if codes is not None and codes.shape[0] == X.shape[0] else None
 
     @property
     def progressive_loss_(self) -> float:
@@ -293,6 +337,7 @@ class OnlineLearner(Learner):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         state.pop("_class_order", None)
+        state.pop("_compared", None)
         return state
 
     def _check_first(self, target: Target, classes: Any) -> None:

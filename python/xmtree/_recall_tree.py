@@ -407,10 +407,20 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         return int(self._fitted().summary()["max_depth"])
 
     def _topk(self, X: Any, k: int) -> TopK:
+        found: TopK = self._call(self._model.predict_topk, X, k, self._prediction_options())
+        return found
+
+    def _prediction_options(self) -> str:
+        """What predictions read anew each time, as JSON."""
+        of_model = self._fitted_params()
+        if (type(self.beam_size), type(self.path_weight)) == (int, float) and (
+            (self.beam_size, self.path_weight) == (of_model["beam_size"], of_model["path_weight"])
+        ):
+            # The model has checked them; to check them again takes as long as a prediction.
+            return "{}"
         self._validate_only(*self._of_prediction)
         options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
-        found: TopK = self._call(self._model.predict_topk, X, k, json.dumps(options))
-        return found
+        return json.dumps(options)
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), self.max_candidates_ * int(self.beam_size))

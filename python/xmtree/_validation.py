@@ -44,7 +44,7 @@ def rows(
     only the names of those columns that ``fit`` had, too. Other types become float32, or
     float64 if ``double``.
     """
-    if not reset and _is_plain(estimator, X, any_width):
+    if not reset and is_plain(estimator, X, any_width):
         return X
     options = {
         "accept_sparse": "csr",
@@ -67,7 +67,7 @@ def rows(
         raise
 
 
-def _is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
+def is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
     """Whether validation would return ``X`` itself, as it mostly does where speed matters most.
 
     For a single row scikit-learn takes longer than a prediction, above all to find out that
@@ -153,6 +153,10 @@ def _half_of_memory() -> int:
         return MAX_DENSE_BYTES
 
 
-def n_threads(n_jobs: int | None) -> int:
-    """Threads to use: None is 1, -1 all cores, -2 all but one and so on."""
+def n_threads(n_jobs: int | None, n_rows: int | None = None) -> int:
+    """Threads to use, for ``n_rows`` if that is known: None is 1, -1 all cores, -2 all but one and
+    so on."""
+    if n_rows == 1 and type(n_jobs) is int and n_jobs != 0:
+        # Threads, and even the question how many there are, take longer than a row.
+        return 1
     return int(effective_n_jobs(n_jobs))

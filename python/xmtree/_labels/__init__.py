@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree._labels.forms import (
@@ -34,10 +35,15 @@ __all__ = [
     "encode_single",
     "is_nested_indicator",
     "place",
+    "plain_codes",
+    "plain_sets",
 ]
 
 #: Labels named in a message.
 _MAX_SHOWN = 5
+
+#: Types of labels of which an array holds the very value.
+_PLAIN_LABELS = (int, str, np.int64, np.str_)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,35 @@ def encode(
     if single:
         return Target(codes.astype(np.uint32), classes, found.form)
     return Target(found.indicator(codes, len(classes)), classes, found.form)
+
+
+def plain_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.uint32] | None:
+    """The codes that :func:`encode` would give a few labels, where it is plain that it would accept
+    them: integers, strings or bools in an array, or a list of one, of the type of the sorted
+    ``classes`` and all among them. None for all else."""
+    if type(y) is list and len(y) == 1 and type(y[0]) in _PLAIN_LABELS:
+        y = np.array(y)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        return None
+    if y.dtype.kind != classes.dtype.kind or y.dtype.itemsize > classes.dtype.itemsize:
+        return None
+    if y.dtype.kind == "O":
+        if any(type(label) is not str for label in y):
+            return None
+    elif y.dtype.kind not in "iubU":
+        return None
+    at = classes.searchsorted(y)
+    if not (classes.take(at, mode="clip") == y).all():
+        return None
+    return at.astype(np.uint32)
+
+
+def plain_sets(y: Any, n_classes: int) -> Any:
+    """``y``, where it is plain that :func:`encode` would give a CSR indicator of few rows as it is.
+    None for all else."""
+    if type(y) not in (sp.csr_matrix, sp.csr_array) or y.ndim != 2 or y.shape[1] != n_classes:
+        return None
+    return y if y.has_canonical_format and (y.data == 1).all() else None
 
 
 def encode_single(y: Any, name: str) -> Target:

@@ -44,7 +44,8 @@ pub(crate) fn each_block<W, B: Send>(
         work(worker, from..n_rows.min(from + step), part)
     };
     let parts: Vec<(usize, B)> = parts.enumerate().collect();
-    with_threads(n_threads, |parallel| {
+    // To start threads takes longer than few rows do.
+    with_threads(n_threads.min(parts.len()), |parallel| {
         if parallel {
             parts.into_par_iter().try_for_each_init(new_worker, one)
         } else {
