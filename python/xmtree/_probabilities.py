@@ -89,16 +89,17 @@ class ProbabilityMixin:
         """Probabilities of all classes for the validated rows ``X``."""
         n, n_classes = X.shape[0], len(self.classes_)
         n_scored = self._n_scored()
-        if n_scored is None:
-            chances = self._chances(self._call(self._model.predict_scores, X))
-        else:
-            chances = np.zeros((n, n_classes), np.float32)
-            for part in self._parts(n, n_scored):
-                codes, scores = self._topk(X[part], n_scored)
+        chances = np.zeros((n, n_classes), np.float32)
+        for part in self._parts(n, n_classes):
+            rows = X if part == slice(0, n) else X[part]
+            if n_scored is None:
+                chances[part] = self._chances(self._call(self._model.predict_scores, rows))
+            else:
+                codes, scores = self._topk(rows, n_scored)
                 row, column = np.nonzero(codes >= 0)
                 chances[part][row, codes[row, column]] = self._ranked(scores)[row, column]
-        if self._y_form == "labels":
-            _share_rest(chances)
+            if self._y_form == "labels":
+                _share_rest(chances[part])
         return chances
 
     def _probabilities(self, X: Any, k: int) -> TopK:
