@@ -9,7 +9,7 @@ import estimators
 import numpy as np
 import pytest
 import xmtree
-from xmtree.cli import main
+from cli_files import piped, run
 from xmtree.datasets import load_xmc, save_xmc
 from xmtree.metrics import precision_at_k, propensities, psndcg_at_k, recall_at_k
 
@@ -26,21 +26,6 @@ def files(tmp_path):
     lines = (tmp_path / "one.txt").read_text().splitlines()[1:]
     (tmp_path / "one.svm").write_text("\n".join(lines) + "\n")
     return tmp_path
-
-
-def run(*arguments):
-    return main([str(argument) for argument in arguments])
-
-
-def piped(*arguments, stdin=None):
-    return subprocess.run(
-        [sys.executable, "-m", "xmtree", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_compact_models_predict_and_are_described(files, capsys):

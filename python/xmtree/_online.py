@@ -25,7 +25,7 @@ from xmtree._labels import (
     plain_codes,
     plain_sets,
 )
-from xmtree._labels.forms import order_of
+from xmtree._labels.forms import entry_rows, order_of
 from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
 
@@ -245,8 +245,7 @@ class OnlineLearner(Learner):
         if not target.multilabel:
             return np.flatnonzero(target.codes < n_known)
         sets = target.codes.tocsr()
-        row_of = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
-        return np.setdiff1d(np.arange(sets.shape[0]), row_of[sets.indices >= n_known])
+        return np.setdiff1d(np.arange(sets.shape[0]), entry_rows(sets)[sets.indices >= n_known])
 
     def _weighted(self, weights: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
         """The weights of rows times those of their classes."""
@@ -261,9 +260,8 @@ class OnlineLearner(Learner):
         k = min(len(self.classes_), _calibration.N_BEST)
         best, scores = self._topk(X, k)
         true = codes.tocsr()
-        row_of = np.repeat(np.arange(len(weights)), np.diff(true.indptr))
-        known = row_of * np.int64(len(self.classes_)) + true.indices
-        asked = np.arange(len(weights))[:, np.newaxis] * np.int64(len(self.classes_)) + best
+        known = entry_rows(true) * len(self.classes_) + true.indices
+        asked = np.arange(len(weights))[:, np.newaxis] * len(self.classes_) + best
         hits = np.isin(asked, known) & (best >= 0)
         return _calibration.of_label_sets(scores, hits, np.diff(true.indptr), weights)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from xmtree import _validation
 from xmtree._labels import matching
+from xmtree._labels.forms import entry_rows
 
 
 class ReliabilityBins(NamedTuple):
@@ -97,7 +98,7 @@ def reliability_bins(
     classes: ArrayLike | None = None,
 ) -> ReliabilityBins:
     """Sorts predictions into bins; arguments as of :func:`calibration_error`."""
-    if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or n_bins < 1:
+    if not _validation.is_integer(n_bins, 1):
         raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}")
     best, given = np.asarray(labels), np.asarray(probabilities)
     if best.ndim != 1 or given.shape != best.shape:
@@ -138,6 +139,6 @@ def _right(y_true: Any, labels: NDArray[Any], classes: ArrayLike | None) -> NDAr
     sets, numbers = found.sets, found.ranking[:, 0]
     if sets.shape[0] != len(numbers):
         raise ValueError(f"y_true has {sets.shape[0]} rows, labels {len(numbers)}")
-    rows = np.repeat(np.arange(len(numbers)), np.diff(sets.indptr))
+    rows = entry_rows(sets)
     hits = sets.indices == numbers[rows]
     return np.bincount(rows, hits, len(numbers)) > 0

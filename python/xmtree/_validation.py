@@ -153,6 +153,11 @@ def _half_of_memory() -> int:
         return MAX_DENSE_BYTES
 
 
+def is_integer(value: Any, least: int) -> bool:
+    """Whether it is an integer, and not a truth value, of at least ``least``."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
 def n_threads(n_jobs: int | None, n_rows: int | None = None) -> int:
     """Threads to use, for ``n_rows`` if that is known: None is 1, -1 all cores, -2 all but one and
     so on."""

@@ -29,13 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from numbers import Integral
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from xmtree import _core
+from xmtree import _core, _validation
 from xmtree._labels import matching
 from xmtree._reliability import calibration_error
 from xmtree._scorers import RankingScorer
@@ -416,7 +415,7 @@ def _cuts(k: Any) -> list[int]:
     many = np.ndim(k) > 0
     cuts = list(k) if many else [k]
     for cut in cuts:
-        if not isinstance(cut, Integral) or isinstance(cut, bool) or cut < 1:
+        if not _validation.is_integer(cut, 1):
             what = "a sequence of integers of at least 1" if many else "an integer of at least 1"
             raise ValueError(f"k must be {what}, got {k!r}")
     if not cuts:

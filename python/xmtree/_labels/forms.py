@@ -60,7 +60,7 @@ class NamedLabels:
         sets = row_sets(numbers, self.lengths, n_columns)
         if self.form == "labels":
             return sets
-        row_of = np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
+        row_of = entry_rows(sets)
         repeated = (np.diff(sets.indices) == 0) & (np.diff(row_of) == 0)
         if repeated.any():
             at = int(np.argmax(repeated))
@@ -193,6 +193,11 @@ def order_of(classes: NDArray[Any]) -> NDArray[np.intp] | None:
 def are_strings(labels: NDArray[Any]) -> bool:
     """Whether they are not numbers, dates or bytes."""
     return labels.dtype.kind in "UO"
+
+
+def entry_rows(sets: Any) -> NDArray[np.int64]:
+    """The row of each entry of a CSR matrix."""
+    return np.repeat(np.arange(sets.shape[0]), np.diff(sets.indptr))
 
 
 def row_sets(numbers: NDArray[Any], lengths: NDArray[np.int64], n_labels: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from xmtree import _validation
 from xmtree.plotting._axes import axes
 from xmtree.plotting._text import shortened
 
@@ -55,7 +55,7 @@ def plot_confusion(
     >>> len(ax.get_yticks())
     4
     """
-    if not isinstance(n_labels, Integral) or isinstance(n_labels, bool) or n_labels < 1:
+    if not _validation.is_integer(n_labels, 1):
         raise ValueError(f"n_labels must be an integer of at least 1, got {n_labels!r}")
     labels, true, predicted = _codes(np.asarray(y_true), np.asarray(y_pred))
     wrong = true != predicted

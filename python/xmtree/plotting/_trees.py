@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import repeat
-from numbers import Integral
 from operator import add
 from typing import Any
 
@@ -17,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from xmtree import _validation
 from xmtree._trees import upper_nodes
 from xmtree.plotting._axes import axes, percent, size_in_points
 from xmtree.plotting._text import one_line, shortened, width_of
@@ -78,7 +78,7 @@ def plot_tree(
     learner = _learner_of(estimator)
     trees = _trees_of(learner)
     chosen = trees[_tree_number(tree, len(trees))]
-    if not isinstance(max_depth, Integral) or isinstance(max_depth, bool) or max_depth < 0:
+    if not _validation.is_integer(max_depth, 0):
         raise ValueError(f"max_depth must be an integer of at least 0, got {max_depth!r}")
     drawn = list(upper_nodes(chosen, max_depth))
     if len(drawn) > _MAX_NODES:

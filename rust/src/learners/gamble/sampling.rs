@@ -128,9 +128,15 @@ impl RowSampler {
 
     /// Which of `n` rows chance has sampled for round `round`, some of which may have been trimmed.
     pub fn mark(&self, n: usize, seed: u64, round: u64, is_sampled: &mut Vec<bool>) {
-        let mut random = generator(seed, round, 0);
+        let mut is_drawn = self.draws(seed, round);
         is_sampled.clear();
-        is_sampled.extend((0..n).map(|_| random.random::<f64>() < self.share));
+        is_sampled.extend((0..n).map(|_| is_drawn()));
+    }
+
+    /// Called for one row after the other: whether chance samples it for round `round`.
+    fn draws(&self, seed: u64, round: u64) -> impl FnMut() -> bool {
+        let (mut random, share) = (generator(seed, round, 0), self.share);
+        move || random.random::<f64>() < share
     }
 
     /// The rows for round `round`, rising.
@@ -140,9 +146,9 @@ impl RowSampler {
         let stays = |row: &u32| weights.below(*row as usize) <= least;
         rows.clear();
         if !self.takes_all() {
-            let mut random = generator(seed, round, 0);
             // A number for every row, so that one row's weight does not decide over others.
-            let sampled = all.clone().filter(|_| random.random::<f64>() < self.share);
+            let mut is_drawn = self.draws(seed, round);
+            let sampled = all.clone().filter(|_| is_drawn());
             rows.extend(sampled.filter(stays));
         }
         if rows.is_empty() {
