@@ -115,3 +115,12 @@ def same_predictions(one, other, X):
     """Whether two estimators answer alike, scores included."""
     for a, b in zip(one.predict_topk(X, 3), other.predict_topk(X, 3), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def same_matrix(a, b):
+    """Equal matrices, to the bit and in their structure."""
+    assert a.shape == b.shape
+    assert a.dtype == b.dtype
+    np.testing.assert_array_equal(a.indptr, b.indptr)
+    np.testing.assert_array_equal(a.indices, b.indices)
+    np.testing.assert_array_equal(a.data, b.data)

@@ -1,4 +1,4 @@
-"""Reading, writing and making data sets."""
+"""Reading and writing data sets."""
 
 import bz2
 import gzip
@@ -13,9 +13,9 @@ import time
 import numpy as np
 import pytest
 import sklearn
+from estimators import same_matrix
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from sklearn.linear_model import SGDClassifier
 from xmtree.datasets import (
     iter_svmlight,
     iter_xmc,
@@ -25,15 +25,6 @@ from xmtree.datasets import (
     make_xmc,
     save_xmc,
 )
-
-
-def same(a, b):
-    """Equal matrices, to the bit and in their structure."""
-    assert a.shape == b.shape
-    assert a.dtype == b.dtype
-    np.testing.assert_array_equal(a.indptr, b.indptr)
-    np.testing.assert_array_equal(a.indices, b.indices)
-    np.testing.assert_array_equal(a.data, b.data)
 
 
 def problem(n=300, d=50, k=7, seed=0):
@@ -70,7 +61,7 @@ def test_svmlight_is_read_as_sklearn_reads_it(
         return
     got_X, got_y = load_svmlight(path, **options)
     expected_X, expected_y = load_svmlight_file(str(path), dtype=np.float32, **options)
-    same(got_X, expected_X)
+    same_matrix(got_X, expected_X)
     assert got_y.dtype == expected_y.dtype
     np.testing.assert_array_equal(got_y, expected_y)
 
@@ -92,7 +83,7 @@ def test_svmlight_spellings_are_read_as_sklearn_reads_them(tmp_path, text):
     path.write_text(text)
     X, y = load_svmlight(path)
     expected_X, expected_y = load_svmlight_file(str(path), dtype=np.float32)
-    same(X, expected_X)
+    same_matrix(X, expected_X)
     np.testing.assert_array_equal(y, expected_y)
 
 
@@ -111,7 +102,7 @@ def test_svmlight_label_lists(tmp_path):
     path.write_text("3,1 1:2\n2:1\n7 1:1\n 2:5\n")
     X, y = load_svmlight(path)
     expected_X, expected_y = load_svmlight_file(str(path), dtype=np.float32, multilabel=True)
-    same(X, expected_X)
+    same_matrix(X, expected_X)
     assert [tuple(row) for row in y] == expected_y
     assert y == [[1, 3], [], [7], []]
     assert all(type(label) is int for row in y for label in row)
@@ -143,13 +134,13 @@ def test_xmc_round_trip_is_exact(tmp_path, suffix):
     path = tmp_path / f"data.txt{suffix}"
     save_xmc(path, X, Y)
     got_X, got_Y = load_xmc(path)
-    same(got_X, X)
-    same(got_Y, Y)
+    same_matrix(got_X, X)
+    same_matrix(got_Y, Y)
     magic = {"": b"300 ", ".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd"}
     assert path.read_bytes().startswith(magic[suffix])
     # The bytes count, not the name.
     renamed = path.rename(tmp_path / "renamed.dat")
-    same(load_xmc(renamed)[0], X)
+    same_matrix(load_xmc(renamed)[0], X)
     assert os.listdir(tmp_path) == ["renamed.dat"]
 
 
@@ -221,11 +212,11 @@ def test_xmc_batches_are_slices(tmp_path, batch_size, single):
     at = 0
     for batch_X, batch_y in iter_xmc(path, batch_size):
         rows = slice(at, at + batch_size)
-        same(batch_X, X[rows])
+        same_matrix(batch_X, X[rows])
         if single:
             np.testing.assert_array_equal(batch_y, y[rows])
         else:
-            same(batch_y, y[rows])
+            same_matrix(batch_y, y[rows])
         at += batch_X.shape[0]
     assert at == 300
 
@@ -241,7 +232,7 @@ def test_svmlight_batches_are_slices(tmp_path, batch_size, zero_based, single):
     X, y = load_svmlight(path)
     at = 0
     for batch_X, batch_y in iter_svmlight(path, batch_size):
-        same(batch_X, X[at : at + batch_size])
+        same_matrix(batch_X, X[at : at + batch_size])
         assert list(batch_y) == list(y[at : at + batch_size])
         at += batch_X.shape[0]
     assert at == 300
@@ -341,7 +332,7 @@ def test_loading_lets_other_threads_run(tmp_path):
     for worker in workers:
         worker.join()
     for X, _ in results:
-        same(X, results[0][0])
+        same_matrix(X, results[0][0])
 
 
 # Errors.
@@ -499,100 +490,6 @@ def test_a_save_that_cannot_be_is_an_oserror(tmp_path):
         save_xmc(tmp_path, [[1.0]], [0])
     with pytest.raises(ValueError, match='path must be a file, got "-"'):
         save_xmc("-", [[1.0]], [0])
-
-
-# Demo data and synthetic problems.
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "features", "classes", "licence"),
-    [
-        ("naics2017-index", (16045, 4012), 38982, 1055, "public domain"),
-        ("onet-titles", (35015, 8754), 49598, 1016, "Attribution 4.0"),
-        ("letter", (16000, 4000), 16, 26, "Attribution 4.0"),
-    ],
-)
-def test_demo_data(name, rows, features, classes, licence):
-    data = load_demo(name)
-    assert data.X_train.shape == (rows[0], features)
-    assert data.X_test.shape == (rows[1], features)
-    assert len(data.target_names) == classes
-    assert data.DESCR.startswith(name)
-    assert licence in data.DESCR
-    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
-        if name == "onet-titles":
-            assert y.shape == (X.shape[0], classes)
-            assert y.sum(axis=1).min() == 1
-        else:
-            assert y.shape == (X.shape[0],)
-            assert y.max() < classes
-
-
-def test_demo_rows_and_names_belong_together():
-    # The first image of the original file is a T, the second an I.
-    data = load_demo("letter")
-    assert data.target_names[data.y_train[:5]].tolist() == ["T", "I", "D", "N", "G"]
-    assert data.X_train[0].toarray().ravel().tolist() == [
-        2,
-        8,
-        3,
-        5,
-        1,
-        8,
-        13,
-        0,
-        6,
-        6,
-        10,
-        8,
-        0,
-        8,
-        0,
-        8,
-    ]
-    names = load_demo("onet-titles").target_names
-    assert names[0] == "11-1011.00 Chief Executives"
-
-
-@pytest.mark.parametrize("multilabel", [False, True])
-def test_make_xmc_is_reproducible_and_well_formed(multilabel):
-    X, y = make_xmc(500, 300, 100, multilabel=multilabel, random_state=3)
-    again_X, again_y = make_xmc(500, 300, 100, multilabel=multilabel, random_state=3)
-    other, _ = make_xmc(500, 300, 100, multilabel=multilabel, random_state=4)
-    same(X, again_X)
-    assert (other != X).nnz > 0
-    assert X.shape == (500, 300)
-    assert X.dtype == np.float32
-    X.check_format(full_check=True)
-    assert X.has_canonical_format
-    np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1, rtol=1e-5)
-    if multilabel:
-        same(y, again_y)
-        y.check_format(full_check=True)
-        assert y.shape == (500, 100)
-        assert (y.data == 1).all()
-        assert 2 < y.sum() / 500 < 3
-    else:
-        np.testing.assert_array_equal(y, again_y)
-        assert y.dtype == np.int64
-        assert 0 <= y.min() <= y.max() < 100
-
-
-@pytest.mark.parametrize("exponent", [0.0, 1.0, 1.5])
-def test_make_xmc_frequencies_follow_the_power_law(exponent):
-    _, y = make_xmc(200_000, 10, 50, nnz=1, exponent=exponent, random_state=0)
-    seen = np.sort(np.bincount(y, minlength=50))[::-1] / 200_000
-    expected = np.arange(1, 51) ** -exponent
-    np.testing.assert_allclose(seen, expected / expected.sum(), rtol=0.15)
-
-
-def test_make_xmc_is_learnable():
-    X, y = make_xmc(6000, 1000, 50, random_state=0)
-    model = SGDClassifier(random_state=0).fit(X[:5000], y[:5000])
-    assert model.score(X[5000:], y[5000:]) > 0.9
-    X, y = make_xmc(6000, 1000, 50, noise=1.0, random_state=0)
-    model = SGDClassifier(random_state=0).fit(X[:5000], y[:5000])
-    assert model.score(X[5000:], y[5000:]) < 0.4
 
 
 def test_xz_of_another_tool_is_read(tmp_path):
