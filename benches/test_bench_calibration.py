@@ -75,3 +75,35 @@ def test_calibration(benchmark, real, say, name):
             say(f"{line}   log loss {loss:6.3f} -> {new_loss:6.3f}")
 
     benchmark.pedantic(run, rounds=1)
+
+
+@pytest.mark.parametrize("name", ["onet-titles", "bibtex", "stackex-cooking", "makupalat"])
+def test_label_sets(benchmark, label_sets, say, name):
+    """What one-against-all predicts above its own threshold, and above score 0."""
+    task = label_sets(name)
+
+    def run():
+        before, after = [], []
+        for seed in SEEDS:
+            for calibrate, found in ((False, before), (True, after)):
+                model = xmtree.OAAClassifier(random_state=seed, n_jobs=-1, calibrate=calibrate)
+                sets = model.fit(task.X, task.y).predict(task.X_test)
+                found.append(agreement(sets, task.y_test))
+        for title, old, new in zip(
+            ("rows without a label", "F1 of rows", "micro F1"),
+            np.mean(before, axis=0),
+            np.mean(after, axis=0),
+            strict=True,
+        ):
+            say(f"{name:16}OAA, label sets: {title:21}{old:5.1f} -> {new:5.1f} %")
+
+    benchmark.pedantic(run, rounds=1)
+
+
+def agreement(sets, y_test):
+    """Per cent of rows for which nothing is predicted, F1 averaged over rows, micro F1."""
+    hits = np.asarray(sets.multiply(y_test).sum(axis=1)).ravel()
+    n_found, n_true = (np.asarray(one.sum(axis=1)).ravel() for one in (sets, y_test))
+    both = n_found + n_true
+    of_rows = np.where(both > 0, 2 * hits / np.maximum(both, 1), 1)
+    return 100 * np.array([np.mean(n_found == 0), of_rows.mean(), 2 * hits.sum() / both.sum()])
