@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree._online import OnlineLearner
-from xmtree._trees import TreeMixin
+from xmtree._trees import TreeMixin, TreePath, path_to
 
 #: Labels that share the probability of a row: a further one costs a search of the tree.
 _MOST_SCORED = 1000
@@ -134,6 +134,15 @@ class _LabelTree(TreeMixin, OnlineLearner):
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), _MOST_SCORED)
+
+    def _paths_to(self, X: Any, labels: NDArray[Any]) -> list[list[TreePath]]:
+        """A label's score is the product of the probabilities on the path to its own leaf."""
+        trees = self._model.trees()
+        if not trees:
+            return [[] for _ in labels]
+        leaf_of = {label: leaf for leaf, label in enumerate(trees[0]["label"].tolist())}
+        numbers = np.searchsorted(self.classes_, labels).tolist()
+        return [[TreePath(0, path_to(trees[0], leaf_of[label]))] for label in numbers]
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         return self._call(self._model.predict, X)

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+Leaves: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+
+
+class TreePath(NamedTuple):
+    """The way of a row through a tree.
+
+    Attributes
+    ----------
+    tree : number of the tree in ``trees_``
+    nodes : numbers of its nodes, from the root to a leaf
+    """
+
+    tree: int
+    nodes: list[int]
+
 
 class TreeMixin:
-    """For learners whose model has ``trees()``."""
+    """For learners whose model has ``trees()`` and ``leaves()``."""
 
     _model: Any
+    classes_: NDArray[Any]
 
     @property
     def trees_(self) -> list[Bunch]:
@@ -38,10 +56,77 @@ class TreeMixin:
             )
         return trees[0]
 
+    def decision_path(self, X: Any) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+        """The nodes that each row passes on its way to its prediction, as forests tell them.
+
+        A row may end at several leaves of a tree: in :class:`LdSMClassifier` as far as routers
+        send it on to several children, in :class:`RecallTreeClassifier` at the end of each path
+        whose candidates compete (``beam_size``). The order of the leaves is not told.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+
+        Returns
+        -------
+        indicator : CSR matrix of shape (n, number of nodes of all trees), int64
+            1 where the row passes the node.
+        n_nodes_ptr : int64 array of length number of trees + 1
+            Node ``i`` of ``trees_[t]`` is column ``n_nodes_ptr[t] + i``.
+
+        Raises
+        ------
+        AttributeError
+            Where the model was saved for prediction only, and so has no ``trees_``.
+        """
+        trees = self.trees_
+        ends = np.cumsum([0, *(len(tree.parent) for tree in trees)])
+        starts, numbers, leaves = self._leaves(X)
+        above = np.full(ends[-1], -1)
+        for tree, (start, end) in zip(trees, pairwise(ends), strict=True):
+            above[start:end][1:] = tree.parent[1:] + start
+        row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        node = leaves + ends[numbers]
+        passed = []
+        while len(node):
+            passed.append((row, node))
+            goes_on = above[node] >= 0
+            row, node = row[goes_on], above[node[goes_on]]
+        row, node = (np.concatenate(part) for part in zip(*passed, strict=True))
+        shape = (len(starts) - 1, int(ends[-1]))
+        indicator = sp.csr_matrix((np.ones(len(row), np.int64), (row, node)), shape=shape)
+        # Leaves of one tree have the nodes above them in common.
+        indicator.data[:] = 1
+        return indicator, ends
+
+    def _leaves(self: Any, X: Any) -> Leaves:
+        """Where the leaves of each row begin; the tree and the node of each."""
+        found: Leaves = self._call(self._model.leaves, self._rows(X))
+        return found
+
+    def _paths_to(self, X: Any, labels: NDArray[Any]) -> list[list[TreePath]]:
+        """For each predicted label of the only row the paths that its score is from.
+
+        None of a model that was saved for prediction only.
+        """
+        trees = self._model.trees()
+        _, numbers, leaves = self._leaves(X)
+        reached = zip(numbers.tolist(), leaves.tolist(), strict=True) if trees else ()
+        paths = [TreePath(tree, path_to(trees[tree], leaf)) for tree, leaf in reached]
+        return [paths for _ in labels]
+
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
         """How many of the examples have each node as the last of their path."""
         leaves = np.all(tree.children < 0, axis=1)
         return np.where(leaves, tree.n_examples, 0.0)
+
+
+def path_to(tree: dict[str, Any], node: int) -> list[int]:
+    """The nodes from the root to ``node``."""
+    nodes = [node]
+    while (parent := int(tree["parent"][nodes[-1]])) >= 0:
+        nodes.append(parent)
+    return nodes[::-1]
 
 
 def upper_nodes(tree: Any, levels: int) -> Iterator[tuple[int, int, bool]]:

@@ -332,9 +332,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         list of Explanation
-            For each of the best labels, best first, its ``label``, its ``score`` and ``words``:
+            For each of the best labels, best first, its ``label``, its ``score``, ``words``:
             pairs of a word and its contribution, largest first; below 0 of those that
-            spoke against the label.
+            spoke against the label; and where the learner has trees ``paths``: pairs of a tree's
+            number in ``learner_.trees_`` and the numbers of its nodes that led to the label's
+            score, from the root to a leaf.
         """
         learner = self._fitted()
         if not isinstance(text, str):

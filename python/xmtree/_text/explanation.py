@@ -1,4 +1,4 @@
-"""The words that spoke for a label: by how much its score falls when one is left out."""
+"""Why a text has a label: by how much the score falls without each word, and the trees' paths."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from xmtree._base import Learner
 from xmtree._text.features import TextFeatures
+from xmtree._trees import TreeMixin, TreePath
 
 #: Labels whose score :func:`explain` looks up after a word was left out, at most.
 _MAX_LABELS = 1000
@@ -21,16 +22,20 @@ class Explanation(NamedTuple):
     label : the label
     score : its score for the text
     words : pairs of a word and by how much the score falls without it, largest first
+    paths : where the learner has trees, the nodes that lead to the label's score, as pairs of a
+        tree's number in ``learner_.trees_`` and its nodes from the root to a leaf; else empty
     """
 
     label: Any
     score: float
     words: list[tuple[str, float]]
+    paths: list[TreePath]
 
 
 def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list[Explanation]:
     """Explains the ``k`` best labels of ``text``."""
-    labels, scores = learner.predict_topk(features.transform([text]), k)
+    row = features.transform([text])
+    labels, scores = learner.predict_topk(row, k)
     words, rows = features.without_each_word(text)
     best = int((scores[0] > -np.inf).sum())
     falls = np.zeros((best, len(words)))
@@ -44,6 +49,8 @@ def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list
             left = np.where(is_label, without, 0).sum(axis=1)
             left = np.where(is_label.any(axis=1), left, np.minimum(lowest, 0))
             falls[rank] = scores[0, rank] - left
+    is_tree = isinstance(learner, TreeMixin)
+    paths = learner._paths_to(row, labels[0, :best]) if is_tree else [[]] * best
     return [
         Explanation(
             labels[0, rank : rank + 1].tolist()[0],
@@ -53,6 +60,7 @@ def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list
                 for at in np.argsort(-falls[rank], kind="stable")
                 if falls[rank, at] != 0
             ],
+            paths[rank],
         )
         for rank in range(best)
     ]

@@ -96,6 +96,16 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         Ok(values)
     }
 
+    /// A list per row, to which `work` adds those of a block.
+    pub fn lists<T: Clone + Send>(
+        &self,
+        work: impl Fn(&mut P, Range<usize>, &mut [Vec<T>]) -> Result<()> + Sync + Send,
+    ) -> Result<Vec<Vec<T>>> {
+        let mut lists = vec![Vec::new(); self.query.rows.n_rows()];
+        self.each(lists.chunks_mut(self.step), work)?;
+        Ok(lists)
+    }
+
     /// The `k` best labels of each row and their scores, empty
     /// ([`TopK::NO_LABEL`] and minus infinity) until `work` fills in those of a block.
     pub fn top_k(

@@ -35,6 +35,15 @@ pub enum LabelSelection {
     Likely,
 }
 
+/// A leaf that a row reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReachedLeaf {
+    /// Number of the tree.
+    pub tree: u32,
+    /// Number of the node in the tree's [report](Classifier::reports).
+    pub node: u32,
+}
+
 /// What a classifier takes as input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accepts {
@@ -238,6 +247,11 @@ pub trait Classifier: Debug + Send + Sync {
     /// The best label of each row by the first tree, the first two and so on: rows x trees.
     fn staged_predict(&self, _query: &Query<'_>) -> Result<Vec<i32>> {
         Err(self.cannot("predict in stages"))
+    }
+
+    /// The leaves that each row reaches on its way to a prediction, tree after tree.
+    fn leaves(&self, _query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
+        Err(self.cannot("tell the leaves of rows"))
     }
 
     /// Replaces parameters that do not concern what was learned.

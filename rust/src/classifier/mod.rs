@@ -15,7 +15,7 @@ mod topk;
 
 pub(crate) use blocks::{block_rows, each_block, row_values, Blocks};
 pub use interface::{
-    Accepts, Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query,
+    Accepts, Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, ReachedLeaf,
     SelectedLabels, Task, TopKArrays,
 };
 pub use learning::Learning;

@@ -130,6 +130,11 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// The nodes of its [`report`](Self::report) that the terminals of `frozen` are, if it is a tree.
+    fn nodes_of_terminals(&self, _frozen: &Self::Frozen) -> Option<Vec<u32>> {
+        None
+    }
+
     /// The same for prediction only, without what learning keeps: predicts the same to the bit.
     fn for_prediction(&self, control: &Control) -> Result<Self>;
 
@@ -171,6 +176,9 @@ pub trait Predictor {
         scores: &mut [f32],
         control: &Control,
     ) -> Result<()>;
+
+    /// Calls `visit` with each row that was read, and member and terminal of each of its paths.
+    fn terminals(&mut self, _visit: &mut dyn FnMut(usize, usize, u32)) {}
 
     /// The scores of all classes for each row that was read; false where there are none to be
     /// had.

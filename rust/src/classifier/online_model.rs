@@ -10,7 +10,8 @@ use rayon::prelude::*;
 
 use super::{
     checks, Accepts, Blocks, Classifier, FitOptions, Learner, Member, Mistakes, OnlineLearner,
-    OnlineParams, PredictOptions, Predictor, Query, Schedule, Start, Task, TopK, TopKArrays,
+    OnlineParams, PredictOptions, Predictor, Query, ReachedLeaf, Schedule, Start, Task, TopK,
+    TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation, Rows};
@@ -338,6 +339,26 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         };
         let scores = self.blocks(query)?.fill(self.n_classes, 0.0, work)?;
         Ok(scores.into())
+    }
+
+    fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
+        let blocks = self.blocks(query)?;
+        let trees = self.members.iter().zip(self.frozen(query.control)?);
+        let nodes = trees.map(|(member, frozen)| {
+            let nodes = member.learner.nodes_of_terminals(frozen);
+            nodes.ok_or_else(|| self.cannot("tell the leaves of rows"))
+        });
+        let nodes = nodes.collect::<Result<Vec<_>>>()?;
+        blocks.lists(|predictor, which, leaves: &mut [Vec<_>]| {
+            predictor.read(query.rows, which, query.control)?;
+            predictor.terminals(&mut |row, tree, terminal| {
+                leaves[row].push(ReachedLeaf {
+                    tree: tree as u32,
+                    node: nodes[tree][terminal as usize],
+                });
+            });
+            Ok(())
+        })
     }
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {

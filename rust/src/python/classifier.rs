@@ -8,7 +8,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
 use super::run::brief_or_watched;
-use crate::classifier::{self, FitOptions, LabelSelection, PredictOptions, Query, Task};
+use crate::classifier::{
+    self, FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task,
+};
 use crate::control::Control;
 use crate::data::{Batch, Rows, Values};
 use crate::error::{Error, Result};
@@ -200,6 +202,27 @@ impl Classifier {
         })?;
         let n_stages = labels.len() / n_rows.max(1);
         shaped(labels.into_pyarray(X.py()).into_any(), n_rows, n_stages)
+    }
+
+    /// The leaves that each row reaches: where those of each row begin, the tree of each and its
+    /// number among the nodes of `trees`.
+    #[pyo3(signature = (X, n_threads=1))]
+    fn leaves<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Bound<'py, PyTuple>> {
+        let (_, found) = self.on_rows(X, BEST, |model, rows, control| {
+            model.leaves(&Query::new(rows, n_threads, control))
+        })?;
+        let py = X.py();
+        let starts = found.iter().scan(0, |end, leaves| {
+            *end += leaves.len() as i64;
+            Some(*end)
+        });
+        let starts: Vec<i64> = std::iter::once(0).chain(starts).collect();
+        let column = |of: fn(&ReachedLeaf) -> u32| {
+            let values: Vec<i32> = found.iter().flatten().map(|leaf| of(leaf) as i32).collect();
+            values.into_pyarray(py)
+        };
+        let (trees, nodes) = (column(|leaf| leaf.tree), column(|leaf| leaf.node));
+        (starts.into_pyarray(py), trees, nodes).into_pyobject(py)
     }
 
     /// Replaces parameters that do not concern what was learned.

@@ -7,14 +7,14 @@ use super::columns::Columns;
 use super::examples::{Examples, LabelledRows};
 use super::out_of_bag;
 use super::predict::Predictor;
-use super::routing::{BLOCK, BLOCK_ROWS};
+use super::routing::{Router, BLOCK, BLOCK_ROWS};
 use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
 use crate::alloc::can_alloc;
 use crate::classifier::{
-    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, Task,
-    TopKArrays,
+    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf,
+    Task, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Rows};
@@ -308,6 +308,22 @@ impl Classifier for Gamble {
                 }
                 labels[row * n_trees + tree] = best as i32;
             });
+            Ok(())
+        })
+    }
+
+    fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
+        let (trees, blocks) = self.blocks(query)?;
+        let nodes: Vec<Vec<u32>> = trees.iter().map(Tree::nodes_of_leaves).collect();
+        blocks.lists(|_, which, leaves: &mut [Vec<_>]| {
+            let which: Vec<u32> = which.map(|row| row as u32).collect();
+            let mut router = Router::default();
+            for (tree, (trained, nodes)) in (0..).zip(trees.iter().zip(&nodes)) {
+                router.route(trained, query.rows, &which, |row, leaf| {
+                    let node = nodes[leaf];
+                    leaves[row].push(ReachedLeaf { tree, node });
+                });
+            }
             Ok(())
         })
     }

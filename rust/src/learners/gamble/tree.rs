@@ -84,6 +84,17 @@ record!(Tree {
 });
 
 impl Tree {
+    /// The node of each leaf.
+    pub fn nodes_of_leaves(&self) -> Vec<u32> {
+        let mut of_leaves = vec![0; self.leaves.count()];
+        for (id, node) in (0..).zip(&self.nodes) {
+            if node.is_leaf() {
+                of_leaves[node.feature as usize] = id;
+            }
+        }
+        of_leaves
+    }
+
     /// Number of the leaf that each of several examples is routed to. Side by side, as the path
     /// of one is a chain of waits for memory.
     #[inline]

@@ -90,6 +90,10 @@ impl OnlineLearner for LabelTree {
         Some(self.node_report())
     }
 
+    fn nodes_of_terminals(&self, _frozen: &FrozenRouters) -> Option<Vec<u32>> {
+        Some(self.layout.leaf_of.clone())
+    }
+
     fn for_prediction(&self, _control: &Control) -> Result<Self> {
         let mut slim = self.clone();
         slim.regressors = self.regressors.for_prediction();

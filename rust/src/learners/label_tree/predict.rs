@@ -31,6 +31,12 @@ impl<'a> BlockPredictor<'a> {
             search: BestFirst::default(),
         }
     }
+
+    fn route(&mut self) {
+        self.terminals.resize(self.block.len(), 0);
+        self.routers
+            .route(&self.block, &mut self.groups, &mut self.terminals);
+    }
 }
 
 impl Predictor for BlockPredictor<'_> {
@@ -48,13 +54,19 @@ impl Predictor for BlockPredictor<'_> {
 
     /// The label that the routers lead each row to.
     fn best(&mut self, labels: &mut [i32], _control: &Control) -> Result<()> {
-        self.terminals.resize(labels.len(), 0);
-        self.routers
-            .route(&self.block, &mut self.groups, &mut self.terminals);
+        self.route();
         for (label, &terminal) in labels.iter_mut().zip(&self.terminals) {
             *label = terminal as i32;
         }
         Ok(())
+    }
+
+    /// A terminal is a label's leaf.
+    fn terminals(&mut self, visit: &mut dyn FnMut(usize, usize, u32)) {
+        self.route();
+        for (row, &label) in self.terminals.iter().enumerate() {
+            visit(row, 0, label);
+        }
     }
 
     /// Scores are log-probabilities. The first label is that of [`best`](Self::best), whatever

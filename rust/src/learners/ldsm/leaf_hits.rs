@@ -79,6 +79,11 @@ impl LeafHits {
         });
     }
 
+    /// Numbers of the trees and of the leaves that row `i` reaches in them.
+    pub fn of_row(&self, i: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.of_row[i].iter().map(|hit| (hit.tree, hit.leaf))
+    }
+
     /// Averages the histograms of the leaves that row `i` reaches, over the leaves of each
     /// tree and over the `n_trees` that it has traversed. Returns the mean number of labels
     /// per training example in these leaves.

@@ -14,7 +14,7 @@ use super::predictor::{PredictionMemory, Predictor, SingleRows};
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
-    LabelSelection, Learner, Query, SelectedLabels, Task, TopK, TopKArrays,
+    LabelSelection, Learner, Query, ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
@@ -175,6 +175,22 @@ impl Classifier for Ldsm {
             Ok(())
         })?;
         Ok(concat(parts))
+    }
+
+    fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
+        let nodes: Vec<Vec<u32>> = self.trees.iter().map(Tree::nodes_of_leaves).collect();
+        let (blocks, control) = (self.blocks(query)?, query.control);
+        blocks.lists(|memory, which, leaves: &mut [Vec<_>]| {
+            let mut predictor = self.predictor(query.rows, memory)?;
+            predictor.read_block(which, control)?;
+            for (i, leaves) in leaves.iter_mut().enumerate() {
+                leaves.extend(predictor.leaves(i).map(|(tree, leaf)| ReachedLeaf {
+                    tree,
+                    node: nodes[tree as usize][leaf as usize],
+                }));
+            }
+            Ok(())
+        })
     }
 
     /// The parameters of further trees and of predictions; those that the trees there are

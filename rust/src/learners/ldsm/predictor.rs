@@ -155,6 +155,11 @@ impl<'a> Predictor<'a> {
         Ok(())
     }
 
+    /// Numbers of the trees and of the leaves that row `i` of the block reaches in them.
+    pub fn leaves(&self, i: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.hits.of_row(i)
+    }
+
     /// Scores row `i` of the block.
     pub fn score_row(&mut self, i: usize) {
         let (trees, scores) = (&self.ldsm.trees, &mut *self.scores);

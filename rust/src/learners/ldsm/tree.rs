@@ -85,6 +85,13 @@ impl Tree {
         (0..self.len() as u32).map(|id| self.node(NodeId(id)))
     }
 
+    /// The node of each leaf.
+    pub fn nodes_of_leaves(&self) -> Vec<u32> {
+        let nodes = (0..).zip(self.nodes());
+        let leaves = nodes.filter(|(_, node)| matches!(node, Node::Leaf(_)));
+        leaves.map(|(id, _)| id).collect()
+    }
+
     /// Fetches what a node is.
     #[inline]
     pub fn prefetch_node(&self, id: NodeId) {

@@ -76,6 +76,12 @@ impl OnlineLearner for LomTree {
         n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
+    fn nodes_of_terminals(&self, _frozen: &FrozenTree) -> Option<Vec<u32>> {
+        let nodes = (0..).zip(self.arena.topology().nodes);
+        let leaves = nodes.filter(|&(_, id)| self.arena.node(id).is_leaf());
+        Some(leaves.map(|(number, _)| number).collect())
+    }
+
     fn report(&self, progress: &Mistakes) -> Option<Report> {
         let weight = if self.params.weighted_counts {
             progress.weight

@@ -117,6 +117,14 @@ impl Predictor for EnsemblePredictor<'_> {
         Ok(())
     }
 
+    fn terminals(&mut self, visit: &mut dyn FnMut(usize, usize, u32)) {
+        for (tree, leaves) in self.leaves.iter().enumerate() {
+            for (row, &leaf) in leaves.iter().enumerate() {
+                visit(row, tree, leaf);
+            }
+        }
+    }
+
     /// The distribution over all classes. A leaf keeps its most common labels only, so that a
     /// row may add up to a little less than 1 beforehand; it is brought to 1.
     fn all_scores(&mut self, scores: &mut [f32], _control: &Control) -> Result<bool> {

@@ -151,6 +151,10 @@ impl OnlineLearner for OnlineRecallTree {
         summary.scalar("max_depth", self.tree.max_depth);
     }
 
+    fn nodes_of_terminals(&self, frozen: &FrozenTree) -> Option<Vec<u32>> {
+        Some(self.tree.report_numbers(&frozen.final_nodes))
+    }
+
     fn report(&self, _progress: &Mistakes) -> Option<Report> {
         Some(self.tree.node_report(&self.label_index))
     }

@@ -78,14 +78,18 @@ impl<'a> BlockPredictor<'a> {
         candidates
     }
 
+    fn route(&mut self) {
+        self.terminals.resize(self.block.len(), 0);
+        self.frozen
+            .routers
+            .route(&self.block, &mut self.groups, &mut self.terminals);
+    }
+
     /// Routes all rows, then calls `emit(row, candidates, scores)` for each, in any
     /// order.
     fn score_greedy(&mut self, mut emit: impl FnMut(usize, &[LocalId], &[f32])) {
-        let terminals = &mut self.terminals;
-        terminals.resize(self.block.len(), 0);
-        self.frozen
-            .routers
-            .route(&self.block, &mut self.groups, terminals);
+        self.route();
+        let terminals = &self.terminals;
         self.order.clear();
         self.order.extend(0..self.block.len() as u32);
         self.order
@@ -168,5 +172,23 @@ impl Predictor for BlockPredictor<'_> {
             });
         }
         Ok(())
+    }
+
+    /// With a beam those of all paths whose candidates compete, the most probable first.
+    fn terminals(&mut self, visit: &mut dyn FnMut(usize, usize, u32)) {
+        if self.beam_size == 1 {
+            self.route();
+            for (row, &terminal) in self.terminals.iter().enumerate() {
+                visit(row, 0, terminal);
+            }
+            return;
+        }
+        for row in 0..self.block.len() {
+            self.frozen
+                .beam(&self.block, row, self.beam_size, &mut self.beam);
+            for &(_, terminal) in &self.beam.paths {
+                visit(row, 0, terminal);
+            }
+        }
     }
 }

@@ -12,9 +12,7 @@ impl RoutingTree {
     /// class documents as `tree_`.
     pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
         let arena = &self.arena;
-        let tree = Topology::with_gaps(Arena::ROOT, arena.params.arity as usize, |&id| {
-            self.seen_children(id)
-        });
+        let tree = self.seen_nodes();
         let nodes = || tree.nodes.iter().map(|&id| arena.node(id));
         let counts = || nodes().map(|node| &node.counts);
         let mut report = tree.report();
@@ -47,6 +45,28 @@ impl RoutingTree {
         let candidate_counts = counts().flat_map(|counts| &counts.top_counts);
         report.column("candidate_counts", candidate_counts.copied());
         report
+    }
+
+    /// The numbers in [`node_report`](Self::node_report) of the nodes `ends`; of one that has seen
+    /// no example that of the last above it that has.
+    pub(super) fn report_numbers(&self, ends: &[NodeId]) -> Vec<u32> {
+        let mut numbers = vec![u32::MAX; self.arena.nodes.len()];
+        for (number, id) in (0..).zip(self.seen_nodes().nodes) {
+            numbers[id.at()] = number;
+        }
+        let mut path = Vec::new();
+        let ends = ends.iter().map(|&end| {
+            self.arena.path_to(end, &mut path);
+            let mut upwards = path.iter().rev().map(|id| numbers[id.at()]);
+            upwards.find(|&number| number != u32::MAX).unwrap_or(0)
+        });
+        ends.collect()
+    }
+
+    /// The nodes that have seen an example, breadth first.
+    fn seen_nodes(&self) -> Topology<NodeId> {
+        let arity = self.arena.params.arity as usize;
+        Topology::with_gaps(Arena::ROOT, arity, |&id| self.seen_children(id))
     }
 
     /// The children of a node, none in place of those that no example has come to or
