@@ -298,24 +298,29 @@ impl Moments {
     }
 
     fn standardise(&self, example: &mut RowBuffer) {
-        let mut given = example.columns.iter().zip(&example.values).peekable();
-        let scaled: Vec<f32> = self
-            .mean
-            .iter()
-            .zip(&self.rate)
-            .zip(0u32..)
-            .map(|((mean, rate), column)| {
-                let x = match given.next_if(|&(&c, _)| c == column) {
-                    Some((_, &value)) => f64::from(value),
-                    None => 0.0,
-                };
-                ((x - mean) * rate) as f32
-            })
-            .collect();
-        example.columns.clear();
-        example.columns.extend(0..scaled.len() as u32);
-        example.values = scaled;
+        fill_gaps(example, self.mean.len());
+        let scales = self.mean.iter().zip(&self.rate);
+        for (value, (mean, rate)) in example.values.iter_mut().zip(scales) {
+            *value = ((f64::from(*value) - mean) * rate) as f32;
+        }
     }
+}
+
+/// Gives a row a value in each of its `n` columns, 0 where it had none.
+fn fill_gaps(row: &mut RowBuffer, n: usize) {
+    let mut given = row.columns.len();
+    if given == n {
+        return;
+    }
+    row.values.resize(n, 0.0);
+    // From the last on, so that no value is overwritten before it has moved.
+    for column in (0..n).rev() {
+        let is_given = given > 0 && row.columns[given - 1] as usize == column;
+        given -= usize::from(is_given);
+        row.values[column] = if is_given { row.values[given] } else { 0.0 };
+    }
+    row.columns.clear();
+    row.columns.extend(0..n as u32);
 }
 
 #[cfg(test)]
@@ -335,5 +340,22 @@ mod tests {
             assert_eq!(values[0].to_bits(), (-values[2]).to_bits());
         }
         to_length_one(&mut []);
+    }
+
+    #[test]
+    fn gaps_of_a_row_become_zeros() {
+        for columns in [&[][..], &[0], &[4], &[1, 2], &[0, 3, 4], &[0, 1, 2, 3, 4]] {
+            let mut row = RowBuffer {
+                columns: columns.to_vec(),
+                values: columns.iter().map(|&column| column as f32 + 1.0).collect(),
+            };
+            fill_gaps(&mut row, 5);
+            assert_eq!(row.columns, [0, 1, 2, 3, 4]);
+            for (column, &value) in (0..).zip(&row.values) {
+                let is_given = columns.contains(&column);
+                let expected = if is_given { column as f32 + 1.0 } else { 0.0 };
+                assert_eq!(value.to_bits(), expected.to_bits());
+            }
+        }
     }
 }
