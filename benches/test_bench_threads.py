@@ -105,10 +105,6 @@ def test_two_threads(benchmark, task, say, name):
     )
 
 
-def rows.shape[0]:
-    return rows.shape[0]
-
-
 def spin(seconds, counts):
     """Counts products of arrays in the first cache until the time is over."""
     x, n = np.ones(1024), 0
