@@ -1,5 +1,8 @@
 """Logarithmic-time classifiers for very many labels."""
 
+from xmtree import _starting  # noqa: F401  (before all that takes long)
+
+# isort: split
 from xmtree import datasets, metrics
 from xmtree._active import ActiveGamble, ActiveLearner
 from xmtree._core import ModelFileError, __version__

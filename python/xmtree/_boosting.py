@@ -213,7 +213,7 @@ class Boosting(TreeMixin, Learner):
         weight.
         """
         check_is_fitted(self)
-        gains: NDArray[np.float64] = self._model.summary()["importance_gain"]
+        gains: NDArray[np.float64] = self._by_feature("importance_gain")
         total = gains.sum()
         return gains / total if total > 0 else gains
 
@@ -221,8 +221,14 @@ class Boosting(TreeMixin, Learner):
     def feature_splits_(self) -> NDArray[np.uint64]:
         """Number of splits by each feature, over all trees."""
         check_is_fitted(self)
-        splits: NDArray[np.uint64] = self._model.summary()["importance_splits"]
-        return splits
+        return self._by_feature("importance_splits")
+
+    def _by_feature(self, name: str) -> NDArray[Any]:
+        """A column of the summary by feature, 0 where nothing is split by it."""
+        summary = self._model.summary()
+        values = np.zeros(self.n_features_in_, summary[name].dtype)
+        values[summary["features"]] = summary[name]
+        return values
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         rows = self._rows(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,20 @@ class Calibration:
     threshold: float = 0.5
     #: Examples that the model had learned.
     n_examples: int = 0
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any]) -> Calibration:
+        """What ``asdict`` has stored; what it cannot have is a ValueError."""
+        calibration = cls(**state)
+        numbers = (calibration.slope, calibration.intercept, calibration.threshold)
+        if not (
+            np.isfinite(numbers).all()
+            and calibration.slope > 0
+            and 0 <= calibration.threshold <= 1
+            and calibration.n_examples >= 0
+        ):
+            raise ValueError(f"{calibration}")
+        return calibration
 
 
 def most_rows(n_scored: int) -> int:

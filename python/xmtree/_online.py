@@ -293,7 +293,9 @@ class OnlineLearner(Learner):
         started = {name: restored(value) for name, value in state["started_with"].items()}
         # Files from before these parameters do not have them.
         self._started_with = {"class_weight": None, "calibrate": True, **started}
-        self._calibration = Calibration(**state.get("calibration", {}))
+        if missing := self._learning_params().keys() - self._started_with.keys():
+            raise KeyError(min(missing))
+        self._calibration = Calibration.from_json(state.get("calibration", {}))
 
     def _fitted(self) -> _core.Classifier:
         """The model, of which there must be one."""

@@ -11,16 +11,25 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
 from xmtree import _core, _validation
+from xmtree._labels import Form
 
 #: Raised when an older version could not read what this one writes.
 STATE_VERSION = 2
+
+#: Parameters that are not those of a model but of the machine it runs on: they are not stored.
+_OF_THE_MACHINE = ("n_jobs",)
+
+#: Bytes of an array of strings, all as wide as the dtype says, that are allowed for each byte of
+#: the strings themselves, and for any array.
+_MOST_PER_BYTE = 16
+_ALWAYS = 1 << 20
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -73,6 +82,8 @@ def check_fitted(estimator: Any) -> None:
 
 def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     """All of a learner but the core's model, as JSON types and arrays."""
+    # As loading does: what is stored can be loaded.
+    estimator._validate_params()
     arrays = pack("classes", estimator.classes_)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
@@ -101,7 +112,8 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what :meth:`save` of an estimator or :func:`xmtree.save` of a pipeline wrote.
 
     Nothing in the file is executed. The estimator predicts as before, and an
-    online one goes on learning as if it had never been stored.
+    online one goes on learning as if it had never been stored. How many threads it uses is for
+    this machine to say: ``n_jobs`` is not stored, and None until it is set.
 
     Parameters
     ----------
@@ -169,7 +181,14 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     """The learner that :func:`_describe` has described."""
     cls = class_in_file(path, meta["class"])
     estimator = cls(**restored_params(meta["params"]))
+    estimator._validate_params()
     estimator.classes_ = unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
+    if len(set(estimator.classes_.tolist())) < len(estimator.classes_):
+        raise ValueError("two labels are equal")
+    if meta["y_form"] not in get_args(Form):
+        raise ValueError(f"y_form {meta['y_form']!r}")
+    if meta["index_base"] not in (None, 0, 1):
+        raise ValueError(f"index_base {meta['index_base']!r}")
     estimator.n_features_in_ = int(meta["n_features_in"])
     if meta["has_feature_names"]:
         estimator.feature_names_in_ = unpack("feature_names", arrays, np.dtype(object))
@@ -185,13 +204,20 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
             f"{path}: damaged model: {len(estimator.classes_)} labels for "
             f"{estimator._model.n_classes} classes"
         )
+    n_features = estimator._model.n_features
+    if estimator.n_features_in_ != n_features and not estimator._takes_any_width():
+        raise _core.ModelFileError(
+            f"{path}: damaged model: {estimator.n_features_in_} features for {n_features} columns"
+        )
     return estimator
 
 
 def plain_params(estimator: Any, seed: int, *, but: str = "") -> dict[str, Any]:
-    """Constructor arguments, all ``but`` one, as JSON types; ``seed`` is the fitted model's."""
+    """Constructor arguments, all ``but`` one and those of the machine, as JSON types; ``seed`` is
+    the fitted model's."""
     params = dict(estimator.get_params(deep=False))
-    params.pop(but, None)
+    for name in (but, *_OF_THE_MACHINE):
+        params.pop(name, None)
     if isinstance(params.get("random_state"), np.random.RandomState):
         # A generator changes with every use; the model depends on the seed it gave.
         params["random_state"] = seed
@@ -207,7 +233,9 @@ def plain_params(estimator: Any, seed: int, *, but: str = "") -> dict[str, Any]:
 
 def restored_params(params: dict[str, Any]) -> dict[str, Any]:
     """The constructor arguments that :func:`plain_params` stored."""
-    return {name: restored(value) for name, value in params.items()}
+    # Older files have those of the machine that they come from.
+    kept = {name: value for name, value in params.items() if name not in _OF_THE_MACHINE}
+    return {name: restored(value) for name, value in kept.items()}
 
 
 def plain(value: Any) -> Any:
@@ -254,6 +282,8 @@ def pack(name: str, values: NDArray[Any]) -> Arrays:
 
 def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
     """What :func:`pack` has packed."""
+    if dtype.kind not in "biufmMUO":
+        raise ValueError(f"{name} of type {dtype}")
     values = arrays[name]
     if dtype.kind in "UO":
         ends = arrays[f"{name}.ends"].astype(np.int64)
@@ -261,6 +291,8 @@ def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
         starts = np.concatenate([[0], ends[:-1]])
         if np.any(ends < starts) or (len(ends) and ends[-1] != len(data)):
             raise ValueError(f"{name} is no list of strings")
+        if dtype.itemsize * len(ends) > max(_ALWAYS, _MOST_PER_BYTE * len(data)):
+            raise ValueError(f"{name} of type {dtype} for strings of {len(data)} bytes in all")
         strings = [data[a:b].decode() for a, b in zip(starts, ends, strict=True)]
         unpacked = np.empty(len(strings), object)
         unpacked[:] = strings

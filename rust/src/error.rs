@@ -45,6 +45,9 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// The system starts no further thread.
+    #[error("{0}")]
+    Threads(String),
     /// A model file or serialised model is damaged, foreign or too new.
     #[error("{0}")]
     ModelFile(String),

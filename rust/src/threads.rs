@@ -1,12 +1,20 @@
 //! Threads for one call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 
 use rayon::{broadcast, BroadcastContext, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 
-/// Runs `work` where rayon's parallel iterators find `n_threads` threads.
+/// Threads for each core, at most: more would only take memory and time to start.
+const MOST_PER_CORE: usize = 4;
+
+/// So many threads are started on any machine, if they are asked for.
+const ALWAYS: usize = 16;
+
+/// Runs `work` where rayon's parallel iterators find `n_threads` threads, or as many as make sense
+/// on this machine.
 ///
 /// The pool lives for this call alone: no global state, and a forked child
 /// does not inherit a pool whose threads are gone. With one thread there is
@@ -16,11 +24,17 @@ pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce(bool) -> T + Se
     if n_threads <= 1 {
         return Ok(work(false));
     }
+    let n_threads = n_threads.min(most_threads());
     let pool = ThreadPoolBuilder::new()
         .num_threads(n_threads)
         .build()
-        .map_err(|error| Error::data(format!("cannot start {n_threads} threads: {error}")))?;
+        .map_err(|error| Error::Threads(format!("cannot start {n_threads} threads: {error}")))?;
     Ok(pool.install(|| work(true)))
+}
+
+fn most_threads() -> usize {
+    let n_cores = available_parallelism().map_or(1, usize::from);
+    ALWAYS.max(MOST_PER_CORE * n_cores)
 }
 
 /// What `of_number` makes of each number below `n`, in their order, or an error of one. Each thread
@@ -74,6 +88,16 @@ mod tests {
             assert_eq!(mapped.unwrap().unwrap(), wanted);
             assert!(workers.into_inner() <= n_threads);
         }
+    }
+
+    #[test]
+    fn no_more_threads_start_than_make_sense() {
+        let started = with_threads(1_000_000, |_| rayon::current_num_threads());
+        assert_eq!(started.unwrap(), most_threads());
+        assert_eq!(
+            with_threads(3, |_| rayon::current_num_threads()).unwrap(),
+            3
+        );
     }
 
     #[test]

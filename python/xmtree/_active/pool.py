@@ -22,7 +22,8 @@ def checked(X: Any, takes_nan: bool) -> Any:
     """
     # The core checks all rows that it predicts, so a small model is made to predict them.
     small = GambleClassifier(n_estimators=1, max_leaves=2) if takes_nan else OAAClassifier()
-    model: Any = small.fit(np.zeros((2, X.shape[1]), X.dtype), [0, 1])
+    empty = sp.csr_matrix if sp.issparse(X) else np.zeros
+    model: Any = small.fit(empty((2, X.shape[1]), dtype=X.dtype), [0, 1])
 
     def check(X: Any) -> Any:
         model._model.predict_topk(X, 1)

@@ -46,9 +46,9 @@ def restored(
     cls: type[T], path: str | Path, learner: Learner, meta: dict[str, Any], arrays: Arrays
 ) -> T:
     """What :func:`save` has written of an estimator of ``cls``, around the learner of the file."""
-    params = dict(meta["params"])
-    if params["learner"] != "auto":
-        template = params["learner"]
+    template = meta["params"]["learner"]
+    params = restored_params({**meta["params"], "learner": "auto"})
+    if template != "auto":
         params["learner"] = class_in_file(path, template["class"])(
             **restored_params(template["params"])
         )

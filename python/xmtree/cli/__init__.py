@@ -9,7 +9,9 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
+from xmtree import _starting
 from xmtree._core import __version__
+from xmtree._printable import printable
 from xmtree.cli import demo, evaluate, fit, inspect, predict
 from xmtree.cli.errors import WrongUsage
 
@@ -30,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:
+        _starting.end()
         options = parser().parse_args(arguments)
         code: int = options.run(options)
         sys.stdout.flush()
@@ -42,8 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail("interrupted", FAILED, debug)
     except WrongUsage as error:
         return fail(str(error), WRONG_USAGE, debug)
-    except MemoryError:
-        return fail("out of memory; stream with --passes 1, or use n_bits", FAILED, debug)
+    except MemoryError as error:
+        stream = "" if "--passes" in arguments else "stream with --passes 1, or "
+        return fail(str(error) or f"out of memory; {stream}use n_bits", FAILED, debug)
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         return fail(f"{name}{error.strerror or error}", FAILED, debug)
@@ -55,7 +59,7 @@ def fail(message: str, code: int, debug: bool) -> int:
     """Prints the error as one line to stderr and returns the exit code."""
     if debug:
         traceback.print_exc()
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     prefix = "" if line.startswith("xmtree") else "xmtree: "
     print(prefix + line, file=sys.stderr)
     return code

@@ -22,6 +22,7 @@ import numpy as np
 
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
+from xmtree._printable import printable
 from xmtree._trees import upper_nodes
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.trained import Model
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     if options.words is not None and features is not None:
         print("words")
         for label, words in strongest_words(learner, features, options.words):
-            print(f"  {label}: {', '.join(words)}")
+            print(f"  {printable(label)}: {', '.join(map(printable, words))}")
     for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"
         ended = learner._ended(tree) if "n_examples" in tree else np.zeros(0)
@@ -126,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _some(names: Any) -> str:
     more = ", ..." if len(names) > _MOST_NAMES else ""
-    return ", ".join(str(name) for name in islice(names, _MOST_NAMES)) + more
+    return ", ".join(printable(name) for name in islice(names, _MOST_NAMES)) + more
 
 
 def _summary(tree: Any, ended: Any) -> str:
@@ -165,7 +166,7 @@ def _statistics(tree: Any, classes: Any, node: int) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, np.floating) else str(value)
+    return f"{value:.3g}" if isinstance(value, np.floating) else printable(value)
 
 
 def _plot(learner: Any, tree: int, levels: int, path: Path) -> None:

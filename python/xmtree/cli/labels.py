@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree._labels.forms import positions, row_sets
@@ -15,6 +16,9 @@ from xmtree.cli.formats.reader import is_sparse
 
 #: An integer as Python writes it: 007 is a name.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+#: Labels of a header that are believed before any of them has come.
+_MOST_ANNOUNCED = 10_000_000
 
 
 def are_integers(labels: Any) -> bool:
@@ -47,8 +51,8 @@ def _are_sets(reader: Reader, labels: list[list[Any]]) -> bool:
 class Vocabulary:
     """The labels that a stream may hold, and whether rows have sets of them."""
 
-    #: None: they are the columns of the indicator that each batch has.
-    classes: NDArray[Any] | None
+    #: Where batches have indicators, numbers of their columns.
+    classes: NDArray[Any]
     sets: bool
     #: Whether labels are integers and come as text.
     converts: bool = False
@@ -59,9 +63,9 @@ class Vocabulary:
         if labels is None:
             raise reader.no_labels()
         if is_sparse(labels):
-            classes = np.arange(labels.shape[1]) if self.classes is None else self.classes
-            one_each = labels if self.sets else one_label_each(reader, batch, first_row)
-            return one_each, classes
+            if self.sets:
+                return _columns(labels, self.classes, reader), self.classes
+            return one_label_each(reader, batch, first_row), self.classes
         if isinstance(labels, list):
             if self.converts:
                 labels = [[_integer(reader, label) for label in row] for row in labels]
@@ -82,7 +86,6 @@ class Scan:
 
     reader: Reader
     found: set[Any] = field(default_factory=set)
-    n_columns: int | None = None
     any_set: bool = False
 
     def add(self, labels: Any) -> None:
@@ -90,7 +93,7 @@ class Scan:
         if labels is None:
             raise self.reader.no_labels()
         if is_sparse(labels):
-            self.n_columns = labels.shape[1]
+            self.found.update(np.unique(labels.indices).tolist())
             self.any_set |= bool(np.any(np.diff(labels.indptr) != 1))
         elif isinstance(labels, list):
             self.found.update(label for row in labels for label in row)
@@ -102,11 +105,30 @@ class Scan:
         """All labels that came."""
         if sets == "auto":
             sets = self.any_set
-        if self.n_columns is not None:
-            return Vocabulary(None, sets)
         if not self.found:
             raise self.reader.empty()
         return named(list(self.found), sets, self.reader)
+
+
+def announced(labels: Any, sets: bool, reader: Reader) -> Vocabulary:
+    """All labels that the header of a file announces, of which ``labels`` is an indicator."""
+    n_labels = labels.shape[1]
+    if n_labels > _MOST_ANNOUNCED:
+        raise ValueError(
+            f"{reader.shown_name}: the header announces {n_labels} labels, and from stdin at most "
+            f"{_MOST_ANNOUNCED} can be taken; a file is read for those that occur"
+        )
+    return Vocabulary(np.arange(n_labels), sets)
+
+
+def _columns(labels: Any, classes: NDArray[Any], reader: Reader) -> Any:
+    """An indicator with the columns ``classes`` alone."""
+    numbers = positions(labels.indices, classes)
+    if np.any(numbers < 0):
+        unknown = labels.indices[np.argmax(numbers < 0)]
+        raise ValueError(f"{reader.shown_name}: label {unknown} is none of the model's labels")
+    shape = (labels.shape[0], len(classes))
+    return sp.csr_matrix((labels.data, numbers, labels.indptr), shape=shape)
 
 
 def named(labels: list[Any], sets: bool, reader: Reader) -> Vocabulary:

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtree._printable import printable
+
 
 class PerLabel:
     """Counts of all labels that a model knows, over batches."""
@@ -74,12 +76,14 @@ def _share(part: Any, whole: Any) -> float | None:
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The rows as aligned lines below a heading."""
-    width = max([len("label"), *(len(str(row["label"])) for row in rows)])
+    width = max([len("label"), *(len(printable(row["label"])) for row in rows)])
     yield f"{'label':<{width}}  support  precision  recall  most confused with"
     for row in rows:
         shares = [
             "-" if row[name] is None else f"{row[name]:.4f}" for name in ("precision", "recall")
         ]
-        confused = f"{row['most_confused_with']} ({row['times']})" if row["times"] else "-"
-        line = f"{row['label']!s:<{width}}  {row['support']:>7}  {shares[0]:>9}  {shares[1]:>6}"
+        most = printable(row["most_confused_with"])
+        confused = f"{most} ({row['times']})" if row["times"] else "-"
+        label = f"{printable(row['label']):<{width}}"
+        line = f"{label}  {row['support']:>7}  {shares[0]:>9}  {shares[1]:>6}"
         yield f"{line}  {confused}"

@@ -57,7 +57,7 @@ def stream(
     """Trains a new online estimator on one batch after the other.
 
     ``given``: the labels that may occur; None: they are found by reading the file once more, or
-    are the columns of the indicator that each batch has.
+    from stdin are those of the header.
     """
     if reader.is_stdin and sets == "auto" and not reader.labels_in_header:
         sets = False
@@ -71,11 +71,16 @@ def stream(
         if first is None:
             raise reader.empty()
         batches = chain([first], batches)
-        vocabulary = _scan(reader, iter([first]), sets, numbers)
+        scan = _scan(reader, iter([first]), numbers)
+        if reader.labels_in_header:
+            any_set = scan.any_set if sets == "auto" else sets
+            vocabulary = labels.announced(first[1].labels, any_set, reader)
+        else:
+            vocabulary = scan.vocabulary(sets)
     else:
         if not hashes(estimator) and not isinstance(estimator, TextClassifier):
             numbers = {}
-        vocabulary = _scan(reader, numbered(reader, sets), sets, numbers)
+        vocabulary = _scan(reader, numbered(reader, sets), numbers).vocabulary(sets)
 
     def rows_of(batch: Batch, first_row: int) -> Any:
         nonlocal names
@@ -96,9 +101,8 @@ def stream(
 def _scan(
     reader: Reader,
     batches: Iterator[tuple[int, Batch]],
-    sets: Sets,
     numbers: dict[str, int] | None,
-) -> Vocabulary:
+) -> Scan:
     """What labels there are; names of features of VW text are put into ``numbers``."""
     scan = Scan(reader)
     for _, batch in batches:
@@ -106,9 +110,7 @@ def _scan(
         if isinstance(batch.rows, NamedRows) and numbers is not None:
             for name in batch.rows.names:
                 numbers.setdefault(name, len(numbers))
-        if reader.labels_in_header and (sets != "auto" or scan.any_set):
-            break  # nothing else is to be found
-    return scan.vocabulary(sets)
+    return scan
 
 
 def learn_on(

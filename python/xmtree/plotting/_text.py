@@ -11,6 +11,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Bbox
 
+from xmtree._printable import printable
+
 #: Points between the middle of a point and its name.
 _GAP = 7.0
 
@@ -24,8 +26,8 @@ def width_of(text: str, size: float) -> float:
 
 
 def one_line(text: Any) -> str:
-    """``text`` without line breaks, tabs and repeated spaces."""
-    return " ".join(str(text).split())
+    """``text`` without line breaks, tabs, repeated spaces and other control characters."""
+    return printable(" ".join(str(text).split()))
 
 
 def shortened(text: Any, width: float, size: float) -> str:

@@ -1,6 +1,8 @@
 //! Core errors as Python exceptions.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
+};
 use pyo3::prelude::*;
 
 use crate::error::Error;
@@ -25,6 +27,7 @@ impl From<Error> for PyErr {
             Error::Parameter { .. } | Error::Data(_) | Error::Line { .. } => {
                 PyValueError::new_err(message)
             }
+            Error::Threads(_) => PyRuntimeError::new_err(message),
             Error::Memory(_) => PyMemoryError::new_err(message),
             Error::Unsorted { .. } => UnsortedIndicesError::new_err(message),
             Error::ModelFile(_) => ModelFileError::new_err(message),

@@ -3,13 +3,14 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::control::Control;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How often signals are looked for and progress is shown.
 const BEAT: Duration = Duration::from_millis(50);
@@ -32,9 +33,12 @@ pub(super) fn watched<T: Send>(
         Ok(())
     };
     let (sender, mut receiver) = channel();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let control = &control;
-        scope.spawn(move || sender.send(catch_unwind(AssertUnwindSafe(|| work(control)))));
+        let work = move || sender.send(catch_unwind(AssertUnwindSafe(|| work(control))));
+        thread::Builder::new()
+            .spawn_scoped(scope, work)
+            .map_err(|error| Error::Threads(format!("no thread to work on: {error}")))?;
         let mut interrupted = None;
         let result = loop {
             let receiver = &mut receiver;

@@ -1,6 +1,7 @@
 //! Reading ahead on a thread of its own, in constant memory.
 
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
 use std::time::Duration;
 
 use crate::control::Control;
@@ -25,20 +26,24 @@ pub(super) struct ReadAhead<T, E> {
 impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
     /// Starts `work`, whose items may wait, `waiting` at a time, to be taken. The thread
     /// ends by itself when the work does, or when this is dropped and it next has something
-    /// to hand over; nobody waits for it, because it may hang on a pipe.
+    /// to hand over; nobody waits for it, because it may hang on a pipe. An error where the
+    /// system starts no thread.
     pub fn start(
         waiting: usize,
         work: impl FnOnce(&Sender<T, E>) -> std::result::Result<(), E> + Send + 'static,
-    ) -> Self {
+    ) -> Result<Self> {
         let (sender, receiver) = sync_channel(waiting);
-        std::thread::spawn(move || {
+        let read = move || {
             let last = work(&sender);
             // That nobody receives any more is the ordinary signal to stop.
             let _ = sender.send(last.map(|()| None));
-        });
-        Self {
+        };
+        thread::Builder::new()
+            .spawn(read)
+            .map_err(|error| Error::Threads(format!("no thread to read the file: {error}")))?;
+        Ok(Self {
             messages: Some(receiver),
-        }
+        })
     }
 
     /// The next item, `None` after the last; gives up waiting when `control` says so, and

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read};
 
 use super::ahead::{ReadAhead, Sender};
 use super::source::Source;
+use crate::error::Result;
 
 /// Size of a block, but for longer lines. Large enough that handing it over
 /// costs nothing, small enough to stay in the second-level cache.
@@ -20,7 +21,7 @@ const LONGEST_LINE: usize = 1 << 28;
 pub(super) type Blocks = ReadAhead<Vec<u8>, io::Error>;
 
 /// Starts reading `source`.
-pub(super) fn read_blocks(source: Source) -> Blocks {
+pub(super) fn read_blocks(source: Source) -> Result<Blocks> {
     ReadAhead::start(WAITING, move |to| cut(source, to))
 }
 

@@ -19,6 +19,11 @@ pub(super) trait Format: Send + 'static {
         line: u64,
     ) -> std::result::Result<(), String>;
 
+    /// Rows that the file says it has.
+    fn announced_rows(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether a file may end here; if not, why.
     fn end(&self) -> std::result::Result<(), String>;
 

@@ -27,17 +27,17 @@ struct State {
 impl LineBlocks {
     /// Opens `path` (`-` is stdin) and starts reading it in the background.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(Self::start(Source::open(path)?))
+        Self::start(Source::open(path)?)
     }
 
-    fn start(source: Source) -> Self {
-        Self {
+    fn start(source: Source) -> Result<Self> {
+        Ok(Self {
             name: source.name.clone(),
             state: Mutex::new(State {
-                blocks: read_blocks(source),
+                blocks: read_blocks(source)?,
                 lines: 0,
             }),
-        }
+        })
     }
 
     /// The next block, `None` after the last; gives up waiting when `control` says so, and
@@ -73,7 +73,7 @@ mod tests {
 
     /// All blocks as one text, and the error that ended them.
     fn read(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
-        let blocks = LineBlocks::start(Source::of_bytes(bytes));
+        let blocks = LineBlocks::start(Source::of_bytes(bytes)).unwrap();
         let mut text = Vec::new();
         loop {
             match blocks.next(&Control::new(0)) {

@@ -12,6 +12,7 @@ use super::table::{Batch, Table};
 use super::xmc::Xmc;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// A file on its way through a format.
 pub(super) struct Reader<F> {
@@ -27,18 +28,18 @@ pub(super) struct Reader<F> {
 impl<F: Format> Reader<F> {
     /// Opens `path` (`-` is stdin) and starts reading it in the background.
     pub fn open(path: &Path, format: F) -> Result<Self> {
-        Ok(Self::start(Source::open(path)?, format))
+        Self::start(Source::open(path)?, format)
     }
 
-    fn start(source: Source, format: F) -> Self {
-        Self {
+    fn start(source: Source, format: F) -> Result<Self> {
+        Ok(Self {
             format,
             name: source.name.clone(),
-            blocks: read_blocks(source),
+            blocks: read_blocks(source)?,
             block: Vec::new(),
             at: 0,
             lines: 0,
-        }
+        })
     }
 
     /// Adds rows to `table` until it has `limit` or the block at hand is
@@ -91,8 +92,27 @@ impl<F: Format> Reader<F> {
     }
 
     fn whole(mut self, control: &Control) -> Result<Batch<F::Label>> {
+        /// Bytes that need no asking.
+        const FREE: usize = 1 << 28;
         let mut table = Table::default();
-        while self.advance(&mut table, usize::MAX, control)? {}
+        let mut asked = FREE;
+        while self.advance(&mut table, usize::MAX, control)? {
+            let announced = self.format.announced_rows().unwrap_or(0);
+            let announced = usize::try_from(announced).unwrap_or(usize::MAX);
+            let needed = table
+                .size()
+                .max(announced.saturating_mul(Table::<F::Label>::ROW));
+            if needed > asked {
+                // As much again, before it is asked once more.
+                asked = needed.saturating_mul(2);
+                let what = format!("{}: its rows, loaded at once,", self.name);
+                memory::check(
+                    needed,
+                    &what,
+                    "read it in batches, with iter_xmc or iter_svmlight",
+                )?;
+            }
+        }
         self.batch(table)
     }
 

@@ -63,7 +63,7 @@ impl<L: Copy + Send + 'static> Stream<L> {
                 }
             }
             Ok(())
-        });
+        })?;
         Ok(Self {
             batches: Mutex::new(batches),
             parser,

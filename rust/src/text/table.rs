@@ -37,6 +37,16 @@ impl<L> Table<L> {
         self.starts.len() - 1
     }
 
+    /// Bytes of a row without features and labels.
+    pub(super) const ROW: usize = 2 * size_of::<i64>();
+
+    /// Bytes of what is held.
+    pub(super) fn size(&self) -> usize {
+        self.n_rows() * Self::ROW
+            + self.columns.len() * (size_of::<i32>() + size_of::<f32>())
+            + self.labels.len() * size_of::<L>()
+    }
+
     /// Drops all rows but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.starts.truncate(1);

@@ -1,5 +1,7 @@
 //! The estimator: the parameters, and after `fit` the committee.
 
+use std::collections::BTreeMap;
+
 use rand::seq::SliceRandom;
 
 use super::boost::boost;
@@ -346,25 +348,28 @@ impl Classifier for Gamble {
     /// |---|---|
     /// | `n_trees` | trees there are |
     /// | `slope` | the factor of F / (K - 1) before the softmax that gives probabilities |
-    /// | `importance_gain` | by feature the gain of its splits, each tree's in shares of its weight |
-    /// | `importance_splits` | by feature the number of these splits |
+    /// | `features` | those that are split by, rising |
+    /// | `importance_gain` | the gain of the splits by each, each tree's in shares of its weight |
+    /// | `importance_splits` | the number of these splits |
     fn summary(&self) -> Report {
-        let mut gains = vec![0.0; self.n_features];
-        let mut splits = vec![0u64; self.n_features];
+        let mut of_features = BTreeMap::<u32, (f64, u64)>::new();
         for tree in &self.trees {
             let all = tree.statistics[0].weight;
             for (node, statistics) in tree.nodes.iter().zip(&tree.statistics) {
                 if !node.is_leaf() {
-                    gains[node.feature as usize] += statistics.gain / all;
-                    splits[node.feature as usize] += 1;
+                    let (gain, n_splits) = of_features.entry(node.feature).or_default();
+                    *gain += statistics.gain / all;
+                    *n_splits += 1;
                 }
             }
         }
         let mut summary = Report::new();
         summary.scalar("n_trees", self.trees.len() as u32);
         summary.scalar("slope", self.slope);
-        summary.column("importance_gain", gains);
-        summary.column("importance_splits", splits);
+        summary.column("features", of_features.keys().copied());
+        let found = of_features.values();
+        summary.column("importance_gain", found.clone().map(|&(gain, _)| gain));
+        summary.column("importance_splits", found.map(|&(_, n_splits)| n_splits));
         summary
     }
 

@@ -162,7 +162,7 @@ impl Tree {
         let n_leaves = self.leaves.count();
         let node_is_sound = |(at, node): (usize, &TreeNode)| {
             if node.is_leaf() {
-                return (node.feature as usize) < n_leaves;
+                return (node.feature as usize) < n_leaves && node.set.is_none();
             }
             (node.feature as usize) < n_features
                 && node.left as usize > at

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 
 fn svmlight(text: &[u8], options: SvmlightOptions) -> Result<Batch<f64>> {
     let reader = Reader::start(Source::of_bytes(text), Svmlight::new(options)?);
-    reader.whole(&Control::new(0))
+    reader?.whole(&Control::new(0))
 }
 
 fn xmc(text: &[u8], multilabel: Option<bool>) -> Result<Batch<i32>> {
     let reader = Reader::start(Source::of_bytes(text), Xmc::new(multilabel));
-    reader.whole(&Control::new(0))
+    reader?.whole(&Control::new(0))
 }
 
 #[test]
@@ -277,7 +277,10 @@ fn stopping_stops() {
     let control = Control::new(0);
     control.stop();
     let reader = Reader::start(Source::of_bytes(b"1 1 1\n0 0:1\n"), Xmc::new(None));
-    assert!(matches!(reader.whole(&control), Err(Error::Stopped)));
+    assert!(matches!(
+        reader.unwrap().whole(&control),
+        Err(Error::Stopped)
+    ));
 }
 
 fn is_sound<L>(batch: &Batch<L>) {

@@ -1,0 +1,300 @@
+"""Input that lies about its size, files made to do harm, machines that refuse: errors, not ruin."""
+
+import errno
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+
+import estimators
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import xmtree
+from model_bytes import pack, unpack
+from xmtree import _core
+from xmtree._printable import printable
+from xmtree.cli import main
+from xmtree.datasets import load_xmc
+
+X, Y = estimators.sparse()
+
+
+def in_process(code, *arguments, megabytes=None, **environment):
+    """Runs ``code`` with Python, in so many megabytes of address space."""
+    limit = ""
+    if megabytes is not None:
+        limit = (
+            "import resource\n"
+            f"resource.setrlimit(resource.RLIMIT_AS, ({megabytes << 20}, {megabytes << 20}))\n"
+        )
+    command = [sys.executable, "-c", limit + code, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+    )
+
+
+# Files that say what is not so.
+
+
+def rewritten(path, **changes):
+    """A sound file whose metadata says something else."""
+    file = _core.EstimatorFile(path, False)
+    meta = json.loads(file.meta)
+    model = file.take_model(xmtree._persistence.LEARNERS[meta["class"]]._short_name)
+    _core.save_estimator(path, json.dumps({**meta, **changes}), file.arrays(), model, False)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"classes_dtype": "<U200000000"},
+        {"classes_dtype": "V8"},
+        {"classes_dtype": "i4,f8"},
+        {"y_form": "heaps"},
+        {"n_features_in": 10**9},
+        {"n_features_in": 1e308},
+        {"index_base": 7},
+        {"params": {"loss": "unheard of"}},
+        {"params": {"n_passes": 10**12}},
+        {"params": {"learning_rate": -1.0}},
+    ],
+    ids=str,
+)
+def test_metadata_is_checked(changes, tmp_path):
+    labels = np.array(["a", "b"])[Y % 2]
+    xmtree.LOMTreeClassifier(random_state=0).fit(X, labels).save(tmp_path / "model")
+    rewritten(tmp_path / "model", **changes)
+    with pytest.raises(xmtree.ModelFileError, match="damaged"):
+        xmtree.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["n_passes", "loss", "calibrate", "random_state"])
+def test_what_learning_began_with_is_all_there(name, tmp_path):
+    path = tmp_path / "model"
+    xmtree.LOMTreeClassifier(random_state=0).fit(X, Y).save(path)
+    more = json.loads(_core.EstimatorFile(path, False).meta)["more"]
+    if more["started_with"].pop(name, None) is None or name == "calibrate":
+        pytest.skip("older files do not have it, or it may change")
+    rewritten(path, more=more)
+    with pytest.raises(xmtree.ModelFileError, match=name):
+        xmtree.load(path)
+
+
+@pytest.mark.parametrize(
+    "calibration", [{"slope": -1.0}, {"n_examples": -1}, {"threshold": 7}, {"heap": 1}]
+)
+def test_calibration_is_checked(calibration, tmp_path):
+    path = tmp_path / "model"
+    xmtree.OAAClassifier(random_state=0).fit(X, Y).save(path)
+    more = json.loads(_core.EstimatorFile(path, False).meta)["more"]
+    rewritten(path, more={**more, "calibration": {**more["calibration"], **calibration}})
+    with pytest.raises(xmtree.ModelFileError, match="damaged"):
+        xmtree.load(path)
+
+
+def test_equal_labels_are_refused(tmp_path):
+    path = tmp_path / "model"
+    xmtree.OAAClassifier(random_state=0).fit(X, Y).save(path)
+    file = _core.EstimatorFile(path, False)
+    arrays = file.arrays()
+    arrays["classes"][1] = arrays["classes"][0]
+    _core.save_estimator(path, file.meta, arrays, file.take_model("oaa"), False)
+    with pytest.raises(xmtree.ModelFileError, match="equal"):
+        xmtree.load(path)
+
+
+def gamble_file(path, change):
+    """A boosted model in whose core ``change(head, arrays)`` has changed something."""
+    rows = np.random.default_rng(0).normal(size=(200, 4)).round(1)
+    rows[:, 0] = np.arange(200) % 3
+    model = xmtree.GambleClassifier(n_estimators=3, categorical_features=[0], random_state=0)
+    model.fit(rows, (rows[:, 0] + (rows[:, 1] > 0)).astype(int))
+    head, arrays = unpack(model._model.to_bytes())
+    change(head, arrays)
+    return model, _core.Classifier.from_bytes(pack(head, arrays), "gamble")
+
+
+def test_a_leaf_with_a_set_of_categories_is_refused():
+    def change(head, arrays):
+        leaf = int(np.flatnonzero(arrays["trees.nodes.left"] == 0)[0])
+        arrays["trees.nodes.set"][leaf] = 1_000_000
+
+    with pytest.raises(xmtree.ModelFileError):
+        gamble_file(None, change)
+
+
+def test_a_number_of_features_that_no_array_counts_takes_no_memory(tmp_path):
+    def change(head, arrays):
+        head["meta"]["n_features"] = 10**9
+
+    model, lying = gamble_file(None, change)
+    assert len(lying.summary()["importance_gain"]) <= 4
+    model._model = lying
+    model.save(tmp_path / "model")
+    with pytest.raises(xmtree.ModelFileError, match="features"):
+        xmtree.load(tmp_path / "model")
+
+
+def test_threads_are_those_of_the_machine(tmp_path):
+    model = xmtree.LdSMClassifier(n_estimators=2, max_nodes=20, n_jobs=3000, random_state=0)
+    start = time.perf_counter()
+    model.fit(X, Y)
+    model.predict(X)
+    assert time.perf_counter() - start < 60
+    model.save(tmp_path / "model")
+    again = xmtree.load(tmp_path / "model")
+    assert again.n_jobs is None
+    estimators.same_predictions(again, model, X)
+    # Files from before have one.
+    for n_jobs in (2**31, 1e308, "many"):
+        meta = json.loads(_core.EstimatorFile(tmp_path / "model", False).meta)
+        rewritten(tmp_path / "model", params={**meta["params"], "n_jobs": n_jobs})
+        assert xmtree.load(tmp_path / "model").n_jobs is None
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    model = xmtree.OAAClassifier(random_state=0).fit(X, Y).set_params(loss="unheard of")
+    with pytest.raises(ValueError, match="loss"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+# Headers.
+
+
+@pytest.mark.parametrize("more", [[], ["--passes", 1], ["--passes", 1, "--labels", "sets"]])
+def test_labels_of_a_header_that_do_not_occur_take_no_memory(more, tmp_path, capsys):
+    data = tmp_path / "data.txt"
+    data.write_text("3 10 2000000000\n0 0:1\n7 1:1\n1999999999 2:1\n")
+    options = ["fit", data, "--learner", "oaa", *more, "-o", tmp_path / "model"]
+    assert main([str(option) for option in options]) == 0
+    assert xmtree.load(tmp_path / "model").classes_.tolist() == [0, 7, 1999999999]
+    capsys.readouterr()
+
+
+def test_a_stream_from_stdin_believes_no_huge_header(tmp_path):
+    command = [sys.executable, "-m", "xmtree", "fit", "-", "--format", "xmc", "--learner", "oaa"]
+    command += ["-o", str(tmp_path / "model")]
+    text = "2 10 200000000\n0 0:1\n1 1:1\n"
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "200000000" in done.stderr
+
+
+def test_rows_of_a_header_that_cannot_be_are_refused_at_once(tmp_path):
+    path = tmp_path / "rows.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"1000000000000000000 10 10\n" + b"\n" * (1 << 20))
+    with pytest.raises(MemoryError, match="iter_xmc"):
+        load_xmc(path)
+
+
+# Machines that refuse.
+
+
+THREADLESS = """
+import sys, numpy as np, xmtree
+from xmtree.datasets import load_svmlight, iter_svmlight
+model = xmtree.OAAClassifier(random_state=0)
+calls = {
+    "save": lambda: model.save(sys.argv[1] + "/model"),
+    "load": lambda: xmtree.load(sys.argv[1] + "/sound"),
+    "fit": lambda: model.fit(np.zeros((2, 3)), [0, 1]),
+    "read": lambda: load_svmlight(sys.argv[1] + "/rows"),
+    "stream": lambda: list(iter_svmlight(sys.argv[1] + "/rows", n_features=3, zero_based=True)),
+    "threads": lambda: xmtree.OAAClassifier(n_jobs=2).predict,
+}
+for name, call in calls.items():
+    try:
+        call()
+        print(name, "done")
+    except Exception as error:
+        print(name, type(error).__name__)
+"""
+
+
+def test_no_thread_can_be_started(tmp_path):
+    xmtree.OAAClassifier(random_state=0).fit(X, Y).save(tmp_path / "sound")
+    (tmp_path / "rows").write_text("1 0:1\n2 1:1\n")
+    # No stack of this size can be had.
+    done = in_process(THREADLESS, tmp_path, RUST_MIN_STACK=str(1 << 46))
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split() for line in done.stdout.splitlines())
+    assert found["load"] == found["read"] == found["stream"] == "RuntimeError"
+    assert set(found.values()) <= {"done", "RuntimeError", "NotFittedError"}
+    assert "panicked" not in done.stdout
+
+
+def test_a_killed_process_leaves_nothing_behind(tmp_path):
+    model = xmtree.OAAClassifier(random_state=0).fit(np.eye(300), np.arange(300))
+    model.save(tmp_path / "model")
+    code = (
+        "import sys, xmtree\nmodel = xmtree.load(sys.argv[1])\nprint('ready', flush=True)\n"
+        "while True: model.save(sys.argv[1])"
+    )
+    for wait in (0.0, 0.01, 0.03):
+        command = [sys.executable, "-c", code, str(tmp_path / "model")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            time.sleep(wait)
+            process.kill()
+    estimators.same_predictions(xmtree.load(tmp_path / "model"), model, np.eye(300))
+    left = [name for name in os.listdir(tmp_path) if name != "model"]
+    # On Linux nothing but in the instant between linking and renaming.
+    assert len(left) <= (1 if sys.platform == "linux" else 3)
+
+
+def test_errors_of_the_system_have_number_and_name(tmp_path):
+    model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
+    with pytest.raises(FileNotFoundError) as caught:
+        model.save(tmp_path / "no" / "such")
+    assert caught.value.errno == errno.ENOENT
+    assert str(caught.value.filename).endswith("such")
+    with pytest.raises(IsADirectoryError) as caught:
+        model.save(tmp_path)
+    assert caught.value.errno == errno.EISDIR
+
+
+WIDE = """
+import numpy as np, scipy.sparse as sp
+from xmtree._active import pool
+rows = (np.ones(60, np.float32), (np.arange(60), np.arange(60)))
+print(pool.checked(sp.csr_matrix(rows, (60, 300_000_000)), False).shape)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux alone")
+def test_a_wide_pool_stays_sparse():
+    # Two dense rows and what is made of them would take 6 GB.
+    done = in_process(WIDE, megabytes=3000)
+    assert done.stdout == "(60, 300000000)\n", done.stderr
+
+
+# What is shown.
+
+
+def test_control_characters_are_shown_as_text(tmp_path, capsys):
+    assert printable("a\x1b[31mb\u202ec") == "a\\x1b[31mb\\u202ec"
+    assert printable("é 漢") == "é 漢"
+    labels = np.array(["\x1b]0;title\x07", "plain"])[Y % 2]
+    xmtree.LOMTreeClassifier(random_state=0).fit(X, labels).save(tmp_path / "model")
+    assert main(["inspect", str(tmp_path / "model"), "--tree", "0"]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\\x1b]0;title\\x07" in shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Windows differ")
+def test_ctrl_c_while_the_command_starts_prints_no_traceback():
+    import signal
+
+    for wait in (0.15, 0.4, 0.7):
+        command = [sys.executable, "-m", "xmtree", "--help"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(wait)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        assert "Traceback" not in errors or "xmtree" not in errors
