@@ -82,8 +82,6 @@ def check_fitted(estimator: Any) -> None:
 
 def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     """All of a learner but the core's model, as JSON types and arrays."""
-    # As loading does: what is stored can be loaded.
-    estimator._validate_params()
     arrays = pack("classes", estimator.classes_)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
@@ -181,7 +179,6 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     """The learner that :func:`_describe` has described."""
     cls = class_in_file(path, meta["class"])
     estimator = cls(**restored_params(meta["params"]))
-    estimator._validate_params()
     estimator.classes_ = unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
     if len(set(estimator.classes_.tolist())) < len(estimator.classes_):
         raise ValueError("two labels are equal")
