@@ -48,16 +48,17 @@ impl Histogram {
         let counts = &mut self.table.counts;
         counts.fill(0);
         fill(node, codes, stride, &mut self.cells, counts);
-        let n_values = coding.spans.len();
-        let (values, missing) = self.cells.split_at(n_values * stride);
-        self.table.best_cut(node, coding, |_, missing_left, sums| {
-            let start = if missing_left { missing } else { &[] };
-            if stride == FEW_LANES {
-                sum_up::<FEW_LANES>(values, start, &node.totals, n_values, sums);
-            } else {
-                sum_up::<LANES>(values, start, &node.totals, n_values, sums);
-            }
-        })
+        self.table.find_present();
+        let (values, missing) = self.cells.split_at(coding.spans.len() * stride);
+        self.table
+            .best_cut(node, coding, |present, missing_left, sums| {
+                let start = if missing_left { missing } else { &[] };
+                if stride == FEW_LANES {
+                    sum_up::<FEW_LANES>(present, values, stride, start, &node.totals, sums);
+                } else {
+                    sum_up::<LANES>(present, values, stride, start, &node.totals, sums);
+                }
+            })
     }
 }
 
@@ -80,13 +81,11 @@ fn fill(
 }
 
 dispatched! {
-    /// The sums up to each of `n` codes, N classes side by side. The weights of `start` are on the
-    /// left before the first.
-    fn sum_up[N](values: &[f64], start: &[f64], totals: &[f64], n: usize, sums: &mut PrefixSums) {
-        let stride = values.len() / n.max(1);
-        let n = n.min(MAX_CODES);
+    /// The sums up to each of the codes `present`, N classes side by side. The weights of `start`
+    /// are on the left before the first. There are `stride` cells a code.
+    fn sum_up[N](present: &[u8], cells: &[f64], stride: usize, start: &[f64], totals: &[f64], sums: &mut PrefixSums) {
         for sums in [&mut sums.weight, &mut sums.left, &mut sums.right] {
-            sums[..n].fill(0.0);
+            sums[..present.len()].fill(0.0);
         }
         for at in (0..stride).step_by(N) {
             let mut all = [0.0; N];
@@ -97,8 +96,9 @@ dispatched! {
             if let Some(start) = start.get(at..at + N) {
                 left.copy_from_slice(start);
             }
-            for (code, cells) in values.chunks_exact(stride).enumerate().take(n) {
-                let cells: &[f64; N] = cells[at..].first_chunk().unwrap_or(&[0.0; N]);
+            for (place, &code) in present.iter().enumerate().take(MAX_CODES) {
+                let cells = &cells[usize::from(code) * stride + at..];
+                let cells: &[f64; N] = cells.first_chunk().unwrap_or(&[0.0; N]);
                 let (mut square, mut other) = ([0.0; N], [0.0; N]);
                 for lane in 0..N {
                     left[lane] += cells[lane];
@@ -106,9 +106,9 @@ dispatched! {
                     let right = all[lane] - left[lane];
                     other[lane] = right * right;
                 }
-                sums.weight[code] += fold(left);
-                sums.left[code] += fold(square);
-                sums.right[code] += fold(other);
+                sums.weight[place] += fold(left);
+                sums.left[place] += fold(square);
+                sums.right[place] += fold(other);
             }
         }
     }

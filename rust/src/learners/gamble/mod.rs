@@ -30,7 +30,8 @@
 //! | `histogram`, `sorted_scan` | the strategies for small features; `small_feature` is what they share |
 //! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones |
 //! | `tree` | the learned tree |
-//! | `routing` | rows of X to the leaves of a learned tree |
+//! | `frozen` | learned trees as rows traverse them |
+//! | `routing` | rows of X to the leaves of learned trees, block by block |
 //! | `replay` | rounds that were learned before, for a warm start |
 //! | `validation` | early stopping |
 //! | `model`, `predict` | the classifier; scores of blocks of rows |
@@ -40,6 +41,7 @@ mod binning;
 mod boost;
 mod columns;
 mod examples;
+mod frozen;
 mod grow;
 mod histogram;
 mod leaf;

@@ -1,12 +1,14 @@
 //! The estimator: the parameters, and after `fit` the committee.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rand::seq::SliceRandom;
 
 use super::boost::boost;
 use super::columns::Columns;
 use super::examples::{Examples, LabelledRows};
+use super::frozen::FrozenTrees;
 use super::out_of_bag;
 use super::predict::Predictor;
 use super::routing::{Router, BLOCK, BLOCK_ROWS};
@@ -59,6 +61,8 @@ pub struct Gamble {
     /// The factor of F / (K - 1) at which its softmax is as sure as it is right; 1 where that is not
     /// known.
     slope: f64,
+    /// The trees again, for prediction.
+    frozen: FrozenTrees,
 }
 
 persist!(Gamble {
@@ -173,6 +177,7 @@ impl Gamble {
         })??;
         let slope = out_of_bag::slope(params, &trees, &part(0, n_learned), n_classes);
         self.slope = slope.unwrap_or(1.0);
+        self.frozen = FrozenTrees::new(&trees);
         self.trees = trees;
         self.n_features = n_features;
         Ok(())
@@ -192,7 +197,7 @@ impl Gamble {
         &'a self,
         query: &'a Query<'a>,
     ) -> Result<(
-        &'a [Tree],
+        Range<usize>,
         Blocks<'a, impl Fn() -> Predictor + Sync + Send + 'a>,
     )> {
         if self.n_features == 0 {
@@ -208,16 +213,25 @@ impl Gamble {
         let n_trees = self.trees.len();
         let first = query.options.first_tree.unwrap_or(0);
         let last = query.options.last_tree.unwrap_or(n_trees);
-        let trees = self.trees.get(first..last).ok_or_else(|| {
+        if first > last || last > n_trees {
             let allowed = format!("a range within 0 to {n_trees}");
-            Error::parameter("trees", format!("{first} to {last}"), allowed)
-        })?;
+            return Err(Error::parameter(
+                "trees",
+                format!("{first} to {last}"),
+                allowed,
+            ));
+        }
+        // The more rows go through a tree while it is in the cache the better, but each thread
+        // should have some.
+        let of_thread = query.rows.n_rows().div_ceil(query.n_threads.max(1));
+        let most_rows = (BLOCK / (self.n_features + self.n_classes)).min(BLOCK_ROWS);
+        let step = most_rows.min(of_thread.next_multiple_of(64)).max(1);
         let blocks = Blocks {
             query,
-            step: (BLOCK / (self.n_features + self.n_classes).max(1)).clamp(1, BLOCK_ROWS),
+            step,
             new_predictor: || Predictor::new(self.n_classes),
         };
-        Ok((trees, blocks))
+        Ok((first..last, blocks))
     }
 }
 
@@ -280,7 +294,7 @@ impl Classifier for Gamble {
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
         let (trees, blocks) = self.blocks(query)?;
         blocks.top_k(k, |predictor, which, labels, scores| {
-            predictor.score(trees, query.rows, which, |_, _, _| {});
+            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _, _| {});
             predictor.write_topk(k, labels, scores);
             Ok(())
         })
@@ -290,7 +304,7 @@ impl Classifier for Gamble {
     fn predict_scores(&self, query: &Query<'_>) -> Result<Array> {
         let (trees, blocks) = self.blocks(query)?;
         let scores = blocks.fill(self.n_classes, 0.0, |predictor, which, scores| {
-            predictor.score(trees, query.rows, which, |_, _, _| {});
+            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _, _| {});
             scores.copy_from_slice(&predictor.scores);
             Ok(())
         })?;
@@ -301,21 +315,28 @@ impl Classifier for Gamble {
         let (trees, blocks) = self.blocks(query)?;
         let n_trees = trees.len();
         blocks.fill(n_trees, 0, |predictor, which, labels| {
-            predictor.score(trees, query.rows, which, |row, tree, scores| {
-                let mut best = 0;
-                for (class, &score) in scores.iter().enumerate() {
-                    if score as f32 > scores[best] as f32 {
-                        best = class;
+            predictor.score(
+                &self.frozen,
+                trees.clone(),
+                query.rows,
+                which,
+                |row, tree, scores| {
+                    let mut best = 0;
+                    for (class, &score) in scores.iter().enumerate() {
+                        if score as f32 > scores[best] as f32 {
+                            best = class;
+                        }
                     }
-                }
-                labels[row * n_trees + tree] = best as i32;
-            });
+                    labels[row * n_trees + tree] = best as i32;
+                },
+            );
             Ok(())
         })
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
         let (trees, blocks) = self.blocks(query)?;
+        let trees = &self.trees[trees];
         let nodes: Vec<Vec<u32>> = trees.iter().map(Tree::nodes_of_leaves).collect();
         blocks.lists(|_, which, leaves: &mut [Vec<_>]| {
             let which: Vec<u32> = which.map(|row| row as u32).collect();
@@ -416,6 +437,7 @@ impl Learner for Gamble {
             n_features: 0,
             trees: Vec::new(),
             slope: 1.0,
+            frozen: FrozenTrees::default(),
         })
     }
 
@@ -424,6 +446,7 @@ impl Learner for Gamble {
         let model = Self::create(params, n_classes, false);
         let mut model = model.map_err(|error| bundle.damaged(error))?;
         model.fill(&mut bundle)?;
+        model.frozen = FrozenTrees::new(&model.trees);
         Ok(model)
     }
 }

@@ -1,5 +1,7 @@
 //! The rows of one node, and what the search for its split needs of them.
 
+use super::sorted_scan::Item;
+
 /// No number.
 const ABSENT: u32 = u32::MAX;
 
@@ -14,6 +16,8 @@ pub struct Node {
     pub classes: Vec<u32>,
     /// Weight of each row.
     pub weights: Vec<f64>,
+    /// Class and weight of each row, for strategies that move them.
+    pub items: Vec<Item>,
     /// The classes present, in the order of their first rows.
     present: Vec<u32>,
     /// Weight of each class present: W_k.
@@ -45,6 +49,7 @@ impl Node {
         self.weights
             .extend(rows.iter().map(|&row| weights[row as usize]));
         self.classes.clear();
+        self.items.clear();
         self.present.clear();
         self.totals.clear();
         for (&row, &weight) in rows.iter().zip(&self.weights) {
@@ -56,6 +61,7 @@ impl Node {
                 self.totals.push(0.0);
             }
             self.classes.push(*number);
+            self.items.push(Item::new(*number, weight));
             self.totals[*number as usize] += weight;
         }
         for &class in &self.present {

@@ -12,6 +12,7 @@
 //! (B. Efron, R. Tibshirani, JASA 1997).
 
 use super::examples::LabelledRows;
+use super::frozen::{FrozenNodes, LANES};
 use super::routing::DenseBlock;
 use super::sampling::RowSampler;
 use super::tree::Tree;
@@ -60,16 +61,19 @@ pub fn slope(
     let places: Vec<usize> = (0..n_read).map(|i| i * n / n_read).collect();
     let mut block = DenseBlock::default();
     let numbers = places.iter().map(|&place| learned.which[place] as usize);
-    block.fill(&learned.rows, numbers);
+    block.fill(&learned.rows, numbers, LANES);
+    let mut frozen = FrozenNodes::default();
+    frozen.freeze(trees.iter());
     // Of all trees, and of those that the row was left out of.
     let mut by_all = vec![0.0f32; n_read * n_classes];
     let mut by_others = by_all.clone();
     let mut n_others = vec![0u32; n_read];
     let (mut is_sampled, mut leaves) = (Vec::new(), Vec::new());
-    for (round, tree) in (0..).zip(trees) {
-        sampler.mark(n, params.seed, round, &mut is_sampled);
-        block.find_leaves(tree, &mut leaves);
-        for (i, &leaf) in leaves.iter().enumerate() {
+    for (round, tree) in trees.iter().enumerate() {
+        sampler.mark(n, params.seed, round as u64, &mut is_sampled);
+        frozen.leaves_of_rows(round, &block, &mut leaves);
+        for (i, &node) in leaves.iter().enumerate() {
+            let leaf = tree.nodes[(node - frozen.roots[round]) as usize].feature;
             let of_row = i * n_classes..(i + 1) * n_classes;
             add_votes(tree, leaf as usize, &mut by_all[of_row.clone()]);
             if !is_sampled[places[i]] {

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
+use super::frozen::{FrozenTrees, LANES};
 use super::routing::DenseBlock;
-use super::tree::Tree;
 use crate::classifier::TopK;
 use crate::data::Rows;
+
+/// Of a block of fewer rows each goes through several trees side by side.
+const FEW_ROWS: usize = 4;
 
 /// Scores blocks of rows. Workspace for one thread.
 #[derive(Default)]
@@ -45,35 +48,48 @@ impl Predictor {
         }
     }
 
-    /// Computes the scores of the rows `which` by `trees`. `after` sees the scores of a row (its
-    /// place among them) after each tree, up to what all classes have in common.
+    /// Computes the scores of the rows `which` by the trees `wanted`. `after` sees the scores of a
+    /// row (its place among them) after each tree (likewise), up to what all classes have in common.
     pub fn score(
         &mut self,
-        trees: &[Tree],
+        trees: &FrozenTrees,
+        wanted: Range<usize>,
         rows: &Rows<'_>,
         which: Range<usize>,
         mut after: impl FnMut(usize, usize, &[f64]),
     ) {
         let k = self.n_classes;
-        self.block.fill(rows, which.clone());
+        let together = if which.len() < FEW_ROWS { 1 } else { LANES };
+        self.block.fill(rows, which.clone(), together);
         self.scores.clear();
         self.scores.resize(which.len() * k, 0.0);
         self.common.clear();
         self.common.resize(which.len(), 0.0);
-        // Tree by tree, so that a tree is in the cache while all rows go through it.
-        for (at, tree) in trees.iter().enumerate() {
-            self.block.find_leaves(tree, &mut self.leaves);
-            let rows = self.leaves.iter().zip(&mut self.common);
-            let rows = rows.zip(self.scores.chunks_exact_mut(k)).enumerate();
-            for (row, ((&leaf, common), scores)) in rows {
-                let leaf = leaf as usize;
-                let others = tree.leaves.others[leaf];
-                let (classes, votes) = tree.leaves.listed(leaf);
-                for (&class, &vote) in classes.iter().zip(votes) {
-                    scores[class as usize] += f64::from(vote) - f64::from(others);
+        let mut add = |row: usize, tree: usize, leaf: u32| {
+            let scores = &mut self.scores[row * k..(row + 1) * k];
+            trees.votes.add(leaf, scores, &mut self.common[row]);
+            after(row, tree - wanted.start, scores);
+        };
+        if together == 1 {
+            for (row, values) in self.block.groups().enumerate() {
+                for first in wanted.clone().step_by(LANES) {
+                    let some = first..wanted.end.min(first + LANES);
+                    let has_missing = self.block.has_missing;
+                    let leaves = trees
+                        .nodes
+                        .leaves_of_trees(some.clone(), values, has_missing);
+                    some.zip(leaves)
+                        .for_each(|(tree, leaf)| add(row, tree, leaf));
                 }
-                *common += f64::from(others);
-                after(row, at, scores);
+            }
+        } else {
+            // Tree by tree, so that a tree is in the cache while all rows go through it.
+            for tree in wanted.clone() {
+                trees
+                    .nodes
+                    .leaves_of_rows(tree, &self.block, &mut self.leaves);
+                let leaves = self.leaves.iter().enumerate();
+                leaves.for_each(|(row, &leaf)| add(row, tree, leaf));
             }
         }
         for (scores, common) in self.scores.chunks_exact_mut(k).zip(&self.common) {

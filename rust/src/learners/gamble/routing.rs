@@ -1,35 +1,47 @@
-//! Routing rows of X to the leaves of a learned tree, block by block.
+//! Routing rows of X to the leaves of learned trees, block by block.
 
+use super::frozen::{FrozenNodes, LANES};
 use super::tree::Tree;
 use crate::data::{RowBuffer, Rows};
 
-/// Rows that traverse a tree side by side.
-const TOGETHER: usize = 8;
-
 /// Values of a block of rows, about.
-pub const BLOCK: usize = 1 << 14;
+pub const BLOCK: usize = 1 << 16;
 
 /// Rows of a block, at most.
-pub const BLOCK_ROWS: usize = 64;
+pub const BLOCK_ROWS: usize = 512;
 
-/// All values of a block of rows, row by row.
+/// All values of a block of rows: of each group of rows column by column.
 #[derive(Default)]
 pub struct DenseBlock {
     buffer: RowBuffer,
     /// Zero between blocks.
     values: Vec<f32>,
     width: usize,
+    /// Rows of a group.
+    together: usize,
+    pub n_rows: usize,
+    pub has_missing: bool,
 }
 
 impl DenseBlock {
-    /// Reads the rows `which`, until they are taken away by [`clear`](Self::clear).
-    pub fn fill(&mut self, rows: &Rows<'_>, which: impl ExactSizeIterator<Item = usize>) {
-        self.width = rows.n_cols();
-        self.values.resize(which.len() * self.width, 0.0);
-        for (row, values) in which.zip(self.values.chunks_exact_mut(self.width)) {
+    /// Reads the rows `which`, in groups of `together` rows, until they are taken away by
+    /// [`clear`](Self::clear).
+    pub fn fill(
+        &mut self,
+        rows: &Rows<'_>,
+        which: impl ExactSizeIterator<Item = usize>,
+        together: usize,
+    ) {
+        (self.width, self.together) = (rows.n_cols(), together);
+        (self.n_rows, self.has_missing) = (which.len(), false);
+        let size = self.n_rows.next_multiple_of(together) * self.width;
+        self.values.resize(size.max(self.values.len()), 0.0);
+        for (at, row) in which.enumerate() {
             rows.read(row, &mut self.buffer);
+            let first = self.first_value(at);
             for (&column, &value) in self.buffer.columns.iter().zip(&self.buffer.values) {
-                values[column as usize] = value;
+                self.has_missing |= value.is_nan();
+                self.values[first + column as usize * together] = value;
             }
         }
     }
@@ -37,32 +49,31 @@ impl DenseBlock {
     /// Takes away the rows `which` that [`fill`](Self::fill) has read: at the cost of their
     /// entries, not of all columns.
     pub fn clear(&mut self, rows: &Rows<'_>, which: impl ExactSizeIterator<Item = usize>) {
-        for (row, values) in which.zip(self.values.chunks_exact_mut(self.width)) {
+        for (at, row) in which.enumerate() {
             rows.read(row, &mut self.buffer);
+            let first = self.first_value(at);
             for &column in &self.buffer.columns {
-                values[column as usize] = 0.0;
+                self.values[first + column as usize * self.together] = 0.0;
             }
         }
     }
 
-    /// Replaces `leaves` by the leaf of `tree` that each row is routed to.
-    pub fn find_leaves(&self, tree: &Tree, leaves: &mut Vec<u32>) {
-        let width = self.width;
-        leaves.clear();
-        let mut together = self.values.chunks_exact(TOGETHER * width);
-        for values in &mut together {
-            let row = |at: usize| &values[at * width..(at + 1) * width];
-            leaves.extend(tree.leaves_of::<TOGETHER>(std::array::from_fn(row)));
-        }
-        for row in together.remainder().chunks_exact(width) {
-            leaves.extend(tree.leaves_of([row]));
-        }
+    /// Where the value of row `at` in column 0 is.
+    fn first_value(&self, at: usize) -> usize {
+        at / self.together * self.together * self.width + at % self.together
+    }
+
+    /// The values of each group; those of rows that the last one lacks are zero.
+    pub fn groups(&self) -> impl Iterator<Item = &[f32]> {
+        let groups = self.values.chunks_exact(self.together * self.width);
+        groups.take(self.n_rows.div_ceil(self.together))
     }
 }
 
 /// Routes rows through one tree. Workspace.
 #[derive(Default)]
 pub struct Router {
+    frozen: FrozenNodes,
     block: DenseBlock,
     leaves: Vec<u32>,
 }
@@ -77,15 +88,16 @@ impl Router {
         which: &[u32],
         mut found: impl FnMut(usize, usize),
     ) {
-        let step = (BLOCK / rows.n_cols()).clamp(1, BLOCK_ROWS);
+        self.frozen.freeze(std::iter::once(tree));
+        let step = (BLOCK / rows.n_cols()).clamp(LANES, BLOCK_ROWS);
         let mut at = 0;
         for part in which.chunks(step) {
             let numbers = part.iter().map(|&row| row as usize);
-            self.block.fill(rows, numbers.clone());
-            self.block.find_leaves(tree, &mut self.leaves);
+            self.block.fill(rows, numbers.clone(), LANES);
+            self.frozen.leaves_of_rows(0, &self.block, &mut self.leaves);
             self.block.clear(rows, numbers);
-            for &leaf in &self.leaves {
-                found(at, leaf as usize);
+            for &node in &self.leaves {
+                found(at, tree.nodes[node as usize].feature as usize);
                 at += 1;
             }
         }

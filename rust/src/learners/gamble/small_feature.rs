@@ -11,7 +11,7 @@ use crate::simd::dispatched;
 /// Codes that a small feature has at most.
 pub const MAX_CODES: usize = 256;
 
-/// Sums over the rows with a code up to this one, for every code.
+/// Sums over the rows with a code up to this one, for every code present, in their order.
 #[derive(Debug)]
 pub struct PrefixSums {
     pub weight: [f64; MAX_CODES],
@@ -24,9 +24,14 @@ pub struct PrefixSums {
 /// What is known of every code of a small feature at a node. Workspace of one strategy.
 #[derive(Debug)]
 pub struct CodeTable {
+    /// Rows by code.
     pub counts: [u32; MAX_CODES],
+    /// The codes that the rows of the node have, rising. In a small node they are much fewer than
+    /// the feature has.
+    present: [u8; MAX_CODES],
+    n_present: usize,
     sums: PrefixSums,
-    /// Scores of the cuts after each code.
+    /// Scores of the cuts after each code present.
     scores: [f64; MAX_CODES],
 }
 
@@ -35,6 +40,8 @@ impl Default for CodeTable {
         let zero = [0.0; MAX_CODES];
         Self {
             counts: [0; MAX_CODES],
+            present: [0; MAX_CODES],
+            n_present: 0,
             sums: PrefixSums {
                 weight: zero,
                 left: zero,
@@ -46,16 +53,36 @@ impl Default for CodeTable {
 }
 
 impl CodeTable {
-    /// The best cut of a feature of this `coding`. `counts` is filled; `sum` finds the sums up to
-    /// each code of a value from these counts, with missing values on the left or not.
+    /// Finds the codes present, once the rows are counted.
+    pub fn find_present(&mut self) {
+        self.n_present = 0;
+        // All are written and those present are kept: no branch that could be mispredicted.
+        for (code, &count) in (0..=u8::MAX).zip(&self.counts) {
+            self.present[self.n_present % MAX_CODES] = code;
+            self.n_present += usize::from(count > 0);
+        }
+    }
+
+    /// The codes present, rising.
+    pub fn present(&self) -> &[u8] {
+        &self.present[..self.n_present]
+    }
+
+    /// The best cut of a feature of this `coding`. The codes present are found; `sum` finds the sums
+    /// up to each of them, that of missing values aside, with these on the left or not.
     pub fn best_cut(
         &mut self,
         node: &Node,
         coding: &Coding,
-        mut sum: impl FnMut(&[u32], bool, &mut PrefixSums),
+        mut sum: impl FnMut(&[u8], bool, &mut PrefixSums),
     ) -> Option<Cut> {
-        let (values, missing) = self.counts[..coding.n_codes()].split_at(coding.spans.len());
-        let n_missing = missing.first().map_or(0, |&count| count as usize);
+        let present = &self.present[..self.n_present];
+        let (values, n_missing) = match (present.split_last(), coding.missing_code()) {
+            (Some((&last, values)), Some(missing)) if u32::from(last) == missing => {
+                (values, self.counts[last as usize] as usize)
+            }
+            _ => (present, 0),
+        };
         let (sums, scores, all) = (&mut self.sums, &mut self.scores, node.len());
         let mut best = BestCut::new(node);
         for missing_left in [false, true] {
@@ -66,25 +93,20 @@ impl CodeTable {
             score(sums, values.len(), node.weight, scores);
             let missing = (n_missing > 0).then_some(missing_left);
             let mut rows = if missing_left { n_missing } else { 0 };
-            for (code, (&count, &score)) in values.iter().zip(&*scores).enumerate() {
-                rows += count as usize;
-                // The sums of a code without rows are those before it, and no better.
+            for (at, (&code, &score)) in values.iter().zip(&*scores).enumerate() {
+                rows += self.counts[code as usize] as usize;
                 if rows >= node.min_rows && all - rows >= node.min_rows {
                     best.offer(Cut {
                         score,
-                        last_left: code as u32,
-                        first_right: None,
+                        last_left: u32::from(code),
+                        first_right: values.get(at + 1).map(|&next| u32::from(next)),
                         missing_left: missing,
-                        left_weight: sums.weight[code],
+                        left_weight: sums.weight[at],
                     });
                 }
             }
         }
-        let mut cut = best.cut?;
-        let after = cut.last_left as usize + 1;
-        let next = values[after..].iter().position(|&count| count > 0);
-        cut.first_right = next.map(|next| (after + next) as u32);
-        Some(cut)
+        best.cut
     }
 }
 

@@ -17,13 +17,37 @@ const SHIFT: u32 = 8;
 /// code would take longer than sorting the rows by comparing them.
 const CODES_PER_ROW: usize = 4;
 
-/// A row as it is added to a side. Small, as all of them are written in one order and read in
-/// another.
+/// A row as it is added to a side: from the lowest bits its code, its class and its weight. Small, as
+/// all of them are written in one order and read in another, and written at once.
 #[derive(Debug, Default, Clone, Copy)]
-struct Item {
-    /// Its class and, in the lowest bits, its code.
-    class_and_code: u32,
-    weight: f32,
+pub struct Item(u64);
+
+impl Item {
+    /// A row of any code.
+    #[inline]
+    pub fn new(class: u32, weight: f64) -> Self {
+        Self(u64::from((weight as f32).to_bits()) << 32 | u64::from(class << SHIFT))
+    }
+
+    #[inline]
+    fn with_code(self, code: u8) -> Self {
+        Self(self.0 | u64::from(code))
+    }
+
+    #[inline]
+    fn code(self) -> usize {
+        self.0 as usize % MAX_CODES
+    }
+
+    #[inline]
+    fn class(self) -> usize {
+        (self.0 as u32 >> SHIFT) as usize
+    }
+
+    #[inline]
+    fn weight(self) -> f64 {
+        f64::from(f32::from_bits((self.0 >> 32) as u32))
+    }
 }
 
 /// Finds splits by scanning sorted rows. Workspace for one thread.
@@ -63,8 +87,8 @@ dispatched! {
     fn add(items: &[Item], by_class: &mut [[f64; 2]], start: Side, sides: &mut [Side; MAX_CODES]) -> Side {
         let mut side = start;
         let mut change = |item: &Item| -> Side {
-            let [here, both] = &mut by_class[(item.class_and_code >> SHIFT) as usize];
-            let weight = f64::from(item.weight);
+            let [here, both] = &mut by_class[item.class()];
+            let weight = item.weight();
             let square = weight * (2.0 * *here + weight);
             *here += weight;
             [weight, square, weight * *both, 0.0]
@@ -79,8 +103,8 @@ dispatched! {
                 half[lane] = side[lane] + one[lane];
                 both[lane] = side[lane] + (one[lane] + two[lane]);
             }
-            sides[first.class_and_code as usize % MAX_CODES] = half;
-            sides[second.class_and_code as usize % MAX_CODES] = both;
+            sides[first.code()] = half;
+            sides[second.code()] = both;
             side = both;
         }
         for item in last {
@@ -88,7 +112,7 @@ dispatched! {
             for lane in 0..4 {
                 side[lane] += one[lane];
             }
-            sides[item.class_and_code as usize % MAX_CODES] = side;
+            sides[item.code()] = side;
         }
         side
     }
@@ -103,27 +127,26 @@ impl SortedScan {
 
     pub fn best_cut(&mut self, node: &Node, codes: &[u8], coding: &Coding) -> Option<Cut> {
         self.sort(node, codes);
+        let missing = coding.missing_code();
+        let n_missing = missing.map_or(0, |code| self.table.counts[code as usize] as usize);
+        let n_values = node.len() - n_missing;
         let (items, by_class, sides) = (&self.items, &mut self.by_class, &mut self.sides);
         self.table
-            .best_cut(node, coding, |counts, missing_left, sums| {
+            .best_cut(node, coding, |present, missing_left, sums| {
                 by_class.clear();
                 by_class.extend(node.totals.iter().map(|&total| [0.0, total]));
                 // Missing values have the last code.
-                let n_present = counts.iter().map(|&count| count as usize).sum();
-                let (present, missing) = items.split_at(n_present);
+                let (values, missing) = items.split_at(n_values);
                 let mut side = Side::default();
                 if missing_left {
                     side = add(missing, by_class, side, sides);
                 }
-                add(present, by_class, side, sides);
-                for (code, &count) in counts.iter().enumerate() {
-                    if count > 0 {
-                        side = sides[code];
-                    }
-                    let [weight, square, cross, _] = side;
-                    sums.weight[code] = weight;
-                    sums.left[code] = square;
-                    sums.right[code] = node.square - 2.0 * cross + square;
+                add(values, by_class, side, sides);
+                for (at, &code) in present.iter().enumerate() {
+                    let [weight, square, cross, _] = sides[usize::from(code)];
+                    sums.weight[at] = weight;
+                    sums.left[at] = square;
+                    sums.right[at] = node.square - 2.0 * cross + square;
                 }
             })
     }
@@ -141,18 +164,15 @@ impl SortedScan {
         }));
         let mut next = [0; MAX_CODES];
         let mut from = 0;
-        for (next, &count) in next.iter_mut().zip(&*counts) {
-            *next = from;
-            from += count;
+        self.table.find_present();
+        for &code in self.table.present() {
+            next[usize::from(code)] = from;
+            from += self.table.counts[usize::from(code)];
         }
         self.items.resize(node.len(), Item::default());
-        let rows = self.codes.iter().zip(&node.classes).zip(&node.weights);
-        for ((&code, &class), &weight) in rows {
+        for (&code, &item) in self.codes.iter().zip(&node.items) {
             let to = &mut next[code as usize];
-            self.items[*to as usize] = Item {
-                class_and_code: class << SHIFT | u32::from(code),
-                weight: weight as f32,
-            };
+            self.items[*to as usize] = item.with_code(code);
             *to += 1;
         }
     }

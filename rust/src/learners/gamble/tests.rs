@@ -5,6 +5,7 @@ mod large;
 mod properties;
 mod rounds;
 mod splits;
+mod traversal;
 mod warm;
 mod wide;
 

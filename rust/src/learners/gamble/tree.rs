@@ -95,42 +95,6 @@ impl Tree {
         of_leaves
     }
 
-    /// Number of the leaf that each of several examples is routed to. Side by side, as the path
-    /// of one is a chain of waits for memory.
-    #[inline]
-    pub fn leaves_of<const N: usize>(&self, values: [&[f32]; N]) -> [u32; N] {
-        let mut at = [0; N];
-        loop {
-            let mut goes_on = false;
-            for (at, values) in at.iter_mut().zip(values) {
-                let node = &self.nodes[*at];
-                let is_inner = node.left != 0;
-                goes_on |= is_inner;
-                // No branch on whether it is a leaf, which could not be predicted: a leaf reads any
-                // value and stays.
-                let value = values[if is_inner { node.feature as usize } else { 0 }];
-                let left = match node.set {
-                    Some(set) if is_inner => self.is_in_set(node, set, value),
-                    _ => (value <= node.threshold) | (value.is_nan() & node.missing_left),
-                };
-                let next = node.left as usize + usize::from(!left);
-                *at = if is_inner { next } else { *at };
-            }
-            if !goes_on {
-                return at.map(|at| self.nodes[at].feature);
-            }
-        }
-    }
-
-    fn is_in_set(&self, node: &TreeNode, set: u32, value: f32) -> bool {
-        if value.is_nan() {
-            return node.missing_left;
-        }
-        let set = &self.sets[set as usize].values;
-        set.binary_search_by(|other| other.total_cmp(&value))
-            .is_ok()
-    }
-
     /// Adds a node that `split` divides, by values and no longer by codes.
     pub fn push_split(&mut self, columns: &Columns, split: &Split, left: u32) {
         let column = &columns.columns[split.column as usize];

@@ -9,6 +9,7 @@ use super::super::samme::vote;
 use super::super::sampling::generator;
 use super::super::split_search::TrainingSet;
 use super::super::weights::Weights;
+use super::traversal::leaf_of;
 use super::*;
 
 /// Rows of one column whose values are `values`, all of weight 1.
@@ -79,10 +80,10 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
         for tree in &all {
             let (mut wrong, mut weight_of_all) = (0.0, 0.0);
             for (row, scores) in (n_learned..).zip(&mut scores) {
-                let [leaf] = tree.leaves_of([&table.values[row..=row]]);
-                let (classes, votes) = tree.leaves.listed(leaf as usize);
+                let leaf = leaf_of(tree, &table.values[row..=row]);
+                let (classes, votes) = tree.leaves.listed(leaf);
                 for (&class, vote) in classes.iter().zip(votes) {
-                    scores[class as usize] += vote - tree.leaves.others[leaf as usize];
+                    scores[class as usize] += vote - tree.leaves.others[leaf];
                 }
                 let mut best = 0;
                 for class in 0..scores.len() {

@@ -1,0 +1,257 @@
+//! Trees as rows traverse them: nodes of eight bytes, several traversals side by side.
+//!
+//! The path of one row through one tree is a chain of waits for memory. So eight go on together: eight
+//! rows of a block through one tree, or where there are but few rows eight trees with one row.
+
+use std::ops::Range;
+
+use super::routing::DenseBlock;
+use super::tree::Tree;
+
+/// Traversals that go on side by side.
+pub const LANES: usize = 8;
+
+/// A node of trees whose features and nodes are counted in numbers of type `I`.
+#[derive(Debug, Clone, Copy)]
+struct Node<I> {
+    /// Values up to it go left; infinity at a leaf.
+    threshold: f32,
+    /// Column of X that decides; 0 at a leaf, which reads any value and stays.
+    feature: I,
+    /// How far on the left child is, the right one is next to it; 0 at a leaf.
+    to_left: I,
+}
+
+#[derive(Debug, Clone)]
+enum Nodes {
+    /// Up to 2^16 features, and nodes of a tree.
+    Small(Vec<Node<u16>>),
+    Large(Vec<Node<u32>>),
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self::Small(Vec::new())
+    }
+}
+
+/// The nodes of some trees, one tree after the other. Nodes keep their order, so that node i of a tree
+/// is i places after its root.
+#[derive(Debug, Clone, Default)]
+pub struct FrozenNodes {
+    nodes: Nodes,
+    /// Of each tree.
+    pub roots: Vec<u32>,
+    /// Whether missing values go right, by node; not at leaves.
+    missing_right: Vec<bool>,
+    /// The categories that go left, by node; empty if no feature is categorical.
+    sets: Vec<Option<Box<[f32]>>>,
+}
+
+impl FrozenNodes {
+    /// Replaces what is here by `trees`, which are sound.
+    pub fn freeze<'a>(&mut self, trees: impl Iterator<Item = &'a Tree> + Clone) {
+        self.roots.clear();
+        self.missing_right.clear();
+        self.sets.clear();
+        let has_sets = trees.clone().any(|tree| !tree.sets.is_empty());
+        for tree in trees.clone() {
+            self.roots.push(self.missing_right.len() as u32);
+            for node in &tree.nodes {
+                self.missing_right
+                    .push(!node.is_leaf() && !node.missing_left);
+                if has_sets {
+                    let set = node.set.filter(|_| !node.is_leaf());
+                    let values = |set: u32| tree.sets[set as usize].values.as_slice().into();
+                    self.sets.push(set.map(values));
+                }
+            }
+        }
+        let fits = match &mut self.nodes {
+            Nodes::Small(nodes) => pack(trees.clone(), nodes),
+            Nodes::Large(nodes) => pack(trees.clone(), nodes),
+        };
+        if !fits {
+            let mut nodes = Vec::new();
+            pack(trees, &mut nodes);
+            self.nodes = Nodes::Large(nodes);
+        }
+    }
+
+    /// Replaces `leaves` by the leaf of tree `tree` that each row of `block`, in groups of
+    /// [`LANES`], is routed to: its node, among those of all trees.
+    pub fn leaves_of_rows(&self, tree: usize, block: &DenseBlock, leaves: &mut Vec<u32>) {
+        let starts = [self.roots[tree]; LANES];
+        leaves.clear();
+        for group in block.groups() {
+            let value = |lane: usize, feature: usize| group[feature * LANES + lane];
+            leaves.extend(self.traverse(starts, block.has_missing, value));
+        }
+        leaves.truncate(block.n_rows);
+    }
+
+    /// The same of one row for each of `trees`, which are [`LANES`] or fewer.
+    pub fn leaves_of_trees(
+        &self,
+        trees: Range<usize>,
+        row: &[f32],
+        has_missing: bool,
+    ) -> [u32; LANES] {
+        let starts =
+            std::array::from_fn(|lane| self.roots[(trees.start + lane).min(trees.end - 1)]);
+        self.traverse(starts, has_missing, |_, feature| row[feature])
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
+    fn traverse(
+        &self,
+        starts: [u32; LANES],
+        has_missing: bool,
+        value: impl Fn(usize, usize) -> f32,
+    ) -> [u32; LANES] {
+        let is_plain = !has_missing && self.sets.is_empty();
+        match (&self.nodes, is_plain) {
+            (Nodes::Small(nodes), true) => self.go::<_, true>(nodes, starts, value),
+            (Nodes::Small(nodes), false) => self.go::<_, false>(nodes, starts, value),
+            (Nodes::Large(nodes), true) => self.go::<_, true>(nodes, starts, value),
+            (Nodes::Large(nodes), false) => self.go::<_, false>(nodes, starts, value),
+        }
+    }
+
+    /// The leaves below the nodes `at`. `PLAIN`: no value is missing, and no feature categorical.
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
+    fn go<I: Copy + Into<u32>, const PLAIN: bool>(
+        &self,
+        nodes: &[Node<I>],
+        mut at: [u32; LANES],
+        value: impl Fn(usize, usize) -> f32,
+    ) -> [u32; LANES] {
+        loop {
+            let mut goes_on = 0;
+            for (lane, at) in at.iter_mut().enumerate() {
+                let node = &nodes[*at as usize];
+                let value = value(lane, node.feature.into() as usize);
+                let mut right = value > node.threshold;
+                if !PLAIN {
+                    right |= value.is_nan() & self.missing_right[*at as usize];
+                    if let Some(Some(set)) = self.sets.get(*at as usize) {
+                        right = self.is_outside(*at, set, value);
+                    }
+                }
+                let to_left = node.to_left.into();
+                goes_on |= to_left;
+                *at += to_left + u32::from(right);
+            }
+            if goes_on == 0 {
+                return at;
+            }
+        }
+    }
+
+    fn is_outside(&self, at: u32, set: &[f32], value: f32) -> bool {
+        if value.is_nan() {
+            return self.missing_right[at as usize];
+        }
+        set.binary_search_by(|other| other.total_cmp(&value))
+            .is_err()
+    }
+}
+
+/// Replaces `nodes` by those of `trees`; false if a number does not fit.
+fn pack<'a, I: TryFrom<u32>>(
+    trees: impl Iterator<Item = &'a Tree>,
+    nodes: &mut Vec<Node<I>>,
+) -> bool {
+    nodes.clear();
+    for tree in trees {
+        for (at, node) in (0..).zip(&tree.nodes) {
+            let is_leaf = node.is_leaf();
+            let (feature, to_left) = if is_leaf {
+                (0, 0)
+            } else {
+                (node.feature, node.left - at)
+            };
+            let (Ok(feature), Ok(to_left)) = (feature.try_into(), to_left.try_into()) else {
+                return false;
+            };
+            nodes.push(Node {
+                threshold: if is_leaf {
+                    f32::INFINITY
+                } else {
+                    node.threshold
+                },
+                feature,
+                to_left,
+            });
+        }
+    }
+    true
+}
+
+/// Trees as prediction uses them: where rows go and what they get there.
+#[derive(Debug, Clone, Default)]
+pub struct FrozenTrees {
+    pub nodes: FrozenNodes,
+    pub votes: FrozenVotes,
+}
+
+impl FrozenTrees {
+    /// From `trees`, which are sound.
+    pub fn new(trees: &[Tree]) -> Self {
+        let mut nodes = FrozenNodes::default();
+        nodes.freeze(trees.iter());
+        Self {
+            nodes,
+            votes: FrozenVotes::new(trees),
+        }
+    }
+}
+
+/// What a row in a leaf gets, by node of a [`FrozenNodes`].
+#[derive(Debug, Clone, Default)]
+pub struct FrozenVotes {
+    /// Where the votes of the leaf begin, which end where the next node's do, and its vote for all
+    /// other classes.
+    leaves: Vec<(u32, f32)>,
+    /// Classes listed and the votes for them.
+    votes: Vec<(u32, f32)>,
+}
+
+impl FrozenVotes {
+    pub fn new(trees: &[Tree]) -> Self {
+        let mut frozen = Self::default();
+        for tree in trees {
+            for node in &tree.nodes {
+                let start = frozen.votes.len() as u32;
+                if node.is_leaf() {
+                    let (classes, votes) = tree.leaves.listed(node.feature as usize);
+                    frozen
+                        .leaves
+                        .push((start, tree.leaves.others[node.feature as usize]));
+                    frozen
+                        .votes
+                        .extend(classes.iter().copied().zip(votes.iter().copied()));
+                } else {
+                    frozen.leaves.push((start, 0.0));
+                }
+            }
+        }
+        frozen.leaves.push((frozen.votes.len() as u32, 0.0));
+        frozen
+    }
+
+    /// Adds the votes of the leaf at node `at` to the `scores` of all classes, up to what these have in
+    /// common, which is added to `common`.
+    #[inline]
+    pub fn add(&self, at: u32, scores: &mut [f64], common: &mut f64) {
+        let (start, others) = self.leaves[at as usize];
+        let (end, _) = self.leaves[at as usize + 1];
+        let others = f64::from(others);
+        for &(class, vote) in &self.votes[start as usize..end as usize] {
+            scores[class as usize] += f64::from(vote) - others;
+        }
+        *common += others;
+    }
+}

@@ -1,0 +1,126 @@
+//! Prediction, which takes eight paths side by side, against one path after the other.
+
+use super::super::frozen::FrozenTrees;
+use super::super::predict::Predictor;
+use super::super::tree::Tree;
+use super::*;
+
+/// Number of the leaf that a row is routed to.
+pub(super) fn leaf_of(tree: &Tree, row: &[f32]) -> usize {
+    let mut at = 0;
+    loop {
+        let node = &tree.nodes[at];
+        if node.is_leaf() {
+            return node.feature as usize;
+        }
+        let value = row[node.feature as usize];
+        let left = match node.set {
+            _ if value.is_nan() => node.missing_left,
+            Some(set) => tree.sets[set as usize].values.contains(&value),
+            None => value <= node.threshold,
+        };
+        at = node.left as usize + usize::from(!left);
+    }
+}
+
+/// Rows of three numbers and a category, of which some are missing if `missing`.
+fn table(n_rows: usize, missing: bool) -> Table {
+    let (width, n_classes) = (4, 5);
+    let number = |at: usize| (at * 7919 % 101) as f32 / 8.0 - 5.0;
+    let value = |at: usize| match at {
+        _ if missing && at.is_multiple_of(7) => f32::NAN,
+        _ if at % width == 3 => (at * 31 % 6) as f32,
+        _ => number(at),
+    };
+    Table {
+        values: (0..n_rows * width).map(value).collect(),
+        width,
+        labels: (0..n_rows)
+            .map(|row| (row * 13 % n_classes) as u32)
+            .collect(),
+        weights: vec![1.0; n_rows],
+        n_classes,
+    }
+}
+
+/// The scores of the rows of `table` by `trees`, one path and one vote after the other.
+fn scores(trees: &[Tree], table: &Table) -> Vec<f64> {
+    let of_row = |row: &[f32]| {
+        let (mut scores, mut common) = (vec![0.0; table.n_classes], 0.0);
+        for tree in trees {
+            let leaf = leaf_of(tree, row);
+            let others = f64::from(tree.leaves.others[leaf]);
+            let (classes, votes) = tree.leaves.listed(leaf);
+            for (&class, &vote) in classes.iter().zip(votes) {
+                scores[class as usize] += f64::from(vote) - others;
+            }
+            common += others;
+        }
+        scores.into_iter().map(move |score| score + common)
+    };
+    table.values.chunks(table.width).flat_map(of_row).collect()
+}
+
+#[test]
+fn rows_side_by_side_get_what_each_gets_alone() {
+    for missing in [false, true] {
+        for categorical_features in [vec![], vec![3]] {
+            let params = Params {
+                n_estimators: 11,
+                max_leaves: 20,
+                categorical_features,
+                subsample: 0.7,
+                ..paper()
+            };
+            let learned = table(200, missing);
+            let model = learned.learn(params, 1);
+            assert_eq!(model.trees.len(), 11);
+            // Rows that were learned, and others; few of them, a group, and all but full blocks.
+            for (n_rows, missing) in [1, 2, 3, 4, 7, 8, 9, 27, 519]
+                .into_iter()
+                .zip([true, false].into_iter().cycle())
+            {
+                let table = table(n_rows, missing);
+                assert_eq!(
+                    table.scores(&model),
+                    scores(&model.trees, &table),
+                    "{n_rows} rows"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn features_of_any_number_are_found() {
+    let learned = table(100, false);
+    let trees = learned.learn(paper(), 1).trees;
+    // The last number of the small nodes, and more.
+    for last in [65_535, 65_536] {
+        let mut wide = trees.clone();
+        let moved = |feature: u32| if feature == 2 { last } else { feature };
+        for node in wide.iter_mut().flat_map(|tree| &mut tree.nodes) {
+            if !node.is_leaf() {
+                node.feature = moved(node.feature);
+            }
+        }
+        assert_ne!(wide, trees);
+        let width = last as usize + 1;
+        let mut values = vec![0.0; learned.labels.len() * width];
+        for (row, values) in learned.values.chunks(4).zip(values.chunks_mut(width)) {
+            (0..4).for_each(|feature| values[moved(feature) as usize] = row[feature as usize]);
+        }
+        let table = Table {
+            values,
+            width,
+            ..learned.clone()
+        };
+        let expected = scores(&trees, &learned);
+        for n_rows in [1, 100] {
+            let mut predictor = Predictor::new(table.n_classes);
+            let (frozen, rows) = (FrozenTrees::new(&wide), table.rows());
+            predictor.score(&frozen, 0..wide.len(), &rows, 0..n_rows, |_, _, _| {});
+            assert_eq!(predictor.scores, expected[..n_rows * table.n_classes]);
+        }
+    }
+}
