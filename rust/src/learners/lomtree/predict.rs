@@ -9,13 +9,14 @@ use crate::control::Control;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::linear::{Block, Table};
-use crate::tree::Groups;
+use crate::tree::{Groups, NodeId, Routers};
 
 /// What one thread predicts with.
 #[derive(Debug, Default)]
 pub struct EnsemblePredictor<'a> {
     members: &'a [Member<LomTree>],
-    trees: &'a [FrozenTree],
+    frozen: Option<&'a [FrozenTree]>,
+    routers: Vec<Routers<'a, LomTree>>,
     /// Trees of a `fit` all scale alike; those of a stream each in its own way.
     all_alike: bool,
     block: Block,
@@ -29,41 +30,66 @@ pub struct EnsemblePredictor<'a> {
 }
 
 impl<'a> EnsemblePredictor<'a> {
-    pub(super) fn new(members: &'a [Member<LomTree>], trees: &'a [FrozenTree]) -> Self {
+    pub(super) fn new(members: &'a [Member<LomTree>], frozen: Option<&'a [FrozenTree]>) -> Self {
         let mut pairs = members.windows(2);
+        let routers = members.iter().enumerate().map(|(number, member)| {
+            let frozen = frozen.map(|trees| &trees[number].routers);
+            Routers::new(frozen, &member.learner)
+        });
         Self {
             members,
-            trees,
+            frozen,
+            routers: routers.collect(),
             all_alike: pairs.all(|pair| pair[0].preparation == pair[1].preparation),
-            leaves: vec![Vec::new(); trees.len()],
+            leaves: vec![Vec::new(); members.len()],
             ..Self::default()
         }
     }
 
-    /// Calls `visit` with each label that has a share in a row that was read, and its mean share.
-    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
-        if let [tree] = self.trees {
-            let shares = tree.leaves.get(self.leaves[0][row] as usize);
-            shares
+    /// Calls `visit` with each label that has a share at the leaf that tree `number` leads a row
+    /// to, best first.
+    fn shares(&self, number: usize, row: usize, mut visit: impl FnMut(u32, f32)) {
+        let (leaf, visit) = (self.leaves[number][row], |&(label, share): &(u32, f32)| {
+            visit(label, share);
+        });
+        match self.frozen {
+            Some(trees) => trees[number]
+                .leaves
+                .get(leaf as usize)
                 .iter()
-                .for_each(|&(label, share)| visit(label, share));
-            return;
-        }
-        self.sums.clear();
-        self.found.clear();
-        for (tree, leaves) in self.trees.iter().zip(&self.leaves) {
-            for &(label, share) in tree.leaves.get(leaves[row] as usize) {
-                let sum = self.sums.entry(label);
-                *sum += share;
-                if self.sums.len() > self.found.len() {
-                    self.found.push(label);
-                }
+                .for_each(visit),
+            None => {
+                let shares = self.members[number].learner.shares_at(NodeId(leaf));
+                shares.iter().for_each(visit);
             }
         }
-        let scale = (self.trees.len() as f32).recip();
-        for &label in &self.found {
-            visit(label, *self.sums.entry(label) * scale);
+    }
+
+    /// Calls `visit` with each label that has a share in a row that was read, and its mean share;
+    /// best first where there is one tree.
+    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
+        if let [_] = self.members {
+            return self.shares(0, row, visit);
         }
+        let (mut sums, mut found) = (
+            std::mem::take(&mut self.sums),
+            std::mem::take(&mut self.found),
+        );
+        sums.clear();
+        found.clear();
+        for number in 0..self.members.len() {
+            self.shares(number, row, |label, share| {
+                *sums.entry(label) += share;
+                if sums.len() > found.len() {
+                    found.push(label);
+                }
+            });
+        }
+        let scale = (self.members.len() as f32).recip();
+        for &label in &found {
+            visit(label, *sums.entry(label) * scale);
+        }
+        (self.sums, self.found) = (sums, found);
     }
 }
 
@@ -75,15 +101,15 @@ impl Predictor for EnsemblePredictor<'_> {
         which: impl ExactSizeIterator<Item = usize> + Clone,
         control: &Control,
     ) -> Result<()> {
-        for (number, (tree, leaves)) in self.trees.iter().zip(&mut self.leaves).enumerate() {
+        for (number, (routers, leaves)) in self.routers.iter().zip(&mut self.leaves).enumerate() {
             control.check()?;
             if number == 0 || !self.all_alike {
                 let preparation = &self.members[number].preparation;
-                let width = tree.routers.width();
-                self.block.fill(preparation, rows, which.clone(), width);
+                self.block
+                    .fill(preparation, rows, which.clone(), routers.width());
             }
             leaves.resize(which.len(), 0);
-            tree.routers.route(&self.block, &mut self.groups, leaves);
+            routers.route(&self.block, &mut self.groups, leaves);
         }
         Ok(())
     }
@@ -97,14 +123,15 @@ impl Predictor for EnsemblePredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        if let [tree] = self.trees {
-            for ((labels, scores), &leaf) in rows.zip(&self.leaves[0]) {
+        if self.members.len() == 1 {
+            for (row, (labels, scores)) in rows.enumerate() {
                 // A leaf's labels are in order already.
-                let best = tree.leaves.get(leaf as usize).iter();
-                for (&(label, share), (l, s)) in best.zip(labels.iter_mut().zip(scores)) {
-                    *l = label as i32;
-                    *s = share;
-                }
+                let mut out = labels.iter_mut().zip(scores);
+                self.shares(0, row, |label, share| {
+                    if let Some((l, s)) = out.next() {
+                        (*l, *s) = (label as i32, share);
+                    }
+                });
             }
             return Ok(());
         }

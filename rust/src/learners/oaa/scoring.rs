@@ -5,7 +5,7 @@
 //! same result to the last bit on all of them.
 
 use super::chunk::Example;
-use super::tile::{each_lane, for_groups, row, towards_zero, Lanes, Tile};
+use super::tile::{each_lane, for_groups, row, towards_zero, Averaging, Lanes, Tile};
 use crate::data::RaggedRows;
 use crate::simd::{dispatched, LANES};
 
@@ -109,4 +109,48 @@ dispatched! {
 #[inline(always)]
 fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut [f32]) {
     out.copy_from_slice(sums::<G>(weights, row.0, row.1, |w| w).as_flattened());
+}
+
+dispatched! {
+    /// [`score_rows`] by the weights that [`Tile::prediction_weights`] would make of a tile's.
+    pub(super) fn score_rows_averaged(tile: &Tile, averaging: Averaging, rows: &RaggedRows, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
+            for_groups!(tile.groups, write_averaged_sums(tile, averaging, rows.row(i), out));
+        }
+    }
+}
+
+#[inline(always)]
+fn write_averaged_sums<const G: usize>(
+    tile: &Tile,
+    averaging: Averaging,
+    (slots, values): (&[u32], &[f32]),
+    out: &mut [f32],
+) {
+    let mut sums = [[0.0; LANES]; G];
+    for (&slot, &x) in slots.iter().zip(values) {
+        let mut weights = *row::<G>(&tile.weights, slot);
+        if let Some(share) = averaging.share {
+            let average_sums = row::<G>(&tile.average_sums, slot);
+            for g in 0..G {
+                for lane in 0..LANES {
+                    let w = weights[g][lane];
+                    weights[g][lane] = Averaging::averaged(w, average_sums[g][lane], share);
+                }
+            }
+        }
+        if averaging.moves() && slot != Averaging::CONSTANT {
+            for group in &mut weights {
+                for w in group {
+                    *w = averaging.moved(*w);
+                }
+            }
+        }
+        for g in 0..G {
+            for lane in 0..LANES {
+                sums[g][lane] += x * weights[g][lane];
+            }
+        }
+    }
+    out.copy_from_slice(sums.as_flattened());
 }
