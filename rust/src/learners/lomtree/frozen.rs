@@ -27,13 +27,15 @@ impl FrozenTree {
         };
         // By place in the tree; none of leaves.
         let mut shares = vec![Vec::new(); tree.nodes.len()];
+        let mut counts = Vec::new();
         for (at, &id) in tree.nodes.iter().enumerate() {
             if at % Control::CHUNK == 0 {
                 control.check()?;
             }
             let node = arena.node(id);
             let parent = usize::try_from(tree.parent[at]).map_or(&[][..], |above| &shares[above]);
-            let mut own = learner.shares(node, parent);
+            let mut own = Vec::new();
+            learner.set_shares(node, parent, &mut counts, &mut own);
             if node.is_leaf() {
                 frozen.routers.push_terminal(frozen.leaves.len() as u32);
                 best_first(&mut own);

@@ -4,6 +4,7 @@
 
 use super::frozen::FrozenTree;
 use super::learner::LomTree;
+use super::shares::ShareScratch;
 use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
 use crate::data::Rows;
@@ -27,6 +28,7 @@ pub struct EnsemblePredictor<'a> {
     sums: Table<f32>,
     /// These labels in the order in which they were met first.
     found: Vec<u32>,
+    scratch: ShareScratch,
 }
 
 impl<'a> EnsemblePredictor<'a> {
@@ -46,21 +48,14 @@ impl<'a> EnsemblePredictor<'a> {
         }
     }
 
-    /// Calls `visit` with each label that has a share at the leaf that tree `number` leads a row
-    /// to, best first.
-    fn shares(&self, number: usize, row: usize, mut visit: impl FnMut(u32, f32)) {
-        let (leaf, visit) = (self.leaves[number][row], |&(label, share): &(u32, f32)| {
-            visit(label, share);
-        });
+    /// The labels that have a share at the leaf that tree `number` leads a row to, best first.
+    fn shares(&mut self, number: usize, row: usize) -> &[(u32, f32)] {
+        let leaf = self.leaves[number][row];
         match self.frozen {
-            Some(trees) => trees[number]
-                .leaves
-                .get(leaf as usize)
-                .iter()
-                .for_each(visit),
+            Some(trees) => trees[number].leaves.get(leaf as usize),
             None => {
-                let shares = self.members[number].learner.shares_at(NodeId(leaf));
-                shares.iter().for_each(visit);
+                let tree = &self.members[number].learner;
+                tree.shares_at(NodeId(leaf), &mut self.scratch)
             }
         }
     }
@@ -69,27 +64,27 @@ impl<'a> EnsemblePredictor<'a> {
     /// best first where there is one tree.
     fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
         if let [_] = self.members {
-            return self.shares(0, row, visit);
+            let shares = self.shares(0, row).iter();
+            return shares.for_each(|&(label, share)| visit(label, share));
         }
-        let (mut sums, mut found) = (
-            std::mem::take(&mut self.sums),
-            std::mem::take(&mut self.found),
-        );
-        sums.clear();
-        found.clear();
+        self.sums.clear();
+        self.found.clear();
         for number in 0..self.members.len() {
-            self.shares(number, row, |label, share| {
+            // Apart, while the other fields are written to.
+            let mut sums = std::mem::take(&mut self.sums);
+            let mut found = std::mem::take(&mut self.found);
+            for &(label, share) in self.shares(number, row) {
                 *sums.entry(label) += share;
                 if sums.len() > found.len() {
                     found.push(label);
                 }
-            });
+            }
+            (self.sums, self.found) = (sums, found);
         }
         let scale = (self.members.len() as f32).recip();
-        for &label in &found {
-            visit(label, *sums.entry(label) * scale);
+        for &label in &self.found {
+            visit(label, *self.sums.entry(label) * scale);
         }
-        (self.sums, self.found) = (sums, found);
     }
 }
 
@@ -126,12 +121,11 @@ impl Predictor for EnsemblePredictor<'_> {
         if self.members.len() == 1 {
             for (row, (labels, scores)) in rows.enumerate() {
                 // A leaf's labels are in order already.
-                let mut out = labels.iter_mut().zip(scores);
-                self.shares(0, row, |label, share| {
-                    if let Some((l, s)) = out.next() {
-                        (*l, *s) = (label as i32, share);
-                    }
-                });
+                let out = labels.iter_mut().zip(scores);
+                for (&(label, share), (l, s)) in self.shares(0, row).iter().zip(out) {
+                    *l = label as i32;
+                    *s = share;
+                }
             }
             return Ok(());
         }

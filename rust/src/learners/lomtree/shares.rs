@@ -16,17 +16,37 @@ const MOST_LABELS: usize = 64;
 /// Labels and their shares.
 pub type Shares = Vec<(u32, f32)>;
 
+/// Scratch space for the shares at a leaf.
+#[derive(Debug, Default)]
+pub struct ShareScratch {
+    path: Vec<NodeId>,
+    counts: Vec<(u32, f64)>,
+    shares: Shares,
+    above: Shares,
+}
+
 impl LomTree {
     /// The shares at leaf `id` as they would be frozen: the best first, of equals the lower label.
-    pub(super) fn shares_at(&self, id: NodeId) -> Shares {
-        let (mut path, mut at) = (vec![id], id);
+    pub(super) fn shares_at<'a>(&self, id: NodeId, scratch: &'a mut ShareScratch) -> &'a Shares {
+        let (path, mut at) = (&mut scratch.path, id);
+        path.clear();
+        path.push(id);
         while at != self.arena.root && self.leans(self.arena.node(at)) {
             at = self.arena.node(at).parent;
             path.push(at);
         }
-        let nodes = path.iter().rev().map(|&id| self.arena.node(id));
-        let mut shares = nodes.fold(Vec::new(), |above, node| self.shares(node, &above));
-        best_first(&mut shares);
+        let ShareScratch {
+            counts,
+            shares,
+            above,
+            ..
+        } = scratch;
+        shares.clear();
+        for &id in scratch.path.iter().rev() {
+            std::mem::swap(shares, above);
+            self.set_shares(self.arena.node(id), above, counts, shares);
+        }
+        best_first(shares);
         shares
     }
 
@@ -35,58 +55,64 @@ impl LomTree {
         node.labels.len() <= MOST_LABELS && self.params.leaf_smoothing > 0.0
     }
 
-    /// Share of each label at a node, by label: its own arrivals and, where it
+    /// Sets the share of each label at a node, by label: its own arrivals and, where it
     /// [leans](Self::leans) on its parent, counting for a few examples, its parent's shares. Of
     /// labels of the same share as the first to get there the others are put behind it by one
-    /// unit in the last place.
-    pub(super) fn shares(&self, node: &Node, parent: &[(u32, f32)]) -> Shares {
-        let mut counts: Vec<(u32, f64)> = node.label_arrivals().collect();
+    /// unit in the last place. `counts` is scratch space.
+    pub(super) fn set_shares(
+        &self,
+        node: &Node,
+        parent: &[(u32, f32)],
+        counts: &mut Vec<(u32, f64)>,
+        shares: &mut Shares,
+    ) {
+        counts.clear();
+        counts.extend(node.label_arrivals());
+        counts.sort_unstable_by_key(|&(label, _)| label);
+        let parent = if self.leans(node) { parent } else { &[] };
         let mut all = sum(counts.iter().map(|&(_, count)| count));
-        if self.leans(node) {
-            counts.sort_unstable_by_key(|&(label, _)| label);
-            if !parent.is_empty() {
-                let weight = self.params.leaf_smoothing;
-                all += weight;
-                counts = with_parent(&counts, parent, weight);
-            }
+        let weight = self.params.leaf_smoothing;
+        if !parent.is_empty() {
+            all += weight;
         }
+        shares.clear();
         if all == 0.0 {
-            return vec![(node.majority, 1.0)];
+            shares.push((node.majority, 1.0));
+            return;
         }
-        let shares = counts.into_iter();
-        let mut shares: Shares = shares
-            .map(|(label, count)| (label, (count / all) as f32))
-            .collect();
-        let first = shares.iter().find(|&&(label, _)| label == node.majority);
-        if let Some(&(majority, highest)) = first {
-            for (label, share) in &mut shares {
-                if *label != majority && share.to_bits() == highest.to_bits() {
+        let mut of_majority = None;
+        let (mut own, mut above) = (0, 0);
+        while own < counts.len() || above < parent.len() {
+            // None is beyond all labels.
+            let own_label = counts.get(own).map_or(u32::MAX, |&(label, _)| label);
+            let label = own_label.min(parent.get(above).map_or(u32::MAX, |&(label, _)| label));
+            let mut count = 0.0;
+            if label == own_label {
+                count = counts[own].1;
+                own += 1;
+            }
+            if let Some(&(_, share)) = parent.get(above).filter(|other| other.0 == label) {
+                count += weight * f64::from(share);
+                above += 1;
+            }
+            let share = (count / all) as f32;
+            if label == node.majority {
+                of_majority = Some(share);
+            }
+            shares.push((label, share));
+        }
+        if let Some(highest) = of_majority {
+            for (label, share) in &mut *shares {
+                if *label != node.majority && share.to_bits() == highest.to_bits() {
                     *share = share.next_down().max(0.0);
                 }
             }
         }
         if shares.len() > MOST_LABELS {
-            keep_best(&mut shares, MOST_LABELS);
+            keep_best(shares, MOST_LABELS);
             shares.sort_unstable_by_key(|&(label, _)| label);
         }
-        shares
     }
-}
-
-/// Counts and `weight` times the shares of the parent, both by label.
-fn with_parent(counts: &[(u32, f64)], parent: &[(u32, f32)], weight: f64) -> Vec<(u32, f64)> {
-    let mut both = Vec::with_capacity(counts.len() + parent.len());
-    let mut counts = counts.iter().copied().peekable();
-    for &(label, share) in parent {
-        while let Some(before) = counts.next_if(|&(own, _)| own < label) {
-            both.push(before);
-        }
-        let own = counts.next_if(|&(own, _)| own == label);
-        let count = own.map_or(0.0, |(_, count)| count);
-        both.push((label, count + weight * f64::from(share)));
-    }
-    both.extend(counts);
-    both
 }
 
 /// The best first, of equals the lower label.

@@ -128,29 +128,64 @@ fn write_averaged_sums<const G: usize>(
     out: &mut [f32],
 ) {
     let mut sums = [[0.0; LANES]; G];
-    for (&slot, &x) in slots.iter().zip(values) {
-        let mut weights = *row::<G>(&tile.weights, slot);
-        if let Some(share) = averaging.share {
-            let average_sums = row::<G>(&tile.average_sums, slot);
-            for g in 0..G {
-                for lane in 0..LANES {
-                    let w = weights[g][lane];
-                    weights[g][lane] = Averaging::averaged(w, average_sums[g][lane], share);
-                }
-            }
+    // The constant is the last.
+    let n_moved = slots.len() - usize::from(slots.last() == Some(&Averaging::CONSTANT));
+    let (moved, constant) = slots.split_at(n_moved);
+    let (of_moved, of_constant) = values.split_at(n_moved);
+    let weights = &tile.weights;
+    match averaging.share {
+        Some(share) if averaging.moves() => {
+            let averaged = |w, u| Averaging::averaged(w, u, share);
+            let both = |w, u| averaging.moved(averaged(w, u));
+            add_products(
+                &mut sums,
+                weights,
+                &tile.average_sums,
+                (moved, of_moved),
+                both,
+            );
+            let row = (constant, of_constant);
+            add_products(&mut sums, weights, &tile.average_sums, row, averaged);
         }
-        if averaging.moves() && slot != Averaging::CONSTANT {
-            for group in &mut weights {
-                for w in group {
-                    *w = averaging.moved(*w);
-                }
-            }
+        Some(share) => {
+            let averaged = |w, u| Averaging::averaged(w, u, share);
+            add_products(
+                &mut sums,
+                weights,
+                &tile.average_sums,
+                (slots, values),
+                averaged,
+            );
         }
-        for g in 0..G {
-            for lane in 0..LANES {
-                sums[g][lane] += x * weights[g][lane];
-            }
+        None => {
+            let alone = |w, _| averaging.moved(w);
+            add_products(&mut sums, weights, weights, (moved, of_moved), alone);
+            add_products(
+                &mut sums,
+                weights,
+                weights,
+                (constant, of_constant),
+                |w, _| w,
+            );
         }
     }
     out.copy_from_slice(sums.as_flattened());
+}
+
+/// Adds to the sums a row's values times what `read` makes of a weight and the number beside it in
+/// another plane.
+#[inline(always)]
+fn add_products<const G: usize>(
+    sums: &mut [Lanes; G],
+    weights: &[f32],
+    beside: &[f32],
+    (slots, values): (&[u32], &[f32]),
+    read: impl Fn(f32, f32) -> f32,
+) {
+    let mut added = *sums;
+    for (&slot, &x) in slots.iter().zip(values) {
+        let (weights, beside) = (row::<G>(weights, slot), row::<G>(beside, slot));
+        each_lane::<G>(|g, lane| added[g][lane] += x * read(weights[g][lane], beside[g][lane]));
+    }
+    *sums = added;
 }
