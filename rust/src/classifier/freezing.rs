@@ -27,12 +27,10 @@ impl<F> Default for Frozen<F> {
     }
 }
 
-impl<F: Clone> Clone for Frozen<F> {
+/// A copy is made to learn on, which makes what is frozen useless.
+impl<F> Clone for Frozen<F> {
     fn clone(&self) -> Self {
-        Self {
-            members: self.members.clone(),
-            walked: AtomicUsize::new(self.walked.load(Ordering::Relaxed)),
-        }
+        Self::default()
     }
 }
 

@@ -200,6 +200,10 @@ impl<L: OnlineLearner> OnlineModel<L> {
 }
 
 impl<L: OnlineLearner> Classifier for OnlineModel<L> {
+    fn boxed_clone(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
+
     fn kind(&self) -> &'static str {
         L::KIND
     }
@@ -399,7 +403,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
-        self.stored_for_prediction(control)
+        self.stored_for_prediction(true, control)
+    }
+
+    fn to_prediction_bundle(&self, control: &Control) -> Result<Bundle> {
+        self.stored_for_prediction(false, control)
     }
 }
 

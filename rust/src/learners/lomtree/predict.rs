@@ -12,6 +12,9 @@ use crate::error::Result;
 use crate::linear::{Block, Table};
 use crate::tree::{Groups, NodeId, Routers};
 
+/// Labels that the leaves of several trees have, often.
+const SOME_LABELS: usize = 300;
+
 /// What one thread predicts with.
 #[derive(Debug, Default)]
 pub struct EnsemblePredictor<'a> {
@@ -24,10 +27,10 @@ pub struct EnsemblePredictor<'a> {
     groups: Groups,
     /// Per tree, the leaf of each row that was read.
     leaves: Vec<Vec<u32>>,
-    /// Sum of shares per label that has one in some tree.
-    sums: Table<f32>,
-    /// These labels in the order in which they were met first.
-    found: Vec<u32>,
+    /// The labels that have a share in some tree, in the order in which they were met first, with
+    /// the sums of their shares, and where each is among them.
+    found: Vec<(u32, f32)>,
+    place_of: Table<u32>,
     scratch: ShareScratch,
 }
 
@@ -44,6 +47,8 @@ impl<'a> EnsemblePredictor<'a> {
             routers: routers.collect(),
             all_alike: pairs.all(|pair| pair[0].preparation == pair[1].preparation),
             leaves: vec![Vec::new(); members.len()],
+            // Room for many labels at once: it would grow in every call.
+            place_of: Table::with_capacity(if members.len() > 1 { SOME_LABELS } else { 0 }),
             ..Self::default()
         }
     }
@@ -67,24 +72,27 @@ impl<'a> EnsemblePredictor<'a> {
             let shares = self.shares(0, row).iter();
             return shares.for_each(|&(label, share)| visit(label, share));
         }
-        self.sums.clear();
-        self.found.clear();
+        let mut found = std::mem::take(&mut self.found);
+        let mut place_of = std::mem::take(&mut self.place_of);
+        found.clear();
+        place_of.clear();
         for number in 0..self.members.len() {
-            // Apart, while the other fields are written to.
-            let mut sums = std::mem::take(&mut self.sums);
-            let mut found = std::mem::take(&mut self.found);
             for &(label, share) in self.shares(number, row) {
-                *sums.entry(label) += share;
-                if sums.len() > found.len() {
-                    found.push(label);
+                // Places count from 1, as a label that is new has 0.
+                let place = place_of.entry(label);
+                if *place == 0 {
+                    found.push((label, share));
+                    *place = found.len() as u32;
+                } else {
+                    found[*place as usize - 1].1 += share;
                 }
             }
-            (self.sums, self.found) = (sums, found);
         }
         let scale = (self.members.len() as f32).recip();
-        for &label in &self.found {
-            visit(label, *self.sums.entry(label) * scale);
+        for &(label, sum) in &found {
+            visit(label, sum * scale);
         }
+        (self.found, self.place_of) = (found, place_of);
     }
 }
 
