@@ -4,7 +4,8 @@
 
 Microseconds of ``predict``, ``predict_topk`` (k=5) and ``partial_fit`` of one row, the median over
 rows that were not seen before, beside scikit-learn's SGDClassifier; in brackets what the compiled
-core takes of it.
+core takes of it. Then, by number of classes, a prediction right after ``partial_fit`` of another
+row beside one of a model that does not learn: whatever the size, it must not cost much more.
 """
 
 import statistics
@@ -30,6 +31,13 @@ N_ROWS = 300
 N_SGD = 2000
 #: Rows that it is timed on: it learns a row for as long as all classes take.
 N_ROWS_OF_SGD = 20
+
+#: Classes of the synthetic problems on which learning and predicting take turns.
+TURNS = [1_000, 10_000, 100_000]
+#: Times that a prediction between updates takes of one by a frozen model, at most.
+MOST_OF_TURNS = 2
+#: Rows that make any model of these problems freeze.
+ENOUGH = 60_000
 
 #: Microseconds at most: of a prediction, by learner, and of learning.
 MOST = {"OAA": 60, "LdSM": 100}
@@ -113,6 +121,42 @@ def test_one_row(benchmark, task, say, name, learner):
     assert times["predict"][0] <= most
     assert times["topk"][0] <= most
     assert times["partial_fit"][0] <= MOST_OF_LEARNING
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("n_classes", TURNS)
+def test_learning_and_predicting_by_turns(benchmark, say, n_classes, learner):
+    if learner == "OAA" and n_classes > 10_000:
+        pytest.skip("one-against-all learns 100,000 classes for hours")
+    X, y = xmtree.datasets.make_xmc(
+        3 * n_classes + ENOUGH, n_classes // 2 + 1000, n_classes, random_state=0
+    )
+    n = 3 * n_classes
+    model = LEARNERS[learner](random_state=0, calibrate=False)
+    model.partial_fit(X[:n], y[:n], classes=np.arange(n_classes))
+    rows, labels = [X[at : at + 1] for at in range(n, n + 400)], y[n : n + 400]
+    times = {}
+
+    def by_turns(call):
+        seconds = []
+        for at in range(100):
+            model.partial_fit(rows[at], labels[at : at + 1])
+            start = time.perf_counter()
+            call(rows[100 + at])
+            seconds.append(time.perf_counter() - start)
+        return 1e6 * statistics.median(seconds)
+
+    def run():
+        for name, call in (("predict", model.predict), ("topk", model.predict_topk)):
+            times[name] = [by_turns(call)]
+        model.predict(X[n:])
+        for name, call in (("predict", model.predict), ("topk", model.predict_topk)):
+            times[name].append(median_time(call, rows[200:]))
+
+    benchmark.pedantic(run, rounds=1)
+    parts = [f"{name} {turn:6.1f} ({frozen:5.1f} frozen)" for name, (turn, frozen) in times.items()]
+    say(f"{n_classes:7,} classes   {learner:12}between updates: {'  '.join(parts)}")
+    assert max(turn / frozen for turn, frozen in times.values()) <= MOST_OF_TURNS
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -374,3 +374,17 @@ def test_threads_are_not_asked_for_one_row(name, monkeypatch):
     for wrong, error in ((0, ValueError), ("two", TypeError)):
         with pytest.raises(error):
             model.set_params(n_jobs=wrong).predict(X[:1])
+
+
+@pytest.mark.parametrize("name", estimators.ONLINE)
+def test_predictions_between_updates_are_those_of_many_rows(name):
+    """The first are made by the model as it learns, many by what it is frozen to."""
+    model, many = streaming(name), np.tile(X, (40, 1))
+    for at in range(0, 60, 3):
+        model.partial_fit(X[at : at + 3], Y[at : at + 3])
+        row = X[at + 1 : at + 2]
+        first = model.predict(row), *model.predict_topk(row, 3)
+        model.predict(many)
+        np.testing.assert_array_equal(first[0], model.predict(row))
+        for part, later in zip(first[1:], model.predict_topk(row, 3), strict=True):
+            np.testing.assert_array_equal(part, later)

@@ -13,6 +13,7 @@ from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._persistence import load
 from xmtree._pipelines import pipeline_topk, save
+from xmtree._predictor import Predictor
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree._text import TextClassifier
 
@@ -25,6 +26,7 @@ __all__ = [
     "LdSMClassifier",
     "ModelFileError",
     "OAAClassifier",
+    "Predictor",
     "RandomTreeClassifier",
     "RecallTreeClassifier",
     "SAMMEClassifier",

@@ -22,6 +22,7 @@ from xmtree import _class_weight, _core, _validation
 from xmtree._labels import Form, Target, decode, encode, encode_among, matching
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
+from xmtree._predictor import Predictor
 from xmtree._probabilities import CHUNK_BYTES, ProbabilityMixin, Scores, TopK
 from xmtree._progress import progress
 
@@ -159,7 +160,10 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             Where the estimator has learned label sets: those labels that are
             more likely present than not, in the form that ``y`` had in ``fit``.
         """
-        X = self._rows(X)
+        return self._predicted(self._rows(X))
+
+    def _predicted(self, X: Any) -> Any:
+        """As :meth:`predict` of the validated rows ``X``."""
         if self._y_form == "labels":
             return self.classes_[np.maximum(self._best(X), 0)]
         if self._y_form == "indicator":
@@ -198,7 +202,12 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         scores : float32 array of shape (n, k)
             Their scores, falling; -inf where there is no label.
         """
-        X = self._rows(X)
+        return self._ranked_labels(self._rows(X), k, scores)
+
+    def _ranked_labels(
+        self, X: Any, k: int, scores: Scores
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """As :meth:`predict_topk` of the validated rows ``X``."""
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
         k = int(k)
@@ -240,6 +249,24 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         found.resize(true.shape)
         right = (found != true).sum(axis=1) == 0
         return float(np.average(right, weights=sample_weight))
+
+    def predictor(self) -> Predictor:
+        """Make a light object for serving: the predictions of the model as it is now.
+
+        Returns
+        -------
+        Predictor
+            Its ``predict``, ``predict_topk`` and ``predict_proba`` answer to the bit as this
+            estimator does now, whatever it learns later; single rows may have one dimension. It
+            can be pickled, and called by many threads at a time. It shares the model's memory, so
+            that the estimator copies the model where it learns on meanwhile.
+
+        Raises
+        ------
+        NotFittedError
+        """
+        check_is_fitted(self)
+        return Predictor(self)
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
         """Write the estimator to a file, for :func:`xmtree.load`.
@@ -416,7 +443,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         starts = range(0, X.shape[0], step)
         parts = [self._present(X if len(starts) == 1 else X[at : at + step]) for at in starts]
         sets = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
-        return sp.csr_matrix(sets, dtype=np.int64)
+        return sets.astype(np.int64, copy=False)
 
     def _present(self, X: Any) -> Any:
         """Which labels the validated rows ``X`` have, as a sparse indicator."""

@@ -117,8 +117,8 @@ class _LabelTree(TreeMixin, OnlineLearner):
     ``decision_function``, as all classes cost O(n_classes) per row; ``predict_topk(X, k)`` with
     any ``k`` up to ``n_classes`` has the scores.
 
-    The first prediction after learning rebuilds the prediction layout of the tree, which
-    takes time proportional to its size: in a stream, learn and predict in batches.
+    Predictions between updates walk the tree as it is; where they are many, the first of them
+    rebuilds it for prediction, in time proportional to its size. Both predict the same.
     ``progressive_loss_`` costs nothing extra.
     """
 

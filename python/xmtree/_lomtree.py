@@ -146,8 +146,8 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     labels of a leaf have one. Probabilities are powers of the shares, divided by their sum; the
     exponent is found by calibration, see ``calibrate``, and 1 without it.
 
-    The first prediction after learning rebuilds the prediction layout of the tree, which
-    takes time proportional to its size: in a stream, learn and predict in batches.
+    Predictions between updates walk the tree as it is; where they are many, the first of them
+    rebuilds it for prediction, in time proportional to its size. Both predict the same.
     ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped
     by Ctrl-C keeps those that had seen at least half as many examples as the first.
 

@@ -280,6 +280,9 @@ default="squared_hinge"
     def threshold_(self) -> float:
         """Probability above which :meth:`predict` takes a label into a label set."""
         check_is_fitted(self)
+        return self._least_chance()
+
+    def _least_chance(self) -> float:
         return self._calibration.threshold if self.threshold is None else float(self.threshold)
 
     def _all_scores(self, X: Any) -> NDArray[np.float32]:
@@ -288,14 +291,19 @@ default="squared_hinge"
         return self._call(self._model.predict_scores, rows)
 
     def _present(self, X: Any) -> Any:
-        self._validate_only("threshold", "n_labels")
+        if self.threshold is not None or self.n_labels is not None:
+            self._validate_only("threshold", "n_labels")
         if self.threshold is None and self.n_labels is not None:
             k = min(self.n_labels, len(self.classes_))
             codes, _ = self._topk(X, k)
             row, column = np.nonzero(codes >= 0)
             ones = np.ones(len(row), bool), (row, codes[row, column])
             return sp.csr_matrix(ones, shape=(X.shape[0], len(self.classes_)))
-        return sp.csr_matrix(self._all_chances(X) > self.threshold_)
+        row, column = np.nonzero(self._all_chances(X) > self._least_chance())
+        # By hand: of a single row scipy takes longer than the model.
+        starts = np.searchsorted(row, np.arange(X.shape[0] + 1))
+        data = np.ones(len(row), np.int64)
+        return sp.csr_matrix((data, column, starts), shape=(X.shape[0], len(self.classes_)))
 
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         if self._y_form == "labels" or self._fitted_params()["loss"] != "softmax":

@@ -228,7 +228,7 @@ class OnlineLearner(Learner):
 
     def _calibrate_on_stream(self, X: Any, target: Target, sample_weight: Any) -> None:
         """Calibrates on rows that are about to be learned, each time that the model has learned a
-        fifth more: the first prediction after learning costs as much as the model is large."""
+        fifth more: predictions of many rows after learning cost as much as the model is large."""
         n_seen = self.n_examples_seen_
         if not self.calibrate or n_seen < 1.2 * self._calibration.n_examples:
             return

@@ -126,7 +126,8 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
         Windows a file cannot be replaced while it is mapped). :class:`LdSMClassifier` uses its
         trees and scorers in the file (the first prediction reads all scorers, to index them by
         feature); :class:`OAAClassifier` uses its weights in the
-        file if they are pruned or not averaged (averages are computed at the first prediction).
+        file if they are pruned or not averaged (averages are computed where many rows are
+        predicted).
         Weights of 16 bits of a compact file, and other models, are read as without ``mmap``, but
         for the checksum. What learns on copies its weights into memory first.
 

@@ -215,8 +215,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     :meth:`candidate_recall` of held-out examples, or the
     ``progressive_recall_`` of a first pass.
 
-    The first prediction after learning rebuilds the prediction layout of the tree, which
-    takes time proportional to its size: in a stream, learn and predict in batches.
+    Predictions between updates walk the tree as it is; where they are many, the first of them
+    rebuilds it for prediction, in time proportional to its size. Both predict the same.
 
     ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)`` has the paper's settings (its
     Table 3): logistic loss, steps of size 1, routers weighted by the difference of the

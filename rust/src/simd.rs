@@ -216,18 +216,11 @@ dispatched! {
     }
 }
 
-/// Sum over the entries of a sparse row of value times weight of its column.
-/// In four sums side by side, and kept out of line, where they stay in registers.
-///
-/// # Safety
-///
-/// Every column is below the number of weights. (Checking each time costs a
-/// quarter of a tree's prediction time; callers check once per example.)
-#[inline(never)]
-pub(crate) unsafe fn sparse_dot(columns: &[u32], values: &[f32], weights: &[f32]) -> f32 {
-    debug_assert!(columns.iter().all(|&c| (c as usize) < weights.len()));
-    // SAFETY: the caller's promise.
-    let weight = |column: u32| unsafe { *weights.get_unchecked(column as usize) };
+/// Sum over the entries of a sparse row of value times weight of its column, in four sums side
+/// by side: the order in which every lane of [`dot_lanes`] adds up, too.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(crate) fn four_sums(columns: &[u32], values: &[f32], weight: impl Fn(u32) -> f32) -> f32 {
     let (columns, last_columns) = columns.as_chunks::<4>();
     let (values, last_values) = values.as_chunks::<4>();
     let mut sums = [0.0f32; 4];
@@ -240,6 +233,21 @@ pub(crate) unsafe fn sparse_dot(columns: &[u32], values: &[f32], weights: &[f32]
         sums[i] += weight(column) * x;
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3])
+}
+
+/// [`four_sums`], kept out of line, where they stay in registers.
+///
+/// # Safety
+///
+/// Every column is below the number of weights. (Checking each time costs a
+/// quarter of a tree's prediction time; callers check once per example.)
+#[inline(never)]
+pub(crate) unsafe fn sparse_dot(columns: &[u32], values: &[f32], weights: &[f32]) -> f32 {
+    debug_assert!(columns.iter().all(|&c| (c as usize) < weights.len()));
+    // SAFETY: the caller's promise.
+    four_sums(columns, values, |column| unsafe {
+        *weights.get_unchecked(column as usize)
+    })
 }
 
 #[cfg(test)]

@@ -279,6 +279,14 @@ pub trait Classifier: Debug + Send + Sync {
         Ok(self.to_bundle())
     }
 
+    /// What predictions need, to the bit. All of it where that is all there is.
+    fn to_prediction_bundle(&self, _control: &Control) -> Result<Bundle> {
+        Ok(self.to_bundle())
+    }
+
+    /// A copy, which learns on by itself.
+    fn boxed_clone(&self) -> Box<dyn Classifier>;
+
     /// The error for what this learner has no way to do.
     fn cannot(&self, what: &str) -> Error {
         Error::data(format!("a model of kind {:?} cannot {what}", self.kind()))

@@ -3,6 +3,7 @@
 
 mod blocks;
 pub(crate) mod checks;
+mod freezing;
 mod interface;
 mod learning;
 mod online;

@@ -99,10 +99,11 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// What prediction uses. Costs as much as the model is large.
     fn freeze(&self, control: &Control) -> Result<Self::Frozen>;
 
-    /// For predictions of one thread.
+    /// For predictions of one thread: by what [`freeze`](Self::freeze) made of each member, or by
+    /// the members as they are, to the same bit.
     fn predictor<'a>(
         members: &'a [Member<Self>],
-        frozen: &'a [Self::Frozen],
+        frozen: Option<&'a [Self::Frozen]>,
         options: &PredictOptions,
     ) -> Self::Predictor<'a>;
 
@@ -119,7 +120,7 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Products of a prediction of the `k` best labels of a row of `row_values` values.
     fn effort(&self, row_values: usize, k: usize, options: &PredictOptions) -> usize;
 
-    /// Products that [`freeze`](Self::freeze) is worth.
+    /// Products that [`freeze`](Self::freeze) is worth; 0 where predictions need it.
     fn freeze_effort(&self) -> usize;
 
     /// What there is to know of it beside what the model knows.
@@ -255,7 +256,7 @@ impl<L: OnlineLearner> Member<L> {
             step,
             labels.chunks_mut(step),
             n_threads,
-            || L::predictor(members, &frozen, &options),
+            || L::predictor(members, Some(&frozen), &options),
             |predictor, which, labels| {
                 control.check()?;
                 let rows = held_out[which].iter().map(|&row| row as usize);

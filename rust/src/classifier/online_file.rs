@@ -19,9 +19,9 @@ impl<L: OnlineLearner> OnlineModel<L> {
         bundle
     }
 
-    /// What predictions need. Weights have half the bits only where rows are scaled: where they are
-    /// as they came, a small weight may belong to large values.
-    pub(super) fn stored_for_prediction(&self, control: &Control) -> Result<Bundle> {
+    /// What predictions need. With `half` weights have half the bits, but only where rows are
+    /// scaled: where they are as they came, a small weight may belong to large values.
+    pub(super) fn stored_for_prediction(&self, half: bool, control: &Control) -> Result<Bundle> {
         let mut bundle = self.head(true);
         for (number, member) in self.members.iter().enumerate() {
             let slim = Member {
@@ -30,9 +30,9 @@ impl<L: OnlineLearner> OnlineModel<L> {
                 learner: member.learner.for_prediction(control)?,
             };
             let mut inner = slim.to_bundle();
-            let is_scaled = member.preparation.scaling() != Scaling::None;
+            let is_halved = half && member.preparation.scaling() != Scaling::None;
             let is_narrow = |name: &str| L::NARROW.iter().any(|start| name.starts_with(start));
-            inner.narrow(|name| is_scaled && is_narrow(name));
+            inner.narrow(|name| is_halved && is_narrow(name));
             bundle.nest(&format!("{MEMBER}{number}"), inner);
         }
         Ok(bundle)

@@ -2,12 +2,11 @@
 //! of `fit`, the preparation of examples, the members of an ensemble, the checks of what comes
 //! in, the frozen form that predictions use, and the progressive loss.
 
-use std::sync::OnceLock;
-
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
+use super::freezing::Frozen;
 use super::{
     checks, Accepts, Blocks, Classifier, FitOptions, Learner, Member, Mistakes, OnlineLearner,
     OnlineParams, PredictOptions, Predictor, Query, ReachedLeaf, Schedule, Start, Task, TopK,
@@ -49,8 +48,8 @@ pub struct OnlineModel<L: OnlineLearner> {
     pub(super) mean_weight: MeanWeight,
     /// Whether it was stored without what learning on needs.
     pub(super) for_prediction: bool,
-    /// Made at the first prediction after learning.
-    frozen: OnceLock<Vec<L::Frozen>>,
+    /// What predictions use, where many are asked for after learning.
+    frozen: Frozen<L::Frozen>,
 }
 
 impl<L: OnlineLearner> OnlineModel<L> {
@@ -131,19 +130,31 @@ impl<L: OnlineLearner> OnlineModel<L> {
         Ok(first)
     }
 
-    /// The members as prediction uses them: made by the first prediction after learning, at a
-    /// cost of the whole model's size.
-    fn frozen(&self, control: &Control) -> Result<&[L::Frozen]> {
-        if let Some(frozen) = self.frozen.get() {
-            return Ok(frozen);
-        }
-        let members = self
-            .members
-            .iter()
-            .map(|member| member.learner.freeze(control));
-        let frozen = members.collect::<Result<Vec<L::Frozen>>>()?;
-        // Another thread may have been faster, with the same outcome.
-        Ok(self.frozen.get_or_init(|| frozen))
+    /// The members frozen, if predictions of so many products should use that.
+    fn frozen(&self, effort: usize, control: &Control) -> Result<Option<&[L::Frozen]>> {
+        self.frozen.get(effort, self.freeze_effort(), || {
+            let members = self.members.iter();
+            members
+                .map(|member| member.learner.freeze(control))
+                .collect()
+        })
+    }
+
+    fn freeze_effort(&self) -> usize {
+        let members = self.members.iter();
+        let each = members.map(|member| member.learner.freeze_effort());
+        each.fold(0, usize::saturating_add)
+    }
+
+    /// Products that the members take for the `k` best labels of `rows`.
+    fn walk_effort(&self, rows: &Rows<'_>, k: usize, options: &PredictOptions) -> usize {
+        let members = self.members.iter();
+        let each = members.map(|member| {
+            let values = member.row_values(rows);
+            let walk = member.learner.effort(values, k, options);
+            walk.saturating_mul(rows.n_rows())
+        });
+        each.fold(0, usize::saturating_add)
     }
 
     /// Runs `work` over the members; each is finished or stopped when this returns. A single
@@ -171,14 +182,16 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    /// What predicts the rows of `query`, which are checked.
+    /// What predicts the `k` best labels of the rows of `query`, which are checked.
     fn blocks<'a>(
         &'a self,
         query: &'a Query<'a>,
+        k: usize,
     ) -> Result<Blocks<'a, impl Fn() -> L::Predictor<'a> + Sync + Send>> {
         let step = self.check_rows(query.rows)?.block_rows(query.rows);
         L::check_options(&self.params, &query.options)?;
-        let frozen = self.frozen(query.control)?;
+        let effort = self.walk_effort(query.rows, k, &query.options);
+        let frozen = self.frozen(effort, query.control)?;
         Ok(Blocks {
             query,
             step,
@@ -188,6 +201,10 @@ impl<L: OnlineLearner> OnlineModel<L> {
 }
 
 impl<L: OnlineLearner> Classifier for OnlineModel<L> {
+    fn boxed_clone(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
+
     fn kind(&self) -> &'static str {
         L::KIND
     }
@@ -257,7 +274,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             self.members = members;
             self.mean_weight = mean_weight;
             self.for_prediction = false;
-            self.frozen = OnceLock::new();
+            self.frozen = Frozen::default();
         }
         done
     }
@@ -279,7 +296,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             let preparation = self.params.preparation(batch)?;
             self.members = self.new_members(&self.start(&preparation, batch, false))?;
         }
-        self.frozen = OnceLock::new();
+        self.frozen = Frozen::default();
         let is_scaled = self.params.scale_weights();
         let weights = is_scaled.then(|| self.mean_weight.follow(batch)).flatten();
         let batch = &batch.with_weights(weights.as_deref());
@@ -308,7 +325,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         for member in &mut self.members {
             member.learner.add_classes(n_classes)?;
         }
-        self.frozen = OnceLock::new();
+        self.frozen = Frozen::default();
         self.n_classes = n_classes;
         Ok(())
     }
@@ -318,11 +335,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             predictor.read(query.rows, which, query.control)?;
             predictor.best(labels, query.control)
         };
-        self.blocks(query)?.fill(1, TopK::NO_LABEL, work)
+        self.blocks(query, 1)?.fill(1, TopK::NO_LABEL, work)
     }
 
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
-        self.blocks(query)?
+        self.blocks(query, k)?
             .top_k(k, |predictor, which, labels, scores| {
                 predictor.read(query.rows, which, query.control)?;
                 predictor.top_k(k, labels, scores, query.control)
@@ -337,13 +354,15 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             }
             Err(self.cannot("score all classes"))
         };
-        let scores = self.blocks(query)?.fill(self.n_classes, 0.0, work)?;
+        let scores = self.blocks(query, 1)?.fill(self.n_classes, 0.0, work)?;
         Ok(scores.into())
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
-        let blocks = self.blocks(query)?;
-        let trees = self.members.iter().zip(self.frozen(query.control)?);
+        // What is to be numbered are the terminals of frozen trees.
+        let frozen = self.frozen(usize::MAX, query.control)?.unwrap_or(&[]);
+        let blocks = self.blocks(query, 1)?;
+        let trees = self.members.iter().zip(frozen);
         let nodes = trees.map(|(member, frozen)| {
             let nodes = member.learner.nodes_of_terminals(frozen);
             nodes.ok_or_else(|| self.cannot("tell the leaves of rows"))
@@ -369,23 +388,16 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             Task::PartialFit => (1, &PredictOptions::NONE, false),
             Task::Predict { k, options } => (k, options, true),
         };
-        let n = rows.n_rows();
         if self.members.is_empty() {
-            let members = L::n_members(&self.params);
-            return (rows.n_values() + n).saturating_mul(DEPTH * members);
+            let (n_values, members) = (rows.n_values(), L::n_members(&self.params));
+            return (n_values + rows.n_rows()).saturating_mul(DEPTH * members);
         }
-        let each = self.members.iter().map(|member| {
-            let learner = &member.learner;
-            let walk = learner.effort(member.row_values(rows), k, options);
-            let is_frozen = !is_prediction || self.frozen.get().is_some();
-            let freeze = if is_frozen {
-                0
-            } else {
-                learner.freeze_effort()
-            };
-            walk.saturating_mul(n).saturating_add(freeze)
-        });
-        each.fold(0, usize::saturating_add)
+        let walk = self.walk_effort(rows, k, options);
+        let freeze = self.freeze_effort();
+        if is_prediction && !self.frozen.is_made() && self.frozen.is_due(walk, freeze) {
+            return walk.saturating_add(freeze);
+        }
+        walk
     }
 
     fn summary(&self) -> Report {
@@ -414,7 +426,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
-        self.stored_for_prediction(control)
+        self.stored_for_prediction(true, control)
+    }
+
+    fn to_prediction_bundle(&self, control: &Control) -> Result<Bundle> {
+        self.stored_for_prediction(false, control)
     }
 }
 
@@ -436,7 +452,7 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
             members: Vec::new(),
             mean_weight: MeanWeight::default(),
             for_prediction: false,
-            frozen: OnceLock::new(),
+            frozen: Frozen::default(),
         })
     }
 

@@ -6,6 +6,8 @@ pub mod ldsm;
 pub mod lomtree;
 pub mod oaa;
 pub mod recall_tree;
+#[cfg(test)]
+mod unfrozen_tests;
 
 use crate::classifier::{Classifier, OnlineModel, Registration};
 use crate::error::{Error, Result};

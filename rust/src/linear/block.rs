@@ -68,6 +68,12 @@ impl Block {
         self.rows.row(i)
     }
 
+    /// Row `i` with all columns, if it is kept so.
+    pub(super) fn full_row(&self, i: usize) -> Option<&[f32]> {
+        let from = self.full_at[i];
+        (from != SPARSE).then(|| &self.full[from..from + self.width])
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.full_at.len()

@@ -133,6 +133,12 @@ pub struct Span {
 }
 
 impl Span {
+    /// Clamps nothing.
+    pub const UNBOUNDED: Self = Self {
+        low: f32::NEG_INFINITY,
+        high: f32::INFINITY,
+    };
+
     /// Widens the span to `label`.
     #[inline]
     pub fn widen(&mut self, label: f32) {

@@ -4,9 +4,10 @@
 //! memory and not a cache miss per feature. Cost per example and regressor:
 //! O(non-zeros), or O(columns) in vector registers where most are filled.
 
+use super::frozen_score::{frozen_score, plain};
 use super::step::{product, Scores, Target};
 use super::{adagrad, nag};
-use super::{padded, PathExample, Weights};
+use super::{padded, Block, PathExample, Weights};
 use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
 use crate::choices;
 
@@ -184,19 +185,25 @@ impl Regressors {
 
     /// The weights of regressor `number` alone, as prediction needs them.
     pub fn plain(&self, number: u32) -> Weights<f32> {
-        fn strip<S: Copy + Default>(weights: &Weights<S>, w: impl Fn(&S) -> f32) -> Weights<f32> {
-            match weights {
-                Weights::Table(table) => {
-                    Weights::Table(table.iter().map(|(key, slot)| (key, w(slot))).collect())
-                }
-                Weights::Row(row) => Weights::Row(row.iter().map(w).collect()),
-            }
-        }
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => rows[number].clone(),
-            Kind::Adagrad(rows) => strip(&rows[number], |slot| slot.w),
-            Kind::Nag(_, rows) => strip(&rows[number].1, |slot| slot.w),
+            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => plain(&rows[number]),
+            Kind::Adagrad(rows) => plain(&rows[number]),
+            Kind::Nag(_, rows) => plain(&rows[number].1),
+        }
+    }
+
+    /// The score of regressor `number` for row `i` of `block`, to the bit that of its
+    /// [`plain`](Self::plain) weights in a frozen tree; `at_top`: in its first levels.
+    #[inline]
+    pub fn frozen_score(&self, number: u32, block: &Block, i: usize, at_top: bool) -> f32 {
+        let number = number as usize;
+        match &self.kind {
+            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
+                frozen_score(&rows[number], block, i, at_top)
+            }
+            Kind::Adagrad(rows) => frozen_score(&rows[number], block, i, at_top),
+            Kind::Nag(_, rows) => frozen_score(&rows[number].1, block, i, at_top),
         }
     }
 
@@ -223,10 +230,7 @@ impl Regressors {
     pub fn span(&self) -> Span {
         match &self.kind {
             Kind::Nag(span, _) | Kind::Plain(span, _) => *span,
-            _ => Span {
-                low: f32::NEG_INFINITY,
-                high: f32::INFINITY,
-            },
+            _ => Span::UNBOUNDED,
         }
     }
 }

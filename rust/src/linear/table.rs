@@ -145,7 +145,7 @@ impl<V: Copy + Default> Table<V> {
 
     /// Keys and values, in the order of the slots: the same history gives the
     /// same order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &V)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &V)> + Clone {
         self.slots
             .iter()
             .filter(|slot| slot.key != FREE)

@@ -1,13 +1,14 @@
 //! `_core.Classifier`: every learner, by name.
 
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
-use super::run::brief_or_watched;
+use super::run::{brief_or_watched, watched};
 use crate::classifier::{
     self, FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task,
 };
@@ -37,13 +38,17 @@ pub(super) fn parameters(learner: &str) -> PyResult<String> {
     Ok(json.map_err(|error| Error::data(format!("parameters of {learner}: {error}")))?)
 }
 
-/// A model of any learner.
-#[pyclass(module = "xmtree._core")]
-pub(super) struct Classifier(
-    Box<dyn classifier::Classifier>,
+/// A model of any learner, for any number of threads: predictions wait while it learns, learning
+/// waits for the predictions that are under way.
+#[pyclass(frozen, module = "xmtree._core")]
+pub(super) struct Classifier {
+    /// Shared with its snapshots until it learns on.
+    model: RwLock<Arc<Model>>,
     /// The parameters, once they were read.
-    PyOnceLock<Py<PyAny>>,
-);
+    params: Mutex<Option<Py<PyAny>>>,
+}
+
+type Model = dyn classifier::Classifier;
 
 #[pymethods]
 impl Classifier {
@@ -52,7 +57,7 @@ impl Classifier {
     fn new(learner: &str, params_json: &str, n_classes: usize, label_sets: bool) -> PyResult<Self> {
         let learner = learners::find(learner)?;
         let model = learner.create(params_json, n_classes, label_sets)?;
-        Ok(Self(model, PyOnceLock::new()))
+        Ok(Self::of(model.into()))
     }
 
     /// Learns from scratch, or with `warm_start` adds what is missing. `validation`: rows, labels
@@ -62,7 +67,7 @@ impl Classifier {
     ))]
     #[expect(clippy::too_many_arguments, reason = "named ones, in Python")]
     fn fit(
-        &mut self,
+        &self,
         X: &Object<'_>,
         y: &Object<'_>,
         sample_weight: Option<WeightsArg<'_>>,
@@ -72,7 +77,7 @@ impl Classifier {
         validation: Option<Validation<'_>>,
     ) -> PyResult<()> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
-        let batch = self.batch(&x, &y, sample_weight.as_ref())?;
+        let batch = self.batch(X.py(), &x, &y, sample_weight.as_ref())?;
         let validation = validation
             .map(|(x, y, weights)| {
                 PyResult::Ok((RowsArg::take(&x)?, TargetsArg::take(&y)?, weights))
@@ -80,16 +85,18 @@ impl Classifier {
             .transpose()?;
         let validation = validation
             .as_ref()
-            .map(|(x, y, weights)| self.batch(x, y, weights.as_ref()))
+            .map(|(x, y, weights)| self.batch(X.py(), x, y, weights.as_ref()))
             .transpose()?;
-        let effort = self.0.effort(&batch.rows, Task::Fit);
+        let effort = self.read(X.py(), |model| model.effort(&batch.rows, Task::Fit));
         let options = FitOptions {
             n_threads,
             warm_start,
         };
-        brief_or_watched(X.py(), effort, progress, |control| match &validation {
-            None => self.0.fit(&batch, options, control),
-            Some(rows) => self.0.fit_validated(&batch, rows, options, control),
+        brief_or_watched(X.py(), effort, progress, |control| {
+            self.learn(|model| match &validation {
+                None => model.fit(&batch, options, control),
+                Some(rows) => model.fit_validated(&batch, rows, options, control),
+            })
         })
     }
 
@@ -99,7 +106,7 @@ impl Classifier {
     #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, answers=false, n_classes=None))]
     #[allow(clippy::too_many_arguments)]
     fn partial_fit<'py>(
-        &mut self,
+        &self,
         X: &Object<'py>,
         y: &Object<'py>,
         sample_weight: Option<WeightsArg<'py>>,
@@ -109,16 +116,19 @@ impl Classifier {
         n_classes: Option<usize>,
     ) -> PyResult<Option<Labels<'py>>> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
-        let n_classes = n_classes.unwrap_or_else(|| self.0.n_classes());
-        let batch = self.batch_over(n_classes, &x, &y, sample_weight.as_ref())?;
-        let effort = self.0.effort(&batch.rows, Task::PartialFit);
+        let py = X.py();
+        let n_classes = n_classes.unwrap_or_else(|| self.n_classes(py));
+        let batch = self.batch_over(py, n_classes, &x, &y, sample_weight.as_ref())?;
+        let effort = self.read(py, |model| model.effort(&batch.rows, Task::PartialFit));
         let mut predicted = answers.then(|| vec![-1; batch.rows.n_rows()]);
         let into = predicted.as_deref_mut();
-        brief_or_watched(X.py(), effort, progress, |control| {
-            if n_classes > self.0.n_classes() {
-                self.0.add_classes(&batch)?;
-            }
-            self.0.partial_fit(&batch, n_threads, into, control)
+        brief_or_watched(py, effort, progress, |control| {
+            self.learn(|model| {
+                if n_classes > model.n_classes() {
+                    model.add_classes(&batch)?;
+                }
+                model.partial_fit(&batch, n_threads, into, control)
+            })
         })?;
         Ok(predicted.map(|labels| labels.into_pyarray(X.py())))
     }
@@ -158,17 +168,13 @@ impl Classifier {
         options: &str,
         n_threads: usize,
     ) -> PyResult<Object<'py>> {
-        let x = RowsArg::take(X)?;
-        let rows = x.rows(self.0.accepts().missing_values)?;
-        let (n_rows, n_classes) = (rows.n_rows(), self.0.n_classes());
-        let options = &PredictOptions::from_json(options)?;
-        let effort = self.0.effort(&rows, Task::Predict { k: 1, options });
-        let effort = effort.saturating_add(n_rows.saturating_mul(n_classes));
-        let scores = brief_or_watched(X.py(), effort, None, |control| {
-            let query = Query::new(&rows, n_threads, control).with(options);
-            self.0.predict_scores(&query)
+        let (py, options) = (X.py(), &PredictOptions::from_json(options)?);
+        let task = Task::Predict { k: 1, options };
+        let (n_rows, (scores, n_classes)) = self.on_rows(X, task, |model, rows, control| {
+            let query = Query::new(rows, n_threads, control).with(options);
+            Ok((model.predict_scores(&query)?, model.n_classes()))
         })?;
-        shaped(to_numpy(X.py(), scores), n_rows, n_classes)
+        shaped(to_numpy(py, scores), n_rows, n_classes)
     }
 
     /// Classes of each row and their scores, as the arrays of a CSR matrix: those of a score
@@ -225,62 +231,80 @@ impl Classifier {
         (starts.into_pyarray(py), trees, nodes).into_pyobject(py)
     }
 
+    /// The model as it is now, whatever it learns later: it is copied where it learns on while
+    /// this lives.
+    fn snapshot(&self, py: Python<'_>) -> Self {
+        Self::of(py.detach(|| self.wait().clone()))
+    }
+
     /// Replaces parameters that do not concern what was learned.
-    fn set_params(&mut self, params_json: &str) -> PyResult<()> {
-        self.0.set_params(params_json)?;
-        self.1 = PyOnceLock::new();
+    fn set_params(&self, py: Python<'_>, params_json: &str) -> PyResult<()> {
+        py.detach(|| self.learn(|model| model.set_params(params_json)))?;
+        *self.params.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
 
     /// What there is to know of the model as a whole, by name.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        to_dict(py, py.detach(|| self.0.summary()))
+        to_dict(py, py.detach(|| self.wait().summary()))
     }
 
     /// What there is to know of each tree: a column of values per name.
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let reports = py.detach(|| self.0.reports());
+        let reports = py.detach(|| self.wait().reports());
         let dicts = reports.into_iter().map(|report| to_dict(py, report));
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
     #[getter]
-    fn n_classes(&self) -> usize {
-        self.0.n_classes()
+    fn n_classes(&self, py: Python<'_>) -> usize {
+        self.read(py, classifier::Classifier::n_classes)
     }
 
     /// Columns of X; 0 before anything was learned.
     #[getter]
-    fn n_features(&self) -> usize {
-        self.0.n_features()
+    fn n_features(&self, py: Python<'_>) -> usize {
+        self.read(py, classifier::Classifier::n_features)
     }
 
     /// Examples learned, each pass counted; 0 where the learner is not online.
     #[getter]
-    fn n_examples_seen(&self) -> u64 {
-        self.0.n_examples_seen()
+    fn n_examples_seen(&self, py: Python<'_>) -> u64 {
+        self.read(py, classifier::Classifier::n_examples_seen)
     }
 
     #[getter]
-    fn params_json(&self) -> PyResult<String> {
-        Ok(self.0.params_json()?)
+    fn params_json(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.read(py, classifier::Classifier::params_json)?)
     }
 
     /// The parameters as a dictionary, which is the same each time: every prediction asks.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let params = self.1.get_or_try_init(py, || {
-            let params = py
-                .import("json")?
-                .call_method1("loads", (self.0.params_json()?,))?;
-            Ok::<_, PyErr>(params.unbind())
-        })?;
-        Ok(params.bind(py).clone())
+        let known = || self.params.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(params) = &*known() {
+            return Ok(params.bind(py).clone());
+        }
+        let json = self.params_json(py)?;
+        let params = py.import("json")?.call_method1("loads", (json,))?;
+        let mut known = known();
+        Ok(known
+            .get_or_insert_with(|| params.unbind())
+            .bind(py)
+            .clone())
     }
 
     /// The model as the bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.0.to_bundle().to_bytes())?;
+        let bytes = py.detach(|| self.wait().to_bundle().to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// What predictions need of the model, to the bit, as the bytes of a model file.
+    fn to_prediction_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = watched(py, None, |control| {
+            self.wait().to_prediction_bundle(control)?.to_bytes()
+        })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -293,14 +317,45 @@ impl Classifier {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Object<'py>, (Bound<'py, PyBytes>,))> {
-        let bytes = slf.borrow().to_bytes(slf.py())?;
+        let bytes = slf.get().to_bytes(slf.py())?;
         Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
     }
 }
 
 impl Classifier {
-    pub(super) fn inner(&self) -> &dyn classifier::Classifier {
-        &*self.0
+    fn of(model: Arc<Model>) -> Self {
+        Self {
+            model: RwLock::new(model),
+            params: Mutex::new(None),
+        }
+    }
+
+    /// The model, when nothing learns it. Not for threads that hold the interpreter: they would
+    /// stop all others for as long.
+    pub(super) fn wait(&self) -> RwLockReadGuard<'_, Arc<Model>> {
+        // A model is sound whatever has happened: learning that panicked has left it so.
+        self.model.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `ask` finds of the model: little, which takes no time.
+    fn read<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&Model) -> T + Send) -> T {
+        match self.model.try_read() {
+            Ok(model) => ask(&**model),
+            Err(TryLockError::Poisoned(model)) => ask(&**model.into_inner()),
+            Err(TryLockError::WouldBlock) => py.detach(|| ask(&**self.wait())),
+        }
+    }
+
+    /// Runs `work` on the model alone, or on a copy that takes its place where it is shared.
+    fn learn<T>(&self, work: impl FnOnce(&mut Model) -> T) -> T {
+        let mut model = self.model.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = Arc::get_mut(&mut model) {
+            return work(own);
+        }
+        let mut copy = model.boxed_clone();
+        let outcome = work(&mut *copy);
+        *model = copy.into();
+        outcome
     }
 
     /// The model in `bundle`, which must be one of `learner`.
@@ -314,28 +369,30 @@ impl Classifier {
             learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
             learners::load(bundle)
         })?;
-        Ok(Self(model, PyOnceLock::new()))
+        Ok(Self::of(model.into()))
     }
 
     /// Everything that is learned from, checked before anything changes.
     fn batch<'a>(
         &self,
+        py: Python<'_>,
         x: &'a RowsArg<'_>,
         y: &'a TargetsArg<'_>,
         weights: Option<&'a WeightsArg<'_>>,
     ) -> PyResult<Batch<'a>> {
-        self.batch_over(self.0.n_classes(), x, y, weights)
+        self.batch_over(py, self.n_classes(py), x, y, weights)
     }
 
     /// As [`batch`](Self::batch), over `n_classes`.
     fn batch_over<'a>(
         &self,
+        py: Python<'_>,
         n_classes: usize,
         x: &'a RowsArg<'_>,
         y: &'a TargetsArg<'_>,
         weights: Option<&'a WeightsArg<'_>>,
     ) -> PyResult<Batch<'a>> {
-        let rows = x.rows(self.0.accepts().missing_values)?;
+        let rows = x.rows(self.read(py, |model| model.accepts().missing_values))?;
         let weights = weights.map(|weights| weights.as_slice()).transpose()?;
         Ok(Batch::new(
             rows,
@@ -349,12 +406,14 @@ impl Classifier {
         &self,
         X: &Object<'_>,
         task: Task<'_>,
-        work: impl FnOnce(&dyn classifier::Classifier, &Rows<'_>, &Control) -> Result<T> + Send,
+        work: impl FnOnce(&Model, &Rows<'_>, &Control) -> Result<T> + Send,
     ) -> PyResult<(usize, T)> {
-        let (model, x) = (&*self.0, RowsArg::take(X)?);
-        let rows = x.rows(model.accepts().missing_values)?;
-        let effort = model.effort(&rows, task);
-        let found = brief_or_watched(X.py(), effort, None, |control| work(model, &rows, control))?;
+        let (py, x) = (X.py(), RowsArg::take(X)?);
+        let rows = x.rows(self.read(py, |model| model.accepts().missing_values))?;
+        let effort = self.read(py, |model| model.effort(&rows, task));
+        let found = brief_or_watched(py, effort, None, |control| {
+            work(&**self.wait(), &rows, control)
+        })?;
         Ok((rows.n_rows(), found))
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn save_estimator(
     path: PathBuf,
     meta: &str,
     arrays: &Bound<'_, PyDict>,
-    model: PyRef<'_, Classifier>,
+    model: &Bound<'_, Classifier>,
     compact: bool,
 ) -> PyResult<()> {
     let mut bundle = Bundle::new(KIND);
@@ -37,12 +37,12 @@ pub(super) fn save_estimator(
     let meta: serde_json::Value =
         serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is no JSON: {e}")))?;
     bundle.put_meta(META, &meta);
-    let model = model.inner();
+    let model = model.get();
     watched(py, None, move |control| {
         let model = if compact {
-            model.to_compact_bundle(control)?
+            model.wait().to_compact_bundle(control)?
         } else {
-            model.to_bundle()
+            model.wait().to_bundle()
         };
         bundle.nest(MODEL, model);
         bundle.write(&path)

@@ -24,12 +24,12 @@ const PATIENCE: usize = 8;
 
 /// A node yet to be opened; its cost is minus the logarithm of its probability.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Branch {
+pub(crate) struct Branch<N> {
     pub cost: f32,
-    pub node: u32,
+    pub node: N,
 }
 
-impl Ord for Branch {
+impl<N: Ord> Ord for Branch<N> {
     /// The greatest is the cheapest; of equals the higher node. Costs are numbers.
     fn cmp(&self, other: &Self) -> Ordering {
         let by_cost = other.cost.total_cmp(&self.cost);
@@ -37,36 +37,46 @@ impl Ord for Branch {
     }
 }
 
-impl PartialOrd for Branch {
+impl<N: Ord> PartialOrd for Branch<N> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Branch {
+impl<N: Ord> PartialEq for Branch<N> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Branch {}
+impl<N: Ord> Eq for Branch<N> {}
 
 /// A search for the best labels, made again and again.
-#[derive(Debug, Default)]
-pub struct BestFirst {
-    branches: BinaryHeap<Branch>,
+#[derive(Debug)]
+pub struct BestFirst<N> {
+    branches: BinaryHeap<Branch<N>>,
     found: Vec<(f32, u32)>,
 }
 
-impl BestFirst {
+impl<N: Ord> Default for BestFirst<N> {
+    fn default() -> Self {
+        Self {
+            branches: BinaryHeap::new(),
+            found: Vec::new(),
+        }
+    }
+}
+
+impl<N: Copy + Ord> BestFirst<N> {
     /// The tree's answer for the row and the most probable others of the `n` labels,
     /// `k` in all (two if `k` is one), with their costs: cheapest first, of equals
     /// the lower label.
-    pub fn best(&mut self, walk: &Walk<'_>, k: usize, n: usize) -> &[(f32, u32)] {
+    pub fn best(&mut self, walk: &impl Walk<Node = N>, k: usize, n: usize) -> &[(f32, u32)] {
+        let root = Branch::root(walk.root());
         self.branches.clear();
         self.found.clear();
-        let (mut own_cost, answer) = descend(walk, Branch::ROOT, |_| {});
-        self.branches.push(Branch::ROOT);
+        let (mut own_cost, answer) = descend(walk, root, |_| {});
+        self.branches.push(root);
         let others = k.max(2) - 1;
         let depth = n.next_power_of_two().ilog2() as usize;
         let mut openings = PATIENCE * (others + 1) * (depth + 1);
@@ -99,31 +109,31 @@ impl BestFirst {
     }
 
     /// Puts the children of a router among the branches, or returns the label of a leaf.
-    fn open(&mut self, walk: &Walk<'_>, branch: Branch) -> Option<(f32, u32)> {
+    fn open(&mut self, walk: &impl Walk<Node = N>, branch: Branch<N>) -> Option<(f32, u32)> {
         match walk.look(branch.node) {
             NodeView::Terminal(label) => Some((branch.cost, label)),
-            NodeView::Router { score, left } => {
-                let [to_left, to_right] = costs(score);
-                self.branches.push(branch.step(left, to_left));
-                self.branches.push(branch.step(left + 1, to_right));
+            NodeView::Router { score, children } => {
+                self.branches.extend(branch.children(score, children));
                 None
             }
         }
     }
 }
 
-impl Branch {
+impl<N> Branch<N> {
     /// The beginning of every search.
-    pub const ROOT: Self = Self { cost: 0.0, node: 0 };
+    pub fn root(node: N) -> Self {
+        Self { cost: 0.0, node }
+    }
 
     /// Left and right below a router of this score.
-    pub fn children(self, score: f32, left: u32) -> [Self; 2] {
+    pub fn children(&self, score: f32, [left, right]: [N; 2]) -> [Self; 2] {
         let [to_left, to_right] = costs(score);
-        [self.step(left, to_left), self.step(left + 1, to_right)]
+        [self.step(left, to_left), self.step(right, to_right)]
     }
 
     #[inline]
-    fn step(self, node: u32, cost: f32) -> Self {
+    fn step(&self, node: N, cost: f32) -> Self {
         // Infinite costs would mean that there is no such label.
         let cost = (self.cost + cost).min(f32::MAX);
         Self { cost, node }
@@ -132,13 +142,16 @@ impl Branch {
 
 /// Goes from a branch straight down to a label, as the routers say, and hands what
 /// it passes by to `aside`.
-fn descend(walk: &Walk<'_>, mut at: Branch, mut aside: impl FnMut(Branch)) -> (f32, u32) {
+fn descend<N: Copy>(
+    walk: &impl Walk<Node = N>,
+    mut at: Branch<N>,
+    mut aside: impl FnMut(Branch<N>),
+) -> (f32, u32) {
     loop {
         match walk.look(at.node) {
             NodeView::Terminal(label) => return (at.cost, label),
-            NodeView::Router { score, left } => {
-                let [to_left, to_right] = costs(score);
-                let (left, right) = (at.step(left, to_left), at.step(left + 1, to_right));
+            NodeView::Router { score, children } => {
+                let [left, right] = at.children(score, children);
                 let (next, other) = if score < 0.0 {
                     (left, right)
                 } else {

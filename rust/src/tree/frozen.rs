@@ -5,7 +5,7 @@
 //! asks its router for the side to go on, or is a terminal, where the way ends with
 //! a number that means what its learner says: a label, a leaf's place in an array.
 
-use super::TopLevels;
+use super::{NodeView, TopLevels, Walk};
 use crate::linear::{Block, Regressors, Slot, Span, Weights};
 use crate::simd::{prefetch, LANES};
 
@@ -56,21 +56,6 @@ enum Place {
     Table { from: usize, capacity: u32 },
 }
 
-/// What one row finds at a node.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum NodeView {
-    /// A router's score, clamped, and its left child, which the right one
-    /// follows. Below 0 the way goes left, else right (what is no number, too).
-    Router {
-        /// The score.
-        score: f32,
-        /// The left child.
-        left: u32,
-    },
-    /// The end of the way, with its number.
-    Terminal(u32),
-}
-
 impl FrozenRouters {
     /// Rows to send down at once: enough that the upper nodes are shared by
     /// many, few enough to stay in the cache.
@@ -94,10 +79,7 @@ impl FrozenRouters {
     /// was ever learned.
     #[must_use]
     pub fn unclamped(mut self) -> Self {
-        self.span = Span {
-            low: f32::NEG_INFINITY,
-            high: f32::INFINITY,
-        };
+        self.span = Span::UNBOUNDED;
         self
     }
 
@@ -267,8 +249,8 @@ impl FrozenRouters {
     }
 
     /// Row `i` of `block` alone, to look at nodes in any order.
-    pub fn walk<'a>(&'a self, block: &'a Block, i: usize) -> Walk<'a> {
-        Walk {
+    pub fn walk<'a>(&'a self, block: &'a Block, i: usize) -> FrozenWalk<'a> {
+        FrozenWalk {
             routers: self,
             block,
             i,
@@ -280,7 +262,7 @@ impl FrozenRouters {
 /// One row at a [`FrozenRouters`], which shows it to the last bit the scores
 /// that [`FrozenRouters::route`] goes by.
 #[derive(Debug)]
-pub struct Walk<'a> {
+pub struct FrozenWalk<'a> {
     routers: &'a FrozenRouters,
     block: &'a Block,
     i: usize,
@@ -288,9 +270,14 @@ pub struct Walk<'a> {
     first: Option<[f32; LANES]>,
 }
 
-impl Walk<'_> {
-    /// What there is at `node`.
-    pub fn look(&self, node: u32) -> NodeView {
+impl Walk for FrozenWalk<'_> {
+    type Node = u32;
+
+    fn root(&self) -> u32 {
+        0
+    }
+
+    fn look(&self, node: u32) -> NodeView<u32> {
         let Self {
             routers, block, i, ..
         } = *self;
@@ -307,7 +294,7 @@ impl Walk<'_> {
         };
         NodeView::Router {
             score: routers.span.clamp(score),
-            left: step.next,
+            children: [step.next, step.next + 1],
         }
     }
 }

@@ -3,14 +3,18 @@
 
 mod best_first;
 mod frozen;
+mod learning;
 mod top_levels;
 mod topology;
+mod walk;
 
 pub use best_first::BestFirst;
 pub(crate) use best_first::Branch;
-pub use frozen::{FrozenRouters, Groups, NodeView, Walk};
+pub use frozen::{FrozenRouters, FrozenWalk, Groups};
+pub use learning::{Junction, LearningRouters, LearningTree, LearningWalk, Numbered, Routers};
 pub use top_levels::TopLevels;
 pub use topology::Topology;
+pub use walk::{NodeView, Walk};
 
 use serde::{Deserialize, Serialize};
 

@@ -17,11 +17,15 @@ pub struct TopLevels {
 }
 
 impl TopLevels {
+    /// Whether there are top levels for weights of `width` columns.
+    pub fn fits(width: usize) -> bool {
+        width * size_of::<[f32; LANES]>() <= MOST_BYTES
+    }
+
     /// Zero weights of `width` columns, or none where that is too much.
     pub fn new(width: usize) -> Self {
-        let fits = width * size_of::<[f32; LANES]>() <= MOST_BYTES;
         Self {
-            lanes: vec![[0.0; LANES]; if fits { width } else { 0 }],
+            lanes: vec![[0.0; LANES]; if Self::fits(width) { width } else { 0 }],
         }
     }
 

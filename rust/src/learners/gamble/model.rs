@@ -236,6 +236,10 @@ impl Gamble {
 }
 
 impl Classifier for Gamble {
+    fn boxed_clone(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
+
     fn kind(&self) -> &'static str {
         Self::KIND
     }

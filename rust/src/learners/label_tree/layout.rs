@@ -23,6 +23,17 @@ pub struct Layout {
     pub leaf_of: Vec<u32>,
     /// The node of each router.
     pub node_of: Vec<u32>,
+    /// What stands at each node.
+    pub at_node: Vec<AtNode>,
+}
+
+/// A router or a leaf.
+#[derive(Debug, Clone, Copy)]
+pub enum AtNode {
+    /// The router of this number.
+    Router(u32),
+    /// The leaf of this label.
+    Label(u32),
 }
 
 impl Layout {
@@ -30,10 +41,14 @@ impl Layout {
     pub fn new(order: Vec<u32>) -> Self {
         let mut leaf_of = vec![0; order.len()];
         let mut node_of = Vec::with_capacity(order.len().saturating_sub(1));
+        let mut at_node = Vec::with_capacity(2 * order.len());
         for (node, labels) in (0..).zip(balanced(order.len()).nodes) {
             if labels.len() == 1 {
-                leaf_of[order[labels.start] as usize] = node;
+                let label = order[labels.start];
+                leaf_of[label as usize] = node;
+                at_node.push(AtNode::Label(label));
             } else {
+                at_node.push(AtNode::Router(node_of.len() as u32));
                 node_of.push(node);
             }
         }
@@ -41,6 +56,7 @@ impl Layout {
             order,
             leaf_of,
             node_of,
+            at_node,
         }
     }
 }
@@ -52,6 +68,12 @@ pub fn balanced(n: usize) -> Topology<Range<usize>> {
         let halves = (end - start > 1).then_some([start..middle, middle..end]);
         halves.into_iter().flatten()
     })
+}
+
+/// The nodes of the children of a router.
+#[inline]
+pub fn children_of(router: u32) -> [u32; 2] {
+    [2 * router + 1, 2 * router + 2]
 }
 
 /// The router above a node, and what it learns that is to send to the node: -1 where that is its

@@ -1,10 +1,11 @@
 //! How the routers learn, example by example.
 
-use super::layout::{router_above, sends_to, Layout};
+use super::layout::{children_of, router_above, sends_to, AtNode, Layout};
 use super::{Params, Policy};
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::{PathExample, Rate, Regressors, Span};
+use crate::tree::{Junction, LearningTree};
 use crate::{persist, record};
 
 /// A filter tree or a random tree.
@@ -40,6 +41,29 @@ persist!(LabelTree {
     Columns records;
     Nest regressors;
 } check check_stored);
+
+/// Terminals are labels.
+impl LearningTree for LabelTree {
+    type Node = u32;
+
+    fn root(&self) -> u32 {
+        0
+    }
+
+    fn at(&self, node: u32) -> Junction<u32> {
+        match self.layout.at_node[node as usize] {
+            AtNode::Label(label) => Junction::Terminal(label),
+            AtNode::Router(router) => Junction::Router {
+                regressor: router,
+                children: children_of(router),
+            },
+        }
+    }
+
+    fn regressors(&self) -> &Regressors {
+        &self.regressors
+    }
+}
 
 impl LabelTree {
     /// A tree over the labels of `layout` that has seen nothing; examples have `width` columns.

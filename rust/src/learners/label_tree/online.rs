@@ -1,6 +1,6 @@
 //! What the trees add to the [`OnlineModel`](crate::classifier::OnlineModel) around them.
 
-use super::layout::{balanced, Layout};
+use super::layout::{AtNode, Layout};
 use super::predict::BlockPredictor;
 use super::{LabelTree, Params};
 use crate::alloc::can_alloc;
@@ -54,15 +54,15 @@ impl OnlineLearner for LabelTree {
     /// The terminals of the routers are labels.
     fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
         let mut frozen = FrozenRouters::new(&self.regressors);
-        let mut routers = 0..;
-        for (at, labels) in balanced(self.examples.len()).nodes.into_iter().enumerate() {
-            if at % Control::CHUNK == 0 {
+        for (number, at) in self.layout.at_node.iter().enumerate() {
+            if number % Control::CHUNK == 0 {
                 control.check()?;
             }
-            if labels.len() == 1 {
-                frozen.push_terminal(self.layout.order[labels.start]);
-            } else if let Some(router) = routers.next() {
-                frozen.push_router(self.regressors.plain(router));
+            match *at {
+                AtNode::Label(label) => frozen.push_terminal(label),
+                AtNode::Router(router) => {
+                    frozen.push_router(self.regressors.plain(router));
+                }
             }
         }
         Ok(frozen)
@@ -70,10 +70,10 @@ impl OnlineLearner for LabelTree {
 
     fn predictor<'a>(
         members: &'a [Member<Self>],
-        frozen: &'a [FrozenRouters],
+        frozen: Option<&'a [FrozenRouters]>,
         _options: &PredictOptions,
     ) -> BlockPredictor<'a> {
-        BlockPredictor::new(&members[0], &frozen[0])
+        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]))
     }
 
     fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {

@@ -6,29 +6,31 @@ use crate::control::Control;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::linear::Block;
-use crate::tree::{BestFirst, FrozenRouters, Groups};
+use crate::tree::{BestFirst, FrozenRouters, Groups, Numbered, Routers};
 
 /// What one thread predicts with.
 #[derive(Debug)]
 pub struct BlockPredictor<'a> {
     member: &'a Member<LabelTree>,
-    routers: &'a FrozenRouters,
+    routers: Routers<'a, LabelTree>,
     block: Block,
     groups: Groups,
     terminals: Vec<u32>,
-    search: BestFirst,
+    search: BestFirst<u32>,
+    search_learning: BestFirst<Numbered<u32>>,
 }
 
 impl<'a> BlockPredictor<'a> {
-    /// For predictions of `member`, whose frozen form is `routers`.
-    pub(super) fn new(member: &'a Member<LabelTree>, routers: &'a FrozenRouters) -> Self {
+    /// For predictions of `member`, by its frozen form if there is one.
+    pub(super) fn new(member: &'a Member<LabelTree>, frozen: Option<&'a FrozenRouters>) -> Self {
         Self {
             member,
-            routers,
+            routers: Routers::new(frozen, &member.learner),
             block: Block::default(),
             groups: Groups::default(),
             terminals: Vec::new(),
             search: BestFirst::default(),
+            search_learning: BestFirst::default(),
         }
     }
 
@@ -84,8 +86,17 @@ impl Predictor for BlockPredictor<'_> {
             if row % Control::CHUNK == 0 {
                 control.check()?;
             }
-            let walk = self.routers.walk(&self.block, row);
-            let best = self.search.best(&walk, k.min(n_classes), n_classes);
+            let (k, block) = (k.min(n_classes), &self.block);
+            let best = match &self.routers {
+                Routers::Frozen(routers) => {
+                    let walk = routers.walk(block, row);
+                    self.search.best(&walk, k, n_classes)
+                }
+                Routers::Learning(routers) => {
+                    let walk = routers.walk(block, row);
+                    self.search_learning.best(&walk, k, n_classes)
+                }
+            };
             for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
                 *l = label as i32;
                 // Not -0.

@@ -32,6 +32,10 @@ const BLOCK: usize = 4096;
 const KEPT_VALUES: usize = 1 << 16;
 
 impl Classifier for Ldsm {
+    fn boxed_clone(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
+
     fn kind(&self) -> &'static str {
         Self::KIND
     }

@@ -36,7 +36,7 @@ use crate::data::Preparation;
 use crate::linear::{PathExample, Rate, Regressors, Scores, Span};
 use crate::persist;
 use crate::simd::prefetch;
-use crate::tree::NodeId;
+use crate::tree::{Junction, LearningTree, NodeId};
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
@@ -59,6 +59,30 @@ persist!(LomTree {
     Columns nodes = arena.nodes;
     Nest regressors;
 } check check_stored);
+
+/// Terminals are leaves by their numbers in the arena.
+impl LearningTree for LomTree {
+    type Node = NodeId;
+
+    fn root(&self) -> NodeId {
+        self.arena.root
+    }
+
+    fn at(&self, id: NodeId) -> Junction<NodeId> {
+        let node = self.arena.node(id);
+        if node.is_leaf() {
+            return Junction::Terminal(id.0);
+        }
+        Junction::Router {
+            regressor: node.regressor,
+            children: [node.left, node.right],
+        }
+    }
+
+    fn regressors(&self) -> &Regressors {
+        &self.regressors
+    }
+}
 
 impl LomTree {
     /// A tree that has seen nothing (line 1).

@@ -17,6 +17,7 @@ mod online; // what the model around it asks of it
 mod params;
 mod predict; // predictions for a block of rows, averaged over the trees
 mod report; // J, balance, purity, entropy per node
+mod shares; // the label distribution of a leaf
 #[cfg(test)]
 mod tests;
 

@@ -96,6 +96,23 @@ record!(Node {
     recycled,
 });
 
+/// The sum of counts, which is the same in whatever order a table has them.
+pub fn sum(counts: impl Iterator<Item = f64> + Clone) -> f64 {
+    /// Up to here sums of whole numbers are exact.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    let (mut sum, mut are_whole) = (0.0, true);
+    for n in counts.clone() {
+        sum += n;
+        are_whole &= (n as u64) as f64 == n;
+    }
+    if are_whole && sum <= MOST {
+        return sum;
+    }
+    let mut counts: Vec<f64> = counts.collect();
+    counts.sort_unstable_by(f64::total_cmp);
+    counts.iter().sum()
+}
+
 impl Node {
     /// The paper's `SetNode`: a leaf that has seen nothing.
     pub fn new() -> Self {
@@ -117,17 +134,14 @@ impl Node {
     }
 
     /// Labels and their arrivals, in an arbitrary order.
-    pub fn label_arrivals(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+    pub fn label_arrivals(&self) -> impl Iterator<Item = (u32, f64)> + Clone + '_ {
         let labels = self.labels.iter();
         labels.map(|(label, stat)| (label, stat.arrivals()))
     }
 
     /// Arrivals of all labels since the node came to its place.
     pub fn arrivals(&self) -> f64 {
-        let mut arrivals: Vec<f64> = self.label_arrivals().map(|(_, n)| n).collect();
-        // One order of summation, whatever order the table has.
-        arrivals.sort_unstable_by(f64::total_cmp);
-        arrivals.iter().sum()
+        sum(self.label_arrivals().map(|(_, n)| n))
     }
 
     /// Counts an arrival of `label` at a leaf.

@@ -61,7 +61,7 @@ impl OnlineLearner for LomTree {
 
     fn predictor<'a>(
         members: &'a [Member<Self>],
-        frozen: &'a [FrozenTree],
+        frozen: Option<&'a [FrozenTree]>,
         _options: &PredictOptions,
     ) -> EnsemblePredictor<'a> {
         EnsemblePredictor::new(members, frozen)

@@ -4,66 +4,95 @@
 
 use super::frozen::FrozenTree;
 use super::learner::LomTree;
+use super::shares::ShareScratch;
 use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::linear::{Block, Table};
-use crate::tree::Groups;
+use crate::tree::{Groups, NodeId, Routers};
+
+/// Labels that the leaves of several trees have, often.
+const SOME_LABELS: usize = 300;
 
 /// What one thread predicts with.
 #[derive(Debug, Default)]
 pub struct EnsemblePredictor<'a> {
     members: &'a [Member<LomTree>],
-    trees: &'a [FrozenTree],
+    frozen: Option<&'a [FrozenTree]>,
+    routers: Vec<Routers<'a, LomTree>>,
     /// Trees of a `fit` all scale alike; those of a stream each in its own way.
     all_alike: bool,
     block: Block,
     groups: Groups,
     /// Per tree, the leaf of each row that was read.
     leaves: Vec<Vec<u32>>,
-    /// Sum of shares per label that has one in some tree.
-    sums: Table<f32>,
-    /// These labels in the order in which they were met first.
-    found: Vec<u32>,
+    /// The labels that have a share in some tree, in the order in which they were met first, with
+    /// the sums of their shares, and where each is among them.
+    found: Vec<(u32, f32)>,
+    place_of: Table<u32>,
+    scratch: ShareScratch,
 }
 
 impl<'a> EnsemblePredictor<'a> {
-    pub(super) fn new(members: &'a [Member<LomTree>], trees: &'a [FrozenTree]) -> Self {
+    pub(super) fn new(members: &'a [Member<LomTree>], frozen: Option<&'a [FrozenTree]>) -> Self {
         let mut pairs = members.windows(2);
+        let routers = members.iter().enumerate().map(|(number, member)| {
+            let frozen = frozen.map(|trees| &trees[number].routers);
+            Routers::new(frozen, &member.learner)
+        });
         Self {
             members,
-            trees,
+            frozen,
+            routers: routers.collect(),
             all_alike: pairs.all(|pair| pair[0].preparation == pair[1].preparation),
-            leaves: vec![Vec::new(); trees.len()],
+            leaves: vec![Vec::new(); members.len()],
+            // Room for many labels at once: it would grow in every call.
+            place_of: Table::with_capacity(if members.len() > 1 { SOME_LABELS } else { 0 }),
             ..Self::default()
         }
     }
 
-    /// Calls `visit` with each label that has a share in a row that was read, and its mean share.
-    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
-        if let [tree] = self.trees {
-            let shares = tree.leaves.get(self.leaves[0][row] as usize);
-            shares
-                .iter()
-                .for_each(|&(label, share)| visit(label, share));
-            return;
+    /// The labels that have a share at the leaf that tree `number` leads a row to, best first.
+    fn shares(&mut self, number: usize, row: usize) -> &[(u32, f32)] {
+        let leaf = self.leaves[number][row];
+        match self.frozen {
+            Some(trees) => trees[number].leaves.get(leaf as usize),
+            None => {
+                let tree = &self.members[number].learner;
+                tree.shares_at(NodeId(leaf), &mut self.scratch)
+            }
         }
-        self.sums.clear();
-        self.found.clear();
-        for (tree, leaves) in self.trees.iter().zip(&self.leaves) {
-            for &(label, share) in tree.leaves.get(leaves[row] as usize) {
-                let sum = self.sums.entry(label);
-                *sum += share;
-                if self.sums.len() > self.found.len() {
-                    self.found.push(label);
+    }
+
+    /// Calls `visit` with each label that has a share in a row that was read, and its mean share;
+    /// best first where there is one tree.
+    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
+        if let [_] = self.members {
+            let shares = self.shares(0, row).iter();
+            return shares.for_each(|&(label, share)| visit(label, share));
+        }
+        let mut found = std::mem::take(&mut self.found);
+        let mut place_of = std::mem::take(&mut self.place_of);
+        found.clear();
+        place_of.clear();
+        for number in 0..self.members.len() {
+            for &(label, share) in self.shares(number, row) {
+                // Places count from 1, as a label that is new has 0.
+                let place = place_of.entry(label);
+                if *place == 0 {
+                    found.push((label, share));
+                    *place = found.len() as u32;
+                } else {
+                    found[*place as usize - 1].1 += share;
                 }
             }
         }
-        let scale = (self.trees.len() as f32).recip();
-        for &label in &self.found {
-            visit(label, *self.sums.entry(label) * scale);
+        let scale = (self.members.len() as f32).recip();
+        for &(label, sum) in &found {
+            visit(label, sum * scale);
         }
+        (self.found, self.place_of) = (found, place_of);
     }
 }
 
@@ -75,15 +104,15 @@ impl Predictor for EnsemblePredictor<'_> {
         which: impl ExactSizeIterator<Item = usize> + Clone,
         control: &Control,
     ) -> Result<()> {
-        for (number, (tree, leaves)) in self.trees.iter().zip(&mut self.leaves).enumerate() {
+        for (number, (routers, leaves)) in self.routers.iter().zip(&mut self.leaves).enumerate() {
             control.check()?;
             if number == 0 || !self.all_alike {
                 let preparation = &self.members[number].preparation;
-                let width = tree.routers.width();
-                self.block.fill(preparation, rows, which.clone(), width);
+                self.block
+                    .fill(preparation, rows, which.clone(), routers.width());
             }
             leaves.resize(which.len(), 0);
-            tree.routers.route(&self.block, &mut self.groups, leaves);
+            routers.route(&self.block, &mut self.groups, leaves);
         }
         Ok(())
     }
@@ -97,11 +126,11 @@ impl Predictor for EnsemblePredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        if let [tree] = self.trees {
-            for ((labels, scores), &leaf) in rows.zip(&self.leaves[0]) {
+        if self.members.len() == 1 {
+            for (row, (labels, scores)) in rows.enumerate() {
                 // A leaf's labels are in order already.
-                let best = tree.leaves.get(leaf as usize).iter();
-                for (&(label, share), (l, s)) in best.zip(labels.iter_mut().zip(scores)) {
+                let out = labels.iter_mut().zip(scores);
+                for (&(label, share), (l, s)) in self.shares(0, row).iter().zip(out) {
                     *l = label as i32;
                     *s = share;
                 }

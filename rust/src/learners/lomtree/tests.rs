@@ -299,7 +299,7 @@ fn an_ensemble_averages_what_its_trees_predict_alone() {
     let trees = [0, 1].map(|at| members[at].learner.freeze(&control).unwrap());
     let distribution = |which: std::ops::Range<usize>| {
         let (members, trees) = (&members[which.clone()], &trees[which]);
-        let mut predictor = LomTree::predictor(members, trees, &OPTIONS);
+        let mut predictor = LomTree::predictor(members, Some(trees), &OPTIONS);
         let mut shares = vec![0.0; 100 * 7];
         predictor.read(&learned.rows, 0..100, &control).unwrap();
         predictor.all_scores(&mut shares, &control).unwrap();

@@ -99,11 +99,11 @@ impl Oaa {
         threshold: f32,
         control: &Control,
     ) -> Result<Vec<PrunedWeights>> {
-        let (total, l1_shift, shrink) = self.preparer.averaging();
+        let averaging = self.preparer.averaging();
         let tiles = std::mem::take(&mut self.tiles).into_iter();
         let parts = tiles.map(|tile| {
             control.check()?;
-            let weights = tile.prediction_weights(total, l1_shift, shrink);
+            let weights = tile.prediction_weights(averaging);
             Ok(PrunedWeights::of_tile(
                 &tile,
                 &weights,
@@ -266,23 +266,23 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze(&self, control: &Control) -> Result<Option<Vec<Vec<f32>>>> {
-        let (total, l1_shift, shrink) = self.preparer.averaging();
-        if self.tiles.is_empty() || total == 0.0 && l1_shift == 0.0 && shrink == 1.0 {
+        let averaging = self.preparer.averaging();
+        if self.tiles.is_empty() || averaging.is_none() {
             return Ok(None);
         }
         let weights = self.tiles.iter().map(|tile| {
             control.check()?;
-            Ok(tile.prediction_weights(total, l1_shift, shrink))
+            Ok(tile.prediction_weights(averaging))
         });
         weights.collect::<Result<_>>().map(Some)
     }
 
     fn predictor<'a>(
         members: &'a [Member<Self>],
-        frozen: &'a [Self::Frozen],
+        frozen: Option<&'a [Self::Frozen]>,
         _options: &PredictOptions,
     ) -> TilePredictor<'a> {
-        TilePredictor::new(&members[0], frozen[0].as_deref())
+        TilePredictor::new(&members[0], frozen.map(|frozen| frozen[0].as_deref()))
     }
 
     fn block_rows(row_values: usize) -> usize {
@@ -298,7 +298,7 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze_effort(&self) -> usize {
-        if self.tiles.is_empty() {
+        if self.tiles.is_empty() || self.preparer.averaging().is_none() {
             return 0;
         }
         let n_slots = self.preparer.slots.len();

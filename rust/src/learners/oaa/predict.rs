@@ -4,8 +4,8 @@
 //! are, so they come from the cache; sums stay in registers.
 
 use super::pruned::PrunedWeights;
-use super::scoring::score_rows;
-use super::tile::Tile;
+use super::scoring::{score_rows, score_rows_averaged};
+use super::tile::{Averaging, Tile};
 use super::Oaa;
 use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
@@ -18,17 +18,32 @@ use crate::simd::LANES;
 pub struct TilePredictor<'a> {
     preparation: &'a Preparation,
     oaa: &'a Oaa,
-    /// The weights to predict with, where they are not those of the tiles.
-    weights: Option<&'a [Vec<f32>]>,
+    weights: PredictionWeights<'a>,
     row: RowBuffer,
     /// The block, with slots for columns.
     rows: RaggedRows,
     scores: Vec<f32>,
 }
 
+/// Where the weights to predict with are, tile by tile.
+#[derive(Debug, Clone, Copy)]
+enum PredictionWeights<'a> {
+    /// They are those of the tiles.
+    Tiles,
+    /// Made of them beforehand.
+    Frozen(&'a [Vec<f32>]),
+    /// To be made of them as they are read.
+    Averaged(Averaging),
+}
+
 impl<'a> TilePredictor<'a> {
-    /// For predictions of `member`.
-    pub(super) fn new(member: &'a Member<Oaa>, weights: Option<&'a [Vec<f32>]>) -> Self {
+    /// For predictions of `member`, by its frozen form if there is one.
+    pub(super) fn new(member: &'a Member<Oaa>, frozen: Option<Option<&'a [Vec<f32>]>>) -> Self {
+        let weights = match frozen {
+            Some(Some(weights)) => PredictionWeights::Frozen(weights),
+            Some(None) => PredictionWeights::Tiles,
+            None => PredictionWeights::Averaged(member.learner.preparer.averaging()),
+        };
         Self {
             preparation: &member.preparation,
             oaa: &member.learner,
@@ -55,9 +70,17 @@ impl<'a> TilePredictor<'a> {
     ) -> Result<()> {
         for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
-            let weights: &[f32] = self.weights.map_or(&tile.weights, |all| &all[number]);
-            self.scores.resize(self.rows.len() * tile.width(), 0.0);
-            score_rows(weights, tile.groups, &self.rows, &mut self.scores);
+            let (rows, scores) = (&self.rows, &mut self.scores);
+            scores.resize(rows.len() * tile.width(), 0.0);
+            match self.weights {
+                PredictionWeights::Tiles => score_rows(&tile.weights, tile.groups, rows, scores),
+                PredictionWeights::Frozen(all) => {
+                    score_rows(&all[number], tile.groups, rows, scores);
+                }
+                PredictionWeights::Averaged(averaging) => {
+                    score_rows_averaged(tile, averaging, rows, scores);
+                }
+            }
             if let Some(span) = self.oaa.preparer.span {
                 self.scores.iter_mut().for_each(|p| *p = span.clamp(*p));
             }

@@ -5,7 +5,7 @@ use super::average::PolynomialAverage;
 use super::chunk::{Chunk, StepParams};
 use super::sampling::NegativeSampler;
 use super::slots::FeatureSlots;
-use super::tile::Tile;
+use super::tile::{Averaging, Tile};
 use super::Params;
 use crate::classifier::Learning;
 use crate::data::RowBuffer;
@@ -78,14 +78,10 @@ impl ExamplePreparer {
             && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
     }
 
-    /// What makes the weights to predict with of those to learn with: the total of the average,
-    /// the shift towards zero and the factor; see [`Tile::prediction_weights`].
-    pub fn averaging(&self) -> (f64, f32, f32) {
-        (
-            self.average.total(),
-            self.l1_shift as f32,
-            self.shrink as f32,
-        )
+    /// What makes the weights to predict with of those to learn with.
+    pub fn averaging(&self) -> Averaging {
+        let (l1_shift, shrink) = (self.l1_shift as f32, self.shrink as f32);
+        Averaging::new(self.average.total(), l1_shift, shrink)
     }
 
     /// For prediction only, beside weights that are those to predict with.

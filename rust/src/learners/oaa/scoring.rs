@@ -5,7 +5,7 @@
 //! same result to the last bit on all of them.
 
 use super::chunk::Example;
-use super::tile::{each_lane, for_groups, row, towards_zero, Lanes, Tile};
+use super::tile::{each_lane, for_groups, row, towards_zero, Averaging, Lanes, Tile};
 use crate::data::RaggedRows;
 use crate::simd::{dispatched, LANES};
 
@@ -109,4 +109,83 @@ dispatched! {
 #[inline(always)]
 fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut [f32]) {
     out.copy_from_slice(sums::<G>(weights, row.0, row.1, |w| w).as_flattened());
+}
+
+dispatched! {
+    /// [`score_rows`] by the weights that [`Tile::prediction_weights`] would make of a tile's.
+    pub(super) fn score_rows_averaged(tile: &Tile, averaging: Averaging, rows: &RaggedRows, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
+            for_groups!(tile.groups, write_averaged_sums(tile, averaging, rows.row(i), out));
+        }
+    }
+}
+
+#[inline(always)]
+fn write_averaged_sums<const G: usize>(
+    tile: &Tile,
+    averaging: Averaging,
+    (slots, values): (&[u32], &[f32]),
+    out: &mut [f32],
+) {
+    let mut sums = [[0.0; LANES]; G];
+    // The constant is the last.
+    let n_moved = slots.len() - usize::from(slots.last() == Some(&Averaging::CONSTANT));
+    let (moved, constant) = slots.split_at(n_moved);
+    let (of_moved, of_constant) = values.split_at(n_moved);
+    let weights = &tile.weights;
+    match averaging.share {
+        Some(share) if averaging.moves() => {
+            let averaged = |w, u| Averaging::averaged(w, u, share);
+            let both = |w, u| averaging.moved(averaged(w, u));
+            add_products(
+                &mut sums,
+                weights,
+                &tile.average_sums,
+                (moved, of_moved),
+                both,
+            );
+            let row = (constant, of_constant);
+            add_products(&mut sums, weights, &tile.average_sums, row, averaged);
+        }
+        Some(share) => {
+            let averaged = |w, u| Averaging::averaged(w, u, share);
+            add_products(
+                &mut sums,
+                weights,
+                &tile.average_sums,
+                (slots, values),
+                averaged,
+            );
+        }
+        None => {
+            let alone = |w, _| averaging.moved(w);
+            add_products(&mut sums, weights, weights, (moved, of_moved), alone);
+            add_products(
+                &mut sums,
+                weights,
+                weights,
+                (constant, of_constant),
+                |w, _| w,
+            );
+        }
+    }
+    out.copy_from_slice(sums.as_flattened());
+}
+
+/// Adds to the sums a row's values times what `read` makes of a weight and the number beside it in
+/// another plane.
+#[inline(always)]
+fn add_products<const G: usize>(
+    sums: &mut [Lanes; G],
+    weights: &[f32],
+    beside: &[f32],
+    (slots, values): (&[u32], &[f32]),
+    read: impl Fn(f32, f32) -> f32,
+) {
+    let mut added = *sums;
+    for (&slot, &x) in slots.iter().zip(values) {
+        let (weights, beside) = (row::<G>(weights, slot), row::<G>(beside, slot));
+        each_lane::<G>(|g, lane| added[g][lane] += x * read(weights[g][lane], beside[g][lane]));
+    }
+    *sums = added;
 }

@@ -197,22 +197,67 @@ impl Tile {
         }
     }
 
-    /// The weights to predict with: averaged if there is an average (of total
-    /// `total`), moved towards zero by `l1_shift` and multiplied by `shrink`.
-    pub fn prediction_weights(&self, total: f64, l1_shift: f32, shrink: f32) -> Vec<f32> {
+    /// The weights to predict with.
+    pub fn prediction_weights(&self, averaging: Averaging) -> Vec<f32> {
         let mut weights = self.weights.to_vec();
-        if total > 0.0 {
-            let share = total.recip() as f32;
-            for (w, u) in weights.iter_mut().zip(&self.average_sums) {
-                *w -= u * share;
+        if let Some(share) = averaging.share {
+            for (w, &u) in weights.iter_mut().zip(&self.average_sums) {
+                *w = Averaging::averaged(*w, u, share);
             }
         }
-        if l1_shift > 0.0 || shrink < 1.0 {
+        if averaging.moves() {
             for w in weights.iter_mut().skip(self.width()) {
-                *w = towards_zero(*w, l1_shift) * shrink;
+                *w = averaging.moved(*w);
             }
         }
         weights
+    }
+}
+
+/// How the weights to predict with come from those that learn: averaged if there is an average,
+/// moved towards zero and shrunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Averaging {
+    /// How much of the average sums is taken off.
+    pub share: Option<f32>,
+    l1_shift: f32,
+    shrink: f32,
+}
+
+impl Averaging {
+    /// The slot of the constant feature, which is neither moved nor shrunk.
+    pub const CONSTANT: u32 = 0;
+
+    /// Of an average of total `total`.
+    pub fn new(total: f64, l1_shift: f32, shrink: f32) -> Self {
+        Self {
+            share: (total > 0.0).then(|| total.recip() as f32),
+            l1_shift,
+            shrink,
+        }
+    }
+
+    /// Whether the weights that learn are those to predict with.
+    pub fn is_none(self) -> bool {
+        self.share.is_none() && !self.moves()
+    }
+
+    /// Whether weights are moved or shrunk.
+    #[inline(always)]
+    pub fn moves(self) -> bool {
+        self.l1_shift > 0.0 || self.shrink < 1.0
+    }
+
+    /// The average of a weight with an average sum.
+    #[inline(always)]
+    pub fn averaged(w: f32, average_sum: f32, share: f32) -> f32 {
+        w - average_sum * share
+    }
+
+    /// A weight moved and shrunk.
+    #[inline(always)]
+    pub fn moved(self, w: f32) -> f32 {
+        towards_zero(w, self.l1_shift) * self.shrink
     }
 }
 

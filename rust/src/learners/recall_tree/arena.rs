@@ -2,7 +2,7 @@
 
 use super::bound::{entropy_after, recall_bound};
 use super::label_counts::LabelCounts;
-use super::label_index::{LabelSet, LocalId};
+use super::label_index::{LocalId, SeenLabels};
 use super::params::Params;
 use crate::error::{Error, Result};
 use crate::file::is_count;
@@ -196,7 +196,7 @@ impl Arena {
     pub fn candidates_at_end(
         &self,
         path: &[NodeId],
-        seen: &mut LabelSet,
+        seen: &mut impl SeenLabels,
         candidates: &mut Vec<LocalId>,
     ) {
         candidates.clear();
@@ -249,7 +249,7 @@ impl Arena {
 ///
 /// With more than two children, a node's routers are a balanced tree of their own,
 /// numbered in preorder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ChildRange {
     pub from: u32,
     pub to: u32,

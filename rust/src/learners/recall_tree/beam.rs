@@ -2,9 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use super::frozen::FrozenTree;
-use crate::linear::Block;
-use crate::tree::{Branch, NodeView};
+use crate::tree::{Branch, NodeView, Walk};
 
 /// Expanded nodes per path and level, at most: where all paths are equally
 /// probable, the search would look at most of the tree.
@@ -17,28 +15,35 @@ const LEAST_LOG_PROBABILITY: f32 = -std::f32::consts::LN_10;
 /// A score of 1, the target that a router learned, is a log-odds of this.
 const STEEPNESS: f32 = 2.0;
 
-/// The scratch space and the result of [`FrozenTree::beam`].
-#[derive(Debug, Clone, Default)]
-pub struct Beam {
-    open: BinaryHeap<Branch>,
-    /// Log-probability and terminal, the most probable first.
-    pub paths: Vec<(f32, u32)>,
+/// A search for the most probable paths, made again and again.
+#[derive(Debug, Clone)]
+pub struct Beam<N>(BinaryHeap<Branch<N>>);
+
+impl<N: Ord> Default for Beam<N> {
+    fn default() -> Self {
+        Self(BinaryHeap::new())
+    }
 }
 
-impl FrozenTree {
-    /// The `n` most probable terminals for row `i` of `block`, with the logarithms of
-    /// their probabilities by the routers' scores; the probability of several paths
-    /// to one terminal is that of the most probable.
+impl<N: Copy + Ord> Beam<N> {
+    /// Writes the `n` most probable terminals of a row to `paths`, with the logarithms of
+    /// their probabilities by the routers' scores, the most probable first; the probability of
+    /// several paths to one terminal is that of the most probable. `depth`: routers on the
+    /// longest path, about.
     ///
     /// The first is not always where the greedy path ends: a path of many near
     /// decisions may be less probable than another.
-    pub fn beam(&self, block: &Block, i: usize, n: usize, beam: &mut Beam) {
-        let Beam { open, paths } = beam;
-        let walk = self.routers.walk(block, i);
+    pub fn search(
+        &mut self,
+        walk: &impl Walk<Node = N>,
+        (n, depth): (usize, usize),
+        paths: &mut Vec<(f32, u32)>,
+    ) {
+        let Self(open) = self;
         open.clear();
         paths.clear();
-        let mut expansions = EXPANSIONS * n * (self.depth + 1);
-        open.push(Branch::ROOT);
+        let mut expansions = EXPANSIONS * n * (depth + 1);
+        open.push(Branch::root(walk.root()));
         while let Some(branch) = open.pop() {
             // Not -0.
             let log_p = 0.0 - branch.cost;
@@ -55,8 +60,8 @@ impl FrozenTree {
                         return;
                     }
                 }
-                NodeView::Router { score, left } => {
-                    let children = branch.children(STEEPNESS * score, left);
+                NodeView::Router { score, children } => {
+                    let children = branch.children(STEEPNESS * score, children);
                     if expansions == 0 {
                         // Greedily down from here.
                         open.clear();

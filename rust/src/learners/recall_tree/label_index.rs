@@ -4,6 +4,7 @@
 //! know them, and what is kept of them lies side by side.
 
 use crate::error::{Error, Result};
+use crate::linear::Table;
 use crate::{persist, stored_as};
 
 /// A label's id inside the tree, not its class number: [`LabelIndex`] converts.
@@ -108,8 +109,19 @@ impl LabelSet {
     pub fn grow(&mut self, n_labels: usize) {
         self.round_of.resize(n_labels, 0);
     }
+}
 
-    pub fn reset(&mut self, labels: &[LocalId]) {
+/// A set of labels, over and over again.
+pub trait SeenLabels {
+    /// Replaces its members by `labels`.
+    fn reset(&mut self, labels: &[LocalId]);
+
+    /// Adds a label. Returns whether it is new.
+    fn insert(&mut self, label: LocalId) -> bool;
+}
+
+impl SeenLabels for LabelSet {
+    fn reset(&mut self, labels: &[LocalId]) {
         self.round = self.round.wrapping_add(1);
         if self.round == 0 {
             self.round_of.fill(0);
@@ -120,8 +132,23 @@ impl LabelSet {
         }
     }
 
-    /// Adds a label. Returns whether it is new.
-    pub fn insert(&mut self, label: LocalId) -> bool {
+    fn insert(&mut self, label: LocalId) -> bool {
         std::mem::replace(&mut self.round_of[label.at()], self.round) != self.round
+    }
+}
+
+/// Where a set over all labels would be too large to make.
+impl SeenLabels for Table<()> {
+    fn reset(&mut self, labels: &[LocalId]) {
+        self.clear();
+        for label in labels {
+            self.entry(label.0);
+        }
+    }
+
+    fn insert(&mut self, label: LocalId) -> bool {
+        let n = self.len();
+        self.entry(label.0);
+        self.len() > n
     }
 }

@@ -19,6 +19,7 @@
 //! | `routing_tree` | which path an example takes, and the candidates at its end |
 //! | `learner` | the algorithm: Figures 1 and 2 of the paper |
 //! | `pipeline` | many examples in order, on one thread or several |
+//! | `paths` | the tree as a row's way through its routers |
 //! | `frozen` | the tree as prediction walks it |
 //! | `beam` | the most probable paths |
 //! | `predict` | rows together, with or without a beam |
@@ -34,6 +35,7 @@ mod label_index;
 mod learner;
 mod online;
 mod params;
+mod paths;
 mod pipeline;
 mod predict;
 mod report;

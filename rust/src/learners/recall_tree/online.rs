@@ -114,10 +114,10 @@ impl OnlineLearner for OnlineRecallTree {
 
     fn predictor<'a>(
         members: &'a [Member<Self>],
-        frozen: &'a [FrozenTree],
+        frozen: Option<&'a [FrozenTree]>,
         options: &PredictOptions,
     ) -> BlockPredictor<'a> {
-        BlockPredictor::new(&members[0], &frozen[0], options)
+        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]), options)
     }
 
     fn check_options(params: &Params, options: &PredictOptions) -> Result<()> {
@@ -135,11 +135,11 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn freeze_effort(&self) -> usize {
-        self.tree
-            .arena
-            .nodes
-            .len()
-            .saturating_mul(FrozenRouters::FREEZE_NODE)
+        if !self.tree.can_be_walked() {
+            return 0;
+        }
+        let n_nodes = self.tree.arena.nodes.len();
+        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE)
     }
 
     /// F and D as they came out, and the share of the examples whose label was among the

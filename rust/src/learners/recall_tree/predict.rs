@@ -5,41 +5,81 @@ use super::beam::Beam;
 use super::frozen::FrozenTree;
 use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
+use super::paths::Place;
+use super::routing_tree::RoutingTree;
 use super::scorers::{ScorerInput, ScorerWorkspace};
 use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::Result;
-use crate::linear::{Block, PathExample};
-use crate::tree::{Groups, NodeId};
+use crate::linear::{Block, PathExample, Table};
+use crate::tree::{Groups, NodeId, Numbered, Routers};
 
 /// Predicts blocks of rows on one thread.
 #[derive(Debug)]
 pub struct BlockPredictor<'a> {
     preparation: &'a Preparation,
     model: &'a OnlineRecallTree,
-    frozen: &'a FrozenTree,
+    frozen: Option<&'a FrozenTree>,
+    routers: Routers<'a, RoutingTree>,
     beam_size: usize,
     /// Weight of a path's log-probability in a score.
     path_weight: f32,
     block: Block,
     groups: Groups,
-    beam: Beam,
+    beam: Beam<u32>,
+    beam_learning: Beam<Numbered<Place>>,
+    /// The most probable paths: log-probability and terminal.
+    paths: Vec<(f32, u32)>,
     /// The terminal of each row of the block.
     terminals: Vec<u32>,
     /// The rows, by terminal.
     order: Vec<u32>,
     workspace: ScorerWorkspace,
     example: PathExample,
-    path: Vec<NodeId>,
+    at_terminal: AtTerminal,
     /// A row's candidates of several final nodes, each with its best score.
     merged: Vec<(LocalId, f32)>,
+}
+
+/// What a row finds at a terminal.
+#[derive(Debug, Default)]
+struct AtTerminal {
+    /// Which one.
+    terminal: Option<u32>,
+    candidates: Vec<LocalId>,
+    /// The nodes from the root to it.
+    path: Vec<NodeId>,
+    seen: Table<()>,
+}
+
+impl AtTerminal {
+    /// Goes to another terminal.
+    fn go_to(&mut self, terminal: u32, tree: &RoutingTree, frozen: Option<&FrozenTree>) {
+        if self.terminal.replace(terminal) == Some(terminal) {
+            return;
+        }
+        let arena = &tree.arena;
+        match frozen {
+            Some(frozen) => {
+                let terminal = terminal as usize;
+                arena.path_to(frozen.final_nodes[terminal], &mut self.path);
+                let candidates = frozen.candidates.get(terminal);
+                self.candidates.clear();
+                self.candidates.extend_from_slice(candidates);
+            }
+            None => {
+                arena.path_to(NodeId(terminal), &mut self.path);
+                arena.candidates_at_end(&self.path, &mut self.seen, &mut self.candidates);
+            }
+        }
+    }
 }
 
 impl<'a> BlockPredictor<'a> {
     pub(super) fn new(
         member: &'a Member<OnlineRecallTree>,
-        frozen: &'a FrozenTree,
+        frozen: Option<&'a FrozenTree>,
         options: &PredictOptions,
     ) -> Self {
         let params = member.learner.tree.arena.params.with_beam(options);
@@ -47,41 +87,38 @@ impl<'a> BlockPredictor<'a> {
             preparation: &member.preparation,
             model: &member.learner,
             frozen,
+            routers: Routers::new(frozen.map(|frozen| &frozen.routers), &member.learner.tree),
             beam_size: params.beam_size as usize,
             path_weight: params.path_weight as f32,
             block: Block::default(),
             groups: Groups::default(),
             beam: Beam::default(),
+            beam_learning: Beam::default(),
+            paths: Vec::new(),
             terminals: Vec::new(),
             order: Vec::new(),
             workspace: ScorerWorkspace::default(),
             example: PathExample::default(),
-            path: Vec::new(),
+            at_terminal: AtTerminal::default(),
             merged: Vec::new(),
         }
     }
 
-    /// Scores the example at a terminal: the candidates there, the scores in the workspace.
-    fn score_at(&mut self, terminal: u32) -> &'a [LocalId] {
-        let (frozen, terminal) = (self.frozen, terminal as usize);
-        let end = frozen.final_nodes[terminal];
-        if self.path.last() != Some(&end) {
-            self.model.tree.arena.path_to(end, &mut self.path);
-        }
-        let candidates = frozen.candidates.get(terminal);
+    /// Scores the example with the candidates at a terminal, into the workspace.
+    fn score_at(&mut self, terminal: u32) {
+        let at = &mut self.at_terminal;
+        at.go_to(terminal, &self.model.tree, self.frozen);
         let input = ScorerInput {
             example: &self.example,
-            candidates,
-            path: &self.path,
+            candidates: &at.candidates,
+            path: &at.path,
         };
         self.model.scorers.score(&input, &mut self.workspace);
-        candidates
     }
 
     fn route(&mut self) {
         self.terminals.resize(self.block.len(), 0);
-        self.frozen
-            .routers
+        self.routers
             .route(&self.block, &mut self.groups, &mut self.terminals);
     }
 
@@ -97,8 +134,23 @@ impl<'a> BlockPredictor<'a> {
         for at in 0..self.order.len() {
             let row = self.order[at] as usize;
             self.example.take(&self.block, row);
-            let candidates = self.score_at(self.terminals[row]);
-            emit(row, candidates, &self.workspace.scores);
+            self.score_at(self.terminals[row]);
+            emit(row, &self.at_terminal.candidates, &self.workspace.scores);
+        }
+    }
+
+    /// Searches for the most probable paths of a row.
+    fn find_paths(&mut self, row: usize) {
+        let (most, paths) = ((self.beam_size, self.model.tree.depth()), &mut self.paths);
+        match &self.routers {
+            Routers::Frozen(routers) => {
+                let walk = routers.walk(&self.block, row);
+                self.beam.search(&walk, most, paths);
+            }
+            Routers::Learning(routers) => {
+                let walk = routers.walk(&self.block, row);
+                self.beam_learning.search(&walk, most, paths);
+            }
         }
     }
 
@@ -107,13 +159,13 @@ impl<'a> BlockPredictor<'a> {
     fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
         let path_weight = self.path_weight;
         for row in 0..self.block.len() {
-            self.frozen
-                .beam(&self.block, row, self.beam_size, &mut self.beam);
+            self.find_paths(row);
             self.example.take(&self.block, row);
             self.merged.clear();
-            for at in 0..self.beam.paths.len() {
-                let (log_p, terminal) = self.beam.paths[at];
-                let candidates = self.score_at(terminal).iter().copied();
+            for at in 0..self.paths.len() {
+                let (log_p, terminal) = self.paths[at];
+                self.score_at(terminal);
+                let candidates = self.at_terminal.candidates.iter().copied();
                 let scores = self.workspace.scores.iter();
                 let scores = scores.map(|score| score + path_weight * log_p);
                 self.merged.extend(candidates.zip(scores));
@@ -133,7 +185,7 @@ impl Predictor for BlockPredictor<'_> {
         which: impl ExactSizeIterator<Item = usize> + Clone,
         _control: &Control,
     ) -> Result<()> {
-        let width = self.frozen.routers.width();
+        let width = self.routers.width();
         self.block.fill(self.preparation, rows, which, width);
         Ok(())
     }
@@ -184,9 +236,8 @@ impl Predictor for BlockPredictor<'_> {
             return;
         }
         for row in 0..self.block.len() {
-            self.frozen
-                .beam(&self.block, row, self.beam_size, &mut self.beam);
-            for &(_, terminal) in &self.beam.paths {
+            self.find_paths(row);
+            for &(_, terminal) in &self.paths {
                 visit(row, 0, terminal);
             }
         }

@@ -2,18 +2,21 @@
 
 use super::super::frozen::FrozenTree;
 use super::*;
-use crate::tree::{NodeView, Walk};
+use crate::tree::{FrozenWalk, NodeView, Walk};
 
 /// The paths from `node` on, as the sum of their log-probabilities and their terminals: a router
 /// of score s goes right with the probability 1 / (1 + exp(-2 s)).
-fn all_paths(walk: &Walk<'_>, node: u32, log_p: f64, paths: &mut Vec<(f64, u32)>) {
+fn all_paths(walk: &FrozenWalk<'_>, node: u32, log_p: f64, paths: &mut Vec<(f64, u32)>) {
     match walk.look(node) {
         NodeView::Terminal(terminal) => paths.push((log_p, terminal)),
-        NodeView::Router { score, left } => {
+        NodeView::Router {
+            score,
+            children: [left, right],
+        } => {
             let log_of = |x: f64| -(-x).exp().ln_1p();
             let odds = 2.0 * f64::from(score);
             all_paths(walk, left, log_p + log_of(-odds), paths);
-            all_paths(walk, left + 1, log_p + log_of(odds), paths);
+            all_paths(walk, right, log_p + log_of(odds), paths);
         }
     }
 }
@@ -22,7 +25,7 @@ fn all_paths(walk: &Walk<'_>, node: u32, log_p: f64, paths: &mut Vec<(f64, u32)>
 /// as the best; none where a path is so near a tenth that it may be in or out.
 fn exhaustive(
     learner: &OnlineRecallTree,
-    walk: &Walk<'_>,
+    walk: &FrozenWalk<'_>,
     frozen: &FrozenTree,
     example: &PathExample,
     path_weight: f64,

@@ -1,0 +1,158 @@
+"""A model for serving: predictions alone, by a snapshot that later learning does not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtree import _core
+from xmtree._probabilities import Scores
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_CSR = (sp.csr_matrix, sp.csr_array)
+#: Attributes of an estimator that predictions do not need.
+_NOT_NEEDED = ("feature_names_in_", "_class_order", "_compared")
+
+
+class Predictor:
+    """Predictions of a fitted estimator as it was when this was made, by its ``predictor()``.
+
+    It answers to the bit as the estimator did, with less around a call: rows are taken as they
+    are, and only the compiled core looks at their values. It shares the memory of the model; when
+    the estimator learns on, it copies the model first, once per predictor that is still in use.
+    All methods may be called by any number of threads at a time. A pickle holds what predictions
+    need, without the state of learning.
+
+    Rows are float32 or float64: a CSR matrix or an array of shape (n, n_features), or one
+    row of shape (n_features,). Columns are the estimator's; names are not looked at.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from xmtree import LOMTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LOMTreeClassifier(random_state=0).fit(X, y)
+    >>> predictor = model.predictor()
+    >>> predictor.predict(X[0])
+    array([0])
+    """
+
+    __slots__ = ("_estimator",)
+
+    _estimator: Any
+
+    def __init__(self, estimator: Any) -> None:
+        state = {name: value for name, value in vars(estimator).items() if name not in _NOT_NEEDED}
+        model = estimator._model.snapshot()
+        self._set(type(estimator), state | {"_model": model, "n_jobs": 1})
+
+    def _set(self, cls: type[Any], state: dict[str, Any]) -> None:
+        self._estimator = object.__new__(cls)
+        vars(self._estimator).update(state)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels."""
+        classes: NDArray[Any] = self._estimator.classes_
+        return classes
+
+    def predict(self, X: Any) -> Any:
+        """The best label of each row, or its label set, as ``predict`` of the estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features) or (n_features,), or CSR matrix
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels; or label sets as ``predict`` of the estimator has them. n is 1 for one row.
+
+        Raises
+        ------
+        TypeError
+            If ``X`` is none of the above.
+        ValueError
+            If its values or its number of columns cannot be used.
+        """
+        return self._estimator._predicted(_rows(X))
+
+    def predict_topk(
+        self, X: Any, k: int = 5, *, scores: Scores = "raw"
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """The ``k`` best labels of each row, best first, as ``predict_topk`` of the estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features) or (n_features,), or CSR matrix
+        k : int, default=5
+        scores : {"raw", "probability"}, default="raw"
+
+        Returns
+        -------
+        labels : array of shape (n, k)
+        scores : float32 array of shape (n, k)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument cannot be used.
+        """
+        found: tuple[NDArray[Any], NDArray[np.float32]]
+        found = self._estimator._ranked_labels(_rows(X), k, scores)
+        return found
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+        """Probabilities of all classes, as ``predict_proba`` of the estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features) or (n_features,), or CSR matrix
+
+        Returns
+        -------
+        float32 array of shape (n, n_classes)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``X`` cannot be used, or the result would take too much memory.
+        """
+        rows = _rows(X)
+        self._estimator._check_dense_size(rows)
+        chances: NDArray[np.float32] = self._estimator._all_chances(rows)
+        return chances
+
+    def __getstate__(self) -> tuple[type[Any], dict[str, Any]]:
+        state = dict(vars(self._estimator))
+        state["_model"] = state["_model"].to_prediction_bytes()
+        return type(self._estimator), state
+
+    def __setstate__(self, state: tuple[type[Any], dict[str, Any]]) -> None:
+        cls, values = state
+        model = _core.Classifier.from_bytes(values["_model"], cls._short_name)
+        self._set(cls, values | {"_model": model})
+
+
+def _rows(X: Any) -> Any:
+    """``X`` as rows that the core takes."""
+    if type(X) is np.ndarray:
+        if X.ndim == 1:
+            X = X[np.newaxis]
+        if X.ndim == 2 and X.dtype in _FLOATS:
+            return X if X.flags.c_contiguous else np.ascontiguousarray(X)
+    elif type(X) in _CSR and X.ndim == 2 and X.dtype in _FLOATS:
+        return X
+    given = f"{type(X).__name__} of {X.dtype}" if hasattr(X, "dtype") else type(X).__name__
+    raise TypeError(
+        "X must be a float32 or float64 array of one or two dimensions, or a CSR matrix of these, "
+        f"got {given}"
+    )

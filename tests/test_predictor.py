@@ -1,0 +1,163 @@
+"""A predictor is the model as it was, for any number of threads."""
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import estimators
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+
+X, Y = estimators.dense()
+FORMS = {
+    "float64": lambda rows: rows,
+    "float32": lambda rows: rows.astype(np.float32),
+    "fortran": np.asfortranarray,
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": lambda rows: sp.csr_array(rows.astype(np.float32)),
+}
+
+
+def answers(model, rows):
+    labels, scores = model.predict_topk(rows, 3)
+    likely, chances = model.predict_topk(rows, 3, scores="probability")
+    found = [model.predict(rows), labels, scores, likely, chances]
+    if hasattr(model, "predict_proba"):
+        found.append(model.predict_proba(rows))
+    return found
+
+
+def assert_same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("name", list(estimators.ALL))
+def test_it_answers_as_the_model_does(name, form):
+    model = estimators.ALL[name]().fit(X, Y)
+    predictor, rows = model.predictor(), form(X[:30])
+    expected = answers(model, rows)
+    assert_same(answers(predictor, rows), expected)
+    copy = pickle.loads(pickle.dumps(predictor))
+    assert_same(answers(copy, rows), expected)
+    np.testing.assert_array_equal(predictor.classes_, model.classes_)
+
+
+@pytest.mark.parametrize("name", ["lomtree", "gamble"])
+def test_a_single_row_needs_no_second_dimension(name):
+    model = estimators.ALL[name]().fit(X, Y)
+    predictor = model.predictor()
+    for at in range(10):
+        assert_same(answers(predictor, X[at]), answers(model, X[at : at + 1]))
+
+
+@pytest.mark.parametrize("name", estimators.MULTILABEL)
+@pytest.mark.parametrize("y_form", ["indicator", "sparse", "lists"])
+def test_label_sets_have_the_models_form(name, y_form):
+    sets = np.stack([Y % 2 == 0, Y % 3 == 0, Y > 1], axis=1).astype(int)
+    forms = {
+        "indicator": sets,
+        "sparse": sp.csr_matrix(sets),
+        "lists": [list(np.flatnonzero(row)) for row in sets],
+    }
+    model = estimators.ALL[name]().fit(X, forms[y_form])
+    found, expected = model.predictor().predict(X), model.predict(X)
+    assert type(found) is type(expected)
+    if y_form == "sparse":
+        found, expected = found.toarray(), expected.toarray()
+    assert np.array_equal(found, expected) if y_form != "lists" else found == expected
+
+
+@pytest.mark.parametrize("name", estimators.ONLINE)
+def test_later_learning_does_not_change_it(name):
+    model = estimators.ALL[name]().partial_fit(X[:40], Y[:40], classes=np.unique(Y))
+    predictor, expected = model.predictor(), answers(model, X)
+    model.partial_fit(X[40:], Y[40:])
+    after = answers(model, X)
+    assert_same(answers(predictor, X), expected)
+    assert any((one != other).any() for one, other in zip(after, expected, strict=True))
+    # What the model has learned since is what one learns that has no predictor.
+    plain = estimators.ALL[name]().partial_fit(X[:40], Y[:40], classes=np.unique(Y))
+    answers(plain, X)
+    plain.partial_fit(X[40:], Y[40:])
+    assert_same(answers(plain, X), after)
+
+
+@pytest.mark.parametrize("name", ["gamble", "ldsm"])
+def test_another_fit_does_not_change_it(name):
+    model = estimators.ALL[name]().fit(X, Y)
+    predictor, expected = model.predictor(), answers(model, X)
+    model.fit(X[::-1] * 2, Y)
+    assert_same(answers(predictor, X), expected)
+
+
+def test_a_pickle_holds_no_state_of_learning():
+    wide = np.tile(X, (1, 100))
+    for name, share in (("oaa", 0.7), ("lomtree", 0.9), ("recall-tree", 0.95)):
+        model = estimators.ALL[name](scaling="none").fit(wide, Y)
+        copy = pickle.dumps(model.predictor())
+        assert len(copy) < share * len(pickle.dumps(model))
+        assert_same(answers(pickle.loads(copy), wide), answers(model, wide))
+
+
+def test_it_refuses_what_it_does_not_take():
+    predictor = estimators.ALL["lomtree"]().fit(X, Y).predictor()
+    for wrong in (X.tolist(), X.astype(int), X[np.newaxis], sp.csc_matrix(X), sp.csr_matrix(X > 0)):
+        with pytest.raises(TypeError, match="X must be a float32 or float64 array"):
+            predictor.predict(wrong)
+    with pytest.raises(ValueError, match=r"columns|features"):
+        predictor.predict(X[:, 1:])
+    with pytest.raises(ValueError, match=r"NaN|not a number|finite"):
+        predictor.predict(np.full(X.shape[1], np.nan))
+    with pytest.raises(ValueError, match="k must be"):
+        predictor.predict_topk(X, 0)
+    with pytest.raises(NotFittedError):
+        estimators.ALL["lomtree"]().predictor()
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree", "ldsm", "gamble"])
+def test_many_threads_predict_at_once(name):
+    model = estimators.ALL[name]().fit(X, Y)
+    predictor, expected = model.predictor(), model.predict(X)
+
+    def ask(at):
+        return predictor.predict(X[at % len(X)])[0] == expected[at % len(X)]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(ask, range(2000)))
+
+
+@pytest.mark.parametrize("name", estimators.ONLINE)
+def test_threads_predict_while_another_learns(name):
+    """Nobody gets an error, and learning is not kept from its end."""
+    model = estimators.ALL[name]().partial_fit(X, Y, classes=np.unique(Y))
+    row, done, errors, asked = X[:1], threading.Event(), [], [0, 0, 0]
+
+    def ask(number):
+        while not done.is_set():
+            try:
+                assert model.predict(row)[0] in model.classes_
+                asked[number] += 1
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for at in range(100):
+        model.partial_fit(X[at % 50 : at % 50 + 5], Y[at % 50 : at % 50 + 5])
+        if at % 20 == 0:
+            model.predictor().predict(row)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert min(asked) > 0
+    alone = estimators.ALL[name]().partial_fit(X, Y, classes=np.unique(Y))
+    for at in range(100):
+        alone.partial_fit(X[at % 50 : at % 50 + 5], Y[at % 50 : at % 50 + 5])
+    assert_same(answers(model, X), answers(alone, X))
