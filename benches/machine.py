@@ -6,6 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
+#: What benchmarks write, left out.
+WRITTEN = (":(top,exclude)benches/figures*", ":(top,exclude)docs")
+
 
 def processor():
     """The model as the kernel knows it, where it says so."""
@@ -22,12 +25,19 @@ def described():
 
 
 def commit():
-    """The commit of the sources, marked where they have been changed since."""
-    command = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"]
+    """The commit of the repository, marked where files have been changed since that no benchmark
+    writes."""
     try:
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", *WRITTEN)
+        return git("describe", "--always") + "-dirty" * bool(changed)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def git(*arguments):
+    """What git says about this repository."""
+    command = ["git", "-C", Path(__file__).parent, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def load():

@@ -87,14 +87,16 @@ class Case:
 class Results(Records):
     """What was measured."""
 
-    def find(self, case):
+    def find(self, case, limit):
         """The last measures of a case; None where there are none, or it failed, or sources are
-        not those of a commit."""
+        not those of a commit, or it was ended before the limit."""
         key = case.key()
         if key["source"].endswith("-dirty"):
             return None
         found = [record for record in self.records if key.items() <= record.items()]
-        return found[-1] if found and "failed" not in found[-1] else None
+        if not found or "failed" in found[-1] or found[-1].get("over_s", limit) < limit:
+            return None
+        return found[-1]
 
     def newest(self, task, program):
         """The records of a program on a task, of the source, settings and machine that were
@@ -166,8 +168,8 @@ def run_all(chosen, results, environments, n_runs, threads, limit, again=False, 
                 if version is None or program.refusal(task):
                     continue
                 case = Case(task, program, run, threads, version)
-                first = results.find(Case(task, program, 0, threads, version))
-                known = None if again else results.find(case)
+                first = results.find(Case(task, program, 0, threads, version), limit)
+                known = None if again else results.find(case, limit)
                 if known or (run and (first is None or slow(first))):
                     continue
                 files = written(task)
