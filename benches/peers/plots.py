@@ -4,6 +4,7 @@ from itertools import groupby
 from math import ceil
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from xmtree.plotting._files import house_style
 from xmtree.plotting._files import write as write_figure
 
@@ -71,7 +72,7 @@ def against_time(rows, key, unit):
             shown[row["program"]] = ax.scatter(*at, 40, color, marker=marker, zorder=3)
         what = "P@1, %" if "P@1" in of[0] else "rows with the right label, %"
         finish(ax, name, unit, what)
-        ax.set_xscale("log")
+        logarithmic(ax.set_xscale, ax.xaxis)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
     legend(figure, shown)
@@ -89,8 +90,8 @@ def scaling(rows):
                 at = [row["shape"][2] for row in of], [row[key]["median"] for row in of]
                 (shown[program],) = ax.plot(*at, color=color, marker=marker, linewidth=1)
         finish(ax, title, "classes", title)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        logarithmic(ax.set_xscale, ax.xaxis)
+        logarithmic(ax.set_yscale, ax.yaxis)
     legend(figure, shown)
     return figure
 
@@ -98,6 +99,13 @@ def scaling(rows):
 def finish(ax, title, x, y):
     ax.set(title=title, xlabel=x, ylabel=y)
     ax.grid()
+
+
+def logarithmic(set_scale, axis):
+    set_scale("log")
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def legend(figure, shown):
