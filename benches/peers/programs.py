@@ -132,7 +132,7 @@ PROGRAMS = (
         "omikuji",
         {CLASSES: {}, SETS: {}},
         NO_TABLE,
-        "three trees, the default; a batch through its C interface",
+        "three trees, the default; a batch row after row, its C interface has no other way",
     ),
     Program(
         "omikuji, collapsed",

@@ -1,8 +1,7 @@
-"""omikuji: a batch through its C interface, so that Python's lists do not count, a single row
-through its Python class."""
+"""omikuji: a batch row after row through its C interface, which has nothing for batches, so that
+Python's lists do not count; a single row through its Python class."""
 
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from omikuji import Model
@@ -39,10 +38,9 @@ class Program(Adapter):
         self.use(Model(checked(lib.train_omikuji_model(data, settings, self.pool))))
 
     def use(self, model):
-        """Predicts with this model from now on, a thread for each part of a batch."""
+        """Predicts with this model from now on."""
         self.model = model
         model.init_prediction_thread_pool(self.threads)
-        self.single = [lib.init_omikuji_thread_pool(1) for _ in range(self.threads)]
 
     def save(self, path):
         self.model.save(str(path))
@@ -55,21 +53,14 @@ class Program(Adapter):
         self.model.densify_weights(n_threads=self.threads)
 
     def rows(self, X):
-        """Parts of the batch, one for each thread."""
-        bounds = np.linspace(0, X.shape[0], self.threads + 1, dtype=int)
-        parts = [X[start:end] for start, end in itertools.pairwise(bounds)]
-        return [(X.indptr, X.indices.astype(np.uint32), X.data.astype(np.float32)) for X in parts]
+        return X.indptr, X.indices.astype(np.uint32), X.data.astype(np.float32)
 
     def predict(self, rows):
-        with ThreadPoolExecutor(self.threads) as pool:
-            return np.concatenate(list(pool.map(self.predict_part, rows, self.single)))
-
-    def predict_part(self, part, pool):
-        indptr, columns, values = part
+        indptr, columns, values = rows
         answers = np.full((len(indptr) - 1, self.k), -1)
         labels, scores = np.zeros(self.k, np.uint32), np.zeros(self.k, np.float32)
         into = ffi.from_buffer("uint32_t[]", labels), ffi.from_buffer("float[]", scores)
-        model = self.model._model_ptr
+        model, pool = self.model._model_ptr, self.model._thread_pool.ptr
         for i, (start, end) in enumerate(itertools.pairwise(indptr)):
             row = (
                 ffi.from_buffer("uint32_t[]", columns[start:end]),
