@@ -135,7 +135,7 @@ $(PEERS)/.done: benches/peers.txt tools/install-peers
 $(PECOS)/.done: benches/peers-pecos.txt tools/install-peers
 %/.done:
 	@python=$$(tools/find-python) && echo "== $* with $$python" && "$$python" -m venv --clear $*
-	$(PHASE) "install peers" tools/install-peers $* $<
+	$(PHASE) "install peers" tools/install-peers $* $(filter %.txt,$^)
 	@touch $@
 
 # Entry points and metadata live in the environment: a change of anything but Rust code

@@ -160,7 +160,7 @@ def left_out(rows, shapes, sources, missing):
     yield row_of("tasks", "programs", "why")
     yield "|---|---|---|"
     for (names, text), programs in lacking.items():
-        yield row_of(", ".join(names), ", ".join(programs), text)
+        yield row_of(", ".join(names), "; ".join(programs), text)
     yield ""
 
 

@@ -61,7 +61,7 @@ PLAIN = {"calibrate": False}
 ONE_LABEL_ALONE = "one label a row alone"
 NO_TABLES = "sparse linear models for very many labels: not meant for small tables of numbers"
 UNCALIBRATED = "uncalibrated, as the peers' scores are"
-OF_OAA = f"{UNCALIBRATED}; calibrated of label sets, as theirs are probabilities"
+OF_OAA = f"{UNCALIBRATED}; on label sets calibrated, as theirs are probabilities"
 
 OF_ONE_LABEL = {SETS: ONE_LABEL_ALONE}
 OF_SETS = {CLASSES: "for label sets", TABLE: NO_TABLES}
