@@ -12,8 +12,7 @@ class Program(Adapter):
         model = LGBMClassifier(
             **self.options, random_state=self.seed, n_jobs=self.threads, verbose=-1
         )
-        self.classes = model.fit(*data).classes_
-        self.booster = model.booster_
+        self.booster = model.fit(*data).booster_
 
     def save(self, path):
         self.booster.save_model(str(path))
@@ -22,4 +21,5 @@ class Program(Adapter):
         self.booster = Booster(model_file=str(path))
 
     def predict(self, rows):
+        # Columns are the labels: all of them occur.
         return self.booster.predict(rows, num_threads=self.threads).argmax(axis=1)
