@@ -24,7 +24,7 @@ N_BATCH, N_ALONE = 10_000, 500
 #: Predictions are repeated so often at most, as long as they stay below so many seconds.
 REPEATS, REPEAT_SECONDS = 5, 10.0
 LOADS = 3
-#: Rows that are learned and predicted first.
+#: Rows that are learned and predicted first, so that nothing is timed that is done once alone.
 N_WARM = 300
 
 
@@ -115,8 +115,7 @@ def main():
         common = {"options": args.options, "seed": args.seed, "threads": args.threads, "k": k}
         return program(**common | {"n_classes": n_classes} | how)
 
-    if program.WARM_UP:
-        warmed(make, X, y)
+    warmed(make, X, y)
     answers, measures = measure(make, args.out, X, y, X_test)
     np.save(args.out / "answers.npy", answers)
     (args.out / "measures.json").write_text(json.dumps(measures))

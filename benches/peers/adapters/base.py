@@ -23,9 +23,6 @@ class Adapter:
     n_classes : of the problem
     """
 
-    #: Whether few rows are learned first, so that nothing is timed that is done once alone.
-    WARM_UP = True
-
     folder: Path
     options: dict = field(default_factory=dict)
     seed: int = 0
