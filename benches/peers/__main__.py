@@ -43,6 +43,8 @@ def main():
         parser.error(f"no task has a name like {args.data!r}; --list lists them")
     if not programs:
         parser.error(f"no program has a name like {args.only!r}; --list lists them")
+    # Where others use the cores, too, busy waiting takes LightGBM from seconds to minutes.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     environments = Environments(args.pythons)
     if args.list:
         for program in programs:
