@@ -1,8 +1,9 @@
 # Everything happens in .venv; `make` lists the targets. Works with GNU make 3.81.
 
 VENV := .venv
-# Programs that xmtree is compared with and that need other versions of numpy.
+# Programs that xmtree is compared with; PECOS needs another version of numpy.
 PEERS := .venv-peers
+PECOS := .venv-pecos
 EXTREME := benches/figures-extreme
 BIN := $(VENV)/bin
 PHASE := @tools/phase
@@ -44,20 +45,25 @@ bench-record: $(VENV)/.python ## Record the instruction counts in benches/instru
 	$(PHASE) "bench-record" $(BIN)/python tools/bench_check.py --record $(SELECT)
 
 # SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
-bench-extreme: install $(VENV)/.bench $(PEERS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
-	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PEERS)/bin/python $(BIN)/python -m pytest \
+bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
+	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PECOS)/bin/python $(BIN)/python -m pytest \
 		benches/test_bench_extreme.py --benchmark-disable -rs --time-limit 3600 \
 		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
 	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures ../README.md \
 		>/dev/null
 
 # SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
-# names a Python that has omikuji and PECOS (make peers), else comparisons with them are left out.
+# names a Python that has omikuji and PECOS (.venv-pecos/bin/python), else comparisons with them are left out.
 reproduce: install ## Run what the papers state (an hour) and write docs/reproduction.md
 	$(PHASE) "reproduce" env PYTHONPATH=benches $(BIN)/python -m reproduce \
 		--results benches/reproduction.jsonl --page docs/reproduction.md $(SELECT)
 
-peers: $(PEERS)/.done ## Install omikuji and PECOS for test_bench_extreme.py into .venv-peers
+# SELECT='--data naics --only omikuji --runs 1' runs a part, '--list' lists the parts, '--runs 0'
+# only writes the page. What was run already is not run again, unless with '--again'.
+peers: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Compare with other programs, write docs/peers.md (hours)
+	$(PHASE) "peers" env PYTHONPATH=benches $(BIN)/python -m peers \
+		--pythons $(PEERS)/bin/python $(PECOS)/bin/python --results benches/figures-peers.jsonl \
+		--json benches/figures-peers.json --page docs/peers.md --figures docs/figures $(SELECT)
 
 wheel: install ## Build a wheel into dist/
 	@tools/check-rust
@@ -93,7 +99,7 @@ pytest: $(VENV)/.test install ## Test the Python package
 	$(PHASE) "pytest" $(BIN)/python -m pytest
 
 clean: ## Remove everything that was built, .venv too
-	rm -rf $(VENV) $(PEERS) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEERS) $(PECOS) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -f python/xmtree/_core.*.so
 	find python tests benches tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -124,10 +130,12 @@ $(VENV)/.bench: $(VENV)/.build
 	done
 	@touch $@
 
-$(PEERS)/.done: benches/peers.txt
-	@python=$$(tools/find-python) && echo "== $(PEERS) with $$python" && "$$python" -m venv --clear $(PEERS)
-	$(PHASE) "install peers" $(PEERS)/bin/python -m pip install --quiet -r benches/peers.txt
-	$(PHASE) "install libpecos" $(PEERS)/bin/python -m pip install --quiet --no-deps libpecos==1.2.8
+# What has no wheel here is left out of the comparison.
+$(PEERS)/.done: benches/peers.txt tools/install-peers
+$(PECOS)/.done: benches/peers-pecos.txt tools/install-peers
+%/.done:
+	@python=$$(tools/find-python) && echo "== $* with $$python" && "$$python" -m venv --clear $*
+	$(PHASE) "install peers" tools/install-peers $* $(filter %.txt,$^)
 	@touch $@
 
 # Entry points and metadata live in the environment: a change of anything but Rust code

@@ -9,7 +9,6 @@ import datetime
 import functools
 import os
 import platform
-import re
 import subprocess
 import sys
 from importlib import metadata
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from data_sets import ROOT
+from machine import commit, described, load
 
 # One thread for everybody who reads these: what is compared is algorithms.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -144,14 +144,9 @@ def circumstances():
     versions = [f"{name} {version(name)}" for name in names]
     yield "Written by the benchmarks (pytest benches --figures), not by hand."
     yield f"date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
-    yield f"machine: {processor()}, {os.cpu_count()} cores, {platform.system()}"
+    yield f"machine: {described()}"
     yield f"commit: {commit()}"
     yield "versions: " + ", ".join([f"Python {platform.python_version()}", *versions])
-
-
-def load():
-    """Of the last minute; where others compete for the cores, times are distorted."""
-    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def version(name):
@@ -159,24 +154,6 @@ def version(name):
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "not installed"
-
-
-def processor():
-    """The model as the kernel knows it, where it says so."""
-    try:
-        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    except OSError:
-        found = None
-    return found[1] if found else platform.processor() or platform.machine()
-
-
-def commit():
-    """The commit of the sources, marked where they have been changed since."""
-    command = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"]
-    try:
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 def outcome(terminalreporter):

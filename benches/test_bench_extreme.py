@@ -6,10 +6,10 @@ Each program, data set and seed is a test that runs in a process of its own, one
 the most wanted first; without SELECT all are run. Measures are appended to the file of
 ``--results``, and an interrupted comparison goes on from there. Tables and plots are made from that
 file, by ``python -m extreme`` without measuring, too. XMTREE_PEERS names the Python that has the
-peers, as ``make peers`` installs it; without it they are skipped.
+peers (.venv-pecos, which ``make bench-extreme`` makes); without it they are skipped.
 
 Everybody trains on two threads and predicts on one, the whole test part at once, 5 labels a row.
-xmtree's classifiers have their defaults. What omikuji and PECOS are given: ``extreme/peers.py``;
+xmtree's classifiers have their defaults. What omikuji and PECOS are given: ``peers/adapters``;
 what the columns mean: ``extreme/tables.py``. Time and memory of training do not include reading
 the data.
 """
@@ -53,7 +53,7 @@ def task(tmp_path_factory, next_word):
 
 def test_run(benchmark, request, results, task, case):
     if case.program.package not in {None, *runs.peers()[1]}:
-        pytest.skip("peers are skipped: XMTREE_PEERS names a Python that has them (make peers)")
+        pytest.skip("peers are skipped: XMTREE_PEERS names a Python that has them (.venv-pecos)")
     limit = request.config.getoption("--time-limit")
 
     def run():

@@ -46,7 +46,7 @@ class Task:
         """Options that read these examples; writes them when they are first wanted."""
         text, cache = self.folder / f"{name}.txt", self.folder / f"{name}.cache"
         if not cache.exists():
-            write(text, X, y)
+            write(text, X, y + 1)
             # A pass of a quick learner leaves the examples in binary form for all.
             quick = ["--log_multi", self.n_classes, "-b", self.bits]
             run("-d", text, *quick, "--cache_file", cache)
@@ -91,13 +91,13 @@ class Task:
         return per_example(seconds, start, len(self.y_test) * repeats), answers
 
 
-def write(path, X, y):
-    """The examples in Vowpal Wabbit's text format, labels from 1."""
+def write(path, X, labels):
+    """The examples in Vowpal Wabbit's text format, with labels as it counts them."""
     with open(path, "w") as file:
-        for i in range(len(y)):
+        for i, label in enumerate(labels):
             span = slice(X.indptr[i], X.indptr[i + 1])
             pairs = zip(X.indices[span], X.data[span], strict=True)
-            file.write(f"{y[i] + 1} |" + "".join(f" {c}:{v:g}" for c, v in pairs) + "\n")
+            file.write(f"{label} |" + "".join(f" {c}:{v:g}" for c, v in pairs) + "\n")
 
 
 def compare(say, what, train, predict, train_goal, predict_goal):

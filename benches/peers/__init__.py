@@ -1,0 +1,1 @@
+"""xmtree beside other programs, on the same rows, split and threads: ``make peers``."""
