@@ -11,7 +11,6 @@ import time
 import estimators
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import xmtree
 from model_bytes import pack, unpack
 from xmtree import _core

@@ -50,6 +50,8 @@ class Predictor:
     _estimator: Any
 
     def __init__(self, estimator: Any) -> None:
+        if not isinstance(getattr(estimator, "_model", None), _core.Classifier):
+            raise TypeError(f"estimator must be a fitted learner, got {type(estimator).__name__}")
         state = {name: value for name, value in vars(estimator).items() if name not in _NOT_NEEDED}
         model = estimator._model.snapshot()
         self._set(type(estimator), state | {"_model": model, "n_jobs": 1})

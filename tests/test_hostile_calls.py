@@ -1,0 +1,139 @@
+"""Every public call with arguments that make no sense: an error of few kinds, and never a panic."""
+
+import inspect
+import random
+
+import estimators
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import xmtree
+from sklearn.exceptions import NotFittedError
+from xmtree import datasets, metrics
+
+ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError, NotFittedError)
+X, Y = estimators.sparse(n=60)
+
+broken = sp.csr_matrix(np.eye(3))
+broken.indices = np.array([0, 7, 2], np.int32)
+backwards = sp.csr_matrix(np.eye(3))
+backwards.indptr = np.array([0, 2, 1, 3], np.int32)
+
+HOSTILE = [
+    None,
+    True,
+    0,
+    -1,
+    10**30,
+    1e308,
+    float("nan"),
+    "",
+    "nonsense",
+    "\x00",
+    b"bytes",
+    [],
+    [[]],
+    [1, "a", None],
+    {},
+    {"a": object()},
+    object(),
+    lambda: None,
+    np.array(3),
+    np.zeros((0, 5)),
+    np.zeros((3, 0)),
+    np.zeros((2, 2, 2)),
+    np.full((3, 4), np.nan),
+    np.full((3, 4), np.inf),
+    np.array([[1e308, -1e308]]),
+    np.array([["a", "b"]]),
+    np.array([[None, {}]], object),
+    np.array([1 + 2j]),
+    np.array(["2020-01-01"], "M8[D]"),
+    np.zeros(3, "V8"),
+    np.arange(12).reshape(3, 4)[::-1, ::-1],
+    sp.csr_matrix((0, 4)),
+    sp.coo_matrix(np.eye(3)),
+    broken,
+    backwards,
+    pd.DataFrame({"a": ["x", None]}),
+    pd.DataFrame(),
+    pd.Series([1, 2]),
+]
+
+
+def calls():
+    """Public functions and classes, by name."""
+    public = {name: getattr(xmtree, name) for name in xmtree.__all__}
+    for module in (metrics, datasets):
+        prefix = module.__name__.rpartition(".")[2]
+        public |= {f"{prefix}.{name}": getattr(module, name) for name in module.__all__}
+    return {
+        name: thing
+        for name, thing in public.items()
+        if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception))
+    }
+
+
+def methods(model):
+    for name, _ in inspect.getmembers(type(model)):
+        if not name.startswith("_"):
+            method = getattr(model, name, None)
+            if inspect.ismethod(method):
+                yield name, method
+
+
+def attack(call, seed, n=60):
+    """Calls it again and again with nonsense."""
+    source = random.Random(seed)
+    try:
+        parameters = [
+            p
+            for p in inspect.signature(call).parameters.values()
+            if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        ]
+    except ValueError:
+        return
+    for _ in range(n):
+        given = {}
+        for parameter in parameters:
+            is_needed = parameter.default is parameter.empty
+            if is_needed or source.random() < 0.3:
+                sensible = {"X": X, "y": Y, "k": 2}.get(parameter.name)
+                is_sensible = sensible is not None and source.random() < 0.5
+                given[parameter.name] = sensible if is_sensible else source.choice(HOSTILE)
+        positional = [
+            given.pop(p.name) for p in parameters if p.kind is p.POSITIONAL_ONLY and p.name in given
+        ]
+        try:
+            result = call(*positional, **given)
+            if inspect.isgenerator(result):
+                next(result, None)
+        except ALLOWED:
+            pass
+        except BaseException as error:
+            # Types alone: scipy writes beyond its arrays where it shows a damaged matrix.
+            shown = {name: type(value).__name__ for name, value in given.items()}
+            raise AssertionError(
+                f"{type(error).__name__}: {error}, from {getattr(call, '__qualname__', call)} of "
+                f"{[type(value).__name__ for value in positional]} {shown}"
+            ) from error
+
+
+@pytest.mark.parametrize("name", calls())
+def test_functions_and_constructors(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    attack(calls()[name], name)
+
+
+@pytest.mark.parametrize("name", estimators.ALL)
+@pytest.mark.parametrize("is_fitted", [False, True])
+def test_methods(name, is_fitted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = estimators.ALL[name]()
+    if is_fitted:
+        model.fit(X, Y)
+    for method_name, method in methods(model):
+        if method_name in ("set_params", "get_metadata_routing"):
+            continue
+        attack(method, f"{name} {method_name}", n=40)
