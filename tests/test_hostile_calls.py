@@ -19,6 +19,10 @@ broken = sp.csr_matrix(np.eye(3))
 broken.indices = np.array([0, 7, 2], np.int32)
 backwards = sp.csr_matrix(np.eye(3))
 backwards.indptr = np.array([0, 2, 1, 3], np.int32)
+by_column = sp.csc_matrix(np.eye(3))
+by_column.indices = np.array([0, 7_000_000, 2], np.int32)
+by_value = sp.coo_matrix(np.eye(3))
+by_value.row[0] = 7_000_000
 
 HOSTILE = [
     None,
@@ -56,6 +60,8 @@ HOSTILE = [
     sp.coo_matrix(np.eye(3)),
     broken,
     backwards,
+    by_column,
+    by_value,
     pd.DataFrame({"a": ["x", None]}),
     pd.DataFrame(),
     pd.Series([1, 2]),
@@ -118,6 +124,21 @@ def attack(call, seed, n=60):
                 f"{type(error).__name__}: {error}, from {getattr(call, '__qualname__', call)} of "
                 f"{[type(value).__name__ for value in positional]} {shown}"
             ) from error
+
+
+@pytest.mark.parametrize("damaged", [broken, backwards, by_column, by_value], ids="abcd")
+def test_damaged_sparse_matrices_are_refused(damaged, tmp_path):
+    """scipy writes beyond the arrays of most of them."""
+    with pytest.raises(ValueError, match=r"damaged|outside|indptr|row"):
+        xmtree.OAAClassifier().fit(damaged, [0, 1, 0])
+    with pytest.raises(ValueError, match="y is a damaged sparse matrix"):
+        xmtree.OAAClassifier().fit(np.eye(3), damaged)
+    with pytest.raises(ValueError, match="y_true is a damaged sparse matrix"):
+        metrics.precision_at_k(damaged, np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="y_pred is a damaged sparse matrix"):
+        metrics.precision_at_k(np.eye(3), damaged)
+    with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+        datasets.save_xmc(tmp_path / "data", damaged, [[0], [1], [2]])
 
 
 @pytest.mark.parametrize("name", calls())

@@ -19,6 +19,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, validate_data
 
 from xmtree import _core
+from xmtree._sparse import check_structure
 
 T = TypeVar("T")
 
@@ -46,6 +47,9 @@ def rows(
     """
     if not reset and is_plain(estimator, X, any_width):
         return X
+    if getattr(X, "format", "csr") != "csr":
+        # It is converted, before the core looks at it.
+        check_structure(X, "X")
     options = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32] if double else [np.float32, np.float64],
@@ -118,6 +122,7 @@ def canonical(X: Any, call: Callable[[Any], T]) -> T:
     try:
         return call(X)
     except _core.UnsortedIndicesError:
+        check_structure(X, "X")
         X = X.copy()
         # scipy caches these flags, which are wrong if the arrays were filled by hand.
         X.has_sorted_indices = False

@@ -13,6 +13,7 @@ from xmtree import _validation
 from xmtree._active.selection import Rows
 from xmtree._gamble import GambleClassifier
 from xmtree._oaa import OAAClassifier
+from xmtree._sparse import check_structure
 
 
 def checked(X: Any, takes_nan: bool) -> Any:
@@ -58,6 +59,7 @@ def free_numbers(rows: Any, free: NDArray[np.bool_], left_out: Rows, n_features:
 def find_rows(rows: Any, pool: Any, order: Rows) -> Rows:
     """Where in ``pool`` the validated ``rows`` are, searched in this ``order``."""
     if sp.issparse(pool):
+        check_structure(rows, "rows")
         rows = sp.csr_array(rows, copy=True)
         rows.sum_duplicates()
     elif hasattr(rows, "toarray"):

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
+from xmtree._sparse import check_structure
+
 #: How the labels came: one per row, or label sets as a dense indicator, a
 #: sparse indicator or lists. ``predict`` answers in the same form.
 Form = Literal["labels", "indicator", "sparse", "lists"]
@@ -232,6 +234,7 @@ def as_csr(matrix: Any, name: str) -> Any:
     """A dense or sparse matrix as CSR."""
     if matrix.ndim != 2:
         raise ValueError(f"{name} is a sparse array of {matrix.ndim} dimensions; it must have two")
+    check_structure(matrix, name)
     return matrix.tocsr() if hasattr(matrix, "tocsr") else sp.csr_array(matrix)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from xmtree._sparse import check_structure
+
 from .. import _core
 from .._labels.forms import Indicator, read, row_sets
 from ._check import csr, flag, whole
@@ -294,6 +296,7 @@ or list of label lists
     """
     if os.fspath(path) == _STDIN:
         raise ValueError('path must be a file, got "-"; save_xmc does not write to standard output')
+    check_structure(X, "X")
     # The core checks whether all values are finite, and names row and column.
     X = check_array(
         X if hasattr(X, "dtype") or hasattr(X, "columns") else np.asarray(X),
