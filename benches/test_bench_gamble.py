@@ -167,6 +167,25 @@ def draw_rounds(own, other, path):
         write(figure, path, "A round of 15 leaves by the number of classes")
 
 
+@pytest.mark.parametrize("name", ["letter", "satimage", "pendigits"])
+def test_prediction(benchmark, real, say, name):
+    """CPU time of the default's predictions, of all test rows at once and of one row at a time."""
+    X, y, X_test, _ = forms(real, name)
+    model = GambleClassifier(random_state=0).fit(X, y)
+
+    def seconds(rows):
+        began = time.process_time()
+        model.predict(rows)
+        return time.process_time() - began
+
+    def run():
+        of_all = np.median([seconds(X_test) for _ in range(7)]) / X_test.shape[0]
+        of_one = np.median([seconds(X_test[at : at + 1]) for at in range(300)])
+        say(f"{name}: predict {1e6 * of_all:.1f} us a row in a batch, {1e6 * of_one:.0f} us alone")
+
+    benchmark.pedantic(run, rounds=1)
+
+
 @pytest.mark.parametrize(("n", "n_features", "n_classes"), [(100_000, 50, 100), (20_000, 20, 26)])
 def test_two_threads(benchmark, say, n, n_features, n_classes):
     """Wall time, of 20 rounds of the default on classes that overlap."""

@@ -50,6 +50,9 @@ pub struct Grower {
     right: [Vec<u32>; 2],
     nodes: Vec<GrownNode>,
     open: BinaryHeap<Candidate>,
+    /// The highest gains of all candidates so far, split or not, as many as there may be splits; the
+    /// lowest first.
+    highest_gains: BinaryHeap<Reverse<u64>>,
 }
 
 impl Grower {
@@ -63,6 +66,7 @@ impl Grower {
             right: [Vec::new(), Vec::new()],
             nodes: Vec::new(),
             open: BinaryHeap::new(),
+            highest_gains: BinaryHeap::new(),
         }
     }
 
@@ -80,7 +84,8 @@ impl Grower {
         self.nodes.clear();
         self.open.clear();
         let all = (0..self.sampled.len(), 0..self.others.len());
-        let root = self.finders[0].find(training_set, &self.sampled, 0, true);
+        self.highest_gains.clear();
+        let root = self.finders[0].find(training_set, &self.sampled, 0, 0.0);
         self.add(all, root);
         for n_leaves in 2..=self.max_leaves {
             let best = self.open.pop().map(|(_, Reverse(node))| node);
@@ -92,7 +97,8 @@ impl Grower {
             let children = self.divide(training_set, &split, node);
             self.nodes[node].left = self.nodes.len();
             self.nodes[node].statistics.gain = split.gain;
-            let found = self.find_two(training_set, &children, n_leaves < self.max_leaves);
+            let least_gain = self.least_gain(n_leaves);
+            let found = self.find_two(training_set, &children, least_gain);
             for (child, found) in children.into_iter().zip(found) {
                 self.add(child, found);
             }
@@ -124,25 +130,41 @@ impl Grower {
         &mut self,
         training_set: &TrainingSet<'_>,
         [left, right]: &[Spans; 2],
-        may_be_split: bool,
+        least_gain: f64,
     ) -> [(Statistics, Option<Split>); 2] {
         let (rows, next) = (&self.sampled, self.nodes.len());
         let [first, second] = &mut self.finders;
         let n_codes = left.0.len().min(right.0.len()) * first.features.n_sampled;
         let find = |finder: &mut SplitFinder, child: &Spans, number| {
-            finder.find(training_set, &rows[child.0.clone()], number, may_be_split)
+            finder.find(training_set, &rows[child.0.clone()], number, least_gain)
         };
         let (left, right) = join(
-            may_be_split && training_set.threads && n_codes >= SHARED_CODES,
+            least_gain < f64::INFINITY && training_set.threads && n_codes >= SHARED_CODES,
             || find(first, left, next),
             || find(second, right, next + 1),
         );
         [left, right]
     }
 
+    /// What a child of the split that makes `n_leaves` has to gain more than to be split ever: of
+    /// the candidates so far as many as there may be splits gain no less.
+    fn least_gain(&self, n_leaves: usize) -> f64 {
+        if n_leaves == self.max_leaves {
+            return f64::INFINITY;
+        }
+        let is_full = self.highest_gains.len() == self.max_leaves - 1;
+        let lowest = self.highest_gains.peek().filter(|_| is_full);
+        lowest.map_or(0.0, |Reverse(bits)| f64::from_bits(*bits))
+    }
+
     fn add(&mut self, spans: Spans, (statistics, split): (Statistics, Option<Split>)) {
         let candidate = split.map(|split| (split.gain.to_bits(), Reverse(self.nodes.len())));
         self.open.extend(candidate);
+        self.highest_gains
+            .extend(candidate.map(|(gain, _)| Reverse(gain)));
+        if self.highest_gains.len() == self.max_leaves {
+            self.highest_gains.pop();
+        }
         self.nodes.push(GrownNode {
             spans,
             split,

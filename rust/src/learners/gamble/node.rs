@@ -95,6 +95,19 @@ impl Node {
         self.square / self.weight
     }
 
+    /// A bound on the gain of all splits, less than what rounding changes. The score of a split is
+    /// convex in the weights of the left side, so it is highest where no class is on both sides. A
+    /// side's part of it, sum_k W_k^2 / W, is a mean of the weights of its classes, so both parts
+    /// together are at most the weights of the two heaviest classes.
+    pub fn most_gain(&self) -> f64 {
+        let (mut first, mut second) = (0.0f64, 0.0f64);
+        for &total in &self.totals {
+            second = second.max(total.min(first));
+            first = first.max(total);
+        }
+        first + second - self.score() + self.tolerance()
+    }
+
     /// Scores that differ by no more are equal: they are sums in another order.
     pub fn tolerance(&self) -> f64 {
         1e-10 * self.weight

@@ -102,14 +102,14 @@ impl SplitFinder {
     }
 
     /// The statistics of the node of this `number`, which has these `rows`, and its best split, if
-    /// it may be split and can be; of equals that by the first column. Once the control of the
+    /// it can be split and may gain more than `least_gain`; of equals that by the first column. Once the control of the
     /// training set says to stop nothing more is found.
     pub fn find(
         &mut self,
         training_set: &TrainingSet<'_>,
         rows: &[u32],
         number: usize,
-        may_be_split: bool,
+        least_gain: f64,
     ) -> (Statistics, Option<Split>) {
         let node = &mut self.node;
         node.read(rows, training_set.labels, training_set.weights);
@@ -120,7 +120,8 @@ impl SplitFinder {
             entropy: node.entropy(),
         };
         // A node of one class has nothing to gain.
-        if !may_be_split || node.totals.len() < 2 || node.len() < 2 * node.min_rows {
+        let gains_enough = node.most_gain() > least_gain;
+        if !gains_enough || node.totals.len() < 2 || node.len() < 2 * node.min_rows {
             return (statistics, None);
         }
         let ((seed, round), columns) = (training_set.seed, training_set.columns);

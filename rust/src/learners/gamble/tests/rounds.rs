@@ -9,7 +9,7 @@ use super::super::samme::vote;
 use super::super::sampling::generator;
 use super::super::split_search::TrainingSet;
 use super::super::weights::Weights;
-use super::traversal::leaf_of;
+use super::traversal::{self, leaf_of};
 use super::*;
 
 /// Rows of one column whose values are `values`, all of weight 1.
@@ -207,6 +207,30 @@ fn of_leaves_of_equal_gain_the_oldest_is_split() {
     };
     let nodes = &table.learn(params, 1).trees[0].nodes;
     assert!(!nodes[1].is_leaf() && nodes[2].is_leaf());
+}
+
+/// Nodes that have no chance to be split are not searched. How many these are depends on the number of
+/// leaves, the splits do not.
+#[test]
+fn a_tree_of_few_leaves_is_the_beginning_of_one_of_many() {
+    let table = traversal::table(400, true);
+    let grow = |max_leaves| {
+        let params = Params {
+            max_leaves,
+            n_estimators: 1,
+            ..paper()
+        };
+        table.learn(params, 1).trees.remove(0)
+    };
+    let all = grow(100);
+    assert_eq!(all.leaves.count(), 100);
+    for n_leaves in 2..60 {
+        let tree = grow(n_leaves);
+        assert_eq!(tree.leaves.count(), n_leaves as usize);
+        for (node, same) in tree.nodes.iter().zip(&all.nodes) {
+            assert!(node.is_leaf() || node == same, "{n_leaves} leaves");
+        }
+    }
 }
 
 #[test]

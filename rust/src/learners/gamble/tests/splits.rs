@@ -100,7 +100,7 @@ pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> O
         control: &Control::new(0),
     };
     let mut finder = SplitFinder::new(&params, columns.columns.len(), table.n_classes);
-    finder.find(&training_set, &node.rows, 0, true).1
+    finder.find(&training_set, &node.rows, 0, 0.0).1
 }
 
 pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
@@ -165,6 +165,7 @@ proptest! {
             }
             None => prop_assert!(expected - node.score() < 1e-9 * node.weight),
         }
+        prop_assert!(expected - node.score() <= node.most_gain());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) fn leaf_of(tree: &Tree, row: &[f32]) -> usize {
 }
 
 /// Rows of three numbers and a category, of which some are missing if `missing`.
-fn table(n_rows: usize, missing: bool) -> Table {
+pub(super) fn table(n_rows: usize, missing: bool) -> Table {
     let (width, n_classes) = (4, 5);
     let number = |at: usize| (at * 7919 % 101) as f32 / 8.0 - 5.0;
     let value = |at: usize| match at {
