@@ -19,6 +19,9 @@ class Program(Adapter):
 
     def prepare(self, X, y):
         X, y = labelled(X, y, self.n_classes)
+        # A line without features is none to omikuji.
+        full = np.diff(X.indptr) > 0
+        X, y = X[full], y[full]
         path = self.folder / "train.txt"
         with path.open("wb") as file:
             file.write(f"{X.shape[0]} {X.shape[1]} {y.shape[1]}\n".encode())
