@@ -26,10 +26,16 @@ const SHARED_ROWS: usize = 1 << 13;
 /// Codes of the smaller child from which finding the splits of two in parallel pays.
 const SHARED_CODES: usize = 1 << 11;
 
+/// Steps from the root to a leaf, at most: each costs as much as all rows of its node, and on a column
+/// that no split divides evenly a tree would have as many as it has leaves.
+const MOST_STEPS: u32 = 512;
+
 /// A node of the tree in the making.
 #[derive(Debug, Clone)]
 struct GrownNode {
     spans: Spans,
+    /// Steps from the root.
+    depth: u32,
     /// The best split, whether or not it is made.
     split: Option<Split>,
     /// The left child, the right one is next to it; 0 at a leaf.
@@ -86,7 +92,7 @@ impl Grower {
         let all = (0..self.sampled.len(), 0..self.others.len());
         self.highest_gains.clear();
         let root = self.finders[0].find(training_set, &self.sampled, 0, 0.0);
-        self.add(all, root);
+        self.add(all, 0, root);
         for n_leaves in 2..=self.max_leaves {
             let best = self.open.pop().map(|(_, Reverse(node))| node);
             let Some((node, split)) = best.and_then(|node| Some((node, self.nodes[node].split?)))
@@ -97,10 +103,15 @@ impl Grower {
             let children = self.divide(training_set, &split, node);
             self.nodes[node].left = self.nodes.len();
             self.nodes[node].statistics.gain = split.gain;
-            let least_gain = self.least_gain(n_leaves);
+            let depth = self.nodes[node].depth + 1;
+            let least_gain = if depth == MOST_STEPS {
+                f64::INFINITY
+            } else {
+                self.least_gain(n_leaves)
+            };
             let found = self.find_two(training_set, &children, least_gain);
             for (child, found) in children.into_iter().zip(found) {
-                self.add(child, found);
+                self.add(child, depth, found);
             }
         }
         Ok(())
@@ -157,7 +168,7 @@ impl Grower {
         lowest.map_or(0.0, |Reverse(bits)| f64::from_bits(*bits))
     }
 
-    fn add(&mut self, spans: Spans, (statistics, split): (Statistics, Option<Split>)) {
+    fn add(&mut self, spans: Spans, depth: u32, (statistics, split): (Statistics, Option<Split>)) {
         let candidate = split.map(|split| (split.gain.to_bits(), Reverse(self.nodes.len())));
         self.open.extend(candidate);
         self.highest_gains
@@ -167,6 +178,7 @@ impl Grower {
         }
         self.nodes.push(GrownNode {
             spans,
+            depth,
             split,
             left: 0,
             statistics,

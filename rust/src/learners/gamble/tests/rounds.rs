@@ -280,3 +280,20 @@ fn missing_values_go_to_the_heavier_side_where_none_was_missing() {
     assert!(missing_left(&[0.0, 0.0, 0.0, 1.0]));
     assert!(!missing_left(&[1.0, 1.0, 1.0, 0.0]));
 }
+
+#[test]
+fn a_column_that_no_split_divides_evenly_makes_no_path_as_long_as_the_tree_has_leaves() {
+    let values: Vec<f32> = (0..3000).map(|i| i as f32).collect();
+    let labels: Vec<u32> = (0..3000).map(|i| i % 2).collect();
+    let params = Params {
+        n_estimators: 1,
+        max_leaves: 3000,
+        splits: Splits::Exact,
+        subsample: 1.0,
+        ..Params::default()
+    };
+    let model = table(&values, &labels, 2).learn(params, 1);
+    let depths: Vec<u32> = model.reports()[0].get("depth").unwrap();
+    assert!(depths.len() > 1000);
+    assert!(depths.iter().all(|&depth| depth <= 512));
+}
