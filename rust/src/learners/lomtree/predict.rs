@@ -59,13 +59,11 @@ impl<'a> EnsemblePredictor<'a> {
     /// The labels that have a share at the leaf that tree `number` leads a row to, best first.
     fn shares(&mut self, number: usize, row: usize) -> &[(u32, f32)] {
         let leaf = self.leaves[number][row];
-        match self.frozen {
-            Some(trees) => trees[number].leaves.get(leaf as usize),
-            None => {
-                let tree = &self.members[number].learner;
-                tree.shares_at(NodeId(leaf), &mut self.scratch)
-            }
+        if let Some(trees) = self.frozen {
+            return trees[number].leaves.get(leaf as usize);
         }
+        let tree = &self.members[number].learner;
+        tree.shares_at(NodeId(leaf), &mut self.scratch)
     }
 
     /// Calls `visit` with each label that has a share in a row that was read, and its mean share;
@@ -110,26 +108,22 @@ impl EnsemblePredictor<'_> {
         let leaves = trees.iter().zip(&self.leaves);
         let leaves = leaves.map(|(tree, leaves)| tree.leaves.get(leaves[row] as usize));
         // Sums in the order of the trees, as in `distribution`.
-        let mean = |share_of: &dyn Fn(&[(u32, f32)]) -> Option<f32>| {
-            let shares = leaves.clone().filter_map(share_of);
-            shares.fold(0.0, |sum, share| sum + share) * scale
-        };
+        let sum = |sum: f32, (_, share): &(u32, f32)| sum + share;
         top.clear();
         self.found.clear();
         for at in 0..=FIRST_LABELS {
-            let most = mean(&|leaf| leaf.get(at).map(|&(_, share)| share));
+            let most = leaves.clone().filter_map(|leaf| leaf.get(at));
             // Not of equals: the lower label comes first.
-            if most < top.bar() {
+            if most.fold(0.0, sum) * scale < top.bar() {
                 return true;
             }
             for &(label, _) in leaves.clone().filter_map(|leaf| leaf.get(at)) {
                 if self.found.iter().all(|&(known, _)| known != label) {
-                    let of_label = |leaf: &[(u32, f32)]| {
-                        let found = leaf.iter().find(|&&(other, _)| other == label);
-                        found.map(|&(_, share)| share)
-                    };
+                    let of_label = leaves
+                        .clone()
+                        .filter_map(|leaf| leaf.iter().find(|&&(other, _)| other == label));
                     self.found.push((label, 0.0));
-                    top.push(label, mean(&of_label));
+                    top.push(label, of_label.fold(0.0, sum) * scale);
                 }
             }
         }
