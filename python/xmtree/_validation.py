@@ -166,7 +166,7 @@ def is_integer(value: Any, least: int) -> bool:
 def n_threads(n_jobs: int | None, n_rows: int | None = None) -> int:
     """Threads to use, for ``n_rows`` if that is known: None is 1, -1 all cores, -2 all but one and
     so on."""
-    if n_rows == 1 and type(n_jobs) is int and n_jobs != 0:
+    if n_rows == 1 and (n_jobs is None or (type(n_jobs) is int and n_jobs != 0)):
         # Threads, and even the question how many there are, take longer than a row.
         return 1
     return int(effective_n_jobs(n_jobs))

@@ -150,7 +150,7 @@ fn check_all<L: OnlineLearner>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn lomtrees(seed in any::<u64>()) {

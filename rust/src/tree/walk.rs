@@ -34,7 +34,10 @@ pub trait Walk {
         loop {
             match self.look(at) {
                 NodeView::Terminal(number) => return number,
-                NodeView::Router { score, children } => at = children[usize::from(!(score < 0.0))],
+                NodeView::Router { score, children } => {
+                    let [left, right] = children;
+                    at = if score < 0.0 { left } else { right };
+                }
             }
         }
     }

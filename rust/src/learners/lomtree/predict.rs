@@ -13,7 +13,10 @@ use crate::linear::{Block, Table};
 use crate::tree::{Groups, NodeId, Routers};
 
 /// Labels that the leaves of several trees have, often.
-const SOME_LABELS: usize = 300;
+const SOME_LABELS: usize = 700;
+
+/// Labels of each leaf that are looked at in turn before all of them are.
+const FIRST_LABELS: usize = 8;
 
 /// What one thread predicts with.
 #[derive(Debug, Default)]
@@ -56,13 +59,11 @@ impl<'a> EnsemblePredictor<'a> {
     /// The labels that have a share at the leaf that tree `number` leads a row to, best first.
     fn shares(&mut self, number: usize, row: usize) -> &[(u32, f32)] {
         let leaf = self.leaves[number][row];
-        match self.frozen {
-            Some(trees) => trees[number].leaves.get(leaf as usize),
-            None => {
-                let tree = &self.members[number].learner;
-                tree.shares_at(NodeId(leaf), &mut self.scratch)
-            }
+        if let Some(trees) = self.frozen {
+            return trees[number].leaves.get(leaf as usize);
         }
+        let tree = &self.members[number].learner;
+        tree.shares_at(NodeId(leaf), &mut self.scratch)
     }
 
     /// Calls `visit` with each label that has a share in a row that was read, and its mean share;
@@ -93,6 +94,40 @@ impl<'a> EnsemblePredictor<'a> {
             visit(label, sum * scale);
         }
         (self.found, self.place_of) = (found, place_of);
+    }
+}
+
+impl EnsemblePredictor<'_> {
+    /// Fills `top` by the first labels of each leaf of frozen trees, if no others can be among
+    /// the best: a label that was not met has at most the next share of each leaf.
+    fn best_of_first(&mut self, row: usize, top: &mut TopK) -> bool {
+        let Some(trees) = self.frozen else {
+            return false;
+        };
+        let scale = (trees.len() as f32).recip();
+        let leaves = trees.iter().zip(&self.leaves);
+        let leaves = leaves.map(|(tree, leaves)| tree.leaves.get(leaves[row] as usize));
+        // Sums in the order of the trees, as in `distribution`.
+        let sum = |sum: f32, (_, share): &(u32, f32)| sum + share;
+        top.clear();
+        self.found.clear();
+        for at in 0..=FIRST_LABELS {
+            let most = leaves.clone().filter_map(|leaf| leaf.get(at));
+            // Not of equals: the lower label comes first.
+            if most.fold(0.0, sum) * scale < top.bar() {
+                return true;
+            }
+            for &(label, _) in leaves.clone().filter_map(|leaf| leaf.get(at)) {
+                if self.found.iter().all(|&(known, _)| known != label) {
+                    let of_label = leaves
+                        .clone()
+                        .filter_map(|leaf| leaf.iter().find(|&&(other, _)| other == label));
+                    self.found.push((label, 0.0));
+                    top.push(label, of_label.fold(0.0, sum) * scale);
+                }
+            }
+        }
+        false
     }
 }
 
@@ -139,8 +174,10 @@ impl Predictor for EnsemblePredictor<'_> {
         }
         let mut top = TopK::new(k.min(self.members[0].learner.n_classes));
         for (row, (labels, scores)) in rows.enumerate() {
-            top.clear();
-            self.distribution(row, |label, share| top.push(label, share));
+            if !self.best_of_first(row, &mut top) {
+                top.clear();
+                self.distribution(row, |label, share| top.push(label, share));
+            }
             top.write(labels, scores);
         }
         Ok(())

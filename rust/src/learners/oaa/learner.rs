@@ -282,7 +282,7 @@ impl OnlineLearner for Oaa {
         frozen: Option<&'a [Self::Frozen]>,
         _options: &PredictOptions,
     ) -> TilePredictor<'a> {
-        TilePredictor::new(&members[0], frozen.map(|frozen| frozen[0].as_deref()))
+        TilePredictor::new(&members[0], frozen.map(|frozen| &frozen[0]))
     }
 
     fn block_rows(row_values: usize) -> usize {

@@ -7,7 +7,7 @@ use super::pruned::PrunedWeights;
 use super::scoring::{score_rows, score_rows_averaged};
 use super::tile::{Averaging, Tile};
 use super::Oaa;
-use crate::classifier::{Member, Predictor, TopK};
+use crate::classifier::{Member, OnlineLearner, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
@@ -38,7 +38,10 @@ enum PredictionWeights<'a> {
 
 impl<'a> TilePredictor<'a> {
     /// For predictions of `member`, by its frozen form if there is one.
-    pub(super) fn new(member: &'a Member<Oaa>, frozen: Option<Option<&'a [Vec<f32>]>>) -> Self {
+    pub(super) fn new(
+        member: &'a Member<Oaa>,
+        frozen: Option<&'a <Oaa as OnlineLearner>::Frozen>,
+    ) -> Self {
         let weights = match frozen {
             Some(Some(weights)) => PredictionWeights::Frozen(weights),
             Some(None) => PredictionWeights::Tiles,

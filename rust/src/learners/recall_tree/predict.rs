@@ -60,18 +60,15 @@ impl AtTerminal {
             return;
         }
         let arena = &tree.arena;
-        match frozen {
-            Some(frozen) => {
-                let terminal = terminal as usize;
-                arena.path_to(frozen.final_nodes[terminal], &mut self.path);
-                let candidates = frozen.candidates.get(terminal);
-                self.candidates.clear();
-                self.candidates.extend_from_slice(candidates);
-            }
-            None => {
-                arena.path_to(NodeId(terminal), &mut self.path);
-                arena.candidates_at_end(&self.path, &mut self.seen, &mut self.candidates);
-            }
+        if let Some(frozen) = frozen {
+            let terminal = terminal as usize;
+            arena.path_to(frozen.final_nodes[terminal], &mut self.path);
+            self.candidates.clear();
+            self.candidates
+                .extend_from_slice(frozen.candidates.get(terminal));
+        } else {
+            arena.path_to(NodeId(terminal), &mut self.path);
+            arena.candidates_at_end(&self.path, &mut self.seen, &mut self.candidates);
         }
     }
 }
