@@ -11,6 +11,7 @@
 mod adagrad;
 mod block;
 mod example;
+mod filled_chunks;
 mod loss;
 pub(crate) mod nag;
 mod precondition;
