@@ -21,6 +21,7 @@
 //! | `pipeline` | many examples in order, on one thread or several |
 //! | `frozen` | the tree as prediction walks it |
 //! | `beam` | the most probable paths |
+//! | `path_ends` | rows scored at the ends of their paths, node by node |
 //! | `predict` | rows together, with or without a beam |
 //! | `report` | the nodes as columns |
 //! | `online` | what it adds to the model around online learners |
@@ -34,6 +35,7 @@ mod label_index;
 mod learner;
 mod online;
 mod params;
+mod path_ends;
 mod pipeline;
 mod predict;
 mod report;

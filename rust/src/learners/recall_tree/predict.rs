@@ -1,17 +1,16 @@
-//! Prediction: rows are routed together, and those at one final node are scored in
-//! a row.
+//! Prediction: rows are routed together, and those at one final node are scored together.
 
 use super::beam::Beam;
 use super::frozen::FrozenTree;
 use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
-use super::scorers::{ScorerInput, ScorerWorkspace};
+use super::path_ends::{PathEnd, PathEnds};
 use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::Result;
-use crate::linear::{Block, PathExample};
-use crate::tree::{Groups, NodeId};
+use crate::linear::Block;
+use crate::tree::Groups;
 
 /// Predicts blocks of rows on one thread.
 #[derive(Debug)]
@@ -27,11 +26,7 @@ pub struct BlockPredictor<'a> {
     beam: Beam,
     /// The terminal of each row of the block.
     terminals: Vec<u32>,
-    /// The rows, by terminal.
-    order: Vec<u32>,
-    workspace: ScorerWorkspace,
-    example: PathExample,
-    path: Vec<NodeId>,
+    ends: PathEnds,
     /// A row's candidates of several final nodes, each with its best score.
     merged: Vec<(LocalId, f32)>,
 }
@@ -53,48 +48,31 @@ impl<'a> BlockPredictor<'a> {
             groups: Groups::default(),
             beam: Beam::default(),
             terminals: Vec::new(),
-            order: Vec::new(),
-            workspace: ScorerWorkspace::default(),
-            example: PathExample::default(),
-            path: Vec::new(),
+            ends: PathEnds::default(),
             merged: Vec::new(),
         }
     }
 
-    /// Scores the example at a terminal: the candidates there, the scores in the workspace.
-    fn score_at(&mut self, terminal: u32) -> &'a [LocalId] {
-        let (frozen, terminal) = (self.frozen, terminal as usize);
-        let end = frozen.final_nodes[terminal];
-        if self.path.last() != Some(&end) {
-            self.model.tree.arena.path_to(end, &mut self.path);
-        }
-        let candidates = frozen.candidates.get(terminal);
-        let input = ScorerInput {
-            example: &self.example,
-            candidates,
-            path: &self.path,
-        };
-        self.model.scorers.score(&input, &mut self.workspace);
-        candidates
-    }
-
-    /// Routes all rows, then calls `emit(row, candidates, scores)` for each, in any
-    /// order.
+    /// Routes all rows, then calls `emit(row, candidates, scores)` for each.
     fn score_greedy(&mut self, mut emit: impl FnMut(usize, &[LocalId], &[f32])) {
         let terminals = &mut self.terminals;
         terminals.resize(self.block.len(), 0);
         self.frozen
             .routers
             .route(&self.block, &mut self.groups, terminals);
-        self.order.clear();
-        self.order.extend(0..self.block.len() as u32);
-        self.order
-            .sort_unstable_by_key(|&row| (terminals[row as usize], row));
-        for at in 0..self.order.len() {
-            let row = self.order[at] as usize;
-            self.example.take(&self.block, row);
-            let candidates = self.score_at(self.terminals[row]);
-            emit(row, candidates, &self.workspace.scores);
+        self.ends.clear();
+        for (row, &terminal) in (0..).zip(terminals.iter()) {
+            let log_p = 0.0;
+            self.ends.push(PathEnd {
+                row,
+                terminal,
+                log_p,
+            });
+        }
+        self.ends.score(self.model, self.frozen, &self.block);
+        for row in 0..self.block.len() {
+            let (_, candidates, scores) = self.ends.get(row, self.frozen);
+            emit(row, candidates, scores);
         }
     }
 
@@ -102,23 +80,32 @@ impl<'a> BlockPredictor<'a> {
     /// whose weighted log-probabilities are added to the scores.
     fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
         let path_weight = self.path_weight;
+        self.ends.clear();
         for row in 0..self.block.len() {
             self.frozen
                 .beam(&self.block, row, self.beam_size, &mut self.beam);
-            self.example.take(&self.block, row);
+            for &(log_p, terminal) in &self.beam.paths {
+                let row = row as u32;
+                self.ends.push(PathEnd {
+                    row,
+                    terminal,
+                    log_p,
+                });
+            }
+        }
+        self.ends.score(self.model, self.frozen, &self.block);
+        self.ends.by_row(|row, paths| {
             self.merged.clear();
-            for at in 0..self.beam.paths.len() {
-                let (log_p, terminal) = self.beam.paths[at];
-                let candidates = self.score_at(terminal).iter().copied();
-                let scores = self.workspace.scores.iter();
-                let scores = scores.map(|score| score + path_weight * log_p);
-                self.merged.extend(candidates.zip(scores));
+            for path in paths {
+                let (end, candidates, scores) = self.ends.get(path, self.frozen);
+                let scores = scores.iter().map(|score| score + path_weight * end.log_p);
+                self.merged.extend(candidates.iter().copied().zip(scores));
             }
             self.merged
                 .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
             self.merged.dedup_by_key(|&mut (label, _)| label);
             emit(row, &self.merged);
-        }
+        });
     }
 }
 

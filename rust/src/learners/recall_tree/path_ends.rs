@@ -1,0 +1,110 @@
+//! Rows at the terminals that their paths lead to, scored terminal by terminal.
+//!
+//! Rows at one terminal have the same candidates, whose weights are then fetched once for
+//! several rows.
+
+use super::frozen::FrozenTree;
+use super::label_index::LocalId;
+use super::learner::OnlineRecallTree;
+use super::scorers::{ScorerInput, ScorerWorkspace};
+use crate::linear::{Block, PathExample};
+use crate::tree::NodeId;
+
+/// Rows that each candidate scores in turn: so many stay in the nearest cache beside its
+/// weights.
+const TOGETHER: usize = 16;
+
+/// Where a path of a row ends.
+#[derive(Debug, Clone, Copy)]
+pub struct PathEnd {
+    pub row: u32,
+    pub terminal: u32,
+    /// Logarithm of the path's probability.
+    pub log_p: f32,
+}
+
+/// The paths of a block of rows, and the scores at their ends.
+#[derive(Debug, Default)]
+pub struct PathEnds {
+    /// Row by row.
+    ends: Vec<PathEnd>,
+    /// Their numbers, terminal by terminal.
+    order: Vec<u32>,
+    /// Where the scores of each begin.
+    starts: Vec<usize>,
+    scores: Vec<f32>,
+    /// The rows that are scored together.
+    examples: Vec<PathExample>,
+    workspace: ScorerWorkspace,
+    path: Vec<NodeId>,
+}
+
+impl PathEnds {
+    pub fn clear(&mut self) {
+        self.ends.clear();
+    }
+
+    /// Adds a path; rows come in order.
+    pub fn push(&mut self, end: PathEnd) {
+        self.ends.push(end);
+    }
+
+    /// Scores the candidates at the end of each path.
+    pub fn score(&mut self, model: &OnlineRecallTree, frozen: &FrozenTree, block: &Block) {
+        let ends = &self.ends;
+        self.order.clear();
+        self.order.extend(0..ends.len() as u32);
+        self.order
+            .sort_unstable_by_key(|&at| (ends[at as usize].terminal, at));
+        self.starts.clear();
+        self.starts.resize(ends.len(), 0);
+        self.scores.clear();
+        let terminal_of = |at: &u32| ends[*at as usize].terminal;
+        for group in self.order.chunk_by(|a, b| terminal_of(a) == terminal_of(b)) {
+            let terminal = terminal_of(&group[0]) as usize;
+            let candidates = frozen.candidates.get(terminal);
+            let arena = &model.tree.arena;
+            arena.path_to(frozen.final_nodes[terminal], &mut self.path);
+            for group in group.chunks(TOGETHER) {
+                if self.examples.len() < group.len() {
+                    self.examples.resize_with(group.len(), PathExample::default);
+                }
+                let examples = &mut self.examples[..group.len()];
+                for (at, &number) in group.iter().enumerate() {
+                    examples[at].take(block, ends[number as usize].row as usize);
+                    self.starts[number as usize] = self.scores.len() + at * candidates.len();
+                }
+                let input = ScorerInput {
+                    example: &examples[0],
+                    candidates,
+                    path: &self.path,
+                };
+                let (scores, workspace) = (&mut self.scores, &mut self.workspace);
+                model
+                    .scorers
+                    .score_together(examples, &input, workspace, scores);
+            }
+        }
+    }
+
+    /// Calls `visit` with the paths of each row, by their numbers.
+    pub fn by_row(&self, mut visit: impl FnMut(usize, std::ops::Range<usize>)) {
+        let mut from = 0;
+        for paths in self.ends.chunk_by(|a, b| a.row == b.row) {
+            visit(paths[0].row as usize, from..from + paths.len());
+            from += paths.len();
+        }
+    }
+
+    /// Path number `at`, the candidates at its end and their scores.
+    pub fn get<'a>(
+        &'a self,
+        at: usize,
+        frozen: &'a FrozenTree,
+    ) -> (PathEnd, &'a [LocalId], &'a [f32]) {
+        let end = self.ends[at];
+        let candidates = frozen.candidates.get(end.terminal as usize);
+        let from = self.starts[at];
+        (end, candidates, &self.scores[from..from + candidates.len()])
+    }
+}
