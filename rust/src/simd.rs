@@ -188,10 +188,12 @@ dispatched! {
 }
 
 dispatched! {
-    /// Sum of products of chunks with those of `weights` whose numbers are given.
-    pub(crate) fn dot_chunks(chunks: &[[f32; LANES]], numbers: &[u32], weights: &[f32]) -> f32 {
+    /// Sum of products of chunks of [`LANES`] values with those of `weights` whose numbers are
+    /// given.
+    pub(crate) fn dot_chunks(chunks: &[f32], numbers: &[u32], weights: &[f32]) -> f32 {
         let mut sums = [[0.0f32; LANES]; 4];
         let (weights, _) = weights.as_chunks::<LANES>();
+        let (chunks, _) = chunks.as_chunks::<LANES>();
         let (chunks, last_chunks) = chunks.as_chunks::<4>();
         let (numbers, last_numbers) = numbers.as_chunks::<4>();
         for (chunks, numbers) in chunks.iter().zip(numbers) {
@@ -217,9 +219,10 @@ dispatched! {
 }
 
 dispatched! {
-    /// Adds `a` times the chunks to those of `weights` whose numbers are given.
-    pub(crate) fn add_chunks(a: f32, chunks: &[[f32; LANES]], numbers: &[u32], weights: &mut [f32]) {
+    /// Adds `a` times chunks of [`LANES`] values to those of `weights` whose numbers are given.
+    pub(crate) fn add_chunks(a: f32, chunks: &[f32], numbers: &[u32], weights: &mut [f32]) {
         let (weights, _) = weights.as_chunks_mut::<LANES>();
+        let (chunks, _) = chunks.as_chunks::<LANES>();
         for (chunk, &number) in chunks.iter().zip(numbers) {
             let weights = &mut weights[number as usize];
             for lane in 0..LANES {

@@ -1,7 +1,7 @@
 //! One example as the regressors of a path read it.
 
 use super::filled_chunks::FilledChunks;
-use super::{lookup, Block, Slot, Weights};
+use super::{lookup, AlignedRow, Block, Slot, Weights};
 use crate::data::{Preparation, RowBuffer, Rows};
 use crate::simd::{sparse_dot, LANES};
 
@@ -24,8 +24,8 @@ pub struct PathExample {
     pub(super) dimension: f32,
     is_spread: bool,
     chunks: FilledChunks,
-    spread: Vec<[f32; LANES]>,
-    spread_direction: Vec<[f32; LANES]>,
+    spread: AlignedRow<f32>,
+    spread_direction: AlignedRow<f32>,
 }
 
 impl PathExample {

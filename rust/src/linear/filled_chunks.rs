@@ -4,6 +4,7 @@
 //! eighth of the columns, but only half of the chunks of [`LANES`] columns. What is left out
 //! would add zeros: sums have the bits of those over the full row.
 
+use super::AlignedRow;
 use crate::simd::{add_chunks, axpy, dot, dot_chunks, prefetch, LANES};
 
 /// Sums that a product is added up in, side by side: chunk n goes to sum n modulo this.
@@ -58,19 +59,16 @@ impl FilledChunks {
     }
 
     /// The values of `columns` by entry; hashed columns may collide.
-    pub fn spread(&self, columns: &[u32], values: &[f32], into: &mut Vec<[f32; LANES]>) {
-        into.clear();
-        into.resize(self.n_entries, [0.0; LANES]);
-        if self.is_whole {
-            let into = into.as_flattened_mut();
-            for (&column, &value) in columns.iter().zip(values) {
-                into[column as usize] += value;
-            }
-            return;
-        }
+    pub fn spread(&self, columns: &[u32], values: &[f32], into: &mut AlignedRow<f32>) {
+        into.reset(self.n_entries * LANES);
         for (&column, &value) in columns.iter().zip(values) {
             let (number, lane) = (column as usize / LANES, column as usize % LANES);
-            into[self.entry_of[number] as usize][lane] += value;
+            let entry = if self.is_whole {
+                number
+            } else {
+                self.entry_of[number] as usize
+            };
+            into[entry * LANES + lane] += value;
         }
     }
 
@@ -81,9 +79,9 @@ impl FilledChunks {
 
     /// Product of spread values with a full row of weights.
     #[inline]
-    pub fn dot(&self, values: &[[f32; LANES]], weights: &[f32]) -> f32 {
+    pub fn dot(&self, values: &[f32], weights: &[f32]) -> f32 {
         if self.is_whole {
-            dot(values.as_flattened(), weights)
+            dot(values, weights)
         } else {
             dot_chunks(values, &self.numbers, weights)
         }
@@ -91,9 +89,9 @@ impl FilledChunks {
 
     /// Adds `a` times spread values to a full row of weights.
     #[inline]
-    pub fn add(&self, a: f32, values: &[[f32; LANES]], weights: &mut [f32]) {
+    pub fn add(&self, a: f32, values: &[f32], weights: &mut [f32]) {
         if self.is_whole {
-            axpy(a, values.as_flattened(), weights);
+            axpy(a, values, weights);
         } else {
             add_chunks(a, values, &self.numbers, weights);
         }
@@ -104,5 +102,43 @@ impl FilledChunks {
     pub fn prefetch(&self, weights: &[f32]) {
         let first = |number: &u32| weights.get(*number as usize * LANES);
         self.numbers.iter().filter_map(first).for_each(prefetch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// To the bit, wherever the columns lie and however often one comes.
+        #[test]
+        fn what_is_left_out_adds_nothing(
+            n_chunks in 1usize..40,
+            places in prop::collection::vec(any::<u32>(), 0..120),
+            step in -2.0f32..2.0,
+        ) {
+            let width = n_chunks * LANES;
+            let columns: Vec<u32> = places.iter().map(|place| place % width as u32).collect();
+            let value = |place: &u32| (place % 1000) as f32 / 300.0 - 1.0;
+            let values: Vec<f32> = places.iter().map(value).collect();
+            let weights: Vec<f32> = (0..width).map(|i| (i as f32).sin()).collect();
+            let mut full = vec![0.0; width];
+            for (&column, &value) in columns.iter().zip(&values) {
+                full[column as usize] += value;
+            }
+            let (mut chunks, mut spread) = (FilledChunks::default(), AlignedRow::default());
+            chunks.find(&columns, width);
+            chunks.spread(&columns, &values, &mut spread);
+            let product = chunks.dot(&spread, &weights);
+            prop_assert_eq!(product.to_bits(), dot(&full, &weights).to_bits());
+            let (mut some, mut all) = (weights.clone(), weights);
+            chunks.add(step, &spread, &mut some);
+            axpy(step, &full, &mut all);
+            prop_assert_eq!(some, all);
+            let filled: BTreeSet<u32> = columns.iter().map(|c| c / LANES as u32).collect();
+            prop_assert!(chunks.is_whole() || spread.len() <= filled.len() * SUMS * LANES);
+        }
     }
 }

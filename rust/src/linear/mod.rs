@@ -9,6 +9,7 @@
 #![allow(clippy::inline_always)]
 
 mod adagrad;
+mod aligned_row;
 mod block;
 mod example;
 mod filled_chunks;
@@ -26,6 +27,7 @@ mod tests;
 mod weights;
 
 pub use adagrad::AdaSlot;
+pub use aligned_row::AlignedRow;
 pub use block::Block;
 pub use example::{padded, PathExample};
 pub use loss::Loss;

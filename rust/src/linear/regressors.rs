@@ -6,7 +6,7 @@
 
 use super::step::{product, Scores, Target};
 use super::{adagrad, nag};
-use super::{padded, PathExample, Weights};
+use super::{padded, AlignedRow, PathExample, Weights};
 use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
 use crate::choices;
 
@@ -189,7 +189,14 @@ impl Regressors {
                 Weights::Table(table) => {
                     Weights::Table(table.iter().map(|(key, slot)| (key, w(slot))).collect())
                 }
-                Weights::Row(row) => Weights::Row(row.iter().map(w).collect()),
+                Weights::Row(row) => {
+                    let mut plain = AlignedRow::new(row.len());
+                    plain
+                        .iter_mut()
+                        .zip(row.iter())
+                        .for_each(|(w_only, slot)| *w_only = w(slot));
+                    Weights::Row(plain)
+                }
             }
         }
         let number = number as usize;
