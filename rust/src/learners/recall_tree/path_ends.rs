@@ -49,13 +49,23 @@ impl PathEnds {
         self.ends.push(end);
     }
 
-    /// Scores the candidates at the end of each path.
-    pub fn score(&mut self, model: &OnlineRecallTree, frozen: &FrozenTree, block: &Block) {
+    /// Scores the candidates at the end of each path, `by_terminal` or row by row.
+    pub fn score(
+        &mut self,
+        model: &OnlineRecallTree,
+        frozen: &FrozenTree,
+        block: &Block,
+        by_terminal: bool,
+    ) {
         let ends = &self.ends;
         self.order.clear();
         self.order.extend(0..ends.len() as u32);
-        self.order
-            .sort_unstable_by_key(|&at| (ends[at as usize].terminal, at));
+        if by_terminal {
+            self.order
+                .sort_unstable_by_key(|&at| (ends[at as usize].terminal, at));
+        }
+        // The row of the first example.
+        let mut held = None;
         self.starts.clear();
         self.starts.resize(ends.len(), 0);
         self.scores.clear();
@@ -71,9 +81,13 @@ impl PathEnds {
                 }
                 let examples = &mut self.examples[..group.len()];
                 for (at, &number) in group.iter().enumerate() {
-                    examples[at].take(block, ends[number as usize].row as usize);
+                    let row = ends[number as usize].row;
+                    if at > 0 || held != Some(row) {
+                        examples[at].take(block, row as usize);
+                    }
                     self.starts[number as usize] = self.scores.len() + at * candidates.len();
                 }
+                held = Some(ends[group[0] as usize].row);
                 let input = ScorerInput {
                     example: &examples[0],
                     candidates,

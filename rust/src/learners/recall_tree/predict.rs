@@ -69,7 +69,7 @@ impl<'a> BlockPredictor<'a> {
                 log_p,
             });
         }
-        self.ends.score(self.model, self.frozen, &self.block);
+        self.ends.score(self.model, self.frozen, &self.block, true);
         for row in 0..self.block.len() {
             let (_, candidates, scores) = self.ends.get(row, self.frozen);
             emit(row, candidates, scores);
@@ -93,7 +93,9 @@ impl<'a> BlockPredictor<'a> {
                 });
             }
         }
-        self.ends.score(self.model, self.frozen, &self.block);
+        let by_terminal = self.model.scorers.come_from_afar();
+        self.ends
+            .score(self.model, self.frozen, &self.block, by_terminal);
         self.ends.by_row(|row, paths| {
             self.merged.clear();
             for path in paths {

@@ -90,6 +90,15 @@ impl Scorers {
         }
     }
 
+    /// Whether to fetch candidates' weights once for several rows is worth the trouble of putting
+    /// rows together.
+    pub fn come_from_afar(&self) -> bool {
+        match self {
+            Self::Plain(scorers) => scorers.come_from_afar(),
+            Self::Adaptive(_) => false,
+        }
+    }
+
     /// Appends to `scores` those of the candidates for each of the examples, which are all at
     /// the final node of `input`; its own example does not matter.
     pub fn score_together(

@@ -18,6 +18,9 @@ const HALVING_EXAMPLES: f32 = 4.0;
 /// See [`HALVING_EXAMPLES`].
 const HALVING_PER_DIMENSION: f32 = 0.003;
 
+/// Bytes of weights that stay in the cache of a core in any case.
+const NEAR: usize = 1 << 18;
+
 /// All classes' weights.
 #[derive(Debug, Clone)]
 pub struct PlainScorers {
@@ -117,6 +120,11 @@ impl PlainScorers {
             let row = (&workspace.indicators.0[..], &workspace.indicators.1[..]);
             self.path_weights.score(row, candidates, hashes, scores);
         }
+    }
+
+    /// See [`Scorers::come_from_afar`](super::Scorers::come_from_afar).
+    pub fn come_from_afar(&self) -> bool {
+        self.is_by_class() && self.by_class.len() * self.width * size_of::<f32>() > NEAR
     }
 
     /// Whether the scores depend on the classes' own weights alone.
