@@ -141,7 +141,7 @@ impl PathExample {
         }
         match weights {
             Weights::Row(row) if self.is_spread => {
-                self.chunks.add(step, &self.spread_direction, row)
+                self.chunks.add(step, &self.spread_direction, row);
             }
             weights => {
                 let direction = &self.direction;
