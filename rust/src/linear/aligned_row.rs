@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn is_aligned<S>(row: &AlignedRow<S>) -> bool {
-        row.as_ptr() as usize % LINE == 0
+        (row.as_ptr() as usize).is_multiple_of(LINE)
     }
 
     #[test]
