@@ -2,7 +2,8 @@
 
     pytest benches --benchmark-only --figures benches/figures.txt
 
-writes the figures to a file too, with the date, the machine and the versions.
+writes the figures to a file too, with the date, the machine and the versions. With
+``--loaded`` they are those of a machine whose memory others use, too.
 """
 
 import datetime
@@ -25,9 +26,23 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 LINES = pytest.StashKey[list[str]]()
 LOAD = pytest.StashKey[str]()
 
+#: Streams through memory, half a GiB of it.
+NEIGHBOUR = """
+import numpy
+a, b = numpy.ones(1 << 25), numpy.ones(1 << 25)
+while True:
+    numpy.copyto(b, a)
+    numpy.copyto(a, b)
+"""
+
 
 def pytest_addoption(parser):
     parser.addoption("--figures", metavar="PATH", help="write the figures to this file, too")
+    parser.addoption(
+        "--loaded",
+        action="store_true",
+        help="keep one core for the benchmarks, another for a process that streams through memory",
+    )
     extreme = parser.getgroup("extreme", "test_bench_extreme.py")
     extreme.addoption("--seeds", type=int, default=3, metavar="N", help="seeds of each program")
     extreme.addoption(
@@ -44,6 +59,26 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.stash[LINES] = []
     config.stash[LOAD] = load()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def neighbour(request):
+    """The process of ``--loaded``."""
+    if not request.config.getoption("--loaded"):
+        yield
+        return
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) < 2:
+        pytest.exit("--loaded needs Linux and two cores", returncode=pytest.ExitCode.USAGE_ERROR)
+    # What is started inherits the cores.
+    os.sched_setaffinity(0, cores[-1:])
+    process = subprocess.Popen([sys.executable, "-c", NEIGHBOUR])
+    os.sched_setaffinity(0, cores[:1])
+    yield
+    assert process.poll() is None, "the process of --loaded has ended before the benchmarks"
+    process.kill()
+    process.wait()
+    os.sched_setaffinity(0, cores)
 
 
 @pytest.fixture(scope="session")
@@ -132,8 +167,10 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(line)
     path = config.getoption("--figures")
     if path:
+        beside = ["loaded: another core streams through memory"]
+        beside = beside if config.getoption("--loaded") else []
         busy = f"load average: {config.stash[LOAD]} before, {load()} after (1 is this run itself)"
-        lines = [*circumstances(), busy, outcome(terminalreporter), "", *lines]
+        lines = [*circumstances(), *beside, busy, outcome(terminalreporter), "", *lines]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -1,6 +1,7 @@
 """Against Vowpal Wabbit on real data, in one run, single thread.
 
     pytest benches/test_bench_vw.py
+    pytest benches/test_bench_vw.py --loaded
 
 Vowpal Wabbit is its own command line (``python -m vowpalwabbit``), reading the
 examples from a binary cache made beforehand; the time to start is taken off. Of
@@ -61,13 +62,17 @@ LOGISTIC, LOG_MULTI = "--oaa {k} --loss_function logistic", "--log_multi {k}"
 ECT, RECALL = "--ect {k}", "--recall_tree {k}"
 MATCHES = (
     Match("omniglot", "oaa", 1, LOGISTIC, OAAClassifier, (25, 60), (12, 25), rounds=1, repeats=2),
-    Match("omniglot", "lomtree", 5, LOG_MULTI, LOMTreeClassifier, (3, 8), (5, 10)),
+    Match("omniglot", "lomtree", 5, LOG_MULTI, LOMTreeClassifier, (6, 10), (8, 12)),
     Match("omniglot", "filter-tree", 5, ECT, FilterTreeClassifier, (1, 3), (1, 3)),
     Match(
         NAICS, "filter-tree", 5, ECT, FilterTreeClassifier, (1, 3), (1, 3), repeats=100, longer=5
     ),
-    Match("omniglot", "recall-tree", 1, RECALL, recall_tree, (5, 12), (3, 8), rounds=1, repeats=5),
-    Match("omniglot", "recall-tree", 5, RECALL, recall_tree, (5, 12), (3, 8), rounds=1, repeats=5),
+    Match(
+        "omniglot", "recall-tree", 1, RECALL, recall_tree, (12, 20), (8, 10), rounds=1, repeats=5
+    ),
+    Match(
+        "omniglot", "recall-tree", 5, RECALL, recall_tree, (12, 20), (8, 10), rounds=1, repeats=5
+    ),
 )
 #: match -> seconds per example in training and prediction, and error
 VW: dict[Match, tuple[float, float, float]] = {}

@@ -188,6 +188,51 @@ dispatched! {
 }
 
 dispatched! {
+    /// Sum of products of chunks of [`LANES`] values with those of `weights` whose numbers are
+    /// given.
+    pub(crate) fn dot_chunks(chunks: &[f32], numbers: &[u32], weights: &[f32]) -> f32 {
+        let mut sums = [[0.0f32; LANES]; 4];
+        let (weights, _) = weights.as_chunks::<LANES>();
+        let (chunks, _) = chunks.as_chunks::<LANES>();
+        let (chunks, last_chunks) = chunks.as_chunks::<4>();
+        let (numbers, last_numbers) = numbers.as_chunks::<4>();
+        for (chunks, numbers) in chunks.iter().zip(numbers) {
+            for (part, sum) in sums.iter_mut().enumerate() {
+                let weights = &weights[numbers[part] as usize];
+                for lane in 0..LANES {
+                    sum[lane] += chunks[part][lane] * weights[lane];
+                }
+            }
+        }
+        for ((chunk, &number), sum) in last_chunks.iter().zip(last_numbers).zip(&mut sums) {
+            let weights = &weights[number as usize];
+            for lane in 0..LANES {
+                sum[lane] += chunk[lane] * weights[lane];
+            }
+        }
+        let [mut lanes, second, third, fourth] = sums;
+        for lane in 0..LANES {
+            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
+        }
+        fold(lanes)
+    }
+}
+
+dispatched! {
+    /// Adds `a` times chunks of [`LANES`] values to those of `weights` whose numbers are given.
+    pub(crate) fn add_chunks(a: f32, chunks: &[f32], numbers: &[u32], weights: &mut [f32]) {
+        let (weights, _) = weights.as_chunks_mut::<LANES>();
+        let (chunks, _) = chunks.as_chunks::<LANES>();
+        for (chunk, &number) in chunks.iter().zip(numbers) {
+            let weights = &mut weights[number as usize];
+            for lane in 0..LANES {
+                weights[lane] += a * chunk[lane];
+            }
+        }
+    }
+}
+
+dispatched! {
     /// Sums over the entries of a sparse row of value times weight of its
     /// column, in every lane. Four sums each, side by side.
     pub(crate) fn dot_lanes(columns: &[u32], values: &[f32], weights: &[[f32; LANES]]) -> [f32; LANES] {

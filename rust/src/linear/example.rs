@@ -1,13 +1,14 @@
 //! One example as the regressors of a path read it.
 
-use super::{lookup, Block, Slot, Weights};
+use super::filled_chunks::FilledChunks;
+use super::{lookup, AlignedRow, Block, Slot, Weights};
 use crate::data::{Preparation, RowBuffer, Rows};
-use crate::simd::{axpy, dot, sparse_dot, LANES};
+use crate::simd::{sparse_dot, LANES};
 
 /// One example on its way down a tree.
 ///
-/// Beside the non-zeros it has them spread over a full row where so many
-/// columns are filled that whole registers are the cheaper way.
+/// Beside the non-zeros it has them in whole registers where so many columns are filled
+/// that this is the cheaper way.
 #[derive(Debug, Default, Clone)]
 pub struct PathExample {
     /// The non-zeros, the constant last.
@@ -22,13 +23,14 @@ pub struct PathExample {
     /// [`Preconditioner::direction`].
     pub(super) dimension: f32,
     is_spread: bool,
-    spread: Vec<f32>,
-    spread_direction: Vec<f32>,
+    chunks: FilledChunks,
+    spread: AlignedRow<f32>,
+    spread_direction: AlignedRow<f32>,
 }
 
 impl PathExample {
-    /// An example of which at least one column in so many is filled is cheaper as
-    /// a full row: whole registers against one value at a time.
+    /// An example of which at least one column in so many is filled is cheaper in
+    /// whole registers than one value at a time.
     pub const DENSE_SHARE: usize = 16;
 
     /// Replaces the example by `other` with an indicator for each of `columns`.
@@ -64,8 +66,8 @@ impl PathExample {
         self.width = width;
         self.is_spread = columns.len() * Self::DENSE_SHARE >= width;
         if self.is_spread {
-            self.spread.clear();
-            spread(columns, values, width, &mut self.spread);
+            self.chunks.find(columns, width);
+            self.chunks.spread(columns, values, &mut self.spread);
         }
     }
 
@@ -89,11 +91,22 @@ impl PathExample {
         self.ppu
     }
 
-    pub(super) fn settle_direction(&mut self, width: usize) {
+    pub(super) fn settle_direction(&mut self) {
         if self.is_spread {
             let (columns, direction) = (&self.row.columns, &self.direction);
-            self.spread_direction.clear();
-            spread(columns, direction, width, &mut self.spread_direction);
+            self.chunks
+                .spread(columns, direction, &mut self.spread_direction);
+        }
+    }
+
+    /// Asks for the weights that the example will meet, ahead of their use.
+    #[inline]
+    pub fn prefetch(&self, weights: &Weights<f32>) {
+        match weights {
+            Weights::Row(row) if self.is_spread && !self.chunks.is_whole() => {
+                self.chunks.prefetch(row);
+            }
+            weights => weights.prefetch(&self.row.columns),
         }
     }
 
@@ -106,7 +119,7 @@ impl PathExample {
     pub fn dot(&self, weights: &Weights<f32>) -> f32 {
         let RowBuffer { columns, values } = &self.row;
         match weights {
-            Weights::Row(row) if self.is_spread => dot(&self.spread, row),
+            Weights::Row(row) if self.is_spread => self.chunks.dot(&self.spread, row),
             Weights::Row(row) => {
                 assert!(row.len() >= self.width && self.width > 0);
                 // SAFETY: `settle` has compared all columns with `width`, and `read`,
@@ -127,7 +140,9 @@ impl PathExample {
             weights.prepare_for(self.row.columns.len(), width);
         }
         match weights {
-            Weights::Row(row) if self.is_spread => axpy(step, &self.spread_direction, row),
+            Weights::Row(row) if self.is_spread => {
+                self.chunks.add(step, &self.spread_direction, row);
+            }
             weights => {
                 let direction = &self.direction;
                 weights.change(&self.row.columns, |entry, w| *w += step * direction[entry]);

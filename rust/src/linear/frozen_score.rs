@@ -4,7 +4,7 @@
 //! A frozen tree defines the predictions, down to the order in which products are added up.
 //! [`frozen_score`] follows it on the weights as they lie in a tree that learns on.
 
-use super::{AdaSlot, Block, NagSlot, Weights};
+use super::{AdaSlot, AlignedRow, Block, NagSlot, Weights};
 use crate::simd::{dot, four_sums};
 
 /// A weight with whatever an optimiser keeps beside it.
@@ -54,7 +54,12 @@ pub(super) fn plain<S: PlainWeight>(weights: &Weights<S>) -> Weights<f32> {
                 .map(|(key, slot)| (key, slot.plain()))
                 .collect(),
         ),
-        Weights::Row(row) => Weights::Row(row.iter().map(|slot| slot.plain()).collect()),
+        Weights::Row(row) => {
+            let mut plain = AlignedRow::new(row.len());
+            let pairs = plain.iter_mut().zip(row.iter());
+            pairs.for_each(|(plain, slot)| *plain = slot.plain());
+            Weights::Row(plain)
+        }
     }
 }
 

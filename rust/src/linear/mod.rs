@@ -9,8 +9,10 @@
 #![allow(clippy::inline_always)]
 
 mod adagrad;
+mod aligned_row;
 mod block;
 mod example;
+mod filled_chunks;
 mod frozen_score;
 mod loss;
 pub(crate) mod nag;
@@ -26,6 +28,7 @@ mod tests;
 mod weights;
 
 pub use adagrad::AdaSlot;
+pub use aligned_row::AlignedRow;
 pub use block::Block;
 pub use example::{padded, PathExample};
 pub use loss::Loss;

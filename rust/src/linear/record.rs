@@ -1,7 +1,9 @@
 //! Tables, weights and regressors as named arrays.
 
 use super::regressors::Kind;
-use super::{AdaSlot, NagSlot, NagTotals, Preconditioner, Regressors, Span, Table, Weights};
+use super::{
+    AdaSlot, AlignedRow, NagSlot, NagTotals, Preconditioner, Regressors, Span, Table, Weights,
+};
 use crate::error::Result;
 use crate::file::{check_column, put_lengths, take_lengths, Bundle, Columns, Persist, Record};
 use crate::{persist, record};
@@ -61,7 +63,7 @@ impl<S: Record + Copy + Default> Record for Weights<S> {
             Self::Row(row) => Some(row),
             Self::Table(_) => None,
         });
-        Vec::put(rows, &format!("{name}.row"), bundle);
+        AlignedRow::put(rows, &format!("{name}.row"), bundle);
         let tables = records.filter_map(|weights| match weights {
             Self::Row(_) => None,
             Self::Table(table) => Some(table),
@@ -73,7 +75,7 @@ impl<S: Record + Copy + Default> Record for Weights<S> {
         let is_row = bool::take(n, &format!("{name}.is_row"), bundle)?;
         let n_rows = is_row.iter().filter(|&&is_row| is_row).count();
         let n_tables = is_row.len() - n_rows;
-        let mut rows = Vec::take(Some(n_rows), &format!("{name}.row"), bundle)?.into_iter();
+        let mut rows = AlignedRow::take(Some(n_rows), &format!("{name}.row"), bundle)?.into_iter();
         let tables = Table::take(Some(n_tables), &format!("{name}.table"), bundle)?;
         let mut tables = tables.into_iter();
         Ok(is_row

@@ -109,12 +109,12 @@ impl Regressors {
                     preconditioner.direction(&example.row, importance, &mut example.direction);
                 // So the direction is normalised; an example of length 0 has none.
                 example.ppu = 1.0;
-                example.settle_direction(self.width);
+                example.settle_direction();
             }
             Kind::Sgd(_) => {
                 example.direction.clone_from(&example.row.values);
                 example.ppu = example.row.values.iter().map(|x| x * x).sum();
-                example.settle_direction(self.width);
+                example.settle_direction();
             }
             Kind::Adagrad(_) | Kind::Nag(..) | Kind::Plain(..) => {}
         }
@@ -156,7 +156,7 @@ impl Regressors {
                 let before = example.dot(&rows[number]);
                 let step = self.loss.step(y, before, a, example.ppu);
                 if let Some(next) = ahead(before + step * example.ppu) {
-                    rows[next as usize].prefetch(&example.row.columns);
+                    example.prefetch(&rows[next as usize]);
                 }
                 let weights = &mut rows[number];
                 if step == 0.0 {

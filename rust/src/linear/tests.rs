@@ -40,7 +40,7 @@ fn rows_and_tables_give_one_product_whatever_the_form_of_the_example() {
         }
         assert_eq!(block.dot_row(0, &full), expected);
         assert_eq!(block.dot_slots(0, table.slots()), expected);
-        assert_eq!(example.dot(&Weights::Row(full)), expected);
+        assert_eq!(example.dot(&Weights::Row(full[..].into())), expected);
         assert_eq!(example.dot(&Weights::Table(table)), expected);
         // A step along the direction, which is the example itself.
         regressors.learn(0, &example, 1.0, 1e-3, 1.0, |_| None);
@@ -50,7 +50,8 @@ fn rows_and_tables_give_one_product_whatever_the_form_of_the_example() {
         for (&column, &x) in columns.iter().zip(&values) {
             stepped[column as usize] += step * x;
         }
-        let difference = regressors.score(0, &example) - example.dot(&Weights::Row(stepped));
+        let difference =
+            regressors.score(0, &example) - example.dot(&Weights::Row(stepped[..].into()));
         assert!(difference.abs() < 1e-7);
     }
 }
@@ -69,7 +70,7 @@ fn a_table_becomes_a_row_once_that_is_no_larger() {
     let expected: Vec<f32> = (0..64)
         .map(|w| if w < 10 { w as f32 } else { 0.0 })
         .collect();
-    assert_eq!(row, &expected);
+    assert_eq!(row[..], expected);
 }
 
 /// The scores of one regressor that learns examples of two columns: `(x, y, importance)`.

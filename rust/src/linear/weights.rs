@@ -1,6 +1,6 @@
 //! The weights of one regressor.
 
-use super::Table;
+use super::{AlignedRow, Table};
 use crate::simd::prefetch;
 
 /// Weights (and whatever an optimiser keeps beside them) by column.
@@ -9,11 +9,11 @@ use crate::simd::prefetch;
 /// table would take as much memory as all columns in a row, it becomes that
 /// row. The row's length is a multiple of the SIMD lanes.
 #[derive(Debug, Clone)]
-pub enum Weights<S> {
+pub enum Weights<S: Copy + Default> {
     /// Only the columns seen.
     Table(Table<S>),
     /// All columns.
-    Row(Vec<S>),
+    Row(AlignedRow<S>),
 }
 
 impl<S: Copy + Default> Default for Weights<S> {
@@ -41,7 +41,7 @@ impl<S: Copy + Default> Weights<S> {
     #[cold]
     pub fn spread(&mut self, width: usize) {
         if let Self::Table(table) = self {
-            let mut row = vec![S::default(); width];
+            let mut row = AlignedRow::new(width);
             for (column, &value) in table.iter() {
                 row[column as usize] = value;
             }

@@ -98,7 +98,7 @@ impl FrozenRouters {
         let weights = match weights {
             Weights::Row(row) => {
                 let from = self.rows.len();
-                self.rows.extend(row);
+                self.rows.extend_from_slice(&row);
                 Place::Row(from)
             }
             Weights::Table(table) => {

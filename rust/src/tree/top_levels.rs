@@ -4,7 +4,7 @@
 //! side by side, one lane per node: a feature's weights for all of them are one
 //! register, and one pass over an example gives the scores of four levels.
 
-use crate::linear::{Block, Weights};
+use crate::linear::{AlignedRow, Block, Weights};
 use crate::simd::LANES;
 
 /// Bytes that the weights may take; beyond it they are left out.
@@ -13,7 +13,8 @@ const MOST_BYTES: usize = 128 << 20;
 /// Weights of the first `LANES` nodes in breadth-first order.
 #[derive(Debug, Clone, Default)]
 pub struct TopLevels {
-    lanes: Vec<[f32; LANES]>,
+    /// [`LANES`] for each column.
+    lanes: AlignedRow<f32>,
 }
 
 impl TopLevels {
@@ -25,7 +26,7 @@ impl TopLevels {
     /// Zero weights of `width` columns, or none where that is too much.
     pub fn new(width: usize) -> Self {
         Self {
-            lanes: vec![[0.0; LANES]; if Self::fits(width) { width } else { 0 }],
+            lanes: AlignedRow::new(if Self::fits(width) { width * LANES } else { 0 }),
         }
     }
 
@@ -34,15 +35,16 @@ impl TopLevels {
         if at >= LANES || self.lanes.is_empty() {
             return;
         }
+        let (lanes, _) = self.lanes.as_chunks_mut::<LANES>();
         match weights {
             Weights::Row(row) => {
-                for (lanes, &w) in self.lanes.iter_mut().zip(row) {
+                for (lanes, &w) in lanes.iter_mut().zip(row.iter()) {
                     lanes[at] = w;
                 }
             }
             Weights::Table(table) => {
                 for (column, &w) in table.iter() {
-                    self.lanes[column as usize][at] = w;
+                    lanes[column as usize][at] = w;
                 }
             }
         }
@@ -51,6 +53,6 @@ impl TopLevels {
     /// Scores of the first nodes for row `i`, unless they were left out.
     #[inline]
     pub fn scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
-        (!self.lanes.is_empty()).then(|| block.dot_lanes(i, &self.lanes))
+        (!self.lanes.is_empty()).then(|| block.dot_lanes(i, self.lanes.as_chunks().0))
     }
 }

@@ -22,6 +22,7 @@
 //! | `paths` | the tree as a row's way through its routers |
 //! | `frozen` | the tree as prediction walks it |
 //! | `beam` | the most probable paths |
+//! | `path_ends` | rows scored at the ends of their paths, node by node |
 //! | `predict` | rows together, with or without a beam |
 //! | `report` | the nodes as columns |
 //! | `online` | what it adds to the model around online learners |
@@ -35,6 +36,7 @@ mod label_index;
 mod learner;
 mod online;
 mod params;
+mod path_ends;
 mod paths;
 mod pipeline;
 mod predict;

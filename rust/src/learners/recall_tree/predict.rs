@@ -5,15 +5,15 @@ use super::beam::Beam;
 use super::frozen::FrozenTree;
 use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
+use super::path_ends::{PathEnd, PathEnds};
 use super::paths::Place;
 use super::routing_tree::RoutingTree;
-use super::scorers::{ScorerInput, ScorerWorkspace};
 use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::Result;
-use crate::linear::{Block, PathExample, Table};
-use crate::tree::{Groups, NodeId, Numbered, Routers};
+use crate::linear::Block;
+use crate::tree::{Groups, Numbered, Routers};
 
 /// Predicts blocks of rows on one thread.
 #[derive(Debug)]
@@ -33,44 +33,9 @@ pub struct BlockPredictor<'a> {
     paths: Vec<(f32, u32)>,
     /// The terminal of each row of the block.
     terminals: Vec<u32>,
-    /// The rows, by terminal.
-    order: Vec<u32>,
-    workspace: ScorerWorkspace,
-    example: PathExample,
-    at_terminal: AtTerminal,
+    ends: PathEnds,
     /// A row's candidates of several final nodes, each with its best score.
     merged: Vec<(LocalId, f32)>,
-}
-
-/// What a row finds at a terminal.
-#[derive(Debug, Default)]
-struct AtTerminal {
-    /// Which one.
-    terminal: Option<u32>,
-    candidates: Vec<LocalId>,
-    /// The nodes from the root to it.
-    path: Vec<NodeId>,
-    seen: Table<()>,
-}
-
-impl AtTerminal {
-    /// Goes to another terminal.
-    fn go_to(&mut self, terminal: u32, tree: &RoutingTree, frozen: Option<&FrozenTree>) {
-        if self.terminal.replace(terminal) == Some(terminal) {
-            return;
-        }
-        let arena = &tree.arena;
-        if let Some(frozen) = frozen {
-            let terminal = terminal as usize;
-            arena.path_to(frozen.final_nodes[terminal], &mut self.path);
-            self.candidates.clear();
-            self.candidates
-                .extend_from_slice(frozen.candidates.get(terminal));
-        } else {
-            arena.path_to(NodeId(terminal), &mut self.path);
-            arena.candidates_at_end(&self.path, &mut self.seen, &mut self.candidates);
-        }
-    }
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -93,24 +58,9 @@ impl<'a> BlockPredictor<'a> {
             beam_learning: Beam::default(),
             paths: Vec::new(),
             terminals: Vec::new(),
-            order: Vec::new(),
-            workspace: ScorerWorkspace::default(),
-            example: PathExample::default(),
-            at_terminal: AtTerminal::default(),
+            ends: PathEnds::default(),
             merged: Vec::new(),
         }
-    }
-
-    /// Scores the example with the candidates at a terminal, into the workspace.
-    fn score_at(&mut self, terminal: u32) {
-        let at = &mut self.at_terminal;
-        at.go_to(terminal, &self.model.tree, self.frozen);
-        let input = ScorerInput {
-            example: &self.example,
-            candidates: &at.candidates,
-            path: &at.path,
-        };
-        self.model.scorers.score(&input, &mut self.workspace);
     }
 
     fn route(&mut self) {
@@ -119,20 +69,22 @@ impl<'a> BlockPredictor<'a> {
             .route(&self.block, &mut self.groups, &mut self.terminals);
     }
 
-    /// Routes all rows, then calls `emit(row, candidates, scores)` for each, in any
-    /// order.
+    /// Routes all rows, then calls `emit(row, candidates, scores)` for each.
     fn score_greedy(&mut self, mut emit: impl FnMut(usize, &[LocalId], &[f32])) {
         self.route();
-        let terminals = &self.terminals;
-        self.order.clear();
-        self.order.extend(0..self.block.len() as u32);
-        self.order
-            .sort_unstable_by_key(|&row| (terminals[row as usize], row));
-        for at in 0..self.order.len() {
-            let row = self.order[at] as usize;
-            self.example.take(&self.block, row);
-            self.score_at(self.terminals[row]);
-            emit(row, &self.at_terminal.candidates, &self.workspace.scores);
+        self.ends.clear();
+        for (row, &terminal) in (0..).zip(&self.terminals) {
+            let log_p = 0.0;
+            self.ends.push(PathEnd {
+                row,
+                terminal,
+                log_p,
+            });
+        }
+        self.ends.score(self.model, self.frozen, &self.block, true);
+        for row in 0..self.block.len() {
+            let (_, candidates, scores) = self.ends.get(row);
+            emit(row, candidates, scores);
         }
     }
 
@@ -155,23 +107,33 @@ impl<'a> BlockPredictor<'a> {
     /// whose weighted log-probabilities are added to the scores.
     fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
         let path_weight = self.path_weight;
+        self.ends.clear();
         for row in 0..self.block.len() {
             self.find_paths(row);
-            self.example.take(&self.block, row);
+            for &(log_p, terminal) in &self.paths {
+                let row = row as u32;
+                self.ends.push(PathEnd {
+                    row,
+                    terminal,
+                    log_p,
+                });
+            }
+        }
+        let by_terminal = self.model.scorers.come_from_afar();
+        self.ends
+            .score(self.model, self.frozen, &self.block, by_terminal);
+        self.ends.by_row(|row, paths| {
             self.merged.clear();
-            for at in 0..self.paths.len() {
-                let (log_p, terminal) = self.paths[at];
-                self.score_at(terminal);
-                let candidates = self.at_terminal.candidates.iter().copied();
-                let scores = self.workspace.scores.iter();
-                let scores = scores.map(|score| score + path_weight * log_p);
-                self.merged.extend(candidates.zip(scores));
+            for path in paths {
+                let (end, candidates, scores) = self.ends.get(path);
+                let scores = scores.iter().map(|score| score + path_weight * end.log_p);
+                self.merged.extend(candidates.iter().copied().zip(scores));
             }
             self.merged
                 .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
             self.merged.dedup_by_key(|&mut (label, _)| label);
             emit(row, &self.merged);
-        }
+        });
     }
 }
 

@@ -90,6 +90,37 @@ impl Scorers {
         }
     }
 
+    /// Whether to fetch candidates' weights once for several rows is worth the trouble of putting
+    /// rows together.
+    pub fn come_from_afar(&self) -> bool {
+        match self {
+            Self::Plain(scorers) => scorers.come_from_afar(),
+            Self::Adaptive(_) => false,
+        }
+    }
+
+    /// Appends to `scores` those of the candidates for each of the examples, which are all at
+    /// the final node of `input`; its own example does not matter.
+    pub fn score_together(
+        &self,
+        examples: &[PathExample],
+        input: &ScorerInput<'_>,
+        workspace: &mut ScorerWorkspace,
+        scores: &mut Vec<f32>,
+    ) {
+        match self {
+            Self::Plain(scorers) if scorers.is_by_class() => {
+                scorers.score_together(examples, input.candidates, scores);
+            }
+            _ => {
+                for example in examples {
+                    self.score(&ScorerInput { example, ..*input }, workspace);
+                    scores.extend_from_slice(&workspace.scores);
+                }
+            }
+        }
+    }
+
     /// Decides on the steps, from the scores in `workspace`. Adaptive scorers decide on
     /// each as they take it.
     pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {

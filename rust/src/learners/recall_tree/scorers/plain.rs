@@ -6,6 +6,7 @@ use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::error::{Error, Result};
 use crate::file::is_count;
+use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
 use crate::linear::{padded, PathExample, Weights};
 use crate::persist;
@@ -16,6 +17,9 @@ use crate::tree::NodeId;
 const HALVING_EXAMPLES: f32 = 4.0;
 /// See [`HALVING_EXAMPLES`].
 const HALVING_PER_DIMENSION: f32 = 0.003;
+
+/// Bytes of weights that stay in the cache of a core in any case.
+const NEAR: usize = 1 << 18;
 
 /// All classes' weights.
 #[derive(Debug, Clone)]
@@ -118,6 +122,35 @@ impl PlainScorers {
         }
     }
 
+    /// See [`Scorers::come_from_afar`](super::Scorers::come_from_afar).
+    pub fn come_from_afar(&self) -> bool {
+        self.is_by_class() && self.by_class.len() * self.width * size_of::<f32>() > NEAR
+    }
+
+    /// Whether the scores depend on the classes' own weights alone.
+    pub fn is_by_class(&self) -> bool {
+        !self.by_class.is_empty() && self.path_features == PathFeatures::None
+    }
+
+    /// The products that [`Self::score`] makes, with each candidate's weights fetched once for
+    /// all examples.
+    pub fn score_together(
+        &self,
+        examples: &[PathExample],
+        candidates: &[LocalId],
+        scores: &mut Vec<f32>,
+    ) {
+        let from = scores.len();
+        scores.resize(from + examples.len() * candidates.len(), 0.0);
+        for (place, &label) in candidates.iter().enumerate() {
+            let weights = &self.by_class[label.at()];
+            let scores = scores[from + place..].iter_mut().step_by(candidates.len());
+            for (score, example) in scores.zip(examples) {
+                *score = example.dot(weights);
+            }
+        }
+    }
+
     /// Decides how far each candidate goes: from `workspace.scores` to
     /// `workspace.steps`.
     pub fn decide(&self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
@@ -183,7 +216,6 @@ impl PlainScorers {
 mod tests {
     use super::*;
     use crate::data::{Preparation, Rows, Scaling, Values};
-    use crate::learners::recall_tree::label_index::LocalId;
     use crate::linear::{Loss, Optimizer, Regressors};
 
     /// Scores and steps of two candidates, the first of which is right, before and after

@@ -1,0 +1,132 @@
+//! Rows that begin where a cache line does.
+//!
+//! A register of weights then lies in one line. Where memory is allocated without a say, nearly
+//! every one lies across two, both of which are fetched.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::error::Result;
+use crate::file::{put_lengths, take_lengths, Bundle, Record};
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// A row of a fixed length.
+#[derive(Debug, Default)]
+pub struct AlignedRow<S> {
+    memory: Vec<S>,
+    /// Where the row begins.
+    from: usize,
+}
+
+impl<S: Copy + Default> AlignedRow<S> {
+    /// Elements that may lie before the row: after so many, or never, one begins a line.
+    const MARGIN: usize = LINE / align_of::<S>();
+
+    /// `len` times the default.
+    pub fn new(len: usize) -> Self {
+        let mut memory = vec![S::default(); len + Self::MARGIN];
+        // Alignment is a matter of speed: without it the row begins with the memory.
+        let from = memory.as_ptr().align_offset(LINE);
+        let from = if from < Self::MARGIN { from } else { 0 };
+        memory.truncate(from + len);
+        Self { memory, from }
+    }
+
+    /// Becomes `len` times the default, in the same memory where that is enough.
+    pub fn reset(&mut self, len: usize) {
+        if self.memory.capacity() < self.from + len {
+            *self = Self::new(len);
+        } else {
+            self.memory.clear();
+            self.memory.resize(self.from + len, S::default());
+        }
+    }
+}
+
+impl<S> Deref for AlignedRow<S> {
+    type Target = [S];
+
+    #[inline]
+    fn deref(&self) -> &[S] {
+        &self.memory[self.from..]
+    }
+}
+
+impl<S> DerefMut for AlignedRow<S> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [S] {
+        &mut self.memory[self.from..]
+    }
+}
+
+impl<S: Copy + Default> From<&[S]> for AlignedRow<S> {
+    fn from(values: &[S]) -> Self {
+        let mut row = Self::new(values.len());
+        row.copy_from_slice(values);
+        row
+    }
+}
+
+/// A copy of the memory would be aligned otherwise.
+impl<S: Copy + Default> Clone for AlignedRow<S> {
+    fn clone(&self) -> Self {
+        Self::from(&**self)
+    }
+}
+
+/// As vectors.
+impl<S: Record + Copy + Default> Record for AlignedRow<S> {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
+    where
+        Self: 'a,
+    {
+        put_lengths(records.clone().map(|row| row.len()), name, bundle);
+        S::put(records.flat_map(|row| row.iter()), name, bundle);
+    }
+
+    fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let lengths = take_lengths(n, name, bundle)?;
+        let all = S::take(Some(lengths.iter().sum()), name, bundle)?;
+        let mut rest = &all[..];
+        let row = |n| {
+            let (row, others) = rest.split_at(n);
+            rest = others;
+            Self::from(row)
+        };
+        Ok(lengths.into_iter().map(row).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_aligned<S>(row: &AlignedRow<S>) -> bool {
+        (row.as_ptr() as usize).is_multiple_of(LINE)
+    }
+
+    #[test]
+    fn rows_begin_where_lines_do_whatever_happens_to_them() {
+        for len in [0, 1, 16, 800, 5000] {
+            let mut row = AlignedRow::<f32>::new(len);
+            assert!(is_aligned(&row) && row[..] == vec![0.0; len]);
+            row.iter_mut().for_each(|w| *w = 1.0);
+            let mut copy = row.clone();
+            assert!(is_aligned(&copy) && copy[..] == row[..]);
+            for len in [len / 2, len, 3 * len] {
+                copy.reset(len);
+                assert!(is_aligned(&copy) && copy[..] == vec![0.0; len]);
+            }
+            // Elements that no line has a whole number of.
+            let slots = AlignedRow::<[f32; 3]>::new(len);
+            assert!(is_aligned(&slots) && slots.len() == len);
+            let mut bundle = Bundle::new("test");
+            AlignedRow::put([&row, &row].into_iter(), "rows", &mut bundle);
+            let again = AlignedRow::<f32>::take(Some(2), "rows", &mut bundle).unwrap();
+            assert!(again
+                .iter()
+                .all(|one| is_aligned(one) && one[..] == row[..]));
+        }
+    }
+}
