@@ -19,11 +19,12 @@ COLUMNS = {
 HEAD = """# Beside other programs
 
 Written by `make peers` from `benches/figures-peers.jsonl`, not by hand; the same table is in
-`benches/figures-peers.json`, and what is run in `benches/peers/`. All programs have the same rows,
-split and number of threads. Each run is a process of its own, with its number as the seed, which
-first learns and predicts 300 of the rows untimed. Cells are medians of the runs, in
-brackets the least and the most. The most accurate program comes first. OpenMP's threads (LightGBM,
-scikit-learn, PECOS) wait without taking a core, unless OMP_WAIT_POLICY says otherwise.
+`benches/figures-peers.json`, and what is run in `benches/peers/`. All programs have the same rows
+in the same random order, the same split and number of threads. Each run is a process of its own,
+with its number as the seed, which first learns and predicts 300 of the rows untimed. Cells are
+medians of the runs, in brackets the least and the most. The most accurate program comes first.
+OpenMP's threads (LightGBM, scikit-learn, PECOS) wait without taking a core, unless OMP_WAIT_POLICY
+says otherwise.
 """
 MEANING = """What the columns mean:
 

@@ -62,7 +62,9 @@ class Task:
             # With fewer rows than classes some do not occur: labels are counted as they come.
             y = np.unique(np.concatenate([y, y_test]), return_inverse=True)[1]
             y, y_test = y[: X.shape[0]], y[X.shape[0] :]
-        return files.save(self.name, folder, X, y, X_test, y_test)
+        # In no order: Vowpal Wabbit and fastText learn rows as they come, classes one by one else.
+        order = np.random.default_rng(0).permutation(X.shape[0])
+        return files.save(self.name, folder, X[order], y[order], X_test, y_test)
 
 
 TASKS = (
