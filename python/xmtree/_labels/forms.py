@@ -216,6 +216,7 @@ def canonical(indicator: Any, name: str) -> Any:
     """A matrix of 0 and 1 as CSR that stores ones alone, in order."""
     sets: Any = as_csr(indicator, name)
     if not (sets.has_canonical_format and np.all(sets.data == 1)):
+        check_structure(sets, name)
         sets = sets.copy()
         sets.sum_duplicates()
         sets.eliminate_zeros()
@@ -234,7 +235,8 @@ def as_csr(matrix: Any, name: str) -> Any:
     """A dense or sparse matrix as CSR."""
     if matrix.ndim != 2:
         raise ValueError(f"{name} is a sparse array of {matrix.ndim} dimensions; it must have two")
-    check_structure(matrix, name)
+    if getattr(matrix, "format", "csr") != "csr":
+        check_structure(matrix, name)
     return matrix.tocsr() if hasattr(matrix, "tocsr") else sp.csr_array(matrix)
 
 

@@ -27,6 +27,7 @@ from xmtree._labels.forms import (
     in_order,
     read,
 )
+from xmtree._sparse import check_structure
 
 #: Labels above are numbered anew: the core has 32 bits for them.
 _MAX_NUMBER = 2**31 - 1
@@ -137,6 +138,7 @@ def _prediction(y: Any, float_labels: bool) -> Any:
         if matrix.dtype.kind not in "biuf":
             raise ValueError(f"y_pred holds {matrix.dtype}; scores are real numbers")
         if not matrix.has_canonical_format:
+            check_structure(matrix, "y_pred")
             matrix = matrix.copy()
             matrix.sum_duplicates()
         return matrix
