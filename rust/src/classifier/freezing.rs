@@ -1,7 +1,7 @@
 //! When the members of a model are frozen.
 //!
-//! Freezing takes as long as the model is large, and learning undoes it. So the first rows after
-//! learning are predicted by the members as they are, with the same answers to the bit, until they
+//! Freezing takes as long as the model is large, and learning undoes it. After `fit`, and from a file,
+//! the first prediction freezes. In a stream the first rows after an update are predicted by the members as they are, with the same answers to the bit, until they
 //! have cost what freezing costs: then more are to be expected, and whatever comes, freezing has
 //! at most doubled the time.
 
@@ -35,6 +35,15 @@ impl<F> Clone for Frozen<F> {
 }
 
 impl<F> Frozen<F> {
+    /// That of a model which is not expected to learn on, after `fit` or from a file: it is due at
+    /// the first prediction.
+    pub fn due_at_once() -> Self {
+        Self {
+            members: OnceLock::new(),
+            walked: AtomicUsize::new(usize::MAX),
+        }
+    }
+
     /// Whether they are there.
     pub fn is_made(&self) -> bool {
         self.members.get().is_some()

@@ -274,7 +274,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             self.members = members;
             self.mean_weight = mean_weight;
             self.for_prediction = false;
-            self.frozen = Frozen::default();
+            self.frozen = Frozen::due_at_once();
         }
         done
     }
@@ -452,7 +452,7 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
             members: Vec::new(),
             mean_weight: MeanWeight::default(),
             for_prediction: false,
-            frozen: Frozen::default(),
+            frozen: Frozen::due_at_once(),
         })
     }
 
