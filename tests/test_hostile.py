@@ -12,7 +12,7 @@ import estimators
 import numpy as np
 import pytest
 import xmtree
-from model_bytes import pack, unpack
+from model_bytes import pack, rewritten, unpack
 from xmtree import _core
 from xmtree._printable import printable
 from xmtree.cli import main
@@ -38,14 +38,6 @@ def in_process(code, *arguments, megabytes=None, **environment):
 # Files that say what is not so.
 
 
-def rewritten(path, **changes):
-    """A sound file whose metadata says something else."""
-    file = _core.EstimatorFile(path, False)
-    meta = json.loads(file.meta)
-    model = file.take_model(xmtree._persistence.LEARNERS[meta["class"]]._short_name)
-    _core.save_estimator(path, json.dumps({**meta, **changes}), file.arrays(), model, False)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -67,13 +59,12 @@ def test_metadata_is_checked(changes, tmp_path):
         xmtree.load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", ["n_passes", "loss", "calibrate", "random_state"])
+@pytest.mark.parametrize("name", ["decay", "loss"])
 def test_what_learning_began_with_is_all_there(name, tmp_path):
     path = tmp_path / "model"
     xmtree.LOMTreeClassifier(random_state=0).fit(X, Y).save(path)
     more = json.loads(_core.EstimatorFile(path, False).meta)["more"]
-    if more["started_with"].pop(name, None) is None or name == "calibrate":
-        pytest.skip("older files do not have it, or it may change")
+    del more["started_with"][name]
     rewritten(path, more=more)
     with pytest.raises(xmtree.ModelFileError, match=name):
         xmtree.load(path)
@@ -102,7 +93,7 @@ def test_equal_labels_are_refused(tmp_path):
         xmtree.load(path)
 
 
-def gamble_file(path, change):
+def gamble_file(change):
     """A boosted model in whose core ``change(head, arrays)`` has changed something."""
     rows = np.random.default_rng(0).normal(size=(200, 4)).round(1)
     rows[:, 0] = np.arange(200) % 3
@@ -119,14 +110,14 @@ def test_a_leaf_with_a_set_of_categories_is_refused():
         arrays["trees.nodes.set"][leaf] = 1_000_000
 
     with pytest.raises(xmtree.ModelFileError):
-        gamble_file(None, change)
+        gamble_file(change)
 
 
 def test_a_number_of_features_that_no_array_counts_takes_no_memory(tmp_path):
     def change(head, arrays):
         head["meta"]["n_features"] = 10**9
 
-    model, lying = gamble_file(None, change)
+    model, lying = gamble_file(change)
     assert len(lying.summary()["importance_gain"]) <= 4
     model._model = lying
     model.save(tmp_path / "model")
@@ -136,10 +127,7 @@ def test_a_number_of_features_that_no_array_counts_takes_no_memory(tmp_path):
 
 def test_threads_are_those_of_the_machine(tmp_path):
     model = xmtree.LdSMClassifier(n_estimators=2, max_nodes=20, n_jobs=3000, random_state=0)
-    start = time.perf_counter()
     model.fit(X, Y)
-    model.predict(X)
-    assert time.perf_counter() - start < 60
     model.save(tmp_path / "model")
     again = xmtree.load(tmp_path / "model")
     assert again.n_jobs is None
@@ -194,7 +182,6 @@ calls = {
     "fit": lambda: model.fit(np.zeros((2, 3)), [0, 1]),
     "read": lambda: load_svmlight(sys.argv[1] + "/rows"),
     "stream": lambda: list(iter_svmlight(sys.argv[1] + "/rows", n_features=3, zero_based=True)),
-    "threads": lambda: xmtree.OAAClassifier(n_jobs=2).predict,
 }
 for name, call in calls.items():
     try:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import skops.io
 import xmtree
+from model_bytes import rewritten
 from sklearn.base import clone
 
 X, Y = estimators.sparse()
@@ -164,17 +165,6 @@ def test_foreign_files_are_refused(tmp_path):
     with pytest.raises(OSError, match="absent"):
         xmtree.OAAClassifier().fit(X, Y).save(tmp_path / "absent" / "model")
     assert issubclass(xmtree.ModelFileError, ValueError)
-
-
-def rewritten(path, **changes):
-    """A sound file whose metadata says something else."""
-    import json
-
-    from xmtree import _core
-
-    file = _core.EstimatorFile(path, False)
-    meta = json.dumps({**json.loads(file.meta), **changes})
-    _core.save_estimator(path, meta, file.arrays(), file.take_model("oaa"), False)
 
 
 @pytest.mark.parametrize(

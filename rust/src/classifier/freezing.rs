@@ -1,9 +1,9 @@
 //! When the members of a model are frozen.
 //!
-//! Freezing takes as long as the model is large, and learning undoes it. After `fit`, and from a file,
-//! the first prediction freezes. In a stream the first rows after an update are predicted by the members as they are, with the same answers to the bit, until they
-//! have cost what freezing costs: then more are to be expected, and whatever comes, freezing has
-//! at most doubled the time.
+//! Freezing takes as long as the model is large, and learning undoes it. After `fit`, and from a
+//! file, the first prediction freezes. In a stream the first rows after an update are predicted by
+//! the members as they are, with the same answers to the bit, until they have cost what freezing
+//! costs: then more are to be expected, and whatever comes, freezing has at most doubled the time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
