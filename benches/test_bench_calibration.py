@@ -10,6 +10,7 @@ shares of them).
 import numpy as np
 import pytest
 import xmtree
+from online_learners import ONLINE_LEARNERS
 from scipy.special import softmax
 from sklearn.metrics import log_loss
 from xmtree.metrics import calibration_error
@@ -18,12 +19,7 @@ from xmtree.metrics import calibration_error
 DENSE = ["letter", "pendigits", "satimage", "vehicle"]
 SETS = [*DENSE, "news20-bydate", "banking77", "naics2017-index"]
 LEARNERS = {
-    "OAA": xmtree.OAAClassifier,
-    "LOMtree": xmtree.LOMTreeClassifier,
-    "10 LOMtrees": lambda **more: xmtree.LOMTreeClassifier(n_estimators=10, **more),
-    "Recall Tree": xmtree.RecallTreeClassifier,
-    "filter tree": xmtree.FilterTreeClassifier,
-    "random tree": xmtree.RandomTreeClassifier,
+    **ONLINE_LEARNERS,
     "LdSM": xmtree.LdSMClassifier,
     "GAMBLE": xmtree.GambleClassifier,
 }

@@ -14,16 +14,10 @@ import time
 import numpy as np
 import pytest
 import xmtree
+from online_learners import ONLINE_LEARNERS
 from sklearn.linear_model import SGDClassifier
 
-LEARNERS = {
-    "OAA": xmtree.OAAClassifier,
-    "LOMtree": xmtree.LOMTreeClassifier,
-    "10 LOMtrees": lambda **more: xmtree.LOMTreeClassifier(n_estimators=10, **more),
-    "Recall Tree": xmtree.RecallTreeClassifier,
-    "filter tree": xmtree.FilterTreeClassifier,
-    "random tree": xmtree.RandomTreeClassifier,
-}
+LEARNERS = ONLINE_LEARNERS
 #: Dense rows; texts of 77 and of 1,048 classes.
 SETS = ["letter", "banking77", "naics2017-index"]
 N_ROWS = 300
