@@ -93,7 +93,7 @@ class GambleClassifier(CostSensitiveBoosting):
     classes_ : array of shape (n_classes,)
         Labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     n_estimators_ : int
         Number of trees: fewer than ``n_estimators`` after early stopping.
@@ -103,9 +103,9 @@ class GambleClassifier(CostSensitiveBoosting):
         the votes of each tree for the rows that ``subsample`` left out of it; 1 where all trees are
         trained on all rows. With ``cost_matrix`` that of lowest log loss in three-fold
         cross-validation.
-    feature_importances_ : float64 array of shape (n_features_in_,)
+    feature_importances_ : float64 array of shape (``n_features_in_``,)
         Share of each feature in the gain of all splits.
-    feature_splits_ : uint64 array of shape (n_features_in_,)
+    feature_splits_ : uint64 array of shape (``n_features_in_``,)
         Number of splits by each feature.
     trees_ : list of Bunch of read-only arrays
         The trees. Per node ``parent``, ``children``, ``depth``, ``n_examples`` (rows the tree
@@ -290,13 +290,13 @@ class SAMMEClassifier(Boosting):
     classes_ : array of shape (n_classes,)
         Labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     n_estimators_ : int
         Number of trees.
-    feature_importances_ : float64 array of shape (n_features_in_,)
+    feature_importances_ : float64 array of shape (``n_features_in_``,)
         Share of each feature in the gain of all splits.
-    feature_splits_ : uint64 array of shape (n_features_in_,)
+    feature_splits_ : uint64 array of shape (``n_features_in_``,)
         Number of splits by each feature.
     trees_ : list of Bunch of read-only arrays
         The trees; see :class:`GambleClassifier`. A leaf stores the one class that it votes for.

@@ -87,7 +87,7 @@ class _LabelTree(TreeMixin, OnlineLearner):
     classes_ : array of shape (n_classes,)
         Labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     tree_ : Bunch of read-only arrays
         The nodes, breadth first; the root is node 0. Per node ``parent``,

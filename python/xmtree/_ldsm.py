@@ -181,7 +181,7 @@ class LdSMClassifier(TreeMixin, Learner):
         The labels.
     n_features_in_ : int
         Features seen by ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     trees_ : list of Bunch
         For each tree read-only arrays with one entry per node, parents before

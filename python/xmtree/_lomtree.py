@@ -119,7 +119,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     classes_ : array of shape (n_classes,)
         Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     tree_ : Bunch of read-only arrays
         The only tree's nodes; the root is node 0. Per node ``parent``,

@@ -137,7 +137,7 @@ default="squared_hinge"
         Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
         Where y was an indicator ``arange(n_classes)``, or the names of a data frame's columns.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by

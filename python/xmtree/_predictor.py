@@ -29,6 +29,11 @@ class Predictor:
     Rows are float32 or float64: a CSR matrix or an array of shape (n, n_features), or one
     row of shape (n_features,). Columns are the estimator's; names are not looked at.
 
+    Parameters
+    ----------
+    estimator : fitted learner of this package
+        Its ``predictor()`` is the usual way to make one.
+
     Attributes
     ----------
     classes_ : array of shape (n_classes,)

@@ -164,7 +164,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     classes_ : array of shape (n_classes,)
         Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     max_candidates_ : int
         F.

@@ -126,7 +126,25 @@ def recall_at_k(
 ) -> float | NDArray[np.float64]:
     """recall@k: the share of a row's true labels that are among the first k, averaged over rows.
 
-    Parameters, result and errors are those of :func:`precision_at_k`.
+    Parameters
+    ----------
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
+    k : int or sequence of ints, default=5
+    classes : array of shape (n_labels,), optional
+        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
+        default. True labels that are not among them count as missed.
+    empty : {"zero", "skip"}, default="zero"
+        Whether rows without true labels score 0 or are left out.
+
+    Returns
+    -------
+    float, or float64 array of shape (len(k),) for a sequence
+
+    Raises
+    ------
+    ValueError
+        As :func:`precision_at_k`.
 
     Examples
     --------
@@ -155,13 +173,28 @@ def ndcg_at_k(
 ) -> float | NDArray[np.float64]:
     """nDCG@k: hits discounted by their rank, against the best ranking, averaged over rows.
 
-    Of a row with the true labels Y::
+    Of a row with m true labels it is DCG / best, where DCG is the sum of 1 / log2(r + 1) over
+    the ranks r <= k of its hits, and best the same sum over r = 1, ..., min(k, m).
 
-        sum of 1 / log2(r + 1) over the ranks r <= k of its hits
-        --------------------------------------------------------
-        sum of 1 / log2(r + 1) for r = 1, ..., min(k, |Y|)
+    Parameters
+    ----------
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
+    k : int or sequence of ints, default=5
+    classes : array of shape (n_labels,), optional
+        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
+        default. True labels that are not among them count as missed.
+    empty : {"zero", "skip"}, default="zero"
+        Whether rows without true labels score 0 or are left out.
 
-    Parameters, result and errors are those of :func:`precision_at_k`.
+    Returns
+    -------
+    float, or float64 array of shape (len(k),) for a sequence
+
+    Raises
+    ------
+    ValueError
+        As :func:`precision_at_k`.
 
     Examples
     --------
@@ -203,24 +236,25 @@ def psp_at_k(
 ) -> float | NDArray[np.float64]:
     """PSP@k: precision in which a hit on label l counts 1 / p_l, against the best ranking.
 
-    With the propensities p, as the Repository's program has it::
-
-        sum over all rows of the 1 / p_l of the hits among the first k
-        --------------------------------------------------------------
-        sum over all rows of the k largest 1 / p_l of the true labels
-
-    The quotient is taken once, over all rows together, so that it lies between 0 and 1.
-    Rows without true labels add to neither sum: ``empty`` makes no difference, but
-    where no row has any label (0 with "zero", an error with "skip").
+    With the propensities p it is gain / best, as the Repository's program has it: gain is the sum
+    over all rows of the 1 / p_l of the hits among the first k, and best the sum over all rows of
+    the k largest 1 / p_l of the true labels. The quotient is taken once, over all rows together,
+    so that it lies between 0 and 1.
 
     Parameters
     ----------
-    y_true, y_pred : as for :func:`precision_at_k`
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
     propensities : array of shape (n_labels,), above 0 and at most 1
         From :func:`propensities`, of the training labels. In the order of the columns or of
         ``classes``; without either that of label i is at position i. Every
         true label needs one.
-    k, classes, empty : as for :func:`precision_at_k`
+    k : int or sequence of ints, default=5
+    classes : array of shape (n_labels,), optional
+        As for :func:`precision_at_k`.
+    empty : {"zero", "skip"}, default="zero"
+        Rows without true labels add to neither sum, so that it makes no difference but where no
+        row has any label: that is 0 with "zero", and an error with "skip".
 
     Returns
     -------
@@ -272,14 +306,34 @@ def psndcg_at_k(
 ) -> float | NDArray[np.float64]:
     """PSnDCG@k: nDCG in which a hit on label l counts 1 / p_l, against the best ranking.
 
-    With the propensities p and I(Y) = sum of 1 / log2(r + 1) for r = 1, ..., min(k, |Y|),
-    as the Repository's program has it::
+    With the propensities p it is gain / best, as the Repository's program has it. Of a row with
+    m true labels gain is the sum of 1 / (p_l log2(r + 1)) over the hits l at the ranks r <= k,
+    divided by the sum of 1 / log2(r + 1) over r = 1, ..., min(k, m); best is the same of the best
+    ranking, true labels by falling 1 / p_l. Both are added up over all rows before they are divided.
 
-        sum over all rows of (sum of 1 / (p_l log2(r + 1)) over the hits at r <= k) / I(Y)
-        ----------------------------------------------------------------------------------
-        the same for the best rankings: true labels by falling 1 / p_l
+    Parameters
+    ----------
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
+    propensities : array of shape (n_labels,), above 0 and at most 1
+        From :func:`propensities`, of the training labels. In the order of the columns or of
+        ``classes``; without either that of label i is at position i. Every
+        true label needs one.
+    k : int or sequence of ints, default=5
+    classes : array of shape (n_labels,), optional
+        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
+        default. True labels that are not among them count as missed.
+    empty : {"zero", "skip"}, default="zero"
+        As for :func:`psp_at_k`.
 
-    Parameters, result and errors are those of :func:`psp_at_k`.
+    Returns
+    -------
+    float, or float64 array of shape (len(k),) for a sequence
+
+    Raises
+    ------
+    ValueError
+        As :func:`psp_at_k`.
 
     Examples
     --------

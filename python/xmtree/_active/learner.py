@@ -98,7 +98,7 @@ class ActiveLearner(ActiveEstimator):
     classes_ : array of shape (n_classes,)
         Its labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, where X was a data frame.
     selected_ : int64 array
         The working set: row numbers of X, in the order in which they were chosen.

@@ -52,22 +52,86 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return labels
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The ``k`` best labels of each row and their scores; see the estimator's."""
+        """The ``k`` best labels of each row, best first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+        k : int, default=5
+            As in ``predict_topk`` of the estimator.
+
+        Returns
+        -------
+        labels : array of shape (n, k)
+        scores : float32 array of shape (n, k)
+            Their scores, falling.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first labels are taught.
+        """
         check_is_fitted(self)
         return self.estimator_.predict_topk(X, k)
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """Probabilities of all classes; see the estimator's."""
+        """The probability of each class.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+
+        Returns
+        -------
+        float32 array of shape (n, n_classes)
+            Columns as in ``classes_``.
+
+        Raises
+        ------
+        NotFittedError
+            Before the first labels are taught.
+        """
         check_is_fitted(self)
         found: NDArray[np.float32] = self.estimator_.predict_proba(X)
         return found
 
     @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: Any) -> NDArray[np.float32]:
-        """Scores of all classes; see the estimator's."""
+        """The score of each class, where the estimator has ``decision_function``.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+
+        Returns
+        -------
+        float32 array of shape (n, n_classes), or (n,) with two classes
+
+        Raises
+        ------
+        NotFittedError
+            Before the first labels are taught.
+        """
         check_is_fitted(self)
         found: NDArray[np.float32] = self.estimator_.decision_function(X)
         return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+            Weights of the rows; by default all count the same.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        return self.estimator_.score(X, y, sample_weight)
 
     def save(self, path: str | Path) -> None:
         """Write ``estimator_`` to a file, from which :func:`xmtree.load` gives it back.

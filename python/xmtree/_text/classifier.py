@@ -301,18 +301,49 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted().predict_topk(self._rows(as_texts(texts)), k, scores=scores)
 
     def predict_proba(self, texts: Any) -> NDArray[np.float32]:
-        """Probabilities of all classes, of shape (n, n_classes); see the learner's."""
+        """The probability of each class.
+
+        Parameters
+        ----------
+        texts : list, array or data frame column of strings
+
+        Returns
+        -------
+        float32 array of shape (n, n_classes)
+            Columns as in ``classes_``.
+        """
         return self._fitted().predict_proba(self._rows(as_texts(texts)))
 
     @available_if(_learner_has("decision_function"))
     def decision_function(self, texts: Any) -> NDArray[np.float32]:
-        """Scores of all classes, of shape (n, n_classes), where the learner has them."""
+        """The score of each class, where the learner has ``decision_function``.
+
+        Parameters
+        ----------
+        texts : list, array or data frame column of strings
+
+        Returns
+        -------
+        float32 array of shape (n, n_classes), or (n,) with two classes
+        """
         learner: Any = self._fitted()
         found: NDArray[np.float32] = learner.decision_function(self._rows(as_texts(texts)))
         return found
 
     def score(self, texts: Any, labels: Any, sample_weight: Any = None) -> float:
-        """The share of texts whose label, or label set, is predicted exactly."""
+        """The share of texts whose label, or label set, is predicted exactly.
+
+        Parameters
+        ----------
+        texts : list, array or data frame column of strings
+        labels : array of shape (n,), or label sets as in ``fit``
+        sample_weight : array of shape (n,), optional
+            Weights of the texts; by default all count the same.
+
+        Returns
+        -------
+        float
+        """
         rows = self._rows(as_texts(texts))
         return float(self._fitted().score(rows, labels, sample_weight))
 

@@ -197,11 +197,14 @@ def plot_learning_curve(
         Label lists need ``cv=KFold(...)``.
     sizes : sequence of float or int, default=(0.1, 0.2, 0.4, 0.7, 1.0)
         Shares (float) or numbers (int) of the training rows of a fold.
-    cv, scoring, n_jobs : optional
-        As of ``sklearn.model_selection.learning_curve``. By default 5 folds, the estimator's
-        ``score``, one process. For ``scoring`` see :func:`xmtree.metrics.make_scorers`.
+    cv : int, splitter or iterable of splits, optional
+        As of ``sklearn.model_selection.learning_curve``, by default 5 folds.
+    scoring : str or callable, optional
+        As there, by default the estimator's ``score``. :func:`xmtree.metrics.make_scorers` has more.
     random_state : int, RandomState or None, default=None
         Fixes which rows come first.
+    n_jobs : int, optional
+        Processes; None is 1.
     label : str, optional
         Name of the curve in the legend.
     ax : matplotlib Axes or empty Figure, optional
