@@ -16,7 +16,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers docs wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -25,7 +25,10 @@ help: ## Show this list
 demo: install ## Build, install, and compare every learner on the data inside the package
 	@$(BIN)/xmtree demo
 
-test: fmt clippy cargo-test ruff mypy install stubtest pytest ## Check and test everything
+test: fmt clippy cargo-test ruff mypy install stubtest pytest docs ## Check and test everything
+
+docs: install $(VENV)/.docs ## Build the documentation into docs/_build/html, warnings are errors
+	$(PHASE) "docs" $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
 
 bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the figures come last
 	@tools/check-rust
@@ -99,7 +102,7 @@ pytest: $(VENV)/.test install ## Test the Python package
 	$(PHASE) "pytest" $(BIN)/python -m pytest
 
 clean: ## Remove everything that was built, .venv too
-	rm -rf $(VENV) $(PEERS) $(PECOS) target dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEERS) $(PECOS) target dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -f python/xmtree/_core.*.so
 	find python tests benches tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -116,6 +119,11 @@ $(VENV)/.build: $(VENV)/.python pyproject.toml
 $(VENV)/.test: $(VENV)/.build
 	@$(BIN)/python tools/requirements.py test >$(VENV)/test.txt
 	$(PHASE) "install test tools" $(PIP) -r $(VENV)/test.txt
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.build
+	@$(BIN)/python tools/requirements.py docs >$(VENV)/docs.txt
+	$(PHASE) "install documentation tools" $(PIP) -r $(VENV)/docs.txt
 	@touch $@
 
 # The opponents have no wheel for every machine; without them the rest is measured.

@@ -1,7 +1,7 @@
-"""Every code block of the README and of docs/ runs, and prints what the page says that it prints.
+"""Every code block of the README and of docs/ runs, and prints what the page says.
 
-The blocks of a page share their names and a folder. ``python`` is executed; in ``console`` the lines
-that begin with ``$ xmtree`` are. A block ``output`` holds what the block before it prints.
+The blocks of a page share their names and a folder. ``python`` is executed; of ``console`` the
+lines that begin with ``$ xmtree``. ``output`` is what the block before it prints.
 """
 
 import re

@@ -309,7 +309,7 @@ def psndcg_at_k(
     With the propensities p it is gain / best, as the Repository's program has it. Of a row with
     m true labels gain is the sum of 1 / (p_l log2(r + 1)) over the hits l at the ranks r <= k,
     divided by the sum of 1 / log2(r + 1) over r = 1, ..., min(k, m); best is the same of the best
-    ranking, true labels by falling 1 / p_l. Both are added up over all rows before they are divided.
+    ranking, true labels by falling 1 / p_l. Both are added up over all rows, then divided.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ def plot_learning_curve(
     cv : int, splitter or iterable of splits, optional
         As of ``sklearn.model_selection.learning_curve``, by default 5 folds.
     scoring : str or callable, optional
-        As there, by default the estimator's ``score``. :func:`xmtree.metrics.make_scorers` has more.
+        As there, by default the estimator's ``score``; see :func:`xmtree.metrics.make_scorers`.
     random_state : int, RandomState or None, default=None
         Fixes which rows come first.
     n_jobs : int, optional
