@@ -1,0 +1,78 @@
+"""Write figures into the pages: python benches/pages.py [--check].
+
+A page has a place for them, between <!-- figures: NAME ARGUMENT --> and <!-- /figures -->. What stands
+there comes from the files that benchmarks write, and from nowhere else.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+from peers.page import number
+
+ROOT = Path(__file__).parents[1]
+PLACE = re.compile(r"(<!-- figures: (\w+) ([\w.-]+) -->\n).*?(<!-- /figures -->)", flags=re.S)
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+#: Measures that a page shows, of those that peers' table has, and the heads of their columns.
+ACCURACY = {"error": "error %", "P@1": "P@1 %", "P@5": "P@5 %"}
+COSTS = {
+    "train_s": "training s",
+    "batch_us": "prediction µs, of many rows",
+    "one_us": "prediction µs, of one row",
+    "file_mb": "file MB",
+}
+
+
+def filled(page: str) -> str:
+    """The page with the figures of today in all its places."""
+    return PLACE.sub(lambda m: m[1] + TABLES[m[2]](m[3]) + m[4], page)
+
+
+def learners(task: str) -> str:
+    """This package's learners on a task of peers' table, the most accurate first."""
+    table = json.loads((ROOT / "benches/figures-peers.json").read_text(encoding="utf-8"))
+    rows = [
+        row for row in table["table"] if row["task"] == task and row["xmtree"] and row["runs"] > 0
+    ]
+    if not rows:
+        raise ValueError(f"benches/figures-peers.json has no task {task}")
+    accuracy = {name: head for name, head in ACCURACY.items() if name in rows[0]}
+    first = next(iter(accuracy))
+    rows.sort(key=lambda row: row[first]["median"], reverse=first != "error")
+    columns = accuracy | COSTS
+    lines = [("learner", *columns.values()), ("---",) * (len(columns) + 1)]
+    lines += [
+        (row["program"].removeprefix("xmtree "), *(number(row[name]["median"]) for name in columns))
+        for row in rows
+    ]
+    head = table["head"]
+    machine, load = "; ".join(head["machine"]), head["load"]
+    told = (
+        f"{machine}, {head['threads'][0]} threads; commit {', '.join(head['commit'])}; "
+        f"{head['dates'][0][:10]}, load before a run {load['median']:.1f}."
+    )
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}\n"
+
+
+TABLES = {"learners": learners}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="fail where a page is not up to date")
+    check = parser.parse_args().check
+    stale = []
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        if filled(page) != page:
+            stale.append(path.relative_to(ROOT).as_posix())
+            if not check:
+                path.write_text(filled(page), encoding="utf-8")
+    print("written:" if not check else "not up to date:", *(stale or ["none"]))
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
