@@ -1,7 +1,7 @@
 """Write figures into the pages: python benches/pages.py [--check].
 
-A page has a place for them, between <!-- figures: NAME ARGUMENT --> and <!-- /figures -->. What stands
-there comes from the files that benchmarks write, and from nowhere else.
+A page has places for them, between <!-- figures: NAME ARGUMENT --> and <!-- /figures -->. What
+stands there comes from the files that benchmarks write, and from nowhere else.
 """
 
 import argparse

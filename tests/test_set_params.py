@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xmtree
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
+from xmtree._sklearn import Interval, StrOptions
 from xmtree.cli import main
 
 X, Y = estimators.sparse(n=120)

@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
-from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _class_weight, _core, _validation
@@ -25,6 +24,7 @@ from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._predictor import Predictor
 from xmtree._probabilities import CHUNK_BYTES, ProbabilityMixin, Scores, TopK
 from xmtree._progress import progress
+from xmtree._sklearn import validate_params
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             If a parameter, ``X``, ``y`` or ``classes`` cannot be used. The estimator is
             then as it was before.
         """
-        self._validate_params()
+        validate_params(self)
         with transaction(self) as change:
             X = self._validated(X, reset=True)
             target = self._target(y, classes)
@@ -322,11 +322,6 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in params.items()
         }
-
-    def _validate_only(self, *names: str) -> None:
-        """Checks the parameters that a prediction uses; the others are those of the model."""
-        used = {name: getattr(self, name) for name in names}
-        validate_parameter_constraints(self._parameter_constraints, used, type(self).__name__)
 
     def _fitted_params(self) -> dict[str, Any]:
         """The parameters that the model was made with, whatever the constructor's are now.

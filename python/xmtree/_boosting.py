@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils import check_consistent_length
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _categories, _class_weight, _core, _validation
 from xmtree._base import Learner, transaction, without_own_name
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
+from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
 
 
@@ -83,7 +83,7 @@ class Boosting(TreeMixin, Learner):
             If a parameter or an argument cannot be used, or with ``warm_start`` differs from
             those of the fitted model. The estimator is then as it was before.
         """
-        self._validate_params()
+        validate_params(self)
         if X_val is None and y_val is None and sample_weight_val is not None:
             raise ValueError("sample_weight_val goes with X_val and y_val, which are missing")
         if (X_val is None) != (y_val is None):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
-from sklearn.utils._param_validation import StrOptions
 
 from xmtree import _validation
 from xmtree._labels import Target
 from xmtree._labels.forms import check_types, positions
+from xmtree._sklearn import StrOptions
 
 #: What the parameter may be.
 CONSTRAINT: list[Any] = [StrOptions({"balanced"}), dict, None]

@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from xmtree import _validation
 from xmtree._base import Learner, transaction
 from xmtree._probabilities import softmax_of_known
 from xmtree._progress import progress
+from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
 
 #: Labels that share the probability of a row.
@@ -410,7 +410,7 @@ class LdSMClassifier(TreeMixin, Learner):
 
     def _add_trees(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Trains the trees that are missing."""
-        self._validate_params()
+        validate_params(self)
         model = self._model
         if self.n_estimators < self._n_trees():
             raise ValueError(
@@ -478,7 +478,7 @@ class LdSMClassifier(TreeMixin, Learner):
     def _label_sets(self, X: Any) -> Any:
         threshold = None
         if self.threshold is not None or self.n_labels is not None:
-            self._validate_only("threshold", "n_labels")
+            validate_params(self, "threshold", "n_labels")
             threshold = None if self.threshold is None else float(self.threshold)
         sets = self._sparse(X, threshold, self.n_labels)
         sets.data = np.ones(len(sets.data), np.int64)

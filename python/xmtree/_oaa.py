@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
 from xmtree._calibration import Calibration
 from xmtree._online import OnlineLearner
 from xmtree._probabilities import softmax_of_known
+from xmtree._sklearn import Interval, validate_params
 
 
 class OAAClassifier(OnlineLearner):
@@ -292,7 +292,7 @@ default="squared_hinge"
 
     def _present(self, X: Any) -> Any:
         if self.threshold is not None or self.n_labels is not None:
-            self._validate_only("threshold", "n_labels")
+            validate_params(self, "threshold", "n_labels")
         if self.threshold is None and self.n_labels is not None:
             k = min(self.n_labels, len(self.classes_))
             codes, _ = self._topk(X, k)

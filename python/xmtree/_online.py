@@ -28,6 +28,7 @@ from xmtree._labels import (
 from xmtree._labels.forms import entry_rows, order_of
 from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
+from xmtree._sklearn import validate_params
 
 
 @without_own_name
@@ -107,7 +108,7 @@ class OnlineLearner(Learner):
                 X, lambda X: self._model.partial_fit(X, codes, None, threads, None)
             )
             return self
-        self._validate_params()
+        validate_params(self)
         if self.class_weight == "balanced":
             raise ValueError(
                 'class_weight="balanced" needs all labels at once and so fit; for partial_fit set '

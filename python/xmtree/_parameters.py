@@ -6,9 +6,8 @@ import json
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from xmtree import _core
+from xmtree._sklearn import Interval, StrOptions
 
 #: Counts of the core are 32 bits wide.
 _MAX_COUNT = 2**32 - 1

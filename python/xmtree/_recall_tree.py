@@ -13,6 +13,7 @@ from xmtree import _validation
 from xmtree._labels import place
 from xmtree._online import OnlineLearner
 from xmtree._probabilities import CHUNK_BYTES, TopK
+from xmtree._sklearn import validate_params
 from xmtree._trees import TreeMixin
 
 #: Losses of a single regressor.
@@ -418,7 +419,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         ):
             # The model has checked them; to check them again takes as long as a prediction.
             return "{}"
-        self._validate_only(*self._of_prediction)
+        validate_params(self, *self._of_prediction)
         options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
         return json.dumps(options)
 

@@ -16,9 +16,10 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import _check_sample_weight, _get_feature_names, validate_data
+from sklearn.utils.validation import validate_data
 
 from xmtree import _core
+from xmtree._sklearn import feature_names, sample_weights
 from xmtree._sparse import check_structure
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ def is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
 
 def _check_shared_names(estimator: Any, X: Any) -> None:
     """Refuses a data frame whose columns have other names than the same ones in ``fit``."""
-    known, given = getattr(estimator, "feature_names_in_", None), _get_feature_names(X)
+    known, given = getattr(estimator, "feature_names_in_", None), feature_names(X)
     if known is None or given is None:
         return
     for column, (before, now) in enumerate(zip(known, given, strict=False)):
@@ -112,8 +113,7 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     """``sample_weight`` as float64, or None."""
     if sample_weight is None:
         return None
-    checked = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return np.ascontiguousarray(checked)
+    return np.ascontiguousarray(sample_weights(sample_weight, X))
 
 
 def canonical(X: Any, call: Callable[[Any], T]) -> T:

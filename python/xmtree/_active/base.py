@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from xmtree import _validation
 from xmtree._active.labels import labels_of
@@ -17,6 +16,7 @@ from xmtree._active.session import LabellingSession
 from xmtree._base import transaction, without_own_name
 from xmtree._labels.kinds import check_kind
 from xmtree._progress import progress
+from xmtree._sklearn import Interval, validate_params
 
 #: A count of at least 1.
 COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
@@ -71,7 +71,7 @@ class ActiveEstimator(LabellingSession):
         ValueError, TypeError
             If a parameter or the data cannot be used. The estimator is then as it was.
         """
-        self._validate_params()
+        validate_params(self)
         with transaction(self) as change:
             self._clear()
             X = checked(self._validated(X, reset=True), self._takes_nan())

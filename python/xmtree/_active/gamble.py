@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
 from xmtree._active.base import ActiveEstimator
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
+from xmtree._sklearn import StrOptions
 
 
 class ActiveGamble(ActiveEstimator):

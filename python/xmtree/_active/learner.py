@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 
 from xmtree._active import curve
 from xmtree._active.base import COUNT, ActiveEstimator
 from xmtree._active.selection import Rows, spread
 from xmtree._active.uncertainty import best_labels, disagreements, entropies, margins
 from xmtree._base import Learner
+from xmtree._sklearn import Interval, InvalidParameterError, StrOptions
 
 #: Queried rows, or rounds if these are more rows, of which the error of queries is an average.
 _N_RECENT, _RECENT_ROUNDS = 50, 3

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
 from xmtree._base import Learner
+from xmtree._sklearn import validate_params
 
 
 def _estimator_has(method: str) -> Callable[[Any], bool]:
@@ -176,7 +177,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _new_classifier(self) -> Any:
         """A clone of the template with seed, threads and categorical columns set."""
         classifier: Any = clone(self._template())
-        classifier._validate_params()
+        validate_params(classifier)
         if classifier.random_state is None:
             classifier.set_params(random_state=self._seed)
         if classifier.n_jobs is None:

@@ -20,6 +20,7 @@ from xmtree._active.selection import Rows
 from xmtree._active.uncertainty import best_labels, margins
 from xmtree._base import transaction
 from xmtree._labels.kinds import check_kind
+from xmtree._sklearn import validate_params
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
 
@@ -86,7 +87,7 @@ class LabellingSession(SessionPredictor):
         ValueError, TypeError
             If a parameter or the data cannot be used. The estimator is then as it was.
         """
-        self._validate_params()
+        validate_params(self)
         with transaction(self) as change:
             self._clear()
             self._start_session(
@@ -229,7 +230,7 @@ class LabellingSession(SessionPredictor):
         suit it."""
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
-        self._validate_params()
+        validate_params(self)
         if self.early_stopping and self._held is None:
             raise ValueError(
                 "early_stopping needs labelled rows that are not learned from: "

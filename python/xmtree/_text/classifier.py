@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from xmtree._base import Learner
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._probabilities import Scores
+from xmtree._sklearn import Interval, StrOptions, validate_params
 from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import Settings, TextFeatures, as_texts
@@ -188,7 +188,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         ValueError, TypeError
             If a parameter or an argument cannot be used. The estimator is then as it was.
         """
-        self._validate_params()
+        validate_params(self)
         settings = self._settings()
         texts = as_texts(texts)
         target = encode(labels)
@@ -239,7 +239,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._validate_params()
+        validate_params(self)
         texts = as_texts(texts)
         if self.__sklearn_is_fitted__():
             self._check_learns_on()

@@ -6,11 +6,10 @@ import difflib
 import json
 from typing import Any
 
-from sklearn.utils._param_validation import StrOptions
-
 from xmtree import TextClassifier
 from xmtree._base import Learner
 from xmtree._persistence import LEARNERS
+from xmtree._sklearn import StrOptions, validate_params
 from xmtree.cli.errors import WrongUsage
 
 
@@ -82,7 +81,7 @@ def _checked(cls: Any, params: dict[str, Any]) -> Any:
     """A new estimator, whose parameters are refused here where they cannot be used."""
     estimator = cls(**params)
     try:
-        estimator._validate_params()
+        validate_params(estimator)
     except ValueError as error:
         raise WrongUsage(str(error)) from error
     return estimator

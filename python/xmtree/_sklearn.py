@@ -1,0 +1,50 @@
+"""What scikit-learn has, but not in public: used from here alone, so that a change has one place.
+
+The tests run on the oldest and on the newest version that is supported (``make release-check``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names
+
+__all__ = [
+    "Interval",
+    "InvalidParameterError",
+    "StrOptions",
+    "feature_names",
+    "sample_weights",
+    "validate_params",
+]
+
+
+def validate_params(estimator: Any, *names: str) -> None:
+    """Checks parameters of an estimator by its ``_parameter_constraints``: those named, or all."""
+    names = names or tuple(estimator.get_params(deep=False))
+    values = {name: getattr(estimator, name) for name in names}
+    validate_parameter_constraints(
+        estimator._parameter_constraints, values, type(estimator).__name__
+    )
+
+
+def sample_weights(weights: Any, X: Any) -> NDArray[np.float64]:
+    """One weight for each row, none below 0."""
+    checked: NDArray[np.float64] = _check_sample_weight(
+        weights, X, dtype=np.float64, ensure_non_negative=True
+    )
+    return checked
+
+
+def feature_names(X: Any) -> NDArray[Any] | None:
+    """The names of a data frame's columns, where all of them are strings."""
+    names: NDArray[Any] | None = _get_feature_names(X)
+    return names
