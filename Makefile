@@ -52,8 +52,8 @@ bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and
 	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PECOS)/bin/python $(BIN)/python -m pytest \
 		benches/test_bench_extreme.py --benchmark-disable -rs --time-limit 3600 \
 		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
-	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures ../README.md \
-		>/dev/null
+	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures >/dev/null
+	@$(BIN)/python benches/pages.py
 
 # SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
 # names a Python that has omikuji and PECOS (.venv-pecos/bin/python), else comparisons with them are left out.
@@ -67,6 +67,7 @@ peers: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Compare with othe
 	$(PHASE) "peers" env PYTHONPATH=benches $(BIN)/python -m peers \
 		--pythons $(PEERS)/bin/python $(PECOS)/bin/python --results benches/figures-peers.jsonl \
 		--json benches/figures-peers.json --page docs/peers.md --figures docs/figures $(SELECT)
+	@$(BIN)/python benches/pages.py
 
 wheel: install ## Build a wheel into dist/
 	@tools/check-rust

@@ -10,6 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+from extreme import summary
+from extreme.runs import Results
 from peers.page import number
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +58,12 @@ def learners(task: str) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}\n"
 
 
-TABLES = {"learners": learners}
+def extreme(_: str) -> str:
+    """Programs beside each other on label sets of very many labels."""
+    return summary.markdown(Results(ROOT / "benches/figures-extreme.jsonl"))
+
+
+TABLES = {"learners": learners, "extreme": extreme}
 
 
 def main() -> int:

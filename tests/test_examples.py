@@ -1,43 +1,29 @@
-"""What the README and the docstrings show works as shown."""
+"""Command lines and docstrings work as shown; blocks of code of pages: test_docs.py."""
 
 import doctest
 import importlib
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import xmtree
 from xmtree.cli import main
-from xmtree.datasets import save_xmc
 
 README = Path(__file__).parent.parent / "README.md"
-
-
-def test_readme_python(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
-    assert len(blocks) == 7
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    out = capsys.readouterr().out
-    assert float(re.search(r"error ([\d.]+)", out)[1]) < 0.15
-    assert "[['red', 'round'], ['green'], []]" in out
 
 
 def test_readme_command_lines(tmp_path, monkeypatch):
     """Those that do not need a shell."""
     import cli_files as files
-    import estimators
 
     monkeypatch.chdir(tmp_path)
-    X, y = estimators.sparse()
-    for name in ("train.txt.xz", "test.txt.xz"):  # the suffix does not count
-        save_xmc(name, X, y)
     files.write_csv(Path("reviews.csv"), {"text": files.TEXTS, "label": files.LABELS})
     lines = re.findall(r"^    xmtree (.*)$", README.read_text(encoding="utf-8"), flags=re.M)
-    assert len(lines) == 5
+    assert len(lines) == 2
     for line in lines:
         assert main(line.split()) == 0
 
@@ -66,15 +52,10 @@ def test_command_lines_of_the_docs(tmp_path, monkeypatch, capsys):
             assert main(shlex.split(line)) == 0, line
 
 
-def test_readme_figures_are_those_of_the_benchmarks():
-    text = README.read_text(encoding="utf-8")
-    table = re.search(r"<!-- figures -->.*?<!-- /figures -->", text, flags=re.S)[0]
-    measured = (README.parent / "benches" / "figures.txt").read_text(encoding="utf-8")
-    cells = [cell for row in table.splitlines() for cell in row.split("|")[2:] if row[0:1] == "|"]
-    figures = re.findall(r"\d[\d,.]*", " ".join(cells))
-    assert len(figures) == 14
-    known = re.findall(r"\d[\d,.]*", measured)
-    assert set(figures) <= set(known)
+def test_figures_of_the_pages_are_those_of_the_benchmarks():
+    """Nobody types them."""
+    check = [sys.executable, README.parent / "benches" / "pages.py", "--check"]
+    assert subprocess.run(check, capture_output=True, text=True).stdout == "not up to date: none\n"
 
 
 @pytest.mark.parametrize(

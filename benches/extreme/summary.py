@@ -1,47 +1,36 @@
-"""The part of the README that compares label sets, from a results file."""
-
-import re
-from pathlib import Path
+"""Label sets by program, from a results file, as a table of Markdown."""
 
 from extreme import tables, tasks
 
 PROGRAMS = ("xmtree", "omikuji", "PECOS")
-#: What a cell has of a table's row.
-CELL = "{P@1/3/5}, {PSP@1}, {train s} s, {us a row} us, {file MB} MB"
-MARKS = "<!-- extreme -->\n", "<!-- /extreme -->"
-
-
-def write(results, path):
-    """Replaces what is between the marks of a file."""
-    path = Path(path)
-    text = path.read_text(encoding="utf-8")
-    start, end = (re.escape(mark) for mark in MARKS)
-    part = re.compile(f"(?<={start}).*(?={end})", flags=re.DOTALL)
-    if not part.search(text):
-        raise ValueError(f"{path} lacks {MARKS[0].strip()} ... {MARKS[1]}")
-    path.write_text(part.sub(lambda _: markdown(results), text), encoding="utf-8")
+HEADS = (
+    "labels", "program", "P@1 %", "P@3 %", "P@5 %", "PSP@1 %",
+    "training s", "prediction µs", "file MB", "runs", "sources",
+)  # fmt: skip
 
 
 def markdown(results):
-    """A row for each data set with label sets, a column for each program."""
+    """A row for each program on each data set with label sets, most labels first."""
     found = results.newest()
-    names = (*tasks.LABEL_SETS, tasks.AMAZON)
-    names = [name for name in names if (name, PROGRAMS[0]) in found]
-    lines = ["| | " + " | ".join(PROGRAMS) + " |", "|---" * (1 + len(PROGRAMS)) + "|"]
-    for name in sorted(names, key=lambda name: -n_labels(found, name)):
-        runs = [found.get((name, program), []) for program in PROGRAMS]
-        head = f"{name}, {n_labels(found, name):,} labels, {len(runs[0])} x"
-        lines.append("| " + " | ".join([head, *map(cell, runs)]) + " |")
-    return "\n" + "\n".join(lines) + "\n"
+    names = [name for name in (*tasks.LABEL_SETS, tasks.AMAZON) if (name, PROGRAMS[0]) in found]
+    names.sort(key=lambda name: -n_labels(found, name))
+    lines = [HEADS, ["---"] * len(HEADS)]
+    for name in names:
+        title = f"{name}, {n_labels(found, name):,}"
+        for program in PROGRAMS:
+            if runs := found.get((name, program)):
+                lines.append([title, program, *cells(runs)])
+                title = ""
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def n_labels(found, name):
     return found[name, PROGRAMS[0]][0]["shape"][2]
 
 
-def cell(runs):
-    if not runs:
-        return ""
-    known = tables.cells(runs)
-    known["PSP@1"] = known["PSP@1/3/5"].split("/")[0]
-    return CELL.format_map({head: text.strip() for head, text in known.items()})
+def cells(runs):
+    known = {head: text.strip() for head, text in tables.cells(runs).items()}
+    precision = known.get("P@1/3/5", "//").split("/")
+    propensity = known.get("PSP@1/3/5", "//").split("/")[0]
+    costs = (known.get(head, "") for head in ("train s", "us a row", "file MB", "seeds"))
+    return [*precision, propensity, *costs, runs[0]["source"]]
