@@ -16,7 +16,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers docs wheel clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -73,6 +73,10 @@ wheel: install ## Build a wheel into dist/
 	@tools/check-rust
 	$(PHASE) "wheel" $(BIN)/maturin build --release --locked --quiet --out dist
 
+release-check: install $(VENV)/.release ## Install the wheel with the oldest and the newest dependencies, and build the source distribution offline
+	@tools/check-rust
+	$(PHASE) "release-check" $(BIN)/python tools/release_check.py $(SELECT)
+
 install: $(MODULE) ## Build the package and install it into .venv
 
 fmt:
@@ -125,6 +129,11 @@ $(VENV)/.test: $(VENV)/.build
 $(VENV)/.docs: $(VENV)/.build
 	@$(BIN)/python tools/requirements.py docs >$(VENV)/docs.txt
 	$(PHASE) "install documentation tools" $(PIP) -r $(VENV)/docs.txt
+	@touch $@
+
+$(VENV)/.release: $(VENV)/.build
+	@$(BIN)/python tools/requirements.py release >$(VENV)/release.txt
+	$(PHASE) "install release tools" $(PIP) -r $(VENV)/release.txt
 	@touch $@
 
 # The opponents have no wheel for every machine; without them the rest is measured.
