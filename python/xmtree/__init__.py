@@ -1,4 +1,20 @@
-"""Logarithmic-time classifiers for very many labels."""
+"""Logarithmic-time classifiers for very many labels.
+
+Learners, all of them scikit-learn estimators:
+
+- OAAClassifier: one-against-all, for one label per row or label sets
+- LOMTreeClassifier, RecallTreeClassifier: online trees
+- FilterTreeClassifier, RandomTreeClassifier: fixed trees over the labels
+- LdSMClassifier: ensembles of trees for label sets, with a scorer for each label
+- GambleClassifier, SAMMEClassifier: boosting, for tables
+- TextClassifier: texts in, a learner chosen
+- ActiveLearner, ActiveGamble: ask for the labels that help most
+
+Models in files and for serving: load, save, pipeline_topk, Predictor, ModelFileError.
+
+Modules: metrics (P@k, nDCG@k, PSP@k), datasets (readers and writers, demo data), plotting (needs
+matplotlib).
+"""
 
 from xmtree import _starting  # noqa: F401  (before all that takes long)
 
