@@ -13,7 +13,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
 ]
@@ -21,7 +20,6 @@ myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build"]
-nitpicky = False
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections have the types
@@ -32,18 +30,8 @@ numpydoc_validation_checks = {"PR01", "PR02", "PR03", "PR04", "RT01", "GL03"}
 # What yields has no Returns.
 numpydoc_validation_exclude = {r"\.iter_"}
 
-# No page needs the network to be built: without it, links to other projects stay text.
-intersphinx_mapping = {}
 
-html_theme = "pydata_sphinx_theme"
+html_theme = "furo"
 html_title = f"xmtree {release}"
-html_static_path = ["_static"]
 html_show_sourcelink = False
-html_theme_options = {
-    "show_prev_next": False,
-    "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 6,
-    "show_toc_level": 2,
-}
 templates_path = ["_templates"]
