@@ -190,7 +190,10 @@ def recall_tree() -> Figure:
 def label_trees() -> Figure:
     """Which routers learn from an example of label E: all on its path, or those it reaches."""
     figure = Figure(figsize=(7.2, 2.7), layout="constrained")
-    titles = ("Random tree: all routers on the path learn", "Filter tree: up to the first lost match")
+    titles = (
+        "Random tree: all routers on the path learn",
+        "Filter tree: up to the first lost match",
+    )
     children = np.full((15, 2), -1)
     children[:7] = np.arange(1, 15).reshape(7, 2)
     places = tree_layout(children)
@@ -240,7 +243,8 @@ def ldsm() -> Figure:
         turn = np.linspace(0, 2 * np.pi, 100)
         ring = at[:, np.newaxis] + 1.9 * np.stack([np.cos(turn), np.sin(turn)])
         left.plot(*ring, color=INK, lw=1)
-        left.text(*(at + [np.sign(at[0]) * 0.8, 0]), "abcd"[label], weight="bold", ha="center")
+        outward = at[0] + 0.8 * np.sign(at[0])
+        left.text(outward, at[1], "abcd"[label], weight="bold", ha="center")
     for area, name in enumerate(("first only", "second only", "both")):
         left.scatter([], [], marker="s", s=60, color=colour(area, 3, 0.5), label=name)
     left.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, columnspacing=1.0)
@@ -291,7 +295,7 @@ def active_learning() -> Figure:
     active.fit(X, y)
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plane(left, "50 rows of 600 were asked for")
+    plane(left, f"{len(active.selected_)} rows of {len(y)} were asked for")
     regions(left, active.predict(grid()), 3, 0.8)
     left.scatter(*X.T, s=3, color=GREY)
     dots(left, X[active.selected_], y[active.selected_], 3, 26)
