@@ -145,7 +145,7 @@ def lomtree() -> Figure:
             continue
         width = 3.2 / (1 + tree.depth[node])
         field = np.where(passed[:, inside[0]], -1.0, 1.0)
-        hidden = np.ma.masked_array(field, ~passed[:, node])  # type: ignore[no-untyped-call]
+        hidden = np.ma.masked_array(field, ~passed[:, node])
         boundary(left, hidden, linewidths=width)
         right.scatter(x, level, s=60, color=INK, zorder=3)
         for child in inside:
