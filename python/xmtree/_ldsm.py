@@ -28,11 +28,12 @@ class LdSMClassifier(TreeMixin, Learner):
 
     A node of a tree has one linear regressor per child and sends an example to every
     child whose regressor's margin is at least 1/2, or to the child of the largest margin
-    if there is none. The regressors minimise an objective that favours children of equal
-    size, each label at one child, and few examples at several children. Leaves store
-    histograms of labels; a label's score is their average over the leaves that a row
-    reaches and over the trees. Trees take time proportional to their depth, about the
-    logarithm of the number of labels; that of the scorers is bounded whatever their number.
+    if there is none. The regressors minimise an objective (J, Eq. 2 of [1]_) that favours
+    children of equal size, each label at one child, and few examples at several children.
+    Leaves store histograms of labels; a label's score is their average over the leaves that a
+    row reaches (Algorithm 2) and over the trees. Trees take time proportional to their
+    depth, about the logarithm of the number of labels; that of the scorers is bounded
+    whatever their number.
 
     By default one-against-some scorers, a sparse linear one for each label, re-rank the
     labels that the trees find and find further ones. They are not in the paper [1]_; with
@@ -190,7 +191,7 @@ class LdSMClassifier(TreeMixin, Learner):
         ``n_examples`` (by importance), ``label_entropy`` (nats); of
         internal nodes, NaN at leaves, the objective ``j`` and its terms ``balance``,
         ``class_integrity`` and ``multiway_penalty``, and what they approximate,
-        ``balancedness`` (beta of the paper) and ``purity`` (alpha; both 0 at best),
+        ``balancedness`` (beta of the paper) and ``purity`` (alpha, Eq. 3; both 0 at best),
         measured after training; ``j_by_epoch`` of shape (n_nodes,
         n_epochs), the running objective. The
         histogram of node i is ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in

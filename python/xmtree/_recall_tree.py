@@ -23,8 +23,8 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
     """Recall Tree: a tree selects a few candidates, scorers choose among them.
 
     Routers send an example where its label raises the entropy of the labels
-    least. Every node stores its most frequent labels, the candidates. Routing
-    ends where a lower bound on the candidates' recall would no longer rise, and
+    least (Section 2 of [1]_). Every node stores its most frequent labels, the candidates. Routing
+    ends where a lower bound on the candidates' recall (Eq. 1) would no longer rise, and
     one-against-some scorers, one per class and shared by the whole tree, choose
     among the candidates of that node. Training and prediction take time proportional to
     the depth and to the number of candidates, both about the logarithm of the

@@ -36,8 +36,8 @@ class ActiveGamble(ActiveEstimator):
         on after ``set_params`` with a larger one.
     selection : {"margin", "random"}, default="margin"
         Which rows are added. "margin": those of highest utility 1 / (F_k - F_j), k and j the
-        two best classes and F the committee's scores; ties are broken at random. "random":
-        any, the baseline.
+        two best classes and F the committee's scores (Section 4 of [1]_); ties are broken at
+        random. "random": any, the baseline.
     pool_share : float, default=1.0
         Share of the rows outside the working set whose utility is computed in a round,
         sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
