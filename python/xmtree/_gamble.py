@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from numpy.typing import ArrayLike
+
 from xmtree._boosting import Boosting
 from xmtree._cost_sensitive import CostSensitiveBoosting
+from xmtree._typing import Columns, Seed
 
 
 class GambleClassifier(CostSensitiveBoosting):
@@ -205,14 +208,14 @@ class GambleClassifier(CostSensitiveBoosting):
         trim: float = 0.1,
         clip: bool = True,
         splits: str = "binned",
-        categorical_features: Any = None,
-        cost_matrix: Any = None,
+        categorical_features: Columns | Literal["from_dtype"] = None,
+        cost_matrix: ArrayLike | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -342,13 +345,13 @@ class SAMMEClassifier(Boosting):
         subsample: float = 1.0,
         trim: float = 0.0,
         splits: str = "binned",
-        categorical_features: Any = None,
+        categorical_features: Columns | Literal["from_dtype"] = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

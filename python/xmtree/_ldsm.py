@@ -18,6 +18,7 @@ from xmtree._base import Learner, transaction
 from xmtree._probabilities import softmax_of_known
 from xmtree._progress import progress
 from xmtree._trees import TreeMixin
+from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
 
 #: Labels that share the probability of a row.
 _MOST_SCORED = 1000
@@ -318,7 +319,7 @@ class LdSMClassifier(TreeMixin, Learner):
         threshold: float | None = None,
         n_labels: int | None = None,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -361,7 +362,9 @@ class LdSMClassifier(TreeMixin, Learner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None, classes: Classes = None
+    ) -> Self:
         """Train the trees; with ``warm_start`` only those that are missing.
 
         Parameters
@@ -440,7 +443,7 @@ class LdSMClassifier(TreeMixin, Learner):
                 raise
             change.keep()
 
-    def predict_scores(self, X: Any, threshold: float = 0.0) -> sp.csr_matrix:
+    def predict_scores(self, X: MatrixLike, threshold: float = 0.0) -> sp.csr_matrix:
         """The scores of all labels that have one.
 
         Parameters

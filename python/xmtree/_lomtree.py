@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
+from xmtree._typing import OneLabelMixin, Seed
 
 #: Labels that a leaf predicts with, at most.
 _LABELS_OF_LEAF = 64
 
 
-class LOMTreeClassifier(TreeMixin, OnlineLearner):
+class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     """LOMtree: a binary tree of linear routers, learned online.
 
     Every internal node learns to send about half of its examples to each side
@@ -230,7 +231,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         validation_fraction: float = 0.1,
         patience: int = 2,
         calibrate: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

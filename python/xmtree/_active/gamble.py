@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from xmtree._active.base import ActiveEstimator
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
+from xmtree._typing import Seed
 
 
 class ActiveGamble(ActiveEstimator):
@@ -139,7 +140,7 @@ class ActiveGamble(ActiveEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 10,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
