@@ -25,6 +25,7 @@ from xmtree._predictor import Predictor
 from xmtree._probabilities import CHUNK_BYTES, ProbabilityMixin, Scores, TopK
 from xmtree._progress import progress
 from xmtree._sklearn import validate_params
+from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
 T = TypeVar("T")
 
@@ -108,7 +109,9 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         if hasattr(cls, "_short_name"):
             LEARNERS[name_in_files(cls)] = cls
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None, classes: Classes = None
+    ) -> Self:
         """Learn from scratch.
 
         Parameters
@@ -145,7 +148,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             self._fit(X, target, sample_weight, change)
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> Any:
         """The best label of each row, or its label set.
 
         Parameters
@@ -179,7 +182,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         return [part.tolist() for part in np.split(named, sets.indptr[1:-1])]
 
     def predict_topk(
-        self, X: Any, k: int = 5, *, scores: Scores = "raw"
+        self, X: MatrixLike, k: int = 5, *, scores: Scores = "raw"
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` best labels of each row, best first.
 
@@ -226,7 +229,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             values = np.hstack([values, np.full(rest, -np.inf, np.float32)])
         return decode(codes, self.classes_), values
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None) -> float:
         """Accuracy: the share of rows whose label, or whole label set, is predicted.
 
         Parameters

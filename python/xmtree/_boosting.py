@@ -20,10 +20,11 @@ from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
+from xmtree._typing import Classes, LabelsLike, MatrixLike, OneLabelMixin, Weights
 
 
 @without_own_name
-class Boosting(TreeMixin, Learner):
+class Boosting(OneLabelMixin, TreeMixin, Learner):
     """Base of both: everything but how a tree votes."""
 
     _python_constraints: ClassVar[dict[str, Any]] = {
@@ -42,14 +43,14 @@ class Boosting(TreeMixin, Learner):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        classes: Any = None,
+        X: MatrixLike,
+        y: LabelsLike,
+        sample_weight: Weights = None,
+        classes: Classes = None,
         *,
-        X_val: Any = None,
-        y_val: Any = None,
-        sample_weight_val: Any = None,
+        X_val: MatrixLike | None = None,
+        y_val: LabelsLike | None = None,
+        sample_weight_val: Weights = None,
     ) -> Self:
         """Learn from scratch; with ``warm_start`` add the rounds that are missing.
 
@@ -114,7 +115,7 @@ class Boosting(TreeMixin, Learner):
             self._learn(learn, model, X, target, sample_weight, change)
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float32]:
+    def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
         """The committee's scores F of all classes.
 
         Parameters
@@ -135,7 +136,7 @@ class Boosting(TreeMixin, Learner):
         """
         return self._shaped(self._scores(X))
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
         """The best label of each row after each round.
 
         Parameters
@@ -159,7 +160,7 @@ class Boosting(TreeMixin, Learner):
         for stage in range(stages.shape[1]):
             yield self.classes_[stages[:, stage]]
 
-    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float32]]:
+    def staged_decision_function(self, X: MatrixLike) -> Iterator[NDArray[np.float32]]:
         """``decision_function`` after each round.
 
         Parameters
@@ -173,7 +174,7 @@ class Boosting(TreeMixin, Learner):
         for scores in self._staged_scores(X):
             yield self._shaped(scores)
 
-    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float32]]:
+    def staged_predict_proba(self, X: MatrixLike) -> Iterator[NDArray[np.float32]]:
         """``predict_proba`` after each round.
 
         Parameters

@@ -14,6 +14,7 @@ from xmtree._base import Transaction, without_own_name
 from xmtree._boosting import Boosting
 from xmtree._labels import Target
 from xmtree._probabilities import CHUNK_BYTES, TopK
+from xmtree._typing import MatrixLike
 
 #: Committees that the temperature is found with; five find much the same.
 _N_FOLDS = 3
@@ -42,7 +43,7 @@ class CostSensitiveBoosting(Boosting):
         """What F / (n_classes - 1) is divided by before the softmax gives probabilities."""
         return super().temperature_ if self._costs is None else self._temperature
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
         """The predicted label of each row after each round.
 
         With ``cost_matrix`` that of lowest expected cost, at the temperature of the whole.

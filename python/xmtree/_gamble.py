@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from numpy.typing import ArrayLike
+
 from xmtree._boosting import Boosting
 from xmtree._cost_sensitive import CostSensitiveBoosting
+from xmtree._typing import Columns, Seed
 
 
 class GambleClassifier(CostSensitiveBoosting):
     """GAMBLE: multiclass boosting with one tree a round for any number of classes.
 
     Each round grows one weighted regression tree for all classes at once, on rows weighted
-    by the committee's loss on them. Libraries for gradient boosting grow a tree
-    per class and round; here the time of a round does not depend on the number of classes.
+    by the committee's loss on them (Algorithm 2 of [1]_). Libraries for gradient boosting grow
+    a tree per class and round; here the time of a round does not depend on the number of
+    classes.
 
     Values may be missing (NaN), columns may be categorical, and sparse rows are not
     made dense.
@@ -42,7 +46,7 @@ class GambleClassifier(CostSensitiveBoosting):
         Share of the total weight that a tree is not trained on: that of the rows of lowest
         weight, which the committee predicts well. Saves about half of the time. 0 in the paper.
     clip : bool, default=True
-        Whether r, a leaf's vote for a class before centring, is at least -n_classes.
+        Whether r, a leaf's vote for a class before centring (step 2b), is at least -n_classes.
         Without the clip, as in the paper, a class absent from a leaf gets
         -n_classes (n_classes - 1), and after a few rounds nearly all the weight is on a few
         rows. With two classes there is no difference.
@@ -122,8 +126,10 @@ class GambleClassifier(CostSensitiveBoosting):
     Values are read in single precision: numbers that differ by less than one part in 16
     million are equal.
 
-    A tree that fits the encoded labels by least squares is one that raises
-    sum_k W_k^2 / W over its leaves, where W_k is the weight of class k. A row that
+    A tree that fits the encoded labels by least squares (Eq. 3.5 of [1]_) is one that raises
+    sum_k W_k^2 / W over its leaves, where W_k is the weight of class k. The second tree of
+    Algorithm 1, for the squares of the labels, has the same splits (Theorem 3.2), and its means
+    follow from those of the first (Corollary 3.1), so there is none. A row that
     crosses a threshold changes these sums in time O(1), whatever the number of classes, so a round
     takes O(rows x features x depth). A leaf stores the votes for the classes of its training
     rows, and one vote for all others.
@@ -202,14 +208,14 @@ class GambleClassifier(CostSensitiveBoosting):
         trim: float = 0.1,
         clip: bool = True,
         splits: str = "binned",
-        categorical_features: Any = None,
-        cost_matrix: Any = None,
+        categorical_features: Columns | Literal["from_dtype"] = None,
+        cost_matrix: ArrayLike | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -339,13 +345,13 @@ class SAMMEClassifier(Boosting):
         subsample: float = 1.0,
         trim: float = 0.0,
         splits: str = "binned",
-        categorical_features: Any = None,
+        categorical_features: Columns | Literal["from_dtype"] = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 50,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

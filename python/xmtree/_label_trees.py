@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin, TreePath, path_to
+from xmtree._typing import OneLabelMixin, Seed
 
 #: Labels that share the probability of a row: a further one costs a search of the tree.
 _MOST_SCORED = 1000
 
 
-class _LabelTree(TreeMixin, OnlineLearner):
+class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     """What both trees have in common: all but which examples a router learns from.
 
     The sections below are part of their docstrings, too.
@@ -214,7 +215,7 @@ class FilterTreeClassifier(_LabelTree):
         validation_fraction: float = 0.1,
         patience: int = 2,
         calibrate: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -294,7 +295,7 @@ class RandomTreeClassifier(_LabelTree):
         validation_fraction: float = 0.1,
         patience: int = 2,
         calibrate: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

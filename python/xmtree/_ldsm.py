@@ -18,6 +18,7 @@ from xmtree._probabilities import softmax_of_known
 from xmtree._progress import progress
 from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
+from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
 
 #: Labels that share the probability of a row.
 _MOST_SCORED = 1000
@@ -28,11 +29,12 @@ class LdSMClassifier(TreeMixin, Learner):
 
     A node of a tree has one linear regressor per child and sends an example to every
     child whose regressor's margin is at least 1/2, or to the child of the largest margin
-    if there is none. The regressors minimise an objective that favours children of equal
-    size, each label at one child, and few examples at several children. Leaves store
-    histograms of labels; a label's score is their average over the leaves that a row
-    reaches and over the trees. Trees take time proportional to their depth, about the
-    logarithm of the number of labels; that of the scorers is bounded whatever their number.
+    if there is none. The regressors minimise an objective (J, Eq. 2 of [1]_) that favours
+    children of equal size, each label at one child, and few examples at several children.
+    Leaves store histograms of labels; a label's score is their average over the leaves that a
+    row reaches (Algorithm 2) and over the trees. Trees take time proportional to their
+    depth, about the logarithm of the number of labels; that of the scorers is bounded
+    whatever their number.
 
     By default one-against-some scorers, a sparse linear one for each label, re-rank the
     labels that the trees find and find further ones. They are not in the paper [1]_; with
@@ -190,7 +192,7 @@ class LdSMClassifier(TreeMixin, Learner):
         ``n_examples`` (by importance), ``label_entropy`` (nats); of
         internal nodes, NaN at leaves, the objective ``j`` and its terms ``balance``,
         ``class_integrity`` and ``multiway_penalty``, and what they approximate,
-        ``balancedness`` (beta of the paper) and ``purity`` (alpha; both 0 at best),
+        ``balancedness`` (beta of the paper) and ``purity`` (alpha, Eq. 3; both 0 at best),
         measured after training; ``j_by_epoch`` of shape (n_nodes,
         n_epochs), the running objective. The
         histogram of node i is ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in
@@ -317,7 +319,7 @@ class LdSMClassifier(TreeMixin, Learner):
         threshold: float | None = None,
         n_labels: int | None = None,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -360,7 +362,9 @@ class LdSMClassifier(TreeMixin, Learner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None, classes: Classes = None
+    ) -> Self:
         """Train the trees; with ``warm_start`` only those that are missing.
 
         Parameters
@@ -439,7 +443,7 @@ class LdSMClassifier(TreeMixin, Learner):
                 raise
             change.keep()
 
-    def predict_scores(self, X: Any, threshold: float = 0.0) -> sp.csr_matrix:
+    def predict_scores(self, X: MatrixLike, threshold: float = 0.0) -> sp.csr_matrix:
         """The scores of all labels that have one.
 
         Parameters

@@ -9,19 +9,20 @@ from numpy.typing import NDArray
 
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
+from xmtree._typing import OneLabelMixin, Seed
 
 #: Labels that a leaf predicts with, at most.
 _LABELS_OF_LEAF = 64
 
 
-class LOMTreeClassifier(TreeMixin, OnlineLearner):
+class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     """LOMtree: a binary tree of linear routers, learned online.
 
     Every internal node learns to send about half of its examples to each side
-    while keeping those of one label together; a leaf predicts its most frequent
-    label. Training and prediction take time proportional to the depth, about
-    the logarithm of the number of classes. Nodes that few examples reach are
-    recycled where labels are still mixed.
+    while keeping those of one label together (the objective J, Eq. 1 of [1]_); a leaf
+    predicts its most frequent label. Training and prediction take time proportional to
+    the depth, about the logarithm of the number of classes. Nodes that few examples
+    reach are recycled where labels are still mixed.
 
     A single tree is much faster than one-against-all from some hundred classes on;
     with fewer, :class:`OAAClassifier` is about as fast. Several trees
@@ -62,9 +63,9 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
     max_internal : int, optional
         The number of internal nodes itself; overrides ``nodes_per_class``.
     swap_resistance : float, default=4.0
-        R_S of [1]_: how much larger than the smallest leaf the mixture in a
+        R_S of [1]_ (Eq. 2): how much larger than the smallest leaf the mixture in a
         leaf must be before nodes move there. At 4 or more no node is recycled
-        more than log2(examples) times, by weight. Not below 1.
+        more than log2(examples) times, by weight (Lemma 3). Not below 1.
     split_threshold : float, default=5.0
         A leaf splits once this many of its examples do not have its most frequent
         label. 1, as in the paper, splits at the second label: faster learning on
@@ -125,10 +126,10 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         The only tree's nodes; the root is node 0. Per node ``parent``,
         ``children``, ``depth``, ``n_examples``, ``n_labels``, ``label``,
         ``label_entropy`` (in nats), ``smallest_leaf`` (C of [1]_), ``n_recycled``,
-        and of internal nodes ``objective`` (J), ``balance`` (beta) and ``purity``
-        (alpha) of the router over all examples that it has sent on, each as it went
-        when it was learned: NaN at leaves, and where a swap has taken a child of the
-        node away with its counts; of the tree ``n_swaps``, ``n_internal``,
+        and of internal nodes ``objective`` (J, Eq. 1), ``balance`` (beta, Definition 2)
+        and ``purity`` (alpha, Definition 1) of the router over all examples that it has
+        sent on, each as it went when it was learned: NaN at leaves, and where a swap has
+        taken a child of the node away with its counts; of the tree ``n_swaps``, ``n_internal``,
         ``max_internal``, ``leaf_entropy`` (G) and ``recycle_bound``, log2 of the total
         weight learned (of the number of examples, where weights do not count), which
         no ``n_recycled`` exceeds if ``swap_resistance`` is 4 or more.
@@ -230,7 +231,7 @@ class LOMTreeClassifier(TreeMixin, OnlineLearner):
         validation_fraction: float = 0.1,
         patience: int = 2,
         calibrate: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -15,6 +15,7 @@ from xmtree._calibration import Calibration
 from xmtree._online import OnlineLearner
 from xmtree._probabilities import softmax_of_known
 from xmtree._sklearn import Interval, validate_params
+from xmtree._typing import MatrixLike, Seed
 
 
 class OAAClassifier(OnlineLearner):
@@ -221,7 +222,7 @@ default="squared_hinge"
         calibrate: bool = True,
         threshold: float | None = None,
         n_labels: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -248,7 +249,7 @@ default="squared_hinge"
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def decision_function(self, X: Any) -> NDArray[np.float32]:
+    def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
         """The scores of all classes.
 
         Parameters

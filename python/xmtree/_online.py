@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
 from operator import is_
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from xmtree._labels.forms import entry_rows, order_of
 from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
 from xmtree._sklearn import validate_params
+from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
 
 @without_own_name
@@ -63,7 +64,13 @@ class OnlineLearner(Learner):
     _compared: tuple[dict[str, Any], dict[str, Any]] | None = None
     calibrate: bool
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: LabelsLike,
+        classes: Classes | Literal["grow"] = None,
+        sample_weight: Weights = None,
+    ) -> Self:
         """Train on some more examples, one pass, in the given order.
 
         The order matters: recent examples have the largest influence, so a model
@@ -103,9 +110,10 @@ class OnlineLearner(Learner):
         """
         codes = self._plain_codes(X, y) if classes is None and sample_weight is None else None
         if codes is not None:
-            threads = self._n_threads(X.shape[0])
+            rows: Any = X
+            threads = self._n_threads(rows.shape[0])
             _validation.canonical(
-                X, lambda X: self._model.partial_fit(X, codes, None, threads, None)
+                rows, lambda X: self._model.partial_fit(X, codes, None, threads, None)
             )
             return self
         validate_params(self)

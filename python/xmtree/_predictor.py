@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from xmtree import _core
 from xmtree._probabilities import Scores
+from xmtree._typing import Sparse
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _CSR = (sp.csr_matrix, sp.csr_array)
@@ -71,7 +72,7 @@ class Predictor:
         classes: NDArray[Any] = self._estimator.classes_
         return classes
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: NDArray[Any] | Sparse) -> Any:
         """The best label of each row, or its label set, as ``predict`` of the estimator.
 
         Parameters
@@ -93,7 +94,7 @@ class Predictor:
         return self._estimator._predicted(_rows(X))
 
     def predict_topk(
-        self, X: Any, k: int = 5, *, scores: Scores = "raw"
+        self, X: NDArray[Any] | Sparse, k: int = 5, *, scores: Scores = "raw"
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` best labels of each row, best first, as ``predict_topk`` of the estimator.
 
@@ -117,7 +118,7 @@ class Predictor:
         found = self._estimator._ranked_labels(_rows(X), k, scores)
         return found
 
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+    def predict_proba(self, X: NDArray[Any] | Sparse) -> NDArray[np.float32]:
         """Probabilities of all classes, as ``predict_proba`` of the estimator.
 
         Parameters

@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 from xmtree import _validation
 from xmtree._calibration import Calibration
+from xmtree._typing import MatrixLike
 
 TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 
@@ -36,7 +37,7 @@ class ProbabilityMixin:
     _rows: Any
     _calibration: Calibration = Calibration()
 
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+    def predict_proba(self, X: MatrixLike) -> NDArray[np.float32]:
         """Probabilities of all classes.
 
         They are calibrated where the learner has calibrated itself (see ``calibrate``): among

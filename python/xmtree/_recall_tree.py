@@ -15,17 +15,18 @@ from xmtree._online import OnlineLearner
 from xmtree._probabilities import CHUNK_BYTES, TopK
 from xmtree._sklearn import validate_params
 from xmtree._trees import TreeMixin
+from xmtree._typing import LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
 #: Losses of a single regressor.
 _SINGLE = {"squared", "logistic", "quantile", "hinge", "squared_hinge"}
 
 
-class RecallTreeClassifier(TreeMixin, OnlineLearner):
+class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     """Recall Tree: a tree selects a few candidates, scorers choose among them.
 
     Routers send an example where its label raises the entropy of the labels
-    least. Every node stores its most frequent labels, the candidates. Routing
-    ends where a lower bound on the candidates' recall would no longer rise, and
+    least (Section 2 of [1]_). Every node stores its most frequent labels, the candidates. Routing
+    ends where a lower bound on the candidates' recall (Eq. 1) would no longer rise, and
     one-against-some scorers, one per class and shared by the whole tree, choose
     among the candidates of that node. Training and prediction take time proportional to
     the depth and to the number of candidates, both about the logarithm of the
@@ -321,7 +322,7 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         validation_fraction: float = 0.1,
         patience: int = 2,
         calibrate: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -361,7 +362,9 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def candidate_recall(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def candidate_recall(
+        self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None
+    ) -> float:
         """Share of the rows whose label is among the candidates: the most that
         :meth:`score` could be.
 
@@ -377,17 +380,17 @@ class RecallTreeClassifier(TreeMixin, OnlineLearner):
         -------
         float
         """
-        X = self._rows(X)
+        rows = self._rows(X)
         codes = place(y, self.classes_)
-        if len(codes) != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows, y has {len(codes)}")
-        weights = _validation.weights(sample_weight, X)
+        if len(codes) != rows.shape[0]:
+            raise ValueError(f"X has {rows.shape[0]} rows, y has {len(codes)}")
+        weights = _validation.weights(sample_weight, rows)
         k = self._n_scored()
         step = max(1, CHUNK_BYTES // (8 * k))
         found = np.zeros(len(codes), bool)
         for start in range(0, len(codes), step):
             part = slice(start, start + step)
-            candidates, _ = self._topk(X[part], k)
+            candidates, _ = self._topk(rows[part], k)
             wanted = codes[part, np.newaxis]
             found[part] = np.any((candidates == wanted) & (wanted >= 0), axis=1)
         return float(np.average(found, weights=weights))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from xmtree import _validation
 from xmtree._labels import matching
 from xmtree._labels.forms import entry_rows
+from xmtree._typing import LabelsLike
 
 
 class ReliabilityBins(NamedTuple):
@@ -37,7 +38,7 @@ class ReliabilityBins(NamedTuple):
 
 
 def calibration_error(
-    y_true: Any,
+    y_true: LabelsLike,
     labels: ArrayLike,
     probabilities: ArrayLike,
     n_bins: int = 15,
@@ -91,7 +92,7 @@ def calibration_error(
 
 
 def reliability_bins(
-    y_true: Any,
+    y_true: LabelsLike,
     labels: ArrayLike,
     probabilities: ArrayLike,
     n_bins: int,

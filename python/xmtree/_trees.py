@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from xmtree._typing import MatrixLike
+
 Leaves: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -56,7 +58,7 @@ class TreeMixin:
             )
         return trees[0]
 
-    def decision_path(self, X: Any) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+    def decision_path(self, X: MatrixLike) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
         """The nodes that each row passes on its way to its prediction, as forests tell them.
 
         A row may end at several leaves of a tree: in :class:`LdSMClassifier` as far as routers

@@ -38,6 +38,7 @@ from xmtree import _core, _validation
 from xmtree._labels import matching
 from xmtree._reliability import calibration_error
 from xmtree._scorers import RankingScorer
+from xmtree._typing import LabelsLike
 
 __all__ = [
     "calibration_error",
@@ -56,15 +57,25 @@ Cuts = Sequence[int] | NDArray[np.integer[Any]]
 
 @overload
 def precision_at_k(
-    y_true: Any, y_pred: Any, k: int = 5, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: int = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
 ) -> float: ...
 @overload
 def precision_at_k(
-    y_true: Any, y_pred: Any, k: Cuts, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: Cuts,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
 ) -> NDArray[np.float64]: ...
 def precision_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     k: int | Cuts = 5,
     *,
     classes: ArrayLike | None = None,
@@ -110,15 +121,25 @@ def precision_at_k(
 
 @overload
 def recall_at_k(
-    y_true: Any, y_pred: Any, k: int = 5, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: int = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
 ) -> float: ...
 @overload
 def recall_at_k(
-    y_true: Any, y_pred: Any, k: Cuts, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: Cuts,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
 ) -> NDArray[np.float64]: ...
 def recall_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     k: int | Cuts = 5,
     *,
     classes: ArrayLike | None = None,
@@ -157,15 +178,25 @@ def recall_at_k(
 
 @overload
 def ndcg_at_k(
-    y_true: Any, y_pred: Any, k: int = 5, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: int = 5,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
 ) -> float: ...
 @overload
 def ndcg_at_k(
-    y_true: Any, y_pred: Any, k: Cuts, *, classes: ArrayLike | None = None, empty: Empty = "zero"
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: Cuts,
+    *,
+    classes: ArrayLike | None = None,
+    empty: Empty = "zero",
 ) -> NDArray[np.float64]: ...
 def ndcg_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     k: int | Cuts = 5,
     *,
     classes: ArrayLike | None = None,
@@ -207,8 +238,8 @@ def ndcg_at_k(
 
 @overload
 def psp_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     propensities: ArrayLike,
     k: int = 5,
     *,
@@ -217,8 +248,8 @@ def psp_at_k(
 ) -> float: ...
 @overload
 def psp_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     propensities: ArrayLike,
     k: Cuts,
     *,
@@ -226,8 +257,8 @@ def psp_at_k(
     empty: Empty = "zero",
 ) -> NDArray[np.float64]: ...
 def psp_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     propensities: ArrayLike,
     k: int | Cuts = 5,
     *,
@@ -277,8 +308,8 @@ def psp_at_k(
 
 @overload
 def psndcg_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     propensities: ArrayLike,
     k: int = 5,
     *,
@@ -287,8 +318,8 @@ def psndcg_at_k(
 ) -> float: ...
 @overload
 def psndcg_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     propensities: ArrayLike,
     k: Cuts,
     *,
@@ -296,8 +327,8 @@ def psndcg_at_k(
     empty: Empty = "zero",
 ) -> NDArray[np.float64]: ...
 def psndcg_at_k(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     propensities: ArrayLike,
     k: int | Cuts = 5,
     *,
@@ -345,7 +376,7 @@ def psndcg_at_k(
 
 
 def propensities(
-    y: Any, a: float = 0.55, b: float = 1.5, *, classes: ArrayLike | None = None
+    y: LabelsLike, a: float = 0.55, b: float = 1.5, *, classes: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """The probability that a true label was annotated, estimated from its frequency.
 
@@ -441,8 +472,8 @@ def make_scorers(
 
 def _measure(
     name: str,
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     k: Any,
     classes: Any,
     empty: str,

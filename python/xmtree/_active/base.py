@@ -17,6 +17,7 @@ from xmtree._base import transaction, without_own_name
 from xmtree._labels.kinds import check_kind
 from xmtree._progress import progress
 from xmtree._sklearn import Interval, validate_params
+from xmtree._typing import LabelsLike, MatrixLike, Weights
 
 #: A count of at least 1.
 COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
@@ -44,7 +45,13 @@ class ActiveEstimator(LabellingSession):
     verbose: int
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+        self,
+        X: MatrixLike,
+        y: LabelsLike,
+        sample_weight: Weights = None,
+        *,
+        X_val: MatrixLike | None = None,
+        y_val: LabelsLike | None = None,
     ) -> Self:
         """Run all rounds on rows whose labels are known.
 
@@ -74,13 +81,14 @@ class ActiveEstimator(LabellingSession):
         validate_params(self)
         with transaction(self) as change:
             self._clear()
-            X = checked(self._validated(X, reset=True), self._takes_nan())
-            labels = labels_of(y, X.shape[0], "y")
-            weights = _validation.weights(sample_weight, X)
-            usable = np.arange(X.shape[0])
+            pool = checked(self._validated(X, reset=True), self._takes_nan())
+            n = pool.shape[0]
+            labels = labels_of(y, n, "y")
+            weights = _validation.weights(sample_weight, pool)
+            usable = np.arange(n)
             if weights is not None:
                 usable = np.flatnonzero(weights)
-            self._start_session(X, self._checked_validation(X_val, y_val))
+            self._start_session(pool, self._checked_validation(X_val, y_val))
             if self._held is not None:
                 check_kind(labels, self._held[1], "in y_val")
             if self.early_stopping and self._held is None:
@@ -89,7 +97,7 @@ class ActiveEstimator(LabellingSession):
                 importance = None if weights is None else weights[held]
                 self._held = self._pool[held], labels[held], importance
                 usable = np.setdiff1d(usable, held)
-            self._left_out = np.setdiff1d(np.arange(X.shape[0]), usable)
+            self._left_out = np.setdiff1d(np.arange(n), usable)
             self._weights = weights
             self._n_left = len(usable)
             self._queried = first_set(usable, labels, self.n_initial, self._draw())

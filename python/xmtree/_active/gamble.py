@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from xmtree._active.base import ActiveEstimator
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._sklearn import StrOptions
+from xmtree._typing import Seed
 
 
 class ActiveGamble(ActiveEstimator):
@@ -35,8 +36,8 @@ class ActiveGamble(ActiveEstimator):
         on after ``set_params`` with a larger one.
     selection : {"margin", "random"}, default="margin"
         Which rows are added. "margin": those of highest utility 1 / (F_k - F_j), k and j the
-        two best classes and F the committee's scores; ties are broken at random. "random":
-        any, the baseline.
+        two best classes and F the committee's scores (Section 4 of [1]_); ties are broken at
+        random. "random": any, the baseline.
     pool_share : float, default=1.0
         Share of the rows outside the working set whose utility is computed in a round,
         sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
@@ -138,7 +139,7 @@ class ActiveGamble(ActiveEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 10,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -14,6 +14,7 @@ from xmtree._active.selection import Rows, spread
 from xmtree._active.uncertainty import best_labels, disagreements, entropies, margins
 from xmtree._base import Learner
 from xmtree._sklearn import Interval, InvalidParameterError, StrOptions
+from xmtree._typing import Seed
 
 #: Queried rows, or rounds if these are more rows, of which the error of queries is an average.
 _N_RECENT, _RECENT_ROUNDS = 50, 3
@@ -197,7 +198,7 @@ class ActiveLearner(ActiveEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 10,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _validation
 from xmtree._base import Learner
 from xmtree._sklearn import validate_params
+from xmtree._typing import LabelsLike, MatrixLike, Weights
 
 
 def _estimator_has(method: str) -> Callable[[Any], bool]:
@@ -37,7 +38,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_features_in_: int
     _seed: int
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """The best label of each row.
 
         Parameters
@@ -52,7 +53,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.estimator_.predict(X)
         return labels
 
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def predict_topk(self, X: MatrixLike, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` best labels of each row, best first.
 
         Parameters
@@ -75,7 +76,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict_topk(X, k)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+    def predict_proba(self, X: MatrixLike) -> NDArray[np.float32]:
         """The probability of each class.
 
         Parameters
@@ -97,7 +98,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return found
 
     @available_if(_estimator_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float32]:
+    def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
         """The score of each class, where the estimator has ``decision_function``.
 
         Parameters
@@ -117,7 +118,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         found: NDArray[np.float32] = self.estimator_.decision_function(X)
         return found
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None) -> float:
         """The share of rows whose label is predicted.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from xmtree._active.uncertainty import best_labels, margins
 from xmtree._base import transaction
 from xmtree._labels.kinds import check_kind
 from xmtree._sklearn import validate_params
+from xmtree._typing import LabelsLike, MatrixLike
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
 
@@ -64,7 +66,13 @@ class LabellingSession(SessionPredictor):
     _latest: Any
     _ended: str | None
 
-    def start(self, X: Any, *, X_val: Any = None, y_val: Any = None) -> Self:
+    def start(
+        self,
+        X: MatrixLike,
+        *,
+        X_val: MatrixLike | None = None,
+        y_val: LabelsLike | None = None,
+    ) -> Self:
         """Begin a session: rows of which ``query`` chooses those to label.
 
         Anything learned before is discarded.
@@ -115,7 +123,7 @@ class LabellingSession(SessionPredictor):
             self._choose()
         return self._queried.copy()
 
-    def teach(self, rows: Any, y: Any) -> Self:
+    def teach(self, rows: MatrixLike | Sequence[int], y: LabelsLike) -> Self:
         """Give labels, and train when all queried rows have one.
 
         Parameters
@@ -148,7 +156,7 @@ class LabellingSession(SessionPredictor):
             change.keep()
         return self
 
-    def skip(self, rows: Any) -> Self:
+    def skip(self, rows: MatrixLike | Sequence[int]) -> Self:
         """Exclude rows, for instance because nobody can label them.
 
         Parameters

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import Settings, TextFeatures, as_texts
 from xmtree._text.rules import choose, weighs_by_idf
+from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
 
 
 def _learner_has(method: str) -> Any:
@@ -153,7 +154,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         min_df: int = 1,
         idf: bool | None = None,
         n_bits: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -167,7 +168,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, texts: Any, labels: Any, sample_weight: Any = None) -> Self:
+    def fit(self, texts: TextsLike, labels: LabelsLike, sample_weight: Weights = None) -> Self:
         """Learn from scratch.
 
         Parameters
@@ -190,19 +191,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """
         validate_params(self)
         settings = self._settings()
-        texts = as_texts(texts)
+        listed = as_texts(texts)
         target = encode(labels)
-        if target.codes.shape[0] != len(texts):
-            raise ValueError(f"{len(texts)} texts, but labels for {target.codes.shape[0]}")
+        if target.codes.shape[0] != len(listed):
+            raise ValueError(f"{len(listed)} texts, but labels for {target.codes.shape[0]}")
         stream = self.n_bits is not None and not self.idf
         learner = self._new_learner(choose(None if stream else target))
         if self.idf is None and self.n_bits is None:
-            settings = replace(settings, idf=weighs_by_idf(texts, learner))
+            settings = replace(settings, idf=weighs_by_idf(listed, learner))
         features = TextFeatures(settings)
-        rows = features.fit_transform(texts)
+        rows = features.fit_transform(listed)
         if self.verbose:
             print(
-                f"TextClassifier: {len(texts)} texts, {len(target.classes)} labels, "
+                f"TextClassifier: {len(listed)} texts, {len(target.classes)} labels, "
                 f"{rows.shape[1]} features{' by idf' * settings.idf}: "
                 f"{type(learner).__name__}",
                 file=sys.stderr,
@@ -217,7 +218,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_learner_has("partial_fit"))
     def partial_fit(
-        self, texts: Any, labels: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        texts: TextsLike,
+        labels: LabelsLike,
+        classes: Classes | Literal["grow"] = None,
+        sample_weight: Weights = None,
     ) -> Self:
         """Train on some more texts, one pass, in the given order.
 
@@ -240,11 +245,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         validate_params(self)
-        texts = as_texts(texts)
+        listed = as_texts(texts)
         if self.__sklearn_is_fitted__():
             self._check_learns_on()
             started: Any = self._fitted()
-            started.partial_fit(self._rows(texts), labels, classes, sample_weight)
+            started.partial_fit(self._rows(listed), labels, classes, sample_weight)
             return self
         settings = self._settings()
         if self.n_bits is None or self.idf:
@@ -256,13 +261,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         features.start()
         learner = self._new_learner(choose(None))
         try:
-            learner.partial_fit(features.transform(texts), labels, classes, sample_weight)
+            learner.partial_fit(features.transform(listed), labels, classes, sample_weight)
         finally:
             if learner.__sklearn_is_fitted__():
                 self.learner_, self._features = learner, features
         return self
 
-    def predict(self, texts: Any) -> Any:
+    def predict(self, texts: TextsLike) -> Any:
         """The best label of each text, or its label set in the form that ``labels`` had.
 
         Parameters
@@ -278,7 +283,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted().predict(self._rows(as_texts(texts)))
 
     def predict_topk(
-        self, texts: Any, k: int = 5, *, scores: Scores = "raw"
+        self, texts: TextsLike, k: int = 5, *, scores: Scores = "raw"
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` best labels of each text, best first.
 
@@ -300,7 +305,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._fitted().predict_topk(self._rows(as_texts(texts)), k, scores=scores)
 
-    def predict_proba(self, texts: Any) -> NDArray[np.float32]:
+    def predict_proba(self, texts: TextsLike) -> NDArray[np.float32]:
         """The probability of each class.
 
         Parameters
@@ -315,7 +320,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted().predict_proba(self._rows(as_texts(texts)))
 
     @available_if(_learner_has("decision_function"))
-    def decision_function(self, texts: Any) -> NDArray[np.float32]:
+    def decision_function(self, texts: TextsLike) -> NDArray[np.float32]:
         """The score of each class, where the learner has ``decision_function``.
 
         Parameters
@@ -330,7 +335,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         found: NDArray[np.float32] = learner.decision_function(self._rows(as_texts(texts)))
         return found
 
-    def score(self, texts: Any, labels: Any, sample_weight: Any = None) -> float:
+    def score(self, texts: TextsLike, labels: LabelsLike, sample_weight: Weights = None) -> float:
         """The share of texts whose label, or label set, is predicted exactly.
 
         Parameters

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
+
+from xmtree._typing import Seed
 
 from ._check import csr, real, whole
 
@@ -23,8 +26,8 @@ def make_xmc(
     exponent: float = 1.0,
     multilabel: bool = False,
     n_labels: float | None = None,
-    random_state: Any = None,
-) -> tuple[Any, Any]:
+    random_state: Seed = None,
+) -> tuple[sp.csr_matrix, Any]:
     """Make a sparse problem with very many labels of power-law frequency.
 
     Each class has `n_informative` features, chosen at random, so that classes

@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import sparse
 from sklearn.utils import check_array
 
 from xmtree._sparse import check_structure
+from xmtree._typing import LabelsLike, MatrixLike
 
 from .. import _core
 from .._labels.forms import Indicator, read, row_sets
@@ -21,7 +23,9 @@ _MAX_INDEX = 2**31 - 1
 _STDIN = "-"
 
 
-def load_xmc(path: str | os.PathLike[str], *, multilabel: bool | str = "auto") -> tuple[Any, Any]:
+def load_xmc(
+    path: str | os.PathLike[str], *, multilabel: bool | str = "auto"
+) -> tuple[sp.csr_matrix, Any]:
     """Read a file in the format of the Extreme Classification Repository.
 
     Parameters
@@ -76,7 +80,7 @@ def load_svmlight(
     n_features: int | None = None,
     zero_based: bool | str = "auto",
     multilabel: bool | str = "auto",
-) -> tuple[Any, Any]:
+) -> tuple[sp.csr_matrix, Any]:
     """Read a file in svmlight (LIBSVM) format.
 
     Parameters
@@ -137,7 +141,7 @@ def load_svmlight(
 
 def iter_xmc(
     path: str | os.PathLike[str], batch_size: int = 4096, *, multilabel: bool | str = "auto"
-) -> Iterator[tuple[Any, Any]]:
+) -> Iterator[tuple[sp.csr_matrix, Any]]:
     """Read a file in XMC format in batches, in constant memory.
 
     Threads in the background decompress and parse ahead of the loop body.
@@ -194,7 +198,7 @@ def iter_svmlight(
     n_features: int | None = None,
     zero_based: bool | str = "auto",
     multilabel: bool | str = "auto",
-) -> Iterator[tuple[Any, Any]]:
+) -> Iterator[tuple[sp.csr_matrix, Any]]:
     """Read a file in svmlight format in batches, in constant memory.
 
     Threads in the background decompress and parse ahead of the loop body.
@@ -253,7 +257,9 @@ def iter_svmlight(
     return map(_svmlight, _core.iter_svmlight(path, batch_size, (base, width, sets)))
 
 
-def save_xmc(path: str | os.PathLike[str], X: Any, y: Any, *, n_labels: int | None = None) -> None:
+def save_xmc(
+    path: str | os.PathLike[str], X: MatrixLike, y: LabelsLike, *, n_labels: int | None = None
+) -> None:
     """Write a data set in the format of the Extreme Classification Repository.
 
     The file is written completely or, after an error, not at all; an existing file is
@@ -298,7 +304,7 @@ or list of label lists
         raise ValueError('path must be a file, got "-"; save_xmc does not write to standard output')
     check_structure(X, "X")
     # The core checks whether all values are finite, and names row and column.
-    X = check_array(
+    rows = check_array(
         X if hasattr(X, "dtype") or hasattr(X, "columns") else np.asarray(X),
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
@@ -306,14 +312,14 @@ or list of label lists
         ensure_all_finite=False,
         ensure_min_samples=0,
     )
-    if not getattr(X, "has_canonical_format", True):
-        X = X.copy()
-        X.sum_duplicates()
-    y = _indicator(y)
-    width = y.shape[1] if n_labels is None else whole("n_labels", n_labels, 0, _MAX_INDEX)
-    if y.indices.size and y.indices.max() >= width:
-        raise ValueError(f"n_labels is {width}, but y has label {y.indices.max()}")
-    _core.save_xmc(path, X, y, width)
+    if not getattr(rows, "has_canonical_format", True):
+        rows = rows.copy()
+        rows.sum_duplicates()
+    sets = _indicator(y)
+    width = sets.shape[1] if n_labels is None else whole("n_labels", n_labels, 0, _MAX_INDEX)
+    if sets.indices.size and sets.indices.max() >= width:
+        raise ValueError(f"n_labels is {width}, but y has label {sets.indices.max()}")
+    _core.save_xmc(path, rows, sets, width)
 
 
 def _refuse_stdin(path: str | os.PathLike[str], names: str) -> None:
@@ -329,7 +335,7 @@ def _svmlight_options(
     return flag("zero_based", zero_based), n_features, flag("multilabel", multilabel)
 
 
-def _xmc(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
+def _xmc(arrays: tuple[Any, ...]) -> tuple[sp.csr_matrix, Any]:
     starts, columns, values, label_starts, labels, n_features, n_labels, multilabel = arrays
     n_rows = len(starts) - 1
     X = csr((values, columns, starts), (n_rows, n_features))
@@ -339,7 +345,7 @@ def _xmc(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
     return X, csr((ones, labels, label_starts), (n_rows, n_labels))
 
 
-def _svmlight(arrays: tuple[Any, ...]) -> tuple[Any, Any]:
+def _svmlight(arrays: tuple[Any, ...]) -> tuple[sp.csr_matrix, Any]:
     starts, columns, values, label_starts, labels, n_features, _, multilabel = arrays
     X = csr((values, columns, starts), (len(starts) - 1, n_features))
     if not multilabel:

@@ -2,7 +2,7 @@
 //! Logarithm-depth Streaming Multi-label Decision Trees", AISTATS 2020).
 //!
 //! An internal node holds M linear regressors and sends an example to every child
-//! whose regressor's margin is at least 1/2. Its training (Algorithm 2) takes for each
+//! whose regressor's margin is at least 1/2. Its training (Algorithms 3, 4) takes for each
 //! example the set of children that lowers the node's objective most and trains the
 //! regressors towards it. A tree (Algorithm 1) splits the leaf of highest priority
 //! until it has enough nodes; leaves hold label histograms, which a prediction averages

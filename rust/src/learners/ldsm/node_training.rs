@@ -1,4 +1,4 @@
-//! Training one node: Algorithm 2 of the paper.
+//! Training one node: Algorithm 4 of the paper.
 //!
 //! An epoch takes O(M) per value of an example, and O(|y| M^2 + 2^M) per example for
 //! the search of its directions.

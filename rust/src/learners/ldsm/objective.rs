@@ -1,5 +1,5 @@
-//! The objective of a node (Section 2 of the paper) and the search for the
-//! directions that lower it most.
+//! The objective of a node (Eq. 2 of the paper) and the search for the directions
+//! that lower it most (Algorithm 3).
 //!
 //! Everything is kept as sums and not as the paper's running means: multiplied
 //! by C, the number of labels seen, the objective reads
