@@ -16,7 +16,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -68,6 +68,10 @@ peers: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Compare with othe
 		--pythons $(PEERS)/bin/python $(PECOS)/bin/python --results benches/figures-peers.jsonl \
 		--json benches/figures-peers.json --page docs/peers.md --figures docs/figures $(SELECT)
 	@$(BIN)/python benches/pages.py
+
+# SELECT='--only one-row' takes one file anew.
+figures: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Take every figure of README and docs, from a clean commit (hours)
+	$(PHASE) "figures" $(BIN)/python benches/figures.py $(SELECT)
 
 wheel: install ## Build a wheel into dist/
 	@tools/check-rust
