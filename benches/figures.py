@@ -1,8 +1,8 @@
 """Take every figure that README and docs show: python benches/figures.py [--only REGEX].
 
 From a clean commit alone, so that the head of a file says what was measured. `make figures` calls
-this after the environments of the peers are there. A file that is run alone replaces only itself; the
-pages are filled in at the end.
+this after the environments of the peers are there. A file that is run alone replaces only itself;
+the pages are filled in at the end.
 """
 
 import argparse
