@@ -1,5 +1,8 @@
 """The documentation, built by `make docs`: Markdown pages, and a reference from the docstrings."""
 
+import re
+from typing import Any
+
 import xmtree
 
 project = "xmtree"
@@ -35,3 +38,14 @@ html_theme = "furo"
 html_title = f"xmtree {release}"
 html_show_sourcelink = False
 templates_path = ["_templates"]
+
+
+def link_pages(*arguments: Any) -> None:
+    """Makes links of the pages that a docstring names, as docs/experiments/oaa.md."""
+    lines = arguments[-1]
+    link = r":doc:`\g<0> </\1>`"
+    lines[:] = [re.sub(r"docs/(experiments/[\w-]+)\.md", link, line) for line in lines]
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", link_pages)

@@ -54,17 +54,15 @@ class ActiveLearner(ActiveEstimator):
         own where it has any, of one-against-all's margin losses the normalised logistic function of
         the scores, of :class:`RecallTreeClassifier` the softmax over the candidates.
         "disagreement": the entropy, in nats, of the votes of a committee [2]_. "random":
-        any, the baseline. "margin" is the default: no other was
-        ahead of it on several sets, and it takes least time; see
-        docs/experiments/active-learning.md.
+        any, the baseline. "margin" is the default as it takes least time and as few labels as
+        the others; see docs/experiments/active-learning.md.
     n_members : int, default=5
         For "disagreement": members of the committee, clones of ``estimator`` with other seeds, each
         trained on as many rows as the working set has, drawn from it with replacement.
     diversity : int, default=3
         The rows of a round are taken from this many times ``n_per_round`` of highest utility: one
         for each pair of classes between which the classifier hesitates, then the others by
-        utility. 1: those of highest utility, however alike. It matters where classes are many;
-        where they are few it makes no difference beyond chance.
+        utility. 1: those of highest utility, however alike. More helps where classes are many.
     stopping_ratio : float or None, default=0.25
         Stop when the error on queried rows, measured before they are learned, has fallen to
         this share of its highest value, both over the last 50 queried rows (three rounds, if these
