@@ -53,6 +53,18 @@ impl<T> Lent<'_, T> {
     }
 }
 
+impl<T: Default> Default for Lent<'_, T> {
+    fn default() -> Self {
+        Self::alone(T::default())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Lent<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.item.fmt(f)
+    }
+}
+
 impl<T> Deref for Lent<'_, T> {
     type Target = T;
 

@@ -2,7 +2,7 @@
 
 use super::Mistakes;
 use crate::control::Control;
-use crate::data::{Batch, Preparation, RowBuffer};
+use crate::data::{Batch, Preparation};
 use crate::error::Result;
 use crate::linear::PathExample;
 
@@ -43,15 +43,14 @@ impl Learning<'_> {
         let labels = self.batch.labels();
         let is_stream = self.is_stream();
         let mut example = PathExample::default();
-        let mut scratch = RowBuffer::default();
         for chunk in self.order.chunks(Control::CHUNK) {
             for &row in chunk {
                 let row = row as usize;
                 if is_stream {
-                    self.preparation
-                        .observe(&self.batch.rows, row, &mut scratch);
+                    example.observe_and_read(self.preparation, &self.batch.rows, row);
+                } else {
+                    example.read(self.preparation, &self.batch.rows, row);
                 }
-                example.read(self.preparation, &self.batch.rows, row);
                 let importance = self.batch.weight(row);
                 let was_right = learn(&mut example, labels[row], importance);
                 self.progress.count(!was_right, importance);

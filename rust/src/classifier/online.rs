@@ -11,6 +11,7 @@ use crate::data::{Batch, Preparation, Rows};
 use crate::error::Result;
 use crate::file::{Bundle, Report};
 use crate::params::Params;
+use crate::pool::Lent;
 use crate::tree::FrozenRouters;
 
 /// What a new member must know.
@@ -56,6 +57,8 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     type Frozen: Clone + Debug + Send + Sync;
     /// What one thread predicts with.
     type Predictor<'a>: Predictor;
+    /// What a predictor works in, if that takes longer to make than a row to predict.
+    type Memory: Clone + Default + Debug + Send;
 
     /// Name of the learner in messages.
     fn name(params: &Self::Params) -> &'static str;
@@ -105,6 +108,7 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         members: &'a [Member<Self>],
         frozen: Option<&'a [Self::Frozen]>,
         options: &PredictOptions,
+        memory: Lent<'a, Self::Memory>,
     ) -> Self::Predictor<'a>;
 
     /// Refuses options of prediction that it does not have.
@@ -256,7 +260,7 @@ impl<L: OnlineLearner> Member<L> {
             step,
             labels.chunks_mut(step),
             n_threads,
-            || L::predictor(members, Some(&frozen), &options),
+            || L::predictor(members, Some(&frozen), &options, Lent::default()),
             |predictor, which, labels| {
                 control.check()?;
                 let rows = held_out[which].iter().map(|&row| row as usize);

@@ -17,7 +17,11 @@ use crate::data::{Batch, MeanWeight, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
+use crate::pool::{Lent, Pool};
 use crate::threads::with_threads;
+
+/// Values of rows that are predicted in memory that is kept: small, and soon in use again.
+const KEPT_VALUES: usize = 1 << 12;
 
 /// A classifier made of one online learner, or of several whose answers are averaged.
 ///
@@ -50,6 +54,8 @@ pub struct OnlineModel<L: OnlineLearner> {
     pub(super) for_prediction: bool,
     /// What predictions use, where many are asked for after learning.
     frozen: Frozen<L::Frozen>,
+    /// What predictions of few rows work in.
+    memories: Pool<L::Memory>,
 }
 
 impl<L: OnlineLearner> OnlineModel<L> {
@@ -192,10 +198,19 @@ impl<L: OnlineLearner> OnlineModel<L> {
         L::check_options(&self.params, &query.options)?;
         let effort = self.walk_effort(query.rows, k, &query.options);
         let frozen = self.frozen(effort, query.control)?;
+        let is_small = query.rows.n_values() <= KEPT_VALUES;
+        let new_predictor = move || {
+            let memory = if is_small {
+                self.memories.lend(L::Memory::default)
+            } else {
+                Lent::default()
+            };
+            L::predictor(&self.members, frozen, &query.options, memory)
+        };
         Ok(Blocks {
             query,
             step,
-            new_predictor: move || L::predictor(&self.members, frozen, &query.options),
+            new_predictor,
         })
     }
 }
@@ -453,6 +468,7 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
             mean_weight: MeanWeight::default(),
             for_prediction: false,
             frozen: Frozen::due_at_once(),
+            memories: Pool::default(),
         })
     }
 

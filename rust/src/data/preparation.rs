@@ -11,7 +11,7 @@ use crate::choices;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::Bundle;
-use crate::simd::sum_of_squares;
+use crate::simd::{dispatched, sum_of_squares};
 
 choices! {
     /// How examples are scaled, as the user asks for it.
@@ -184,9 +184,23 @@ impl Preparation {
         }
     }
 
+    /// [`observe`](Self::observe) and [`read`](Self::read) at once.
+    pub fn observe_and_read(&mut self, rows: &Rows<'_>, i: usize, example: &mut RowBuffer) {
+        rows.read(i, example);
+        if let Some(moments) = &mut self.moments {
+            moments.add(example);
+            moments.refresh();
+        }
+        self.prepare(example);
+    }
+
     /// Replaces `example` by row `i`, scaled, the constant 1 last.
     pub fn read(&self, rows: &Rows<'_>, i: usize, example: &mut RowBuffer) {
         rows.read(i, example);
+        self.prepare(example);
+    }
+
+    fn prepare(&self, example: &mut RowBuffer) {
         if let Some(bits) = self.n_bits {
             for column in &mut example.columns {
                 *column = hash(*column, bits);
@@ -276,31 +290,58 @@ impl Moments {
 
     fn add(&mut self, row: &RowBuffer) {
         self.dense.clear();
-        self.dense.resize(self.mean.len(), 0.0);
-        for (&column, &value) in row.columns.iter().zip(&row.values) {
-            self.dense[column as usize] = f64::from(value);
+        if row.columns.len() == self.mean.len() {
+            self.dense.extend(row.values.iter().map(|&x| f64::from(x)));
+        } else {
+            self.dense.resize(self.mean.len(), 0.0);
+            for (&column, &value) in row.columns.iter().zip(&row.values) {
+                self.dense[column as usize] = f64::from(value);
+            }
         }
         self.n += 1.0;
-        let share = self.n.recip();
-        for ((mean, square), &x) in self.mean.iter_mut().zip(&mut self.square).zip(&self.dense) {
+        follow(
+            &self.dense,
+            self.n.recip(),
+            &mut self.mean,
+            &mut self.square,
+        );
+    }
+
+    fn refresh(&mut self) {
+        rates(&self.square, self.n, &mut self.rate);
+    }
+
+    fn standardise(&self, example: &mut RowBuffer) {
+        fill_gaps(example, self.mean.len());
+        standardise(&mut example.values, &self.mean, &self.rate);
+    }
+}
+
+dispatched! {
+    /// Takes the values `x` into means and squared deviations, of which they are this `share`.
+    fn follow(x: &[f64], share: f64, means: &mut [f64], squares: &mut [f64]) {
+        for ((mean, square), &x) in means.iter_mut().zip(squares).zip(x) {
             let before = x - *mean;
             *mean += before * share;
             *square += before * (x - *mean);
         }
     }
+}
 
-    fn refresh(&mut self) {
-        for (rate, &square) in self.rate.iter_mut().zip(&self.square) {
-            let deviation = (square / self.n).sqrt();
+dispatched! {
+    /// 1/deviation of squared deviations of `n` values, 0 where it is 0.
+    fn rates(squares: &[f64], n: f64, rates: &mut [f64]) {
+        for (rate, &square) in rates.iter_mut().zip(squares) {
+            let deviation = (square / n).sqrt();
             let is_varied = deviation > 0.0;
             *rate = if is_varied { deviation.recip() } else { 0.0 };
         }
     }
+}
 
-    fn standardise(&self, example: &mut RowBuffer) {
-        fill_gaps(example, self.mean.len());
-        let scales = self.mean.iter().zip(&self.rate);
-        for (value, (mean, rate)) in example.values.iter_mut().zip(scales) {
+dispatched! {
+    fn standardise(values: &mut [f32], means: &[f64], rates: &[f64]) {
+        for (value, (mean, rate)) in values.iter_mut().zip(means.iter().zip(rates)) {
             *value = ((f64::from(*value) - mean) * rate) as f32;
         }
     }
@@ -326,6 +367,7 @@ fn fill_gaps(row: &mut RowBuffer, n: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Indices, Values};
 
     #[test]
     fn rows_of_any_size_get_length_one() {
@@ -340,6 +382,33 @@ mod tests {
             assert_eq!(values[0].to_bits(), (-values[2]).to_bits());
         }
         to_length_one(&mut []);
+    }
+
+    #[test]
+    fn rows_of_a_stream_are_read_by_what_is_known_with_them() {
+        let starts = [0, 3, 4, 4, 7, 9];
+        let columns = [0, 1, 2, 1, 0, 1, 2, 0, 2];
+        let values = [1.0f32, -2.0, 4.0, 3.0, 0.5, 2.0, 8.0, -1.0, 6.0];
+        let (starts, columns) = (Indices::I64(&starts), Indices::I32(&columns));
+        let rows = Rows::csr(starts, columns, Values::F32(&values), 3).unwrap();
+        for scaling in [Scaling::Standard, Scaling::Row] {
+            let mut at_once = Preparation::new(scaling, None, &rows).unwrap();
+            let mut in_turn = at_once.clone();
+            let (mut found, mut expected) = (RowBuffer::default(), RowBuffer::default());
+            for i in 0..rows.n_rows() {
+                at_once.observe_and_read(&rows, i, &mut found);
+                in_turn.observe(&rows, i, &mut expected);
+                in_turn.read(&rows, i, &mut expected);
+                assert_eq!(found.columns, expected.columns);
+                assert_eq!(found.values, expected.values);
+            }
+            assert_eq!(at_once, in_turn);
+            if let Some(moments) = &at_once.moments {
+                // Of 1, 0, 0, 0.5 and -1.
+                assert!((moments.mean[0] - 0.1).abs() < 1e-12);
+                assert!((moments.square[0] - 2.2).abs() < 1e-12);
+            }
+        }
     }
 
     #[test]

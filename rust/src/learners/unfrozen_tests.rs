@@ -14,6 +14,7 @@ use crate::classifier::{
 use crate::control::Control;
 use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::params::Params;
+use crate::pool::Lent;
 
 /// Rows of `width` columns, of which about a share `filled` is not 0, and labels that hang on them.
 struct Stream {
@@ -83,7 +84,12 @@ fn answers<L: OnlineLearner>(
     rows: &Rows<'_>,
 ) -> Answers {
     let (control, n) = (Control::new(0), rows.n_rows());
-    let mut predictor = L::predictor(model.members(), frozen, &PredictOptions::NONE);
+    let mut predictor = L::predictor(
+        model.members(),
+        frozen,
+        &PredictOptions::NONE,
+        Lent::default(),
+    );
     predictor.read(rows, 0..n, &control).unwrap();
     let mut best = vec![TopK::NO_LABEL; n];
     predictor.best(&mut best, &control).unwrap();

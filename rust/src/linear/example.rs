@@ -48,6 +48,12 @@ impl PathExample {
         preparation.read(rows, i, &mut self.row);
     }
 
+    /// Replaces the example by row `i` of a stream, prepared by what is known with it.
+    pub fn observe_and_read(&mut self, preparation: &mut Preparation, rows: &Rows<'_>, i: usize) {
+        self.width = 0;
+        preparation.observe_and_read(rows, i, &mut self.row);
+    }
+
     /// Replaces the example by row `i` of a block, to be scored.
     pub fn take(&mut self, block: &Block, i: usize) {
         let (columns, values) = block.row(i);

@@ -25,6 +25,15 @@ pub struct Groups {
     below: Vec<(u32, usize, usize)>,
 }
 
+/// What rows are read into and routed in. To make it takes longer than to route a single row.
+#[derive(Debug, Clone, Default)]
+pub struct RoutingMemory {
+    /// The rows.
+    pub block: Block,
+    /// Where they are on their way.
+    pub groups: Groups,
+}
+
 /// The nodes of a binary tree that no longer learns, numbered breadth first: node 0
 /// is the root, and the children of the routers come in pairs, in the order of
 /// their parents. Nodes are pushed in that order.

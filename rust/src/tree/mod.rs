@@ -10,7 +10,7 @@ mod walk;
 
 pub use best_first::BestFirst;
 pub(crate) use best_first::Branch;
-pub use frozen::{FrozenRouters, FrozenWalk, Groups};
+pub use frozen::{FrozenRouters, FrozenWalk, Groups, RoutingMemory};
 pub use learning::{Junction, LearningRouters, LearningTree, LearningWalk, Numbered, Routers};
 pub use top_levels::TopLevels;
 pub use topology::Topology;

@@ -97,37 +97,42 @@ impl FrozenNodes {
         row: &[f32],
         has_missing: bool,
     ) -> [u32; LANES] {
-        let starts =
+        let value = |_, feature: usize| row[feature];
+        if trees.len() == 1 {
+            let [leaf] = self.traverse([self.roots[trees.start]], has_missing, value);
+            return [leaf; LANES];
+        }
+        let starts: [u32; LANES] =
             std::array::from_fn(|lane| self.roots[(trees.start + lane).min(trees.end - 1)]);
-        self.traverse(starts, has_missing, |_, feature| row[feature])
+        self.traverse(starts, has_missing, value)
     }
 
     #[inline(always)]
     #[allow(clippy::inline_always)]
-    fn traverse(
+    fn traverse<const N: usize>(
         &self,
-        starts: [u32; LANES],
+        starts: [u32; N],
         has_missing: bool,
         value: impl Fn(usize, usize) -> f32,
-    ) -> [u32; LANES] {
+    ) -> [u32; N] {
         let is_plain = !has_missing && self.sets.is_empty();
         match (&self.nodes, is_plain) {
-            (Nodes::Small(nodes), true) => self.go::<_, true>(nodes, starts, value),
-            (Nodes::Small(nodes), false) => self.go::<_, false>(nodes, starts, value),
-            (Nodes::Large(nodes), true) => self.go::<_, true>(nodes, starts, value),
-            (Nodes::Large(nodes), false) => self.go::<_, false>(nodes, starts, value),
+            (Nodes::Small(nodes), true) => self.go::<_, true, N>(nodes, starts, value),
+            (Nodes::Small(nodes), false) => self.go::<_, false, N>(nodes, starts, value),
+            (Nodes::Large(nodes), true) => self.go::<_, true, N>(nodes, starts, value),
+            (Nodes::Large(nodes), false) => self.go::<_, false, N>(nodes, starts, value),
         }
     }
 
     /// The leaves below the nodes `at`. `PLAIN`: no value is missing, and no feature categorical.
     #[inline(always)]
     #[allow(clippy::inline_always)]
-    fn go<I: Copy + Into<u32>, const PLAIN: bool>(
+    fn go<I: Copy + Into<u32>, const PLAIN: bool, const N: usize>(
         &self,
         nodes: &[Node<I>],
-        mut at: [u32; LANES],
+        mut at: [u32; N],
         value: impl Fn(usize, usize) -> f32,
-    ) -> [u32; LANES] {
+    ) -> [u32; N] {
         loop {
             let mut goes_on = 0;
             for (lane, at) in at.iter_mut().enumerate() {

@@ -9,7 +9,8 @@ use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Persist, Report};
-use crate::tree::FrozenRouters;
+use crate::pool::Lent;
+use crate::tree::{FrozenRouters, RoutingMemory};
 
 /// Bytes that a class takes before anything is learned, and once more frozen, about.
 const CLASS: usize = 256;
@@ -20,6 +21,7 @@ impl OnlineLearner for LabelTree {
     type Params = Params;
     type Frozen = FrozenRouters;
     type Predictor<'a> = BlockPredictor<'a>;
+    type Memory = RoutingMemory;
 
     fn name(params: &Params) -> &'static str {
         params.policy.learner()
@@ -72,8 +74,9 @@ impl OnlineLearner for LabelTree {
         members: &'a [Member<Self>],
         frozen: Option<&'a [FrozenRouters]>,
         _options: &PredictOptions,
+        memory: Lent<'a, RoutingMemory>,
     ) -> BlockPredictor<'a> {
-        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]))
+        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]), memory)
     }
 
     fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {

@@ -5,16 +5,15 @@ use crate::classifier::{Member, Predictor};
 use crate::control::Control;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::linear::Block;
-use crate::tree::{BestFirst, FrozenRouters, Groups, Numbered, Routers};
+use crate::pool::Lent;
+use crate::tree::{BestFirst, FrozenRouters, Numbered, Routers, RoutingMemory};
 
 /// What one thread predicts with.
 #[derive(Debug)]
 pub struct BlockPredictor<'a> {
     member: &'a Member<LabelTree>,
     routers: Routers<'a, LabelTree>,
-    block: Block,
-    groups: Groups,
+    memory: Lent<'a, RoutingMemory>,
     terminals: Vec<u32>,
     search: BestFirst<u32>,
     search_learning: BestFirst<Numbered<u32>>,
@@ -22,12 +21,15 @@ pub struct BlockPredictor<'a> {
 
 impl<'a> BlockPredictor<'a> {
     /// For predictions of `member`, by its frozen form if there is one.
-    pub(super) fn new(member: &'a Member<LabelTree>, frozen: Option<&'a FrozenRouters>) -> Self {
+    pub(super) fn new(
+        member: &'a Member<LabelTree>,
+        frozen: Option<&'a FrozenRouters>,
+        memory: Lent<'a, RoutingMemory>,
+    ) -> Self {
         Self {
             member,
             routers: Routers::new(frozen, &member.learner),
-            block: Block::default(),
-            groups: Groups::default(),
+            memory,
             terminals: Vec::new(),
             search: BestFirst::default(),
             search_learning: BestFirst::default(),
@@ -35,9 +37,9 @@ impl<'a> BlockPredictor<'a> {
     }
 
     fn route(&mut self) {
-        self.terminals.resize(self.block.len(), 0);
-        self.routers
-            .route(&self.block, &mut self.groups, &mut self.terminals);
+        let RoutingMemory { block, groups } = &mut *self.memory;
+        self.terminals.resize(block.len(), 0);
+        self.routers.route(block, groups, &mut self.terminals);
     }
 }
 
@@ -49,7 +51,8 @@ impl Predictor for BlockPredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let width = self.routers.width();
-        self.block
+        self.memory
+            .block
             .fill(&self.member.preparation, rows, which, width);
         Ok(())
     }
@@ -86,7 +89,7 @@ impl Predictor for BlockPredictor<'_> {
             if row % Control::CHUNK == 0 {
                 control.check()?;
             }
-            let (k, block) = (k.min(n_classes), &self.block);
+            let (k, block) = (k.min(n_classes), &self.memory.block);
             let best = match &self.routers {
                 Routers::Frozen(routers) => {
                     let walk = routers.walk(block, row);

@@ -9,7 +9,8 @@ use crate::control::Control;
 use crate::data::{Batch, Preparation};
 use crate::error::Result;
 use crate::file::{Bundle, Persist, Report};
-use crate::tree::FrozenRouters;
+use crate::pool::Lent;
+use crate::tree::{FrozenRouters, RoutingMemory};
 
 /// Nodes on a path, about.
 const DEPTH: usize = 32;
@@ -20,6 +21,7 @@ impl OnlineLearner for LomTree {
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = EnsemblePredictor<'a>;
+    type Memory = RoutingMemory;
 
     fn name(_params: &Params) -> &'static str {
         "LOMtree"
@@ -63,8 +65,9 @@ impl OnlineLearner for LomTree {
         members: &'a [Member<Self>],
         frozen: Option<&'a [FrozenTree]>,
         _options: &PredictOptions,
+        memory: Lent<'a, RoutingMemory>,
     ) -> EnsemblePredictor<'a> {
-        EnsemblePredictor::new(members, frozen)
+        EnsemblePredictor::new(members, frozen, memory)
     }
 
     fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {

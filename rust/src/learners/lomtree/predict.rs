@@ -9,8 +9,9 @@ use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::linear::{Block, Table};
-use crate::tree::{Groups, NodeId, Routers};
+use crate::linear::Table;
+use crate::pool::Lent;
+use crate::tree::{NodeId, Routers, RoutingMemory};
 
 /// Labels that the leaves of several trees have, often.
 const SOME_LABELS: usize = 700;
@@ -19,15 +20,14 @@ const SOME_LABELS: usize = 700;
 const FIRST_LABELS: usize = 8;
 
 /// What one thread predicts with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EnsemblePredictor<'a> {
     members: &'a [Member<LomTree>],
     frozen: Option<&'a [FrozenTree]>,
     routers: Vec<Routers<'a, LomTree>>,
     /// Trees of a `fit` all scale alike; those of a stream each in its own way.
     all_alike: bool,
-    block: Block,
-    groups: Groups,
+    memory: Lent<'a, RoutingMemory>,
     /// Per tree, the leaf of each row that was read.
     leaves: Vec<Vec<u32>>,
     /// The labels that have a share in some tree, in the order in which they were met first, with
@@ -38,7 +38,11 @@ pub struct EnsemblePredictor<'a> {
 }
 
 impl<'a> EnsemblePredictor<'a> {
-    pub(super) fn new(members: &'a [Member<LomTree>], frozen: Option<&'a [FrozenTree]>) -> Self {
+    pub(super) fn new(
+        members: &'a [Member<LomTree>],
+        frozen: Option<&'a [FrozenTree]>,
+        memory: Lent<'a, RoutingMemory>,
+    ) -> Self {
         let mut pairs = members.windows(2);
         let routers = members.iter().enumerate().map(|(number, member)| {
             let frozen = frozen.map(|trees| &trees[number].routers);
@@ -49,10 +53,12 @@ impl<'a> EnsemblePredictor<'a> {
             frozen,
             routers: routers.collect(),
             all_alike: pairs.all(|pair| pair[0].preparation == pair[1].preparation),
+            memory,
             leaves: vec![Vec::new(); members.len()],
+            found: Vec::new(),
             // Room for many labels at once: it would grow in every call.
             place_of: Table::with_capacity(if members.len() > 1 { SOME_LABELS } else { 0 }),
-            ..Self::default()
+            scratch: ShareScratch::default(),
         }
     }
 
@@ -139,15 +145,15 @@ impl Predictor for EnsemblePredictor<'_> {
         which: impl ExactSizeIterator<Item = usize> + Clone,
         control: &Control,
     ) -> Result<()> {
+        let RoutingMemory { block, groups } = &mut *self.memory;
         for (number, (routers, leaves)) in self.routers.iter().zip(&mut self.leaves).enumerate() {
             control.check()?;
             if number == 0 || !self.all_alike {
                 let preparation = &self.members[number].preparation;
-                self.block
-                    .fill(preparation, rows, which.clone(), routers.width());
+                block.fill(preparation, rows, which.clone(), routers.width());
             }
             leaves.resize(which.len(), 0);
-            routers.route(&self.block, &mut self.groups, leaves);
+            routers.route(block, groups, leaves);
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
 use crate::linear::Loss;
+use crate::pool::Lent;
 
 type Model = OnlineModel<LomTree>;
 
@@ -299,7 +300,7 @@ fn an_ensemble_averages_what_its_trees_predict_alone() {
     let trees = [0, 1].map(|at| members[at].learner.freeze(&control).unwrap());
     let distribution = |which: std::ops::Range<usize>| {
         let (members, trees) = (&members[which.clone()], &trees[which]);
-        let mut predictor = LomTree::predictor(members, Some(trees), &OPTIONS);
+        let mut predictor = LomTree::predictor(members, Some(trees), &OPTIONS, Lent::default());
         let mut shares = vec![0.0; 100 * 7];
         predictor.read(&learned.rows, 0..100, &control).unwrap();
         predictor.all_scores(&mut shares, &control).unwrap();

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
 use crate::linear::NagTotals;
 use crate::memory;
+use crate::pool::Lent;
 use crate::simd::LANES;
 use crate::threads::with_threads;
 
@@ -195,6 +196,7 @@ impl OnlineLearner for Oaa {
     /// The weights to predict with, tile by tile, where they are not those of the tiles.
     type Frozen = Option<Vec<Vec<f32>>>;
     type Predictor<'a> = TilePredictor<'a>;
+    type Memory = ();
 
     fn name(_params: &Params) -> &'static str {
         "one-against-all"
@@ -281,6 +283,7 @@ impl OnlineLearner for Oaa {
         members: &'a [Member<Self>],
         frozen: Option<&'a [Self::Frozen]>,
         _options: &PredictOptions,
+        _memory: Lent<'a, ()>,
     ) -> TilePredictor<'a> {
         TilePredictor::new(&members[0], frozen.map(|frozen| &frozen[0]))
     }

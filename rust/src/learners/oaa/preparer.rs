@@ -138,9 +138,10 @@ impl ExamplePreparer {
             }
             let i = i as usize;
             if is_stream {
-                preparation.observe(&batch.rows, i, &mut row);
+                preparation.observe_and_read(&batch.rows, i, &mut row);
+            } else {
+                preparation.read(&batch.rows, i, &mut row);
             }
-            preparation.read(&batch.rows, i, &mut row);
             for column in &mut row.columns {
                 *column = self.slots.get_or_insert(*column);
             }

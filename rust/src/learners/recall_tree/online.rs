@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
 use crate::params::Params as _;
 use crate::persist;
+use crate::pool::Lent;
 use crate::tree::FrozenRouters;
 
 /// The cost of routing along a path, in products per value.
@@ -68,6 +69,7 @@ impl OnlineLearner for OnlineRecallTree {
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = BlockPredictor<'a>;
+    type Memory = ();
 
     fn name(_params: &Params) -> &'static str {
         "the Recall Tree"
@@ -116,6 +118,7 @@ impl OnlineLearner for OnlineRecallTree {
         members: &'a [Member<Self>],
         frozen: Option<&'a [FrozenTree]>,
         options: &PredictOptions,
+        _memory: Lent<'a, ()>,
     ) -> BlockPredictor<'a> {
         BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]), options)
     }

@@ -86,6 +86,13 @@ fn rows_side_by_side_get_what_each_gets_alone() {
                     scores(&model.trees, &table),
                     "{n_rows} rows"
                 );
+                // Groups of trees, what is left of them, and a single one.
+                for trees in [2..11, 4..6, 5..6] {
+                    let mut predictor = Predictor::new(table.n_classes);
+                    let (frozen, rows) = (FrozenTrees::new(&model.trees), table.rows());
+                    predictor.score(&frozen, trees.clone(), &rows, 0..n_rows, |_, _, _| {});
+                    assert_eq!(predictor.scores, scores(&model.trees[trees], &table));
+                }
             }
         }
     }
