@@ -7,6 +7,9 @@
 
 use crate::simd::prefetch;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// The key that marks a free slot; no label or feature has it.
 const FREE: u32 = u32::MAX;
 
@@ -130,6 +133,13 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
+    /// Fetches all of it ahead of its use: for tables of few keys.
+    #[inline]
+    pub fn prefetch_all(&self) {
+        let each_line = (LINE / size_of::<Slot<V>>()).max(1);
+        self.slots.iter().step_by(each_line).for_each(prefetch);
+    }
+
     /// All values, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.slots
@@ -145,11 +155,27 @@ impl<V: Copy + Default> Table<V> {
 
     /// Keys and values, in the order of the slots: the same history gives the
     /// same order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u32, &V)> + Clone {
         self.slots
             .iter()
             .filter(|slot| slot.key != FREE)
             .map(|slot| (slot.key, &slot.value))
+    }
+
+    /// Replaces `list` by the keys and what `of` makes of their values, in the order of
+    /// [`iter`](Self::iter): for a table in a cold place, without a branch that hangs on its slots.
+    #[inline]
+    pub fn list<T: Copy + Default>(&self, of: impl Fn(&V) -> T, list: &mut Vec<(u32, T)>) {
+        list.clear();
+        list.resize(self.slots.len(), Default::default());
+        let mut n = 0;
+        for slot in &self.slots {
+            // At most as many were written as slots were read.
+            list[n] = (slot.key, of(&slot.value));
+            n += usize::from(slot.key != FREE);
+        }
+        list.truncate(n);
     }
 
     #[cold]
@@ -229,6 +255,9 @@ mod tests {
             }
             let listed: BTreeMap<u32, u32> = table.iter().map(|(k, &v)| (k, v)).collect();
             prop_assert_eq!(listed, map);
+            let mut list = Vec::new();
+            table.list(|&v| v, &mut list);
+            prop_assert_eq!(list, table.iter().map(|(k, &v)| (k, v)).collect::<Vec<_>>());
             let again: Table<u32> = table.iter().map(|(k, &v)| (k, v)).collect::<Vec<_>>().into_iter().collect();
             prop_assert_eq!(again.capacity(), table.capacity());
         }

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
-use super::run::{brief_or_watched, watched};
+use super::run::{attached, brief_or_watched, watched, INSTANT};
 use crate::classifier::{
     self, FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task,
 };
@@ -411,10 +411,14 @@ impl Classifier {
         let (py, x) = (X.py(), RowsArg::take(X)?);
         let rows = x.rows(self.read(py, |model| model.accepts().missing_values))?;
         let effort = self.read(py, |model| model.effort(&rows, task));
-        let found = brief_or_watched(py, effort, None, |control| {
-            work(&**self.wait(), &rows, control)
-        })?;
-        Ok((rows.n_rows(), found))
+        let at_once = self.model.try_read().ok().filter(|_| effort <= INSTANT);
+        let found = match at_once {
+            Some(model) => attached(|control| work(&**model, &rows, control)),
+            None => brief_or_watched(py, effort, None, |control| {
+                work(&**self.wait(), &rows, control)
+            }),
+        };
+        Ok((rows.n_rows(), found?))
     }
 }
 

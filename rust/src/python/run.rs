@@ -80,6 +80,18 @@ pub(super) fn brief_or_watched<T: Send>(
     settle(py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&control)))))
 }
 
+/// Products that are done before another thread could have been given the interpreter and have given
+/// it back: some tens of microseconds.
+pub(super) const INSTANT: usize = 1 << 14;
+
+/// Runs `work` of at most [`INSTANT`] products on this thread, which keeps the interpreter: where
+/// several threads ask for little, each call would wait for the others twice otherwise. `work`
+/// must not wait for a lock.
+pub(super) fn attached<T>(work: impl FnOnce(&Control) -> Result<T>) -> PyResult<T> {
+    let control = Control::new(0);
+    settle(catch_unwind(AssertUnwindSafe(|| work(&control))))
+}
+
 fn settle<T>(outcome: std::thread::Result<Result<T>>) -> PyResult<T> {
     let panic = match outcome {
         Ok(result) => return Ok(result?),

@@ -34,6 +34,9 @@ pub trait LearningTree {
     /// What stands at `node`.
     fn at(&self, node: Self::Node) -> Junction<Self::Node>;
 
+    /// Fetches `node` ahead of its use, where nodes lie far apart.
+    fn prefetch(&self, _node: Self::Node) {}
+
     /// The weights of all routers.
     fn regressors(&self) -> &Regressors;
 
@@ -170,6 +173,8 @@ impl<T: LearningTree> Walk for LearningWalk<'_, T> {
                 regressor,
                 children: [node_left, node_right],
             } => {
+                tree.prefetch(node_left);
+                tree.prefetch(node_right);
                 let left = left.get(at.number as usize);
                 let regressors = tree.regressors();
                 let score = regressors.frozen_score(regressor, self.block, self.i, left.is_some());

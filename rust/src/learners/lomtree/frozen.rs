@@ -2,7 +2,7 @@
 //! contiguous arrays. [`FrozenRouters`] lead to the leaves.
 
 use super::learner::LomTree;
-use super::shares::best_first;
+use super::shares::{best_first, Counts};
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -27,7 +27,7 @@ impl FrozenTree {
         };
         // By place in the tree; none of leaves.
         let mut shares = vec![Vec::new(); tree.nodes.len()];
-        let mut counts = Vec::new();
+        let mut counts = Counts::default();
         for (at, &id) in tree.nodes.iter().enumerate() {
             if at % Control::CHUNK == 0 {
                 control.check()?;

@@ -45,9 +45,12 @@ pub struct LomTree {
     pub(super) n_classes: usize,
     /// T: internal nodes it may have.
     pub(super) budget: u32,
-    rate: Rate,
+    pub(super) rate: Rate,
     /// Depth from which on splits become harder.
     pub(super) soft_levels: f64,
+    /// Mean depth of the leaves that examples ended at when two threads last learned, for sharing
+    /// out the work: the model does not depend on it, and no file has it.
+    pub(super) mean_depth: f64,
     pub(super) arena: Arena,
     pub(super) regressors: Regressors,
 }
@@ -79,9 +82,27 @@ impl LearningTree for LomTree {
         }
     }
 
+    fn prefetch(&self, id: NodeId) {
+        prefetch(self.arena.node(id));
+    }
+
     fn regressors(&self) -> &Regressors {
         &self.regressors
     }
+}
+
+/// How far an example that is learned has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Descent {
+    /// The node it is at.
+    pub at: NodeId,
+    /// The depth of that.
+    pub depth: u32,
+    /// What scores were clamped to before it was learned.
+    pub span: Span,
+    /// A node, or the leaf below it, that it would have come to before it was learned, once that
+    /// is on another path.
+    pub previous: Option<NodeId>,
 }
 
 impl LomTree {
@@ -92,6 +113,7 @@ impl LomTree {
             budget: 0,
             rate: Rate::new(params.learning_rate, params.decay),
             soft_levels: 0.0,
+            mean_depth: 0.0,
             arena: Arena::new(),
             regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             params: params.clone(),
@@ -110,18 +132,39 @@ impl LomTree {
     /// Learns one example that `regressors.prepare` has been given. Returns whether the
     /// prediction was right before.
     pub(super) fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
-        let weight = if self.params.weighted_counts {
-            f64::from(importance)
-        } else {
-            1.0
-        };
-        // The prediction that counts is that of the tree before this example: as soon as a
-        // training changes the path, the previous path is followed to its end.
-        let span = self.regressors.span();
+        let (is_right, _) = self.learn_from(self.at_root(), example, label, importance);
+        is_right
+    }
+
+    /// Where every example begins.
+    pub(super) fn at_root(&self) -> Descent {
+        Descent {
+            at: self.arena.root, // line 3
+            depth: 0,
+            span: self.regressors.span(),
+            previous: None,
+        }
+    }
+
+    /// Learns one example that has come as far as `descent`. Returns whether the prediction was
+    /// right before, and the depth of the leaf it ends at.
+    pub(super) fn learn_from(
+        &mut self,
+        mut descent: Descent,
+        example: &PathExample,
+        label: u32,
+        importance: f32,
+    ) -> (bool, u32) {
+        let weight = self.weight(importance);
         let mut predicted = None;
-        let mut j = self.arena.root; // line 3
-        let mut depth = 0;
         loop {
+            // The prediction that counts is that of the tree before this example: as soon as a
+            // training changes the path, the previous path is followed to its end.
+            if let (None, Some(previous)) = (predicted, descent.previous) {
+                let leaf = self.leaf_from(previous, example, descent.span);
+                predicted = Some(self.arena.node(leaf).majority);
+            }
+            let Descent { at: j, depth, .. } = descent;
             let node = self.arena.node_mut(j);
             if node.is_leaf() {
                 predicted = predicted.or(Some(node.majority));
@@ -129,25 +172,44 @@ impl LomTree {
                 if !self.may_split(j, depth) {
                     self.arena.node_mut(j).size += weight; // line 21
                     self.arena.update_c(j);
-                    break;
+                    return (predicted == Some(label), depth);
                 }
                 self.split(j);
                 // The arrival that made the node split is counted as a training instead.
                 self.arena.node_mut(j).labels.entry(label).before -= weight as f32;
             }
-            let scores = self.train(j, example, label, importance, weight);
-            let node = self.arena.node(j);
-            let next = node.child(scores.after); // line 19
-            if predicted.is_none() {
-                let previous = node.child(span.clamp(scores.before));
-                if previous != next {
-                    predicted = Some(self.predict_from(previous, example, span));
-                }
-            }
-            j = next;
-            depth += 1;
+            self.step_down(&mut descent, example, label, importance);
         }
-        predicted == Some(label)
+    }
+
+    /// Trains the internal node that `descent` is at and takes it to the child.
+    #[inline]
+    pub(super) fn step_down(
+        &mut self,
+        descent: &mut Descent,
+        example: &PathExample,
+        label: u32,
+        importance: f32,
+    ) {
+        let weight = self.weight(importance);
+        let scores = self.train(descent.at, example, label, importance, weight);
+        let node = self.arena.node(descent.at);
+        let next = node.child(scores.after); // line 19
+        if descent.previous.is_none() {
+            let previous = node.child(descent.span.clamp(scores.before));
+            descent.previous = (previous != next).then_some(previous);
+        }
+        descent.at = next;
+        descent.depth += 1;
+    }
+
+    /// What an example of this importance counts as in the tree's statistics.
+    fn weight(&self, importance: f32) -> f64 {
+        if self.params.weighted_counts {
+            f64::from(importance)
+        } else {
+            1.0
+        }
     }
 
     /// Lines 9 and 10: whether leaf `j` is impure enough to split, the more so the deeper it
@@ -208,12 +270,12 @@ impl LomTree {
         scores
     }
 
-    /// The label predicted by the leaf that the scores lead to from `j` on.
-    fn predict_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> u32 {
+    /// The leaf that the scores, clamped to `span`, lead to from `j` on.
+    pub(super) fn leaf_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> NodeId {
         loop {
             let node = self.arena.node(j);
             if node.is_leaf() {
-                return node.majority;
+                return j;
             }
             j = node.child(span.clamp(self.regressors.score(node.regressor, example)));
         }

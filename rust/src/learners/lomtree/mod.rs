@@ -15,6 +15,7 @@ mod learner; // Algorithm 1
 mod node; // what a node knows: counts and scores per label
 mod online; // what the model around it asks of it
 mod params;
+mod pipeline; // one tree on two threads
 mod predict; // predictions for a block of rows, averaged over the trees
 mod report; // J, balance, purity, entropy per node
 mod shares; // the label distribution of a leaf

@@ -28,6 +28,7 @@ impl LabelStat {
     }
 
     /// l: arrivals, at leaves and internal nodes.
+    #[inline]
     pub fn arrivals(&self) -> f64 {
         f64::from(self.before) + self.count.0
     }
@@ -134,6 +135,7 @@ impl Node {
     }
 
     /// Labels and their arrivals, in an arbitrary order.
+    #[inline]
     pub fn label_arrivals(&self) -> impl Iterator<Item = (u32, f64)> + Clone + '_ {
         let labels = self.labels.iter();
         labels.map(|(label, stat)| (label, stat.arrivals()))

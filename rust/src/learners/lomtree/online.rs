@@ -51,10 +51,7 @@ impl OnlineLearner for LomTree {
     }
 
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        learning.one_by_one(|example, label, importance| {
-            self.regressors.prepare(example, importance);
-            self.learn_one(example, label, importance)
-        })
+        self.learn_batch(learning)
     }
 
     fn freeze(&self, control: &Control) -> Result<FrozenTree> {

@@ -4,7 +4,7 @@
 
 use super::frozen::FrozenTree;
 use super::learner::LomTree;
-use super::shares::ShareScratch;
+use super::shares::{best_first, ShareScratch};
 use crate::classifier::{Member, Predictor, TopK};
 use crate::control::Control;
 use crate::data::Rows;
@@ -62,21 +62,27 @@ impl<'a> EnsemblePredictor<'a> {
         }
     }
 
-    /// The labels that have a share at the leaf that tree `number` leads a row to, best first.
-    fn shares(&mut self, number: usize, row: usize) -> &[(u32, f32)] {
+    /// The labels that have a share at the leaf that tree `number` leads a row to, best first; where
+    /// `in_order` is false, in any order.
+    fn shares(&mut self, number: usize, row: usize, in_order: bool) -> &[(u32, f32)] {
         let leaf = self.leaves[number][row];
         if let Some(trees) = self.frozen {
             return trees[number].leaves.get(leaf as usize);
         }
         let tree = &self.members[number].learner;
-        tree.shares_at(NodeId(leaf), &mut self.scratch)
+        let shares = tree.shares_at(NodeId(leaf), &mut self.scratch);
+        if in_order {
+            best_first(shares);
+        }
+        shares
     }
 
-    /// Calls `visit` with each label that has a share in a row that was read, and its mean share;
-    /// best first where there is one tree.
-    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
+    /// Calls `visit` with each label that has a share in a row that was read, and its mean share: in
+    /// the order in which they are met going through each tree's best first or, where `in_order` is
+    /// false, in any order.
+    fn distribution(&mut self, row: usize, in_order: bool, mut visit: impl FnMut(u32, f32)) {
         if let [_] = self.members {
-            let shares = self.shares(0, row).iter();
+            let shares = self.shares(0, row, in_order).iter();
             return shares.for_each(|&(label, share)| visit(label, share));
         }
         let mut found = std::mem::take(&mut self.found);
@@ -84,7 +90,7 @@ impl<'a> EnsemblePredictor<'a> {
         found.clear();
         place_of.clear();
         for number in 0..self.members.len() {
-            for &(label, share) in self.shares(number, row) {
+            for &(label, share) in self.shares(number, row, in_order) {
                 // Places count from 1, as a label that is new has 0.
                 let place = place_of.entry(label);
                 if *place == 0 {
@@ -167,11 +173,12 @@ impl Predictor for EnsemblePredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        if self.members.len() == 1 {
+        if let Some([tree]) = self.frozen {
             for (row, (labels, scores)) in rows.enumerate() {
                 // A leaf's labels are in order already.
+                let leaf = tree.leaves.get(self.leaves[0][row] as usize);
                 let out = labels.iter_mut().zip(scores);
-                for (&(label, share), (l, s)) in self.shares(0, row).iter().zip(out) {
+                for (&(label, share), (l, s)) in leaf.iter().zip(out) {
                     *l = label as i32;
                     *s = share;
                 }
@@ -182,7 +189,7 @@ impl Predictor for EnsemblePredictor<'_> {
         for (row, (labels, scores)) in rows.enumerate() {
             if !self.best_of_first(row, &mut top) {
                 top.clear();
-                self.distribution(row, |label, share| top.push(label, share));
+                self.distribution(row, false, |label, share| top.push(label, share));
             }
             top.write(labels, scores);
         }
@@ -203,7 +210,7 @@ impl Predictor for EnsemblePredictor<'_> {
         let n_classes = self.members[0].learner.n_classes;
         for (row, shares) in scores.chunks_mut(n_classes).enumerate() {
             let mut sum = 0.0;
-            self.distribution(row, |label, share| {
+            self.distribution(row, true, |label, share| {
                 shares[label as usize] = share;
                 sum += share;
             });

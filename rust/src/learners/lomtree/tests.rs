@@ -2,6 +2,7 @@
 
 mod growth;
 mod learning;
+mod shares;
 mod structure;
 
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ use crate::classifier::{
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::Loss;
+use crate::linear::{Loss, Optimizer};
 use crate::pool::Lent;
 
 type Model = OnlineModel<LomTree>;
@@ -125,6 +126,74 @@ fn the_number_of_threads_changes_nothing() {
         (model.to_bytes().unwrap(), top.unwrap())
     };
     assert_eq!(fit(1), fit(3));
+}
+
+/// A tree on two threads: in a stream and in passes, with splits and with none left to do, with
+/// weights, with means and deviations that follow the examples, of each optimiser.
+#[test]
+fn a_tree_that_learns_on_two_threads_is_that_of_one() {
+    let n = 5000;
+    let random = |i: usize, salt: u32| (i as u32 ^ salt).wrapping_mul(0x9E37_79B1) >> 16;
+    let labels: Vec<u32> = (0..n).map(|i| random(i, 0) % 300).collect();
+    let values = (0..n * WIDTH).map(|at| {
+        let (label, bit) = (labels[at / WIDTH], at % WIDTH);
+        (label >> (2 * bit) & 3) as f32 + (random(at, 77) % 100) as f32 / 60.0
+    });
+    let values: Vec<f32> = values.collect();
+    let weights: Vec<f32> = (0..n).map(|i| (random(i, 5) % 7) as f32 / 2.0).collect();
+    let plain = batch(&values, &labels, 300);
+    let weighted = Batch::new(plain.rows, plain.targets, Some(Values::F32(&weights))).unwrap();
+    let control = Control::new(0);
+    let fit = |params: &Params, batch: &Batch<'_>, n_threads| {
+        let mut model = Model::create(params.clone(), 300, false).unwrap();
+        let options = FitOptions::threads(n_threads);
+        model.fit(batch, options, &control).unwrap();
+        let after_fit = model.to_bytes().unwrap();
+        model.partial_fit(batch, n_threads, None, &control).unwrap();
+        (after_fit, model.to_bytes().unwrap())
+    };
+    let default = Params {
+        n_passes: 2,
+        ..Params::default()
+    };
+    for (params, batch) in [
+        (default.clone(), &plain),
+        (default.clone(), &weighted),
+        (
+            Params {
+                max_internal: Some(2600),
+                split_threshold: 1.0,
+                ..default.clone()
+            },
+            &plain,
+        ),
+        (
+            Params {
+                optimizer: Optimizer::Sgd,
+                scaling: Scaling::Row,
+                ..default.clone()
+            },
+            &plain,
+        ),
+        (
+            Params {
+                optimizer: Optimizer::Adagrad,
+                early_stopping: true,
+                ..default.clone()
+            },
+            &weighted,
+        ),
+        (
+            Params {
+                optimizer: Optimizer::Nag,
+                ..default
+            },
+            &plain,
+        ),
+    ] {
+        let (one, two) = (fit(&params, batch, 1), fit(&params, batch, 2));
+        assert!(one.0 == two.0 && one.1 == two.1, "{params:?}");
+    }
 }
 
 fn few_rows() -> (Vec<f32>, Vec<u32>) {

@@ -1,6 +1,7 @@
 //! A chunk of examples, prepared once and then learned by one tile of classes
 //! after the other.
 
+use super::preparer::Rescaling;
 use crate::data::{Ragged, RaggedRows, RowBuffer};
 use crate::linear::Span;
 
@@ -58,6 +59,8 @@ pub(super) struct Chunk {
     pub labels: Ragged<u32>,
     negatives: Ragged<u32>,
     pub params: Vec<StepParams>,
+    /// What the tiles are multiplied by before they learn it.
+    pub rescaling: Rescaling,
     /// Number of classes of the model.
     pub n_classes: usize,
     /// Relative importance of a sampled negative; none: all negatives are learned.

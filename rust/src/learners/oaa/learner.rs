@@ -68,6 +68,9 @@ impl Oaa {
 
     /// Learns the examples chunk by chunk, and calls `on_chunk` with the rows of each, with
     /// itself, and tile by tile with the best class of each example before it was learned.
+    ///
+    /// Preparing examples looks at no weights: on several threads the next chunk is prepared while
+    /// the tiles learn this one. Stopped, what was prepared is learned.
     pub(super) fn learn_chunks(
         &mut self,
         learning: &mut Learning<'_>,
@@ -77,21 +80,46 @@ impl Oaa {
         let single = self.params.loss.single();
         let n_threads = single.map_or(1, |_| learning.n_threads);
         with_threads(n_threads, |parallel| {
-            let mut chunk = Chunk::new(self.n_classes, self.preparer.sampler.weight());
+            let new_chunk = || Chunk::new(self.n_classes, self.preparer.sampler.weight());
+            let (mut chunk, mut next) = (new_chunk(), new_chunk());
             let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
             let mut order = learning.order;
-            while !order.is_empty() {
-                self.preparer.rescale(&mut self.tiles);
-                self.preparer
-                    .fill_chunk(&self.params, learning, order, &mut chunk);
-                self.learn_chunk(&chunk, parallel, &mut bests);
+            self.prepare_chunk(learning, order, &mut chunk);
+            let mut outcome = Ok(());
+            while chunk.rows.len() > 0 {
+                chunk.rescaling.apply(&mut self.tiles);
                 let (learned, rest) = order.split_at(chunk.rows.len());
+                let rest = if outcome.is_ok() { rest } else { &[] };
+                let mut trainer = TileTrainer {
+                    params: &self.params,
+                    tiles: &mut self.tiles,
+                    n_slots: self.preparer.slots.len(),
+                };
+                if parallel {
+                    let preparer = &mut self.preparer;
+                    rayon::join(
+                        || trainer.learn(&chunk, true, &mut bests),
+                        || preparer.fill_chunk(&self.params, learning, rest, &mut next),
+                    );
+                } else {
+                    trainer.learn(&chunk, false, &mut bests);
+                }
                 on_chunk(learning, learned, &chunk, &bests);
+                outcome = outcome.and(learning.report(learned.len()));
+                if !parallel {
+                    let rest = if outcome.is_ok() { rest } else { &[] };
+                    self.prepare_chunk(learning, rest, &mut next);
+                }
+                std::mem::swap(&mut chunk, &mut next);
                 order = rest;
-                learning.report(learned.len())?;
             }
-            Ok(())
+            outcome
         })?
+    }
+
+    fn prepare_chunk(&mut self, learning: &mut Learning<'_>, order: &[u32], chunk: &mut Chunk) {
+        self.preparer
+            .fill_chunk(&self.params, learning, order, chunk);
     }
 
     /// Drops the weights to predict with below `threshold`, and all tiles, one after the other.
@@ -114,14 +142,23 @@ impl Oaa {
         });
         parts.collect()
     }
+}
 
+/// What learns a chunk.
+struct TileTrainer<'a> {
+    params: &'a Params,
+    tiles: &'a mut [Tile],
+    /// Features that the chunk's examples and those before have.
+    n_slots: usize,
+}
+
+impl TileTrainer<'_> {
     /// Learns a chunk; `bests` gets, tile by tile, the best class of each example as
     /// it stood before the example was learned.
-    fn learn_chunk(&mut self, chunk: &Chunk, parallel: bool, bests: &mut [Vec<BestClass>]) {
-        let n_slots = self.preparer.slots.len();
+    fn learn(&mut self, chunk: &Chunk, parallel: bool, bests: &mut [Vec<BestClass>]) {
         let (loss, is_adaptive) = (self.params.loss.single(), self.params.is_adaptive());
         let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
-            tile.grow(n_slots);
+            tile.grow(self.n_slots);
             bests.clear();
             match loss {
                 Some(loss) if is_adaptive => adaptive::learn(tile, chunk, loss, bests),
@@ -135,7 +172,7 @@ impl Oaa {
             self.tiles.iter_mut().zip(&mut *bests).for_each(work);
         }
         if loss.is_none() {
-            softmax::learn(&mut self.tiles, chunk, bests);
+            softmax::learn(self.tiles, chunk, bests);
         }
     }
 }

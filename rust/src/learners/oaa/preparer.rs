@@ -22,6 +22,34 @@ const MAX_PRODUCTS: usize = 1 << 28;
 /// Below this the common factor of all weights is multiplied into them.
 const MIN_SHRINK: f64 = 1e-6;
 
+/// Common factors to be multiplied into the tiles' numbers, where there are any.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rescaling {
+    /// Of weights and average sums but those of the constant.
+    weights: Option<f32>,
+    /// Of all average sums.
+    average_sums: Option<f32>,
+}
+
+impl Rescaling {
+    pub fn apply(self, tiles: &mut [Tile]) {
+        if let Some(factor) = self.weights {
+            for tile in &mut *tiles {
+                let width = tile.width();
+                // The constant's row, the first, is not shrunk.
+                for plane in [&mut tile.weights, &mut tile.average_sums] {
+                    let weights = plane.to_mut().iter_mut();
+                    weights.skip(width).for_each(|w| *w *= factor);
+                }
+            }
+        }
+        if let Some(factor) = self.average_sums {
+            let sums = tiles.iter_mut().flat_map(|tile| tile.average_sums.to_mut());
+            sums.for_each(|u| *u *= factor);
+        }
+    }
+}
+
 /// The state of the learner that all classes share.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExamplePreparer {
@@ -95,29 +123,20 @@ impl ExamplePreparer {
         }
     }
 
-    /// Takes common factors out of the tiles' numbers before these leave the range of floats;
-    /// to be called before [`fill_chunk`](Self::fill_chunk).
-    pub fn rescale(&mut self, tiles: &mut [Tile]) {
+    /// Takes common factors out of the tiles' numbers before these leave the range of floats.
+    fn rescale(&mut self) -> Rescaling {
+        let mut rescaling = Rescaling::default();
         if self.shrink < MIN_SHRINK {
-            let factor = self.shrink as f32;
-            for tile in &mut *tiles {
-                let width = tile.width();
-                // The constant's row, the first, is not shrunk.
-                for plane in [&mut tile.weights, &mut tile.average_sums] {
-                    let weights = plane.to_mut().iter_mut();
-                    weights.skip(width).for_each(|w| *w *= factor);
-                }
-            }
+            rescaling.weights = Some(self.shrink as f32);
             self.l1_shift *= self.shrink;
             self.shrink = 1.0;
         }
-        if let Some(factor) = self.average.rescale() {
-            let sums = tiles.iter_mut().flat_map(|tile| tile.average_sums.to_mut());
-            sums.for_each(|u| *u *= factor);
-        }
+        rescaling.average_sums = self.average.rescale();
+        rescaling
     }
 
-    /// Fills `chunk` with the first examples of `order`, as many as fit.
+    /// Fills `chunk` with the first examples of `order`, as many as fit: at least one, if there is
+    /// any.
     pub fn fill_chunk(
         &mut self,
         params: &Params,
@@ -129,6 +148,10 @@ impl ExamplePreparer {
         let (batch, is_stream) = (learning.batch, learning.is_stream());
         let preparation = &mut *learning.preparation;
         chunk.clear();
+        if order.is_empty() {
+            return;
+        }
+        chunk.rescaling = self.rescale();
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
