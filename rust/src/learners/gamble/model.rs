@@ -11,7 +11,7 @@ use super::examples::{Examples, LabelledRows};
 use super::frozen::FrozenTrees;
 use super::out_of_bag;
 use super::predict::Predictor;
-use super::routing::{Router, BLOCK, BLOCK_ROWS};
+use super::routing::{check_memory, Router, BLOCK, BLOCK_ROWS};
 use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
@@ -204,6 +204,7 @@ impl Gamble {
             return Err(checks::nothing_learned());
         }
         query.rows.check_n_cols(self.n_features)?;
+        check_memory(self.n_features, self.n_classes)?;
         let other = PredictOptions {
             first_tree: None,
             last_tree: None,
