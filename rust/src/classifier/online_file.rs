@@ -94,7 +94,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
 }
 
 impl<L: OnlineLearner> Member<L> {
-    fn to_bundle(&self) -> Bundle {
+    pub(super) fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(MEMBER);
         self.preparation.put(&mut bundle);
         bundle.put_meta("progress", &self.progress);

@@ -180,6 +180,7 @@ impl Gamble {
         self.frozen = FrozenTrees::new(&trees);
         self.trees = trees;
         self.n_features = n_features;
+        debug_assert_eq!(self.to_bundle().array_with(f64::is_nan), None);
         Ok(())
     }
 
