@@ -214,7 +214,8 @@ impl<L: OnlineLearner> Member<L> {
         predicted: Option<&mut [i32]>,
         control: &Control,
     ) -> Result<()> {
-        self.learner.learn(&mut Learning {
+        let is_checked = cfg!(debug_assertions) && self.is_due_for_check(order.len() as u64);
+        let learned = self.learner.learn(&mut Learning {
             batch,
             order,
             clock,
@@ -223,7 +224,22 @@ impl<L: OnlineLearner> Member<L> {
             n_threads,
             predicted,
             control,
-        })
+        });
+        if is_checked {
+            let broken = self.to_bundle().array_with(f64::is_nan);
+            assert_eq!(broken, None, "{} learned what is no number", L::KIND);
+        }
+        learned
+    }
+
+    /// Whether to look, in debug builds, if `n` further examples leave anything but numbers: each
+    /// time that their count doubles, so that the cost stays in proportion. What came from a file
+    /// may be so large already that sums of it are infinite.
+    fn is_due_for_check(&self, n: u64) -> bool {
+        const LARGE: f64 = 1e18;
+        let before = self.progress.examples;
+        before.checked_ilog2() < (before + n).checked_ilog2()
+            && self.to_bundle().array_with(|float| !(float.abs() < LARGE)).is_none()
     }
 
     /// Learns in the passes of `schedule`, all of it in each.

@@ -1,6 +1,6 @@
 //! Online models as bundles: whole, or for prediction only, and back.
 
-use super::{Learner, Member, OnlineLearner, OnlineModel};
+use super::{Learner, Member, Mistakes, OnlineLearner, OnlineModel};
 use crate::control::Control;
 use crate::data::{Preparation, Scaling};
 use crate::error::Result;
@@ -48,6 +48,9 @@ impl<L: OnlineLearner> OnlineModel<L> {
         let mut model =
             Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
         model.mean_weight = bundle.take_meta("mean_weight")?;
+        if !model.mean_weight.is_sound() {
+            return Err(bundle.damaged("\"mean_weight\" is none"));
+        }
         model.for_prediction = bundle.take_meta("for_prediction")?;
         let n_members: usize = bundle.take_meta("n_members")?;
         // There are fewer after a fit that was stopped half way.
@@ -57,7 +60,10 @@ impl<L: OnlineLearner> OnlineModel<L> {
         for number in 0..n_members {
             let mut inner = bundle.unnest(&format!("{MEMBER}{number}"))?;
             let preparation = Preparation::take(&mut inner)?;
-            let progress = inner.take_meta("progress")?;
+            let progress: Mistakes = inner.take_meta("progress")?;
+            if !progress.is_sound() {
+                return Err(bundle.damaged("\"progress\" is no count of mistakes"));
+            }
             let learner = L::take(
                 &model.params,
                 n_classes,
@@ -88,7 +94,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
 }
 
 impl<L: OnlineLearner> Member<L> {
-    fn to_bundle(&self) -> Bundle {
+    pub(super) fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(MEMBER);
         self.preparation.put(&mut bundle);
         bundle.put_meta("progress", &self.progress);

@@ -32,6 +32,12 @@ impl Mistakes {
         self.wrong += other.wrong;
     }
 
+    /// Whether these are counts.
+    pub fn is_sound(&self) -> bool {
+        const MOST: u64 = 1 << 53;
+        self.examples <= MOST && self.weight.is_finite() && 0.0 <= self.wrong && self.wrong <= self.weight
+    }
+
     /// Share predicted wrongly.
     pub fn loss(&self) -> Option<f64> {
         (self.weight > 0.0).then(|| self.wrong / self.weight)

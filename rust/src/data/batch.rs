@@ -146,6 +146,13 @@ impl MeanWeight {
         Some((0..batch.rows.n_rows()).map(relative).collect())
     }
 
+    /// Whether this is a mean of importances, or of none.
+    pub fn is_sound(&self) -> bool {
+        const MOST: u64 = 1 << 53;
+        let mean = self.sum / self.rows as f64;
+        self.rows <= MOST && (self.rows == 0 && self.sum == 0.0 || WEIGHTS.contains(&mean))
+    }
+
     fn add(&mut self, weight: f64) {
         self.rows += u64::from(weight > 0.0);
         self.sum += weight;

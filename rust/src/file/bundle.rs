@@ -171,6 +171,19 @@ impl Bundle {
         })
     }
 
+    /// The first array of floats with one of which `is_wrong` holds: for checks of what was
+    /// learned.
+    pub(crate) fn array_with(&self, is_wrong: impl Fn(f64) -> bool) -> Option<String> {
+        let holds_one = |array: &Array| match array {
+            Array::F32(floats) => floats.iter().any(|&float| is_wrong(float.into())),
+            Array::F64(floats) => floats.iter().any(|&float| is_wrong(float)),
+            _ => false,
+        };
+        let mut arrays = self.arrays.iter();
+        let found = arrays.find(|(_, array)| holds_one(array));
+        found.map(|(name, _)| name.clone())
+    }
+
     /// Stores a value as JSON. JSON has no infinities and no NaN (they would
     /// become null) and no integers above 64 bits: put such values into an array.
     ///

@@ -7,6 +7,8 @@ pub mod lomtree;
 pub mod oaa;
 pub mod recall_tree;
 #[cfg(test)]
+mod number_tests;
+#[cfg(test)]
 mod unfrozen_tests;
 
 use crate::classifier::{Classifier, OnlineModel, Registration};

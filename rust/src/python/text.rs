@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use super::arrays::{LabelSetsArg, RowsArg};
 use super::run::watched;
-use crate::text::{self, Layout, SvmlightOptions};
+use crate::text::{self, Layout, Source, SvmlightOptions};
 
 /// `indptr`, `indices` and `data` of X, `indptr` and labels of y, the number
 /// of columns, the number of labels, whether y is label sets.
@@ -49,7 +49,7 @@ pub(super) fn load_svmlight(
     options: Options,
 ) -> PyResult<Bound<'_, PyTuple>> {
     let options = svmlight_options(options);
-    let batch = watched(py, None, |c| text::load_svmlight(&path, options, c))?;
+    let batch = watched(py, None, |c| text::load_svmlight(Source::open(&path)?, options, c))?;
     arrays(py, batch)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn scan_svmlight(
     options: Options,
 ) -> PyResult<(bool, usize, bool)> {
     let options = svmlight_options(options);
-    let layout = watched(py, None, |c| text::scan_svmlight(&path, options, c))?;
+    let layout = watched(py, None, |c| text::scan_svmlight(Source::open(&path)?, options, c))?;
     Ok((layout.zero_based, layout.n_features, layout.multilabel))
 }
 
@@ -72,14 +72,14 @@ pub(super) fn load_xmc(
     path: PathBuf,
     multilabel: Option<bool>,
 ) -> PyResult<Bound<'_, PyTuple>> {
-    let batch = watched(py, None, |c| text::load_xmc(&path, multilabel, c))?;
+    let batch = watched(py, None, |c| text::load_xmc(Source::open(&path)?, multilabel, c))?;
     arrays(py, batch)
 }
 
 /// Whether some row of an XMC file has other than one label.
 #[pyfunction]
 pub(super) fn xmc_is_multilabel(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
-    watched(py, None, |c| text::xmc_is_multilabel(&path, c))
+    watched(py, None, |c| text::xmc_is_multilabel(Source::open(&path)?, c))
 }
 
 /// Writes X and the CSR indicator y, of `n_labels` columns, as XMC text.
@@ -135,14 +135,14 @@ pub(super) fn iter_svmlight(
         n_features,
         multilabel,
     };
-    let stream = text::Stream::svmlight(&path, batch_size, layout)?;
+    let stream = text::Stream::svmlight(Source::open(&path)?, batch_size, layout)?;
     Ok(Stream::new(stream))
 }
 
 /// Streams an XMC file.
 #[pyfunction]
 pub(super) fn iter_xmc(path: PathBuf, batch_size: usize, multilabel: bool) -> PyResult<Stream> {
-    let stream = text::Stream::xmc(&path, batch_size, multilabel)?;
+    let stream = text::Stream::xmc(Source::open(&path)?, batch_size, multilabel)?;
     Ok(Stream::new(stream))
 }
 
@@ -154,7 +154,7 @@ pub(super) struct LineBlocks(text::LineBlocks);
 impl LineBlocks {
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
-        Ok(Self(text::LineBlocks::open(&path)?))
+        Ok(Self(text::LineBlocks::start(Source::open(&path)?)?))
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

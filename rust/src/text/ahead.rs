@@ -46,6 +46,18 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
         })
     }
 
+    /// A single item that is there already: no thread is started.
+    pub fn ready(item: T) -> Self {
+        let (sender, receiver) = sync_channel(2);
+        for message in [Some(item), None] {
+            // There is space for both, and the receiver is here.
+            let _ = sender.send(Ok(message));
+        }
+        Self {
+            messages: Some(receiver),
+        }
+    }
+
     /// The next item, `None` after the last; gives up waiting when `control` says so, and
     /// can then be asked again. After an error of the thread there is no more.
     pub fn next(&mut self, control: &Control) -> Result<Message<T, E>> {

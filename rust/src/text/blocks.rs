@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 
 use super::ahead::{ReadAhead, Sender};
-use super::source::Source;
+use super::source::{unpacked, Bytes, Source};
 use crate::error::Result;
 
 /// Size of a block, but for longer lines. Large enough that handing it over
@@ -22,13 +22,25 @@ pub(super) type Blocks = ReadAhead<Vec<u8>, io::Error>;
 
 /// Starts reading `source`.
 pub(super) fn read_blocks(source: Source) -> Result<Blocks> {
-    ReadAhead::start(WAITING, move |to| cut(source, to))
+    let trickles = source.is_stdin;
+    match source.bytes {
+        Bytes::Reader(raw) => ReadAhead::start(WAITING, move |to| cut(raw, trickles, to)),
+        Bytes::Text(mut lines) => {
+            if !lines.ends_with(b"\n") {
+                lines.push(b'\n');
+            }
+            Ok(ReadAhead::ready(lines))
+        }
+    }
 }
 
-/// Reads `source` to its end and sends it in blocks of whole lines.
-fn cut(source: Source, to: &Sender<Vec<u8>, io::Error>) -> io::Result<()> {
-    let trickles = source.is_stdin;
-    let (mut bytes, packing) = source.text()?;
+/// Reads `raw` to its end and sends it, unpacked, in blocks of whole lines.
+fn cut(
+    raw: Box<dyn Read + Send>,
+    trickles: bool,
+    to: &Sender<Vec<u8>, io::Error>,
+) -> io::Result<()> {
+    let (mut bytes, packing) = unpacked(raw)?;
     // A plain pipe is passed on as it comes, so that a slow writer's lines are
     // not held back until they fill a block.
     let enough = if trickles && packing.is_none() {

@@ -1,7 +1,6 @@
 //! The lines of a file for formats that are parsed elsewhere.
 
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::blocks::{read_blocks, Blocks};
@@ -25,12 +24,8 @@ struct State {
 }
 
 impl LineBlocks {
-    /// Opens `path` (`-` is stdin) and starts reading it in the background.
-    pub fn open(path: &Path) -> Result<Self> {
-        Self::start(Source::open(path)?)
-    }
-
-    fn start(source: Source) -> Result<Self> {
+    /// Starts reading `source` in the background.
+    pub fn start(source: Source) -> Result<Self> {
         Ok(Self {
             name: source.name.clone(),
             state: Mutex::new(State {

@@ -28,6 +28,7 @@ mod xmc;
 
 pub use lines::LineBlocks;
 pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel};
+pub use source::Source;
 pub use stream::Stream;
 pub use svmlight::{Layout, SvmlightOptions};
 pub use table::{Batch, Table};

@@ -1,7 +1,6 @@
 //! Driving a format over the blocks of a file, and whole files in one piece.
 
 use std::io::ErrorKind;
-use std::path::Path;
 
 use super::blocks::{read_blocks, Blocks};
 use super::cursor::Cursor;
@@ -26,12 +25,8 @@ pub(super) struct Reader<F> {
 }
 
 impl<F: Format> Reader<F> {
-    /// Opens `path` (`-` is stdin) and starts reading it in the background.
-    pub fn open(path: &Path, format: F) -> Result<Self> {
-        Self::start(Source::open(path)?, format)
-    }
-
-    fn start(source: Source, format: F) -> Result<Self> {
+    /// Starts reading `source` in the background.
+    pub fn start(source: Source, format: F) -> Result<Self> {
         Ok(Self {
             format,
             name: source.name.clone(),
@@ -127,32 +122,36 @@ impl<F: Format> Reader<F> {
     }
 }
 
-/// Reads a whole svmlight file (`-`: stdin).
+/// Reads a whole svmlight file.
 pub fn load_svmlight(
-    path: &Path,
+    source: Source,
     options: SvmlightOptions,
     control: &Control,
 ) -> Result<Batch<f64>> {
-    Reader::open(path, Svmlight::new(options)?)?.whole(control)
+    Reader::start(source, Svmlight::new(options)?)?.whole(control)
 }
 
 /// Reads a whole svmlight file only to find out what its options are.
-pub fn scan_svmlight(path: &Path, options: SvmlightOptions, control: &Control) -> Result<Layout> {
-    let mut reader = Reader::open(path, Svmlight::new(options)?)?;
+pub fn scan_svmlight(
+    source: Source,
+    options: SvmlightOptions,
+    control: &Control,
+) -> Result<Layout> {
+    let mut reader = Reader::start(source, Svmlight::new(options)?)?;
     reader.scan(control, usize::MAX, |_| false)?;
     reader.format.layout().map_err(|fault| reader.fault(fault))
 }
 
-/// Reads a whole XMC file (`-`: stdin). `multilabel` is what was asked for;
+/// Reads a whole XMC file. `multilabel` is what was asked for;
 /// `None`: unless every row has exactly one label.
-pub fn load_xmc(path: &Path, multilabel: Option<bool>, control: &Control) -> Result<Batch<i32>> {
-    Reader::open(path, Xmc::new(multilabel))?.whole(control)
+pub fn load_xmc(source: Source, multilabel: Option<bool>, control: &Control) -> Result<Batch<i32>> {
+    Reader::start(source, Xmc::new(multilabel))?.whole(control)
 }
 
 /// Reads an XMC file up to the first row with other than one label. Whether
 /// there is one.
-pub fn xmc_is_multilabel(path: &Path, control: &Control) -> Result<bool> {
-    let mut reader = Reader::open(path, Xmc::new(None))?;
+pub fn xmc_is_multilabel(source: Source, control: &Control) -> Result<bool> {
+    let mut reader = Reader::start(source, Xmc::new(None))?;
     // Row by row: a bad line behind the one that settles it is not our business.
     reader.scan(control, 1, |format| format.has_sets)?;
     Ok(reader.format.has_sets)

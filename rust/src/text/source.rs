@@ -12,14 +12,21 @@ const BUFFER: usize = 1 << 18;
 /// The longest of the magic numbers.
 const MAGIC: usize = 6;
 
-/// A file that was opened but of which nothing has been read yet, so that a
-/// missing file is known at once and a slow pipe blocks nobody.
-pub(super) struct Source {
-    raw: Box<dyn Read + Send>,
+/// Where text comes from. A file is open, but nothing of it has been read yet, so that a
+/// missing one is known at once and a slow pipe blocks nobody.
+pub struct Source {
+    pub(super) bytes: Bytes,
     /// The file's name as it was given, `<stdin>` for stdin.
-    pub name: String,
+    pub(super) name: String,
     /// Whether text should be passed on as it trickles in.
-    pub is_stdin: bool,
+    pub(super) is_stdin: bool,
+}
+
+pub(super) enum Bytes {
+    /// To be read, and unpacked.
+    Reader(Box<dyn Read + Send>),
+    /// Plain text that is there already.
+    Text(Vec<u8>),
 }
 
 /// Decompressed bytes and what they were packed in, for messages; `None` if they were plain.
@@ -30,54 +37,71 @@ impl Source {
     pub fn open(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
             return Ok(Self {
-                raw: Box::new(io::stdin()),
+                bytes: Bytes::Reader(Box::new(io::stdin())),
                 name: "<stdin>".into(),
                 is_stdin: true,
             });
         }
         let name = path.display().to_string();
         let file = File::open(path).map_err(|e| Error::io(&name, e))?;
-        Ok(Self {
-            raw: Box::new(file),
-            name,
-            is_stdin: false,
-        })
+        Ok(Self::reader(&name, file))
     }
 
-    /// The bytes of a test as if they were a file.
-    #[cfg(test)]
-    pub fn of_bytes(bytes: &[u8]) -> Self {
+    /// What `reader` reads, packed or not; messages call it `name`.
+    pub fn reader(name: &str, reader: impl Read + Send + 'static) -> Self {
         Self {
-            raw: Box::new(Cursor::new(bytes.to_vec())),
-            name: "test".into(),
+            bytes: Bytes::Reader(Box::new(reader)),
+            name: name.into(),
             is_stdin: false,
         }
     }
 
-    /// Looks at the first bytes and unpacks accordingly. The file's suffix
-    /// does not count: downloads are renamed, and stdin has none.
-    pub fn text(self) -> io::Result<Text> {
-        let mut raw = self.raw;
-        let mut magic = Vec::with_capacity(MAGIC);
-        raw.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
-        let start = magic.clone();
-        let whole = BufReader::with_capacity(BUFFER, Cursor::new(magic).chain(raw));
-        Ok(match start.as_slice() {
-            [0x1f, 0x8b, ..] => {
-                let text = flate2::bufread::MultiGzDecoder::new(whole);
-                (Box::new(text), Some("gzip"))
-            }
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => {
-                let text = liblzma::bufread::XzDecoder::new_multi_decoder(whole);
-                (Box::new(text), Some("xz"))
-            }
-            // 0x184d2a5? are the skippable frames that some packers begin with.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-                (Box::new(zstd_text(whole)?), Some("zstd"))
-            }
-            _ => (Box::new(whole.into_inner()), None),
-        })
+    /// Plain text in memory; messages call it `name`.
+    pub fn text(name: &str, text: Vec<u8>) -> Self {
+        Self {
+            bytes: Bytes::Text(text),
+            name: name.into(),
+            is_stdin: false,
+        }
     }
+
+    /// The bytes of a test as if they were a file.
+    #[cfg(test)]
+    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+        Self::reader("test", Cursor::new(bytes.to_vec()))
+    }
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Looks at the first bytes and unpacks accordingly. The file's suffix
+/// does not count: downloads are renamed, and stdin has none.
+pub(super) fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
+    let mut magic = Vec::with_capacity(MAGIC);
+    raw.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
+    let start = magic.clone();
+    let whole = BufReader::with_capacity(BUFFER, Cursor::new(magic).chain(raw));
+    Ok(match start.as_slice() {
+        [0x1f, 0x8b, ..] => {
+            let text = flate2::bufread::MultiGzDecoder::new(whole);
+            (Box::new(text), Some("gzip"))
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => {
+            let text = liblzma::bufread::XzDecoder::new_multi_decoder(whole);
+            (Box::new(text), Some("xz"))
+        }
+        // 0x184d2a5? are the skippable frames that some packers begin with.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            (Box::new(zstd_text(whole)?), Some("zstd"))
+        }
+        _ => (Box::new(whole.into_inner()), None),
+    })
 }
 
 fn zstd_text(raw: impl BufRead) -> io::Result<impl Read> {

@@ -1,11 +1,11 @@
 //! Batches of a file, read ahead in the background in constant memory.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ahead::ReadAhead;
 use super::format::Format;
 use super::reader::Reader;
+use super::source::Source;
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
 use super::table::{Batch, Table};
 use super::xmc::Xmc;
@@ -26,20 +26,20 @@ pub struct Stream<L> {
 impl Stream<f64> {
     /// Streams an svmlight file in batches of `size` rows. A stream cannot
     /// find out what depends on a file's end, so every option is given.
-    pub fn svmlight(path: &Path, size: usize, layout: Layout) -> Result<Self> {
+    pub fn svmlight(source: Source, size: usize, layout: Layout) -> Result<Self> {
         let format = Svmlight::new(SvmlightOptions {
             zero_based: Some(layout.zero_based),
             n_features: Some(layout.n_features),
             multilabel: Some(layout.multilabel),
         })?;
-        Self::start(Reader::open(path, format)?, size)
+        Self::start(Reader::start(source, format)?, size)
     }
 }
 
 impl Stream<i32> {
     /// Streams an XMC file in batches of `size` rows.
-    pub fn xmc(path: &Path, size: usize, multilabel: bool) -> Result<Self> {
-        Self::start(Reader::open(path, Xmc::new(Some(multilabel)))?, size)
+    pub fn xmc(source: Source, size: usize, multilabel: bool) -> Result<Self> {
+        Self::start(Reader::start(source, Xmc::new(Some(multilabel)))?, size)
     }
 }
 

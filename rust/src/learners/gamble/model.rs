@@ -11,7 +11,7 @@ use super::examples::{Examples, LabelledRows};
 use super::frozen::FrozenTrees;
 use super::out_of_bag;
 use super::predict::Predictor;
-use super::routing::{Router, BLOCK, BLOCK_ROWS};
+use super::routing::{check_memory, Router, BLOCK, BLOCK_ROWS};
 use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
@@ -180,6 +180,7 @@ impl Gamble {
         self.frozen = FrozenTrees::new(&trees);
         self.trees = trees;
         self.n_features = n_features;
+        debug_assert_eq!(self.to_bundle().array_with(f64::is_nan), None);
         Ok(())
     }
 
@@ -204,6 +205,7 @@ impl Gamble {
             return Err(checks::nothing_learned());
         }
         query.rows.check_n_cols(self.n_features)?;
+        check_memory(self.n_features, self.n_classes)?;
         let other = PredictOptions {
             first_tree: None,
             last_tree: None,

@@ -2,13 +2,31 @@
 
 use super::frozen::{FrozenNodes, LANES};
 use super::tree::Tree;
+use crate::alloc::can_alloc;
 use crate::data::{RowBuffer, Rows};
+use crate::error::{Error, Result};
+use crate::memory;
 
 /// Values of a block of rows, about.
 pub const BLOCK: usize = 1 << 16;
 
 /// Rows of a block, at most.
 pub const BLOCK_ROWS: usize = 512;
+
+/// An error where there is no memory for a block of the fewest rows and the scores of a row.
+pub fn check_memory(n_columns: usize, n_classes: usize) -> Result<()> {
+    /// Bytes that need no asking.
+    const FREE: usize = 1 << 28;
+    let of_scores = n_classes.saturating_mul(size_of::<f64>());
+    if can_alloc(n_columns.checked_mul(LANES * size_of::<f32>()))
+        && (of_scores <= FREE || memory::fits(of_scores))
+    {
+        return Ok(());
+    }
+    Err(Error::Memory(format!(
+        "rows of {n_columns} columns and scores of {n_classes} classes: there is no memory for them"
+    )))
+}
 
 /// All values of a block of rows: of each group of rows column by column.
 #[derive(Default)]
@@ -35,7 +53,11 @@ impl DenseBlock {
         (self.width, self.together) = (rows.n_cols(), together);
         (self.n_rows, self.has_missing) = (which.len(), false);
         let size = self.n_rows.next_multiple_of(together) * self.width;
-        self.values.resize(size.max(self.values.len()), 0.0);
+        if size > self.values.len() {
+            // Zeros from the system take no memory until something is written there, so that of
+            // very many columns only those count that are filled.
+            self.values = vec![0.0; size];
+        }
         for (at, row) in which.enumerate() {
             rows.read(row, &mut self.buffer);
             let first = self.first_value(at);

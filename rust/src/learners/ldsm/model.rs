@@ -135,6 +135,7 @@ impl Classifier for Ldsm {
         self.trees.extend(trees);
         self.preparation = Some(preparation);
         self.single_rows = SingleRows::default();
+        debug_assert_eq!(self.to_bundle().array_with(f64::is_nan), None);
         Ok(())
     }
 

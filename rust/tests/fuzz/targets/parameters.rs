@@ -1,0 +1,26 @@
+//! Parameters and options of prediction, as JSON.
+
+use xmtree::classifier::PredictOptions;
+use xmtree::learners::LEARNERS;
+
+/// The first byte chooses a learner, the rest is its parameters.
+pub fn parameters(data: &[u8]) {
+    let Some((&first, json)) = data.split_first() else {
+        return;
+    };
+    let Ok(json) = std::str::from_utf8(json) else {
+        return;
+    };
+    let _ = PredictOptions::from_json(json);
+    let learner = &LEARNERS[usize::from(first) % LEARNERS.len()];
+    for label_sets in [false, true] {
+        let Ok(mut model) = learner.create(json, 5, label_sets) else {
+            continue;
+        };
+        // Fixed parameters come back too, which the learner's own name does not take otherwise.
+        let written = model.params_json().unwrap();
+        let again = learner.create(&written, 5, label_sets).unwrap();
+        assert_eq!(again.params_json().unwrap(), written);
+        let _ = model.set_params(json);
+    }
+}

@@ -1,0 +1,201 @@
+"""Runs in a process that has the shim before the C library: every call of one kind fails once.
+
+    scenarios.py KIND
+
+For each scenario and each n, a forked child makes the n-th call of the kind fail. It reports an
+error of a kind that may be raised, or success, and whether everything is then as it was.
+"""
+
+import ctypes
+import errno
+import gzip
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+import xmtree
+from xmtree import datasets
+
+SHIM = ctypes.CDLL(None)
+KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5, "rename": 6}
+ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
+#: How a child ends.
+SUCCESS, ERROR, BROKEN = 0, 10, 20
+
+RANDOM = np.random.default_rng(0)
+LABELS = RANDOM.integers(0, 40, 600)
+DENSE = (RANDOM.random((600, 60)) < 0.2) + np.eye(60)[LABELS]
+X = sp.csr_matrix(DENSE, dtype=np.float32)
+
+
+def estimators():
+    """Fitted estimators whose arrays are larger than what the shim calls small."""
+    return {
+        "oaa": xmtree.OAAClassifier(n_bits=10, random_state=0, n_jobs=2),
+        "lomtree": xmtree.LOMTreeClassifier(n_estimators=2, n_bits=10, random_state=0, n_jobs=2),
+        "recall-tree": xmtree.RecallTreeClassifier(n_bits=10, random_state=0, n_jobs=2),
+        "filter-tree": xmtree.FilterTreeClassifier(n_bits=12, random_state=0, n_jobs=2),
+        "ldsm": xmtree.LdSMClassifier(n_estimators=2, max_nodes=60, random_state=0, n_jobs=2),
+        "gamble": xmtree.GambleClassifier(n_estimators=4, random_state=0, n_jobs=2),
+    }
+
+
+def answers(model):
+    """What must stay the same, whatever failed."""
+    labels, scores = model.predict_topk(X[:50], 3)
+    return labels.tobytes() + scores.tobytes()
+
+
+def scenarios(folder):
+    """Name, what to do, what must hold afterwards (given whether it was done), and what to begin
+    each time with.
+    """
+    for name, model in estimators().items():
+        path = folder / name
+        other = (LABELS + 1) % 40
+        model.fit(X, other).save(folder / "new")
+        new = (folder / "new").read_bytes()
+        model.fit(X, LABELS).save(path)
+        before, old = answers(model), path.read_bytes()
+        fresh = xmtree.load(folder / "new").set_params(n_jobs=2)
+        after = answers(fresh)
+
+        def saved(done, path=path, fresh=fresh, old=old, new=new, after=after):
+            names = {entry.name for entry in path.parent.iterdir()}
+            assert not any(name.endswith(".tmp") for name in names), names
+            # Where the last step failed the new file may be there already, whole.
+            assert path.read_bytes() in ((new,) if done else (old, new)), "the file is not whole"
+            assert answers(fresh) == after, "saving has changed the estimator"
+
+        def fitted(done, model=model, before=before):
+            same = answers(model) == before
+            assert same != done, "an estimator whose fit failed is another"
+
+        def predicted(done, model=model, before=before):
+            assert answers(model) == before, "predicting has changed the estimator"
+
+        def rewrite(path=path, old=old):
+            path.write_bytes(old)
+
+        def refit(model=model):
+            model.fit(X, LABELS)
+
+        yield f"save {name}", lambda fresh=fresh, path=path: fresh.save(path), saved, rewrite
+        yield f"load {name}", lambda path=path: xmtree.load(path), none, nothing
+        fit = lambda model=model, other=other: model.fit(X, other)  # noqa: E731
+        yield f"fit {name}", fit, fitted, refit
+        yield f"predict {name}", lambda model=model: model.predict_topk(X, 3), predicted, nothing
+    yield from files(folder)
+
+
+def files(folder):
+    """What is done with text files."""
+    text = folder / "rows.txt"
+    indicator = sp.csr_array(np.eye(40, dtype=int)[LABELS])
+    datasets.save_xmc(text, X, indicator)
+    packed = folder / "rows.txt.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    svmlight = folder / "rows.svm"
+    svmlight.write_text("".join(text.read_text().splitlines(keepends=True)[1:]))
+    old = text.read_bytes()
+
+    def written(done):
+        assert text.read_bytes() == old, "the file is not whole"
+
+    for file in (text, packed):
+        load = lambda file=file: whole(datasets.load_xmc(file))  # noqa: E731
+        yield f"load_xmc {file.suffix}", load, none, nothing
+        stream = lambda file=file: n_rows(datasets.iter_xmc(file, batch_size=100))  # noqa: E731
+        yield f"iter_xmc {file.suffix}", stream, none, nothing
+    yield "load_svmlight", lambda: whole(datasets.load_svmlight(svmlight)), none, nothing
+    yield "save_xmc", lambda: datasets.save_xmc(text, X, indicator), written, nothing
+
+
+def nothing():
+    """Everything is as it was."""
+
+
+def none(done):
+    """Nothing to check."""
+
+
+def whole(loaded):
+    """What is read is all that there is."""
+    assert loaded[0].shape == X.shape
+    assert loaded[0].nnz == X.nnz
+
+
+def n_rows(batches):
+    """Batches end early only with an error."""
+    assert sum(batch[0].shape[0] for batch in batches) == X.shape[0]
+
+
+def outcome(kind, n, code, act, check):
+    """How a forked child ends in which the n-th call fails."""
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    try:
+        # An abort writes a line, which says nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        SHIM.fault_arm(kind, n, code)
+        try:
+            act()
+            end = SUCCESS
+        except ALLOWED:
+            end = ERROR
+        finally:
+            SHIM.fault_disarm()
+        check(end == SUCCESS)
+    except BaseException as error:
+        print(f"  {type(error).__name__}: {error}", flush=True)
+        end = BROKEN
+    os._exit(end)
+
+
+def main():
+    """Prints a line for each scenario; fails where something was not as it must be."""
+    warnings.simplefilter("ignore")
+    name = sys.argv[1]
+    kind = KINDS[name]
+    codes = {
+        "read": [errno.EIO, errno.EINTR, 0],
+        "write": [errno.ENOSPC, errno.EINTR, 0],
+        "sync": [errno.EIO],
+        "rename": [errno.EIO],
+    }.get(name, [errno.ENOMEM])
+    folder = Path(tempfile.mkdtemp())
+    failed = False
+    for title, act, check, begin in scenarios(folder):
+        act()  # Whatever Python imports as it goes is imported now.
+        SHIM.fault_arm(kind, 0, 0)
+        act()
+        n_calls = SHIM.fault_disarm()
+        begin()
+        for code in codes if n_calls else []:
+            ends = [outcome(kind, n, code, act, check) for n in range(1, n_calls + 1)]
+            counts = {
+                "done": ends.count(SUCCESS),
+                "error": ends.count(ERROR),
+                "abort": ends.count(-signal.SIGABRT),
+                "broken": sum(end not in (SUCCESS, ERROR, -signal.SIGABRT) for end in ends),
+            }
+            what = errno.errorcode.get(code, "short")
+            print(f"{title}: {what} at each of {n_calls}: {counts}", flush=True)
+            # A short or an interrupted call is no failure.
+            must_succeed = name in ("read", "write") and code in (0, errno.EINTR)
+            failed |= counts["broken"] > 0 or (must_succeed and counts["done"] < n_calls)
+            failed |= counts["abort"] > 0 and name != "memory"
+    shutil.rmtree(folder)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
