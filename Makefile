@@ -16,7 +16,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -34,7 +34,7 @@ bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the 
 	@tools/check-rust
 	$(PHASE) "cargo bench" cargo bench --locked
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
-		--ignore benches/test_bench_extreme.py \
+		--ignore benches/test_bench_extreme.py --ignore benches/test_bench_frontier.py \
 		$(if $(FIGURES),--figures "$(FIGURES)")
 
 # Not part of `make test`: the optimised program takes minutes to build. SELECT='--only lomtree'
@@ -54,6 +54,11 @@ bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and
 		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
 	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures >/dev/null
 	@$(BIN)/python benches/pages.py
+
+# SELECT='-k crossover' runs a part, and then draws no plot.
+frontier: install $(VENV)/.bench ## Error against the time of a prediction; from how many classes on trees pay (minutes)
+	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches/test_bench_frontier.py \
+		--benchmark-disable -rs --figures benches/figures-frontier.txt $(SELECT)
 
 # SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
 # names a Python that has omikuji and PECOS (.venv-pecos/bin/python), else comparisons with them are left out.

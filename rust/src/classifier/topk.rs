@@ -50,6 +50,18 @@ impl TopK {
         self.best.truncate(self.k);
     }
 
+    /// As [`Self::push`] for a label that may have come before: its highest score counts.
+    #[inline]
+    pub fn push_again(&mut self, label: u32, score: f32) {
+        if let Some(at) = self.best.iter().position(|&(known, _)| known == label) {
+            if self.best[at].1 >= score {
+                return;
+            }
+            self.best.remove(at);
+        }
+        self.push(label, score);
+    }
+
     /// Writes labels and scores, best first, and fills up with
     /// [`Self::NO_LABEL`] and minus infinity.
     pub fn write(&self, labels: &mut [i32], scores: &mut [f32]) {
@@ -95,6 +107,24 @@ mod tests {
                 let expected = all.get(i).map_or((-1, f32::NEG_INFINITY), |&(s, l)| (l, f32::from(-s)));
                 prop_assert_eq!((labels[i], values[i]), expected);
             }
+        }
+
+        #[test]
+        fn of_a_label_that_comes_again_the_highest_score_counts(
+            pushed in prop::collection::vec((0u32..9, 0i8..6), 0..40),
+            k in 0usize..12,
+        ) {
+            let (mut top, mut highest) = (TopK::new(k), std::collections::BTreeMap::new());
+            for &(label, score) in &pushed {
+                top.push_again(label, f32::from(score));
+                let known = highest.entry(label).or_insert(score);
+                *known = score.max(*known);
+            }
+            let mut once = TopK::new(k);
+            for (&label, &score) in &highest {
+                once.push(label, f32::from(score));
+            }
+            prop_assert_eq!(top.best, once.best);
         }
     }
 }

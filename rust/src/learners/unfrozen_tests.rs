@@ -112,8 +112,8 @@ const N: usize = 400;
 /// Learns and predicts by turns, a few rows at a time.
 fn check<L: OnlineLearner>(json: &str, seed: u64) -> std::result::Result<(), TestCaseError> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let shapes = [(6, 0.9), (40, 0.7), (70, 0.1), (300, 0.03)];
-    let shape = shapes[random.random_range(0..4)];
+    let shapes = [(6, 0.9), (40, 0.7), (70, 0.1), (100, 0.5), (300, 0.03)];
+    let shape = shapes[random.random_range(0..shapes.len())];
     let n_classes = [2, 7, 90][random.random_range(0..3)];
     let stream = Stream::new(seed, N, shape, n_classes, seed.is_multiple_of(2));
     let control = Control::new(0);

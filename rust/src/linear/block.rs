@@ -5,9 +5,9 @@
 //! examples themselves, kept as non-zeros, are a fraction of their size.
 
 use super::example::{assert_below, dot_slots, spread};
-use super::Slot;
+use super::{Slot, Weights};
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
-use crate::simd::{dot, dot_lanes, sparse_dot, LANES};
+use crate::simd::{dot, dot_lanes, four_sums, sparse_dot, LANES};
 
 /// An example of which at least one column in so many is filled is kept as a
 /// full row as well: then whole registers are cheaper than single values.
@@ -26,6 +26,13 @@ pub struct Block {
 }
 
 const SPARSE: usize = usize::MAX;
+
+/// Rows of which at least one column in so many is filled are cheaper in whole registers than
+/// value by value, where weights are not side by side.
+const REGISTERS_SHARE: usize = 4;
+
+/// In rows of at most so many columns single values cost no more than whole registers.
+const NARROW: usize = 64;
 
 impl Block {
     /// Replaces the block by the rows `which`, for weights of `width` columns.
@@ -111,6 +118,35 @@ impl Block {
     pub fn dot_lanes(&self, i: usize, lanes: &[[f32; LANES]]) -> [f32; LANES] {
         let (columns, values) = self.rows.row(i);
         dot_lanes(columns, values, lanes)
+    }
+
+    /// Whether row `i` is scored value by value with many weights side by side; else register by
+    /// register, by one row of weights after the other.
+    #[inline]
+    pub fn is_for_lanes(&self, i: usize) -> bool {
+        self.rows.row(i).0.len() * REGISTERS_SHARE < self.width || self.width <= NARROW
+    }
+
+    /// Product of row `i` with the weights of one regressor, added up as a lane of
+    /// [`Self::dot_lanes`] is.
+    ///
+    /// # Panics
+    ///
+    /// If a row of weights is not as long as the block is wide.
+    #[inline]
+    pub fn dot_as_lane(&self, i: usize, weights: &Weights<f32>) -> f32 {
+        let (columns, values) = self.rows.row(i);
+        match weights {
+            Weights::Row(row) => {
+                assert_eq!(row.len(), self.width);
+                // SAFETY: `fill` has compared all columns with `width`.
+                unsafe { sparse_dot(columns, values, row) }
+            }
+            Weights::Table(table) => {
+                let weight = |column| table.get(column).copied().unwrap_or_default();
+                four_sums(columns, values, weight)
+            }
+        }
     }
 
     /// Product of row `i` with weights in the slots of a table.

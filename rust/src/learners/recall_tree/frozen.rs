@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::candidate_blocks::CandidateBlocks;
 use super::label_index::LocalId;
 use super::routing_tree::RoutingTree;
 use crate::control::Control;
@@ -18,16 +19,20 @@ pub struct FrozenTree {
     pub(super) final_nodes: Vec<NodeId>,
     /// The candidates of each, most frequent first.
     pub(super) candidates: Ragged<LocalId>,
+    /// Their weights, where the scorers have them in rows.
+    pub(super) blocks: CandidateBlocks,
 }
 
 impl RoutingTree {
-    /// Makes the tree that prediction walks, in time and memory of the tree's size.
+    /// Makes the tree that prediction walks, in time and memory of the tree's size, with no weights
+    /// of scorers.
     pub fn freeze(&self, control: &Control) -> Result<FrozenTree> {
         let arena = &self.arena;
         let mut frozen = FrozenTree {
             routers: FrozenRouters::new(&self.routers).unclamped(),
             final_nodes: Vec::new(),
             candidates: Ragged::default(),
+            blocks: CandidateBlocks::default(),
         };
         let mut terminal_of = vec![u32::MAX; arena.nodes.len()];
         let mut queue = VecDeque::from([self.root()]);

@@ -21,6 +21,7 @@
 //! | `pipeline` | many examples in order, on one thread or several |
 //! | `paths` | the tree as a row's way through its routers |
 //! | `frozen` | the tree as prediction walks it |
+//! | `candidate_blocks` | the weights of the candidates where paths end, side by side |
 //! | `beam` | the most probable paths |
 //! | `path_ends` | rows scored at the ends of their paths, node by node |
 //! | `predict` | rows together, with or without a beam |
@@ -30,6 +31,7 @@
 mod arena;
 mod beam;
 mod bound;
+mod candidate_blocks;
 mod frozen;
 mod label_counts;
 mod label_index;

@@ -111,7 +111,9 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        self.tree.freeze(control)
+        let mut frozen = self.tree.freeze(control)?;
+        frozen.blocks = self.scorers.candidate_blocks(&frozen.candidates, control)?;
+        Ok(frozen)
     }
 
     fn predictor<'a>(
@@ -142,7 +144,10 @@ impl OnlineLearner for OnlineRecallTree {
             return 0;
         }
         let n_nodes = self.tree.arena.nodes.len();
-        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE)
+        let blocks = self
+            .scorers
+            .candidate_block_weights(n_nodes / 2, self.tree.arena.max_candidates);
+        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE) + blocks
     }
 
     /// F and D as they came out, and the share of the examples whose label was among the

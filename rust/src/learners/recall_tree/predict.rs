@@ -1,6 +1,8 @@
 //! Prediction: rows are routed together, and those at one final node are scored in
 //! a row.
 
+use std::ops::Range;
+
 use super::beam::Beam;
 use super::frozen::FrozenTree;
 use super::label_index::LocalId;
@@ -34,8 +36,6 @@ pub struct BlockPredictor<'a> {
     /// The terminal of each row of the block.
     terminals: Vec<u32>,
     ends: PathEnds,
-    /// A row's candidates of several final nodes, each with its best score.
-    merged: Vec<(LocalId, f32)>,
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -59,7 +59,6 @@ impl<'a> BlockPredictor<'a> {
             paths: Vec::new(),
             terminals: Vec::new(),
             ends: PathEnds::default(),
-            merged: Vec::new(),
         }
     }
 
@@ -103,10 +102,9 @@ impl<'a> BlockPredictor<'a> {
         }
     }
 
-    /// As [`Self::score_greedy`], with the candidates of the most probable paths,
-    /// whose weighted log-probabilities are added to the scores.
-    fn score_beam(&mut self, mut emit: impl FnMut(usize, &[(LocalId, f32)])) {
-        let path_weight = self.path_weight;
+    /// As [`Self::score_greedy`], with the candidates of each of the most probable paths of a row,
+    /// to whose scores its weighted log-probability is to be added. A label may come several times.
+    fn score_beam(&mut self, mut emit: impl FnMut(usize, &PathEnds, Range<usize>)) {
         self.ends.clear();
         for row in 0..self.block.len() {
             self.find_paths(row);
@@ -122,18 +120,7 @@ impl<'a> BlockPredictor<'a> {
         let by_terminal = self.model.scorers.come_from_afar();
         self.ends
             .score(self.model, self.frozen, &self.block, by_terminal);
-        self.ends.by_row(|row, paths| {
-            self.merged.clear();
-            for path in paths {
-                let (end, candidates, scores) = self.ends.get(path);
-                let scores = scores.iter().map(|score| score + path_weight * end.log_p);
-                self.merged.extend(candidates.iter().copied().zip(scores));
-            }
-            self.merged
-                .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-            self.merged.dedup_by_key(|&mut (label, _)| label);
-            emit(row, &self.merged);
-        });
+        self.ends.by_row(|row, paths| emit(row, &self.ends, paths));
     }
 }
 
@@ -174,10 +161,19 @@ impl Predictor for BlockPredictor<'_> {
                 }
             });
         } else {
-            self.score_beam(|row, merged| {
+            let path_weight = self.path_weight;
+            self.score_beam(|row, ends, paths| {
                 top.clear();
-                for &(label, score) in merged {
-                    top.push(label_index.label(label), score);
+                for path in paths {
+                    let (end, candidates, scores) = ends.get(path);
+                    let more = path_weight * end.log_p;
+                    for (&label, score) in candidates.iter().zip(scores) {
+                        let score = score + more;
+                        // Most are below: those need no look at the label.
+                        if score >= top.bar() || score.is_nan() {
+                            top.push_again(label_index.label(label), score);
+                        }
+                    }
                 }
                 top.write(&mut labels[span(row)], &mut scores[span(row)]);
             });

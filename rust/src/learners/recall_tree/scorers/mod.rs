@@ -8,11 +8,14 @@ mod steps;
 
 use self::adaptive::AdaptiveScorers;
 use self::plain::PlainScorers;
+use super::candidate_blocks::CandidateBlocks;
 use super::label_index::LocalId;
 use super::params::Params;
+use crate::control::Control;
+use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
-use crate::linear::PathExample;
+use crate::linear::{Block, PathExample};
 use crate::tree::NodeId;
 
 /// An example at its final node.
@@ -97,6 +100,56 @@ impl Scorers {
             Self::Plain(scorers) => scorers.come_from_afar(),
             Self::Adaptive(_) => false,
         }
+    }
+
+    /// The weights of the candidates at each final node side by side; none where scorers do not
+    /// have them in rows.
+    pub fn candidate_blocks(
+        &self,
+        candidates: &Ragged<LocalId>,
+        control: &Control,
+    ) -> Result<CandidateBlocks> {
+        match self {
+            Self::Plain(scorers) if scorers.is_by_class() => {
+                scorers.candidate_blocks(candidates, control)
+            }
+            _ => Ok(CandidateBlocks::default()),
+        }
+    }
+
+    /// About how many weights [`Self::candidate_blocks`] copies.
+    pub fn candidate_block_weights(&self, n_nodes: usize, n_candidates: usize) -> usize {
+        match self {
+            Self::Plain(scorers) if scorers.is_by_class() => {
+                scorers.candidate_block_weights(n_nodes, n_candidates)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether row `i` of a block is scored by [`Self::score_rows`], or from a block of candidates.
+    pub fn is_for_lanes(&self, block: &Block, i: usize) -> bool {
+        matches!(self, Self::Plain(scorers) if scorers.is_by_class()) && block.is_for_lanes(i)
+    }
+
+    /// Appends to `scores` those of the candidates for each of the rows, which are
+    /// [for lanes](Self::is_for_lanes).
+    pub fn score_rows(
+        &self,
+        block: &Block,
+        rows: impl ExactSizeIterator<Item = usize> + Clone,
+        candidates: &[LocalId],
+        scores: &mut Vec<f32>,
+    ) {
+        if let Self::Plain(scorers) = self {
+            scorers.score_rows(block, rows, candidates, scores);
+        }
+    }
+
+    /// Whether a candidate has the same score at the end of every path, by weights that are looked
+    /// up: to score it once for a row is worth while.
+    pub fn is_by_column(&self) -> bool {
+        matches!(self, Self::Plain(scorers) if scorers.is_by_column())
     }
 
     /// Appends to `scores` those of the candidates for each of the examples, which are all at

@@ -4,11 +4,14 @@
 use super::column_weights::ColumnWeights;
 use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
+use crate::control::Control;
+use crate::data::Ragged;
 use crate::error::{Error, Result};
 use crate::file::is_count;
+use crate::learners::recall_tree::candidate_blocks::CandidateBlocks;
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
-use crate::linear::{padded, PathExample, Weights};
+use crate::linear::{padded, Block, PathExample, Weights};
 use crate::persist;
 use crate::tree::NodeId;
 
@@ -130,6 +133,45 @@ impl PlainScorers {
     /// Whether the scores depend on the classes' own weights alone.
     pub fn is_by_class(&self) -> bool {
         !self.by_class.is_empty() && self.path_features == PathFeatures::None
+    }
+
+    /// Whether the scores depend on the columns' weights alone.
+    pub fn is_by_column(&self) -> bool {
+        self.by_class.is_empty() && self.path_features == PathFeatures::None
+    }
+
+    /// See [`Scorers::candidate_blocks`](super::Scorers::candidate_blocks).
+    pub fn candidate_blocks(
+        &self,
+        candidates: &Ragged<LocalId>,
+        control: &Control,
+    ) -> Result<CandidateBlocks> {
+        CandidateBlocks::new(candidates, &self.by_class, self.width, control)
+    }
+
+    /// See [`Scorers::candidate_block_weights`](super::Scorers::candidate_block_weights).
+    pub fn candidate_block_weights(&self, n_nodes: usize, n_candidates: usize) -> usize {
+        CandidateBlocks::n_weights(n_nodes, n_candidates, self.width)
+    }
+
+    /// The scores that [`CandidateBlocks`] give, by the classes' own weights, each fetched once for
+    /// all rows.
+    pub fn score_rows(
+        &self,
+        block: &Block,
+        rows: impl ExactSizeIterator<Item = usize> + Clone,
+        candidates: &[LocalId],
+        scores: &mut Vec<f32>,
+    ) {
+        let from = scores.len();
+        scores.resize(from + rows.len() * candidates.len(), 0.0);
+        for (place, &label) in candidates.iter().enumerate() {
+            let weights = &self.by_class[label.at()];
+            let scores = scores[from + place..].iter_mut().step_by(candidates.len());
+            for (score, row) in scores.zip(rows.clone()) {
+                *score = block.dot_as_lane(row, weights);
+            }
+        }
     }
 
     /// The products that [`Self::score`] makes, with each candidate's weights fetched once for
