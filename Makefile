@@ -7,6 +7,7 @@ PECOS := .venv-pecos
 EXTREME := benches/figures-extreme
 BIN := $(VENV)/bin
 PHASE := @tools/phase
+VW = $(BIN)/python -m pytest benches/test_bench_vw.py benches/test_bench_next_word.py --benchmark-only -rs $(SELECT)
 # The compiled module, inside the source tree: the package is installed editable,
 # so that only a change of Rust code needs a build.
 MODULE := python/xmtree/_core.abi3.so
@@ -16,7 +17,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -36,6 +37,11 @@ bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the 
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
 		--ignore benches/test_bench_extreme.py --ignore benches/test_bench_frontier.py \
 		$(if $(FIGURES),--figures "$(FIGURES)")
+
+# SELECT='-k lomtree' runs a part.
+bench-vw: install $(VENV)/.bench ## Compare with Vowpal Wabbit alone, and beside a process that streams through memory
+	$(PHASE) "beside Vowpal Wabbit" $(VW)
+	$(PHASE) "and while another core streams through memory" $(VW) --loaded
 
 # Not part of `make test`: the optimised program takes minutes to build. SELECT='--only lomtree'
 # counts a part.
