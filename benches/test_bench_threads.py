@@ -1,4 +1,4 @@
-"""Two threads beside one: prediction in batches and training, of every learner.
+"""Two threads beside one: batches predicted, training, and calls of a predictor, of every learner.
 
     pytest benches/test_bench_threads.py --figures benches/figures-threads.txt
 
@@ -11,6 +11,7 @@ tests/; here nothing is asserted.
 import multiprocessing
 import os
 import statistics
+import threading
 import time
 
 import numpy as np
@@ -102,6 +103,48 @@ def test_two_threads(benchmark, task, say, name):
         f"{data} {name}: two threads {p1 / p2:.2f} times as fast in prediction "
         f"({1e6 * p1 / rows.shape[0]:.2f} us a row on one), {f1 / f2:.2f} times in training "
         f"({f1:.2f} s on one); {os.cpu_count()} cores"
+    )
+
+
+@pytest.mark.parametrize("n_rows", [1, 100])
+@pytest.mark.parametrize("name", ["OAA", "LOMtree", "Recall Tree"])
+def test_threads_of_python(benchmark, task, say, name, n_rows):
+    """Calls of a predictor by two threads of Python beside those by one."""
+    data, learner, params = LEARNERS[name]
+    X, y, X_test = task(data)
+    predictor = learner(random_state=0, **params).fit(X, y).predictor()
+    predictor.predict(X_test)
+    rows = [X_test[at : at + n_rows] for at in range(1000)]
+
+    def calls(n_threads, seconds=0.5):
+        counts = []
+
+        def call():
+            n, end = 0, time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                predictor.predict(rows[n % len(rows)])
+                n += 1
+            counts.append(n)
+
+        threads = [threading.Thread(target=call) for _ in range(n_threads)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sum(counts) / seconds
+
+    found = {1: [], 2: []}
+
+    def run():
+        for _ in range(ROUNDS):
+            for n_threads, each in found.items():
+                each.append(calls(n_threads))
+
+    benchmark.pedantic(run, rounds=1)
+    one, two = (statistics.median(each) for each in found.values())
+    say(
+        f"{data} {name}: a predictor's calls of {n_rows} rows by two threads of Python "
+        f"{two / one:.2f} times those by one ({one:.0f} a second)"
     )
 
 

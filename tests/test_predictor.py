@@ -1,6 +1,7 @@
 """A predictor is the model as it was, for any number of threads."""
 
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -128,6 +129,43 @@ def test_many_threads_predict_at_once(name):
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(ask, range(2000)))
+
+
+@pytest.fixture
+def counter():
+    """The count of a thread that counts whenever it has the interpreter, for up to 50 ms."""
+    count, done, interval = [0], threading.Event(), sys.getswitchinterval()
+
+    def run():
+        while not done.is_set():
+            count[0] += 1
+
+    thread = threading.Thread(target=run)
+    sys.setswitchinterval(0.05)
+    try:
+        thread.start()
+        yield count
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree", "ldsm", "gamble"])
+def test_one_row_keeps_the_interpreter_and_many_give_it_away(counter, name):
+    predictor = estimators.ALL[name]().fit(X, Y).predictor()
+    # Freezes, and so gives it away.
+    predictor.predict(X)
+
+    def is_given_away(rows):
+        before = counter[0]
+        predictor.predict(rows)
+        return counter[0] > before
+
+    # When its 50 ms are over, another thread has its turn.
+    assert sum(is_given_away(X[:1]) for _ in range(200)) <= 20
+    many = np.repeat(X, 100_000 // len(X), axis=0)
+    assert any(is_given_away(many) for _ in range(3))
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)

@@ -24,8 +24,13 @@ class Predictor:
     It answers to the bit as the estimator did, with less around a call: rows are taken as they
     are, and only the compiled core looks at their values. It shares the memory of the model; when
     the estimator learns on, it copies the model first, once per predictor that is still in use.
-    All methods may be called by any number of threads at a time. A pickle holds what predictions
-    need, without the state of learning.
+    A pickle holds what predictions need, without the state of learning.
+
+    All methods may be called by any number of threads at a time. Calls that take more than some
+    tens of microseconds, of many rows or a large model, run side by side: two threads do twice as
+    much as one. A call of one row is over before Python could run another thread, so it keeps the
+    interpreter: threads that ask for one row each get no more done together than one alone, and
+    no less. Ask for many rows at once, or use processes, to have all cores predict.
 
     Rows are float32 or float64: a CSR matrix or an array of shape (n, n_features), or one
     row of shape (n_features,). Columns are the estimator's; names are not looked at.

@@ -276,7 +276,7 @@ impl Regressors {
                 put(rows, numbers, taken_rows);
             }
             (Kind::Sgd(rows), Kind::Sgd(taken)) | (Kind::Plain(_, rows), Kind::Plain(_, taken)) => {
-                put(rows, numbers, taken)
+                put(rows, numbers, taken);
             }
             (Kind::Adagrad(rows), Kind::Adagrad(taken)) => put(rows, numbers, taken),
             _ => unreachable!("they were taken out of these"),

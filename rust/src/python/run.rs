@@ -82,7 +82,7 @@ pub(super) fn brief_or_watched<T: Send>(
 
 /// Products that are done before another thread could have been given the interpreter and have given
 /// it back: some tens of microseconds.
-pub(super) const INSTANT: usize = 1 << 14;
+pub(super) const INSTANT: usize = 1 << 15;
 
 /// Runs `work` of at most [`INSTANT`] products on this thread, which keeps the interpreter: where
 /// several threads ask for little, each call would wait for the others twice otherwise. `work`

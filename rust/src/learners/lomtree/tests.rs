@@ -150,6 +150,11 @@ fn a_tree_that_learns_on_two_threads_is_that_of_one() {
         model.fit(batch, options, &control).unwrap();
         let after_fit = model.to_bytes().unwrap();
         model.partial_fit(batch, n_threads, None, &control).unwrap();
+        let has_shared = model.members()[0].learner.mean_depth > 5.0;
+        assert_eq!(
+            has_shared,
+            n_threads > 1 && params.optimizer != Optimizer::Nag
+        );
         (after_fit, model.to_bytes().unwrap())
     };
     let default = Params {

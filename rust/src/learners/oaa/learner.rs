@@ -86,7 +86,7 @@ impl Oaa {
             let mut order = learning.order;
             self.prepare_chunk(learning, order, &mut chunk);
             let mut outcome = Ok(());
-            while chunk.rows.len() > 0 {
+            while !chunk.rows.is_empty() {
                 chunk.rescaling.apply(&mut self.tiles);
                 let (learned, rest) = order.split_at(chunk.rows.len());
                 let rest = if outcome.is_ok() { rest } else { &[] };
