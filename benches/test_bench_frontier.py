@@ -5,7 +5,8 @@
 Every learner by its defaults (GAMBLE with few rounds), on one thread, on four data sets: error,
 seconds to train, microseconds a row in a batch of 10,000 rows and of one row alone. Then
 one-against-all beside the trees on made problems of 256 to 16,384 classes: from how many classes on
-a tree is the faster one, and at what error. With ``--figures`` the plot of all that is written to
+a tree is the faster one, and at what error. Times are the processor's, so that others on the
+machine disturb them less. With ``--figures`` the plot of all that is written to
 docs/figures/frontier.svg.
 """
 
@@ -104,9 +105,9 @@ def left_out(learner, X, y):
 
 
 def seconds_of(call, *arguments):
-    start = time.perf_counter()
+    start = time.process_time()
     answer = call(*arguments)
-    return time.perf_counter() - start, answer
+    return time.process_time() - start, answer
 
 
 def of_batch(model, X):

@@ -186,7 +186,7 @@ impl PathEnds {
                     self.found[*number as usize] = (found.clone(), scores);
                 }
                 let rows = group.iter().map(|number| end(number).row as usize);
-                scorers.score_rows(block, rows, candidates, &mut self.scores);
+                scorers.score_rows(block, &rows, candidates, &mut self.scores);
             }
             for group in self.for_registers.chunks(TOGETHER) {
                 if self.examples.len() < group.len() {

@@ -137,7 +137,7 @@ impl Scorers {
     pub fn score_rows(
         &self,
         block: &Block,
-        rows: impl ExactSizeIterator<Item = usize> + Clone,
+        rows: &(impl ExactSizeIterator<Item = usize> + Clone),
         candidates: &[LocalId],
         scores: &mut Vec<f32>,
     ) {

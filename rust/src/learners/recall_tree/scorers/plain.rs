@@ -159,7 +159,7 @@ impl PlainScorers {
     pub fn score_rows(
         &self,
         block: &Block,
-        rows: impl ExactSizeIterator<Item = usize> + Clone,
+        rows: &(impl ExactSizeIterator<Item = usize> + Clone),
         candidates: &[LocalId],
         scores: &mut Vec<f32>,
     ) {
