@@ -5,13 +5,14 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::alloc::prefer_large_pages;
 use crate::error::Result;
 use crate::file::{put_lengths, take_lengths, Bundle, Record};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A row of a fixed length.
+/// A row whose first element begins a line.
 #[derive(Debug, Default)]
 pub struct AlignedRow<S> {
     memory: Vec<S>,
@@ -25,22 +26,66 @@ impl<S: Copy + Default> AlignedRow<S> {
 
     /// `len` times the default.
     pub fn new(len: usize) -> Self {
+        // In one piece: zeros that nobody has written to take no memory, but on large pages.
         let mut memory = vec![S::default(); len + Self::MARGIN];
-        // Alignment is a matter of speed: without it the row begins with the memory.
-        let from = memory.as_ptr().align_offset(LINE);
-        let from = if from < Self::MARGIN { from } else { 0 };
+        let from = Self::start(&memory);
         memory.truncate(from + len);
         Self { memory, from }
     }
 
+    /// The first element of `memory` that begins a line. Alignment is a matter of speed: without
+    /// it the row begins with the memory.
+    fn start(memory: &[S]) -> usize {
+        let from = memory.as_ptr().align_offset(LINE);
+        if from < Self::MARGIN {
+            from
+        } else {
+            0
+        }
+    }
+
+    /// Elements that there is memory for.
+    pub fn capacity(&self) -> usize {
+        self.memory.capacity().saturating_sub(self.from)
+    }
+
+    /// Makes memory for `len` elements in all, and no more than that; a large one on large pages.
+    pub fn reserve(&mut self, len: usize) {
+        if self.capacity() >= len {
+            return;
+        }
+        let spare = (len + Self::MARGIN).saturating_sub(self.memory.len());
+        self.memory.reserve_exact(spare);
+        prefer_large_pages(&mut self.memory);
+        // What lies elsewhere now may begin elsewhere in a line.
+        let (before, n) = (self.from, self.len());
+        self.from = Self::start(&self.memory);
+        self.memory.resize(before.max(self.from) + n, S::default());
+        self.memory.copy_within(before..before + n, self.from);
+        self.memory.truncate(self.from + n);
+    }
+
+    /// Cuts it off, or appends the default, so that there are `len` elements.
+    pub fn resize(&mut self, len: usize) {
+        self.reserve(len);
+        self.memory.resize(self.from + len, S::default());
+    }
+
+    /// Appends `n` times the default and returns that.
+    pub fn grow(&mut self, n: usize) -> &mut [S] {
+        let len = self.len();
+        if len + n > self.capacity() {
+            // As a vector: so many at a time that few are moved often.
+            self.reserve((len + n).max(2 * len));
+        }
+        self.resize(len + n);
+        &mut self[len..]
+    }
+
     /// Becomes `len` times the default, in the same memory where that is enough.
     pub fn reset(&mut self, len: usize) {
-        if self.memory.capacity() < self.from + len {
-            *self = Self::new(len);
-        } else {
-            self.memory.clear();
-            self.memory.resize(self.from + len, S::default());
-        }
+        self.memory.truncate(self.from);
+        self.resize(len);
     }
 }
 
@@ -62,8 +107,9 @@ impl<S> DerefMut for AlignedRow<S> {
 
 impl<S: Copy + Default> From<&[S]> for AlignedRow<S> {
     fn from(values: &[S]) -> Self {
-        let mut row = Self::new(values.len());
-        row.copy_from_slice(values);
+        let mut row = Self::default();
+        row.reserve(values.len());
+        row.memory.extend_from_slice(values);
         row
     }
 }
@@ -103,7 +149,8 @@ mod tests {
     use super::*;
 
     fn is_aligned<S>(row: &AlignedRow<S>) -> bool {
-        (row.as_ptr() as usize).is_multiple_of(LINE)
+        // An empty one may have no memory.
+        row.is_empty() || (row.as_ptr() as usize).is_multiple_of(LINE)
     }
 
     #[test]
@@ -118,6 +165,17 @@ mod tests {
                 copy.reset(len);
                 assert!(is_aligned(&copy) && copy[..] == vec![0.0; len]);
             }
+            let mut grown = AlignedRow::<f32>::default();
+            for w in &row[..] {
+                grown.grow(1)[0] = *w;
+                assert!(is_aligned(&grown));
+            }
+            assert_eq!(grown[..], row[..]);
+            grown.grow(3 * len + 1);
+            assert!(is_aligned(&grown) && grown[..len] == row[..]);
+            assert_eq!(grown[len..], vec![0.0; 3 * len + 1]);
+            grown.resize(len / 2);
+            assert_eq!(grown[..], row[..len / 2]);
             // Elements that no line has a whole number of.
             let slots = AlignedRow::<[f32; 3]>::new(len);
             assert!(is_aligned(&slots) && slots.len() == len);

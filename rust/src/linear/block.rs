@@ -5,7 +5,7 @@
 //! examples themselves, kept as non-zeros, are a fraction of their size.
 
 use super::example::{assert_below, dot_slots, spread};
-use super::{Slot, Weights};
+use super::{AlignedRow, Slot, Weights};
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::simd::{dot, dot_lanes, four_sums, sparse_dot, LANES};
 
@@ -21,7 +21,7 @@ pub struct Block {
     rows: RaggedRows,
     /// Where a row lies in `full`, or `SPARSE`.
     full_at: Vec<usize>,
-    full: Vec<f32>,
+    full: AlignedRow<f32>,
     row: RowBuffer,
 }
 
@@ -50,14 +50,14 @@ impl Block {
         self.width = width;
         self.rows.clear();
         self.full_at.clear();
-        self.full.clear();
+        self.full.reset(0);
         for i in which {
             preparation.read(rows, i, &mut self.row);
             let RowBuffer { columns, values } = &self.row;
             assert_below(columns, width);
             if columns.len() * DENSE_SHARE >= width {
                 self.full_at.push(self.full.len());
-                spread(columns, values, width, &mut self.full);
+                spread(columns, values, self.full.grow(width));
             } else {
                 self.full_at.push(SPARSE);
             }

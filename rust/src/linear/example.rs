@@ -165,12 +165,10 @@ pub(super) fn assert_below(columns: &[u32], width: usize) {
     assert!((highest as usize) < width);
 }
 
-/// Appends the values as a full row; hashed columns may collide.
-pub(super) fn spread(columns: &[u32], values: &[f32], width: usize, into: &mut Vec<f32>) {
-    let from = into.len();
-    into.resize(from + width, 0.0);
+/// Adds the values to a full row of zeros; hashed columns may collide.
+pub(super) fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
     for (&column, &value) in columns.iter().zip(values) {
-        into[from + column as usize] += value;
+        into[column as usize] += value;
     }
 }
 

@@ -6,7 +6,7 @@
 //! a number that means what its learner says: a label, a leaf's place in an array.
 
 use super::{NodeView, TopLevels, Walk};
-use crate::linear::{Block, Regressors, Slot, Span, Weights};
+use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::{prefetch, LANES};
 
 /// How many groups ahead a node's weights are asked for.
@@ -46,7 +46,8 @@ pub struct FrozenRouters {
     steps: Vec<Step>,
     /// Where the children of the next router will be.
     next_pair: u32,
-    rows: Vec<f32>,
+    /// End to end, each of which begins a cache line.
+    rows: AlignedRow<f32>,
     slots: Vec<Slot<f32>>,
 }
 
@@ -107,7 +108,7 @@ impl FrozenRouters {
         let weights = match weights {
             Weights::Row(row) => {
                 let from = self.rows.len();
-                self.rows.extend_from_slice(&row);
+                self.rows.grow(row.len()).copy_from_slice(&row);
                 Place::Row(from)
             }
             Weights::Table(table) => {

@@ -18,7 +18,7 @@ use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
-use crate::linear::NagTotals;
+use crate::linear::{AlignedRow, NagTotals};
 use crate::memory;
 use crate::pool::Lent;
 use crate::simd::LANES;
@@ -231,7 +231,7 @@ impl OnlineLearner for Oaa {
     const ANSWERS: bool = true;
     type Params = Params;
     /// The weights to predict with, tile by tile, where they are not those of the tiles.
-    type Frozen = Option<Vec<Vec<f32>>>;
+    type Frozen = Option<Vec<AlignedRow<f32>>>;
     type Predictor<'a> = TilePredictor<'a>;
     type Memory = ();
 
@@ -304,7 +304,7 @@ impl OnlineLearner for Oaa {
         }
     }
 
-    fn freeze(&self, control: &Control) -> Result<Option<Vec<Vec<f32>>>> {
+    fn freeze(&self, control: &Control) -> Result<Option<Vec<AlignedRow<f32>>>> {
         let averaging = self.preparer.averaging();
         if self.tiles.is_empty() || averaging.is_none() {
             return Ok(None);
@@ -359,7 +359,7 @@ impl OnlineLearner for Oaa {
         for (number, tile) in self.tiles.iter().enumerate() {
             let frozen = weights
                 .as_ref()
-                .map(|weights| weights[number].clone().into());
+                .map(|weights| weights[number].to_vec().into());
             tiles.push(Tile {
                 weights: frozen.unwrap_or_else(|| tile.weights.clone()),
                 ..Tile::without_weights(tile)

@@ -11,6 +11,7 @@ use crate::classifier::{Member, OnlineLearner, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
+use crate::linear::AlignedRow;
 use crate::simd::LANES;
 
 /// What one thread predicts with: a block of rows, and its scores by one tile.
@@ -31,7 +32,7 @@ enum PredictionWeights<'a> {
     /// They are those of the tiles.
     Tiles,
     /// Made of them beforehand.
-    Frozen(&'a [Vec<f32>]),
+    Frozen(&'a [AlignedRow<f32>]),
     /// To be made of them as they are read.
     Averaged(Averaging),
 }

@@ -7,7 +7,7 @@
 
 use super::Params;
 use crate::file::Flat;
-use crate::linear::{NagTotals, Optimizer};
+use crate::linear::{AlignedRow, NagTotals, Optimizer};
 use crate::simd::LANES;
 
 /// Most classes of a tile, in units of [`LANES`]: so many sums fit into
@@ -197,9 +197,9 @@ impl Tile {
         }
     }
 
-    /// The weights to predict with.
-    pub fn prediction_weights(&self, averaging: Averaging) -> Vec<f32> {
-        let mut weights = self.weights.to_vec();
+    /// The weights to predict with; each register of them lies in one cache line.
+    pub fn prediction_weights(&self, averaging: Averaging) -> AlignedRow<f32> {
+        let mut weights = AlignedRow::from(&self.weights[..]);
         if let Some(share) = averaging.share {
             for (w, &u) in weights.iter_mut().zip(&self.average_sums) {
                 *w = Averaging::averaged(*w, u, share);
