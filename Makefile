@@ -17,7 +17,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -52,6 +52,10 @@ bench-check: $(VENV)/.python ## Compare instruction counts of the hot loops with
 bench-record: $(VENV)/.python ## Record the instruction counts in benches/instructions.json
 	@tools/check-rust
 	$(PHASE) "bench-record" $(BIN)/python tools/bench_check.py --record $(SELECT)
+
+floors: $(VENV)/.python ## Time each hot loop over what the machine allows, write benches/figures-floors.txt
+	@tools/check-rust
+	$(PHASE) "floors" env PYTHONPATH=benches $(BIN)/python -m floors benches/figures-floors.txt
 
 # SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
 bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and PECOS on very many labels (hours)

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::time::Instant;
 
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -123,11 +122,26 @@ impl Ceilings {
 /// Nanoseconds of each of `n` parts of the fastest of several runs.
 fn fastest(n: usize, mut run: impl FnMut()) -> f64 {
     let times = (0..RUNS).map(|_| {
-        let start = Instant::now();
+        let start = nanoseconds();
         run();
-        start.elapsed().as_nanos()
+        nanoseconds() - start
     });
     times.min().unwrap_or_default() as f64 / n as f64
+}
+
+/// Nanoseconds that this thread has run, so that others on the same core do not count.
+#[cfg(target_os = "linux")]
+pub fn nanoseconds() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Nanoseconds since the first call.
+#[cfg(not(target_os = "linux"))]
+pub fn nanoseconds() -> u64 {
+    static START: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed().as_nanos() as u64
 }
 
 /// Compiles the function for the widest registers, too, and calls that where the machine has them.

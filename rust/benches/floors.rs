@@ -10,26 +10,26 @@
 //! | floor of | is |
 //! |---|---|
 //! | one-against-all | the longer of: a product for each value and class; all weights of a row's columns, read in a row |
-//! | trees, rows together | the longer of: a scattered product for each value and node; every cache line that a block of rows needs, once |
+//! | trees, rows together | the longer of: a scattered product for each value and node, a product for each value and candidate; every cache line that a block of rows needs, once |
 //! | trees, row by row, and learning | node after node, as a router's score says which comes next: a line that the one before names, and the other lines of a row's columns |
-//! | boosted trees | the longer of: a scattered read for each node that a row passes; the leaves' votes |
+//! | LdSM | its trees, as above; a scattered product for each weight of a row's columns, or all of these read in a row |
+//! | boosted trees | a scattered read for each node that a row passes |
+//! | growing one | a scattered product for each row, searched node on its way and column drawn there |
 
-use std::collections::HashSet;
 use std::hint::black_box;
-use std::time::Instant;
 
-use ceilings::{Ceilings, LINE};
+use ceilings::{nanoseconds, Ceilings};
+use passed::Passed;
 use set::Set;
 use xmtree::classifier::{Classifier, FitOptions, Query};
-use xmtree::data::{Batch, Indices, Rows, Values};
+use xmtree::data::{Batch, Indices, LabelSets, Rows, Targets, Values};
 use xmtree::learners::find;
 use xmtree::Control;
 
 mod ceilings;
+mod passed;
 mod set;
 
-/// Rows that trees are sent together.
-const BLOCK: usize = 2048;
 /// Rows predicted one by one.
 const N_SINGLE: usize = 2000;
 /// Runs, of which the median counts.
@@ -40,15 +40,19 @@ fn main() {
     let mut ceilings = Ceilings::default();
     print_ceilings(&mut ceilings);
     println!();
-    println!("loop                          ns a row    floor    times the floor");
+    println!(
+        "{:<32} {:>9} {:>9} {:>8} {:>9} {:>16}",
+        "loop", "products", "bytes", "ns a row", "floor, ns", "times the floor"
+    );
     let sparse = Set::sparse(1000, 20_000, 10_000);
     let dense = Set::dense(20_000);
     for (data, set) in [("sparse", &sparse), ("dense", &dense)] {
         one_against_all(&mut ceilings, data, set);
-        for learner in ["lomtree", "filter-tree"] {
+        for learner in ["lomtree", "filter-tree", "recall-tree"] {
             tree(&mut ceilings, learner, data, set);
         }
     }
+    label_sets(&mut ceilings, "sparse", &sparse);
     boosted_trees(&mut ceilings, &dense);
 }
 
@@ -70,8 +74,9 @@ fn print_ceilings(ceilings: &mut Ceilings) {
     }
 }
 
-fn report(name: &str, time: f64, floor: f64) {
-    println!("{name:<28} {time:>9.0} {floor:>8.0} {:>12.1}", time / floor);
+fn report(name: &str, [products, bytes]: [f64; 2], time: f64, floor: f64) {
+    let ratio = time / floor;
+    println!("{name:<32} {products:>9.0} {bytes:>9.0} {time:>8.0} {floor:>9.0} {ratio:>16.1}");
 }
 
 /// A model of `learner`, with these parameters, that has learned `set`.
@@ -91,9 +96,9 @@ fn learned(learner: &str, params: &str, set: &Set) -> Box<dyn Classifier> {
 fn time(n_rows: usize, mut run: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..RUNS)
         .map(|_| {
-            let start = Instant::now();
+            let start = nanoseconds();
             run();
-            start.elapsed().as_nanos() as f64 / n_rows as f64
+            (nanoseconds() - start) as f64 / n_rows as f64
         })
         .collect();
     times.sort_by(f64::total_cmp);
@@ -109,20 +114,8 @@ struct Times {
 
 impl Times {
     fn of(model: &mut Box<dyn Classifier>, set: &Set) -> Self {
-        let control = Control::new(0);
-        let rows = set.rows();
-        let predict = |model: &dyn Classifier, rows: &Rows<'_>| {
-            black_box(model.predict(&Query::new(rows, 1, &control))).expect("sound rows");
-        };
-        predict(&**model, &rows);
-        let together = time(set.n_rows, || predict(&**model, &rows));
-        let singles: Vec<Single> = (0..N_SINGLE).map(|row| Single::of(set, row)).collect();
-        let one_by_one = time(N_SINGLE, || {
-            singles
-                .iter()
-                .for_each(|row| predict(&**model, &row.rows()));
-        });
-        let batch: Batch<'_> = set.batch();
+        let (together, one_by_one) = predicting(&**model, set);
+        let (batch, control) = (set.batch(), Control::new(0));
         let learning = time(set.n_rows, || {
             model
                 .partial_fit(&batch, 1, None, &control)
@@ -134,6 +127,22 @@ impl Times {
             learning,
         }
     }
+}
+
+/// Times of predicting rows together, and row by row.
+fn predicting(model: &dyn Classifier, set: &Set) -> (f64, f64) {
+    let control = Control::new(0);
+    let predict = |rows: &Rows<'_>| {
+        black_box(model.predict(&Query::new(rows, 1, &control))).expect("sound rows");
+    };
+    let rows = set.rows();
+    predict(&rows);
+    let together = time(set.n_rows, || predict(&rows));
+    let singles: Vec<Single> = (0..N_SINGLE).map(|row| Single::of(set, row)).collect();
+    let one_by_one = time(N_SINGLE, || {
+        singles.iter().for_each(|row| predict(&row.rows()));
+    });
+    (together, one_by_one)
 }
 
 /// A row by itself.
@@ -177,14 +186,6 @@ fn entries(set: &Set, row: usize) -> (&[i32], &[f32]) {
     (&set.columns[range.clone()], &set.values[range])
 }
 
-/// The columns of a row.
-fn columns_of(set: &Set, row: usize) -> Vec<u32> {
-    match entries(set, row) {
-        ([], _) => (0..set.n_cols as u32).collect(),
-        (columns, _) => columns.iter().map(|&column| column as u32).collect(),
-    }
-}
-
 /// Nanoseconds of the values and columns of a row that comes from outside.
 fn reading(ceilings: &mut Ceilings, set: &Set) -> f64 {
     let bytes = size_of_val(&set.values[..]) + size_of_val(&set.columns[..]);
@@ -200,139 +201,87 @@ fn one_against_all(ceilings: &mut Ceilings, data: &str, set: &Set) {
     let bytes = products * BYTES as f64;
     let floor = (products * ceilings.product()).max(bytes * ceilings.byte(size));
     let floor = floor + reading(ceilings, set);
-    report(&format!("oaa, together, {data}"), times.together, floor);
-    report(&format!("oaa, one by one, {data}"), times.one_by_one, floor);
-    report(&format!("oaa, learning, {data}"), times.learning, floor);
+    for (how, time) in [
+        ("together", times.together),
+        ("one by one", times.one_by_one),
+        ("learning", times.learning),
+    ] {
+        report(
+            &format!("oaa, {how}, {data}"),
+            [products, bytes],
+            time,
+            floor,
+        );
+    }
 }
 
 fn tree(ceilings: &mut Ceilings, learner: &str, data: &str, set: &Set) {
     let mut model = learned(learner, "{}", set);
-    let passed = Passed::of(&*model, set);
+    let passed = Passed::of(&*model, set, 1);
     let times = Times::of(&mut model, set);
-    let products = passed.products as f64 / set.n_rows as f64;
-    let lines = passed.block_lines as f64 / set.n_rows as f64;
-    let size = passed.sizes.last().copied().unwrap_or_default();
+    let [products, together, alone] = passed.counts();
     let reading = reading(ceilings, set);
-    let together = (products * ceilings.scattered_product()).max(lines * ceilings.line(size));
-    let together = reading + together;
-    let chain = passed.levels.iter().zip(&passed.sizes);
-    let chain: f64 = chain
-        .map(|(level, &size)| {
-            let others = (level.lines - level.rows) as f64;
-            level.rows as f64 * ceilings.next_line(size) + others * ceilings.line(size)
-        })
-        .sum();
-    let alone = (chain / set.n_rows as f64).max(products * ceilings.scattered_product());
-    let alone = reading + alone;
+    let floor = reading + passed.together(ceilings);
+    let name = format!("{learner}, together, {data}");
+    report(&name, [products, together], times.together, floor);
+    let floor = reading + passed.alone(ceilings);
+    let name = format!("{learner}, one by one, {data}");
+    report(&name, [products, alone], times.one_by_one, floor);
+    let name = format!("{learner}, learning, {data}");
+    report(&name, [products, alone], times.learning, floor);
+}
+
+/// LdSM's trees, and its scorers for all labels.
+fn label_sets(ceilings: &mut Ceilings, data: &str, set: &Set) {
+    /// A label and its weight.
+    const WEIGHT: usize = 8;
+    // Fixed options instead of fitted ones.
+    let params = r#"{"n_estimators": 4, "n_epochs": 3, "cost": 1.0, "idf_power": 0.0}"#;
+    let mut model = find("ldsm")
+        .expect("a name of the list")
+        .create(params, set.n_classes, true)
+        .expect("sound parameters");
+    let labels: Vec<i32> = set.labels.iter().map(|&label| label as i32).collect();
+    let starts: Vec<i64> = (0..=set.n_rows as i64).collect();
+    let labels = LabelSets::new(Indices::I64(&starts), Indices::I32(&labels), set.n_classes);
+    let targets = Targets::Sets(labels.expect("sound label sets"));
+    let batch = Batch::new(set.rows(), targets, None).expect("as many label sets as rows");
+    let control = Control::new(0);
+    model
+        .fit(&batch, FitOptions::threads(1), &control)
+        .expect("sound data");
+    let passed = Passed::of(&*model, set, 2);
+    let n_weights: Vec<u64> = model.summary().get("n_scorer_weights").expect("scorers");
+    let values = set.values.len() as f64 / set.n_rows as f64;
+    let weights = n_weights[0] as f64 / set.n_cols as f64 * values;
+    let size = n_weights[0] as usize * WEIGHT;
+    let scorers =
+        (weights * ceilings.scattered_product()).max(weights * WEIGHT as f64 * ceilings.byte(size));
+    let others = reading(ceilings, set) + scorers;
+    let (together, one_by_one) = predicting(&*model, set);
+    let [products, bytes, bytes_alone] = passed.counts();
+    let (products, of_scorers) = (products + weights, weights * WEIGHT as f64);
+    let floor = others + passed.together(ceilings);
+    let name = format!("ldsm, together, {data}");
+    report(&name, [products, bytes + of_scorers], together, floor);
+    let floor = others + passed.alone(ceilings);
+    let name = format!("ldsm, one by one, {data}");
     report(
-        &format!("{learner}, together, {data}"),
-        times.together,
-        together,
+        &name,
+        [products, bytes_alone + of_scorers],
+        one_by_one,
+        floor,
     );
-    report(
-        &format!("{learner}, one by one, {data}"),
-        times.one_by_one,
-        alone,
-    );
-    report(
-        &format!("{learner}, learning, {data}"),
-        times.learning,
-        alone,
-    );
-}
-
-/// What the rows of a set meet on their way through a tree.
-#[derive(Default)]
-struct Passed {
-    /// Values times routers, over all rows.
-    products: usize,
-    /// Cache lines that the blocks of rows need, each counted once a block.
-    block_lines: usize,
-    /// By depth.
-    levels: Vec<Level>,
-    /// Bytes of weights down to each depth.
-    sizes: Vec<usize>,
-}
-
-#[derive(Default, Clone, Copy)]
-struct Level {
-    /// Rows that pass a router there.
-    rows: usize,
-    /// Cache lines that they need, one row after the other.
-    lines: usize,
-}
-
-impl Passed {
-    fn of(model: &dyn Classifier, set: &Set) -> Self {
-        let tree = model.reports().swap_remove(0);
-        let parent: Vec<i32> = tree.get("parent").expect("parents");
-        let depth: Vec<u32> = tree.get("depth").expect("depths");
-        let rows = set.rows();
-        let leaves = model
-            .leaves(&Query::new(&rows, 1, &Control::new(0)))
-            .expect("a tree");
-        // The routers that each row passes.
-        let paths: Vec<Vec<usize>> = leaves
-            .iter()
-            .map(|leaf| {
-                let above = |&node: &usize| usize::try_from(parent[node]).ok();
-                std::iter::successors(above(&(leaf[0].node as usize)), above).collect()
-            })
-            .collect();
-        let columns: Vec<Vec<u32>> = (0..set.n_rows).map(|row| columns_of(set, row)).collect();
-        let mut known: Vec<HashSet<u32>> = vec![HashSet::new(); parent.len()];
-        for (path, columns) in paths.iter().zip(&columns) {
-            for &node in path {
-                known[node].extend(columns);
-            }
-        }
-        // Packed as densely as can be.
-        let lines_of: Vec<usize> = known
-            .iter()
-            .map(|known| known.len().div_ceil(LINE))
-            .collect();
-        let deepest = depth.iter().max().map_or(0, |&depth| depth as usize);
-        let mut passed = Self {
-            levels: vec![Level::default(); deepest + 1],
-            sizes: vec![0; deepest + 1],
-            ..Self::default()
-        };
-        for (node, lines) in lines_of.iter().enumerate() {
-            passed.sizes[depth[node] as usize..]
-                .iter_mut()
-                .for_each(|size| *size += lines * LINE * BYTES);
-        }
-        for block in (0..set.n_rows).collect::<Vec<_>>().chunks(BLOCK) {
-            let mut needed: Vec<HashSet<u32>> = vec![HashSet::new(); parent.len()];
-            for &row in block {
-                let n = lines_needed(&columns[row]);
-                for &node in &paths[row] {
-                    needed[node].extend(columns[row].iter().map(|column| column / LINE as u32));
-                    passed.products += columns[row].len();
-                    let level = &mut passed.levels[depth[node] as usize];
-                    level.rows += 1;
-                    level.lines += n.min(lines_of[node]);
-                }
-            }
-            let lines = needed.iter().zip(&lines_of);
-            passed.block_lines += lines
-                .map(|(needed, &of)| needed.len().min(of))
-                .sum::<usize>();
-        }
-        passed
-    }
-}
-
-/// Cache lines that weights of these columns lie in.
-fn lines_needed(columns: &[u32]) -> usize {
-    let lines: HashSet<u32> = columns.iter().map(|column| column / LINE as u32).collect();
-    lines.len()
 }
 
 fn boosted_trees(ceilings: &mut Ceilings, set: &Set) {
     /// A node says which column, which threshold and which child: 12 bytes at least.
     const NODE: usize = 12;
-    let model = learned("gamble", r#"{"n_estimators": 50, "max_leaves": 63}"#, set);
+    /// What growing a tree reads of a row and column: its code.
+    const CODE: usize = 1;
+    const SHARE: f64 = 0.3;
+    let params = r#"{"n_estimators": 50, "max_leaves": 63, "max_features": 0.3}"#;
+    let mut model = learned("gamble", params, set);
     let (rows, control) = (set.rows(), Control::new(0));
     let query = Query::new(&rows, 1, &control);
     let trees = model.reports();
@@ -349,13 +298,30 @@ fn boosted_trees(ceilings: &mut Ceilings, set: &Set) {
     let size = depths.iter().map(Vec::len).sum::<usize>() * NODE;
     let visits = visits as f64 / set.n_rows as f64;
     // Rows go through one tree after the other, so that a tree is in the first cache.
-    let floor = visits
-        * ceilings
-            .line(size / trees.len())
-            .max(ceilings.scattered_product());
-    let together = time(set.n_rows, || {
-        black_box(model.predict(&query).expect("sound rows"));
+    let visit = ceilings
+        .line(size / trees.len())
+        .max(ceilings.scattered_product());
+    let (together, one_by_one) = predicting(&*model, set);
+    let counts = [visits, visits * NODE as f64];
+    let floor = reading(ceilings, set) + visits * visit;
+    report("gamble, together, dense", counts, together, floor);
+    report("gamble, one by one, dense", counts, one_by_one, floor);
+    // Leaves of several classes are searched, too.
+    let searched = trees.iter().map(|tree| {
+        let n_rows: Vec<u32> = tree.get("n_examples").expect("rows of nodes");
+        let entropies: Vec<f64> = tree.get("label_entropy").expect("entropies");
+        let nodes = n_rows.iter().zip(entropies);
+        let searched = nodes.filter(|&(_, entropy)| entropy > 0.0);
+        searched.map(|(&n, _)| n as usize).sum::<usize>()
     });
-    let floor = reading(ceilings, set) + floor;
-    report("gamble, together, dense", together, floor);
+    let columns = (SHARE * set.n_cols as f64).ceil();
+    let products = searched.sum::<usize>() as f64 * columns / set.n_rows as f64;
+    let batch = set.batch();
+    let fitting = time(set.n_rows, || {
+        let fitted = model.fit(&batch, FitOptions::threads(1), &control);
+        fitted.expect("sound data");
+    });
+    let counts = [products, products * CODE as f64];
+    let floor = products * ceilings.scattered_product();
+    report("gamble, fit, dense", counts, fitting, floor);
 }

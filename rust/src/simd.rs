@@ -362,7 +362,7 @@ mod tests {
     /// Recorded on x86-64. Other instruction sets have to add up in the same order.
     #[test]
     fn sums_are_the_same_to_the_bit_on_every_machine() {
-        fn hash(before: u32, x: &f32) -> u32 {
+        fn hash(before: u32, x: f32) -> u32 {
             (before ^ x.to_bits()).wrapping_mul(0x0100_0193)
         }
         const WIDTH: usize = 320;
@@ -398,7 +398,7 @@ mod tests {
                 &vec![sparse],
             ];
             for (so_far, result) in hashes.iter_mut().zip(results) {
-                *so_far = result.iter().fold(*so_far, hash);
+                *so_far = result.iter().copied().fold(*so_far, hash);
             }
         }
         let expected = [
