@@ -35,7 +35,10 @@ impl Mistakes {
     /// Whether these are counts.
     pub fn is_sound(&self) -> bool {
         const MOST: u64 = 1 << 53;
-        self.examples <= MOST && self.weight.is_finite() && 0.0 <= self.wrong && self.wrong <= self.weight
+        self.examples <= MOST
+            && self.weight.is_finite()
+            && 0.0 <= self.wrong
+            && self.wrong <= self.weight
     }
 
     /// Share predicted wrongly.
