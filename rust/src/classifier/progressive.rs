@@ -46,3 +46,41 @@ impl Mistakes {
         (self.weight > 0.0).then(|| self.wrong / self.weight)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_files_are_counts() {
+        let sound = Mistakes {
+            examples: 3,
+            weight: 2.5,
+            wrong: 2.5,
+        };
+        assert!(sound.is_sound() && Mistakes::default().is_sound());
+        let broken = [
+            Mistakes {
+                examples: u64::MAX,
+                ..sound
+            },
+            Mistakes {
+                weight: f64::INFINITY,
+                ..sound
+            },
+            Mistakes {
+                wrong: -1.0,
+                ..sound
+            },
+            Mistakes {
+                wrong: f64::NAN,
+                ..sound
+            },
+            Mistakes {
+                wrong: 3.0,
+                ..sound
+            },
+        ];
+        assert!(broken.iter().all(|mistakes| !mistakes.is_sound()));
+    }
+}
