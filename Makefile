@@ -78,14 +78,14 @@ fuzz-seeds: ## Write the seeds of the fuzz targets anew
 sanitize-address: install $(VENV)/.test ## Run Python tests with an extension built for AddressSanitizer (nightly)
 	$(PHASE) "address sanitizer" tools/sanitize address $(SELECT)
 
-sanitize-thread: ## Run the Rust tests of streams and threads under ThreadSanitizer (nightly)
+sanitize-thread: ## Run the Rust tests of streams and threads under ThreadSanitizer (nightly, with rust-src)
 	$(PHASE) "thread sanitizer" tools/sanitize thread $(SELECT)
 
 miri: ## Run the Rust tests of modules with unsafe code in Miri (nightly, with miri)
 	$(PHASE) "miri" tools/sanitize miri $(SELECT)
 
 # SELECT='--scale 0.01 --only rounds' runs a part, in small.
-long-runs: install $(VENV)/.test ## Long runs and adversarial streams, with their figures (half an hour)
+long-runs: install $(VENV)/.test ## Long runs and adversarial streams, with their figures (ten minutes)
 	$(PHASE) "long runs" $(BIN)/python tests/long_runs.py $(SELECT)
 
 wheel: install ## Build a wheel into dist/

@@ -237,7 +237,7 @@ impl<L: OnlineLearner> Member<L> {
         before.checked_ilog2() < (before + n).checked_ilog2()
             && self
                 .to_bundle()
-                .array_with(|float| !(float.abs() < LARGE))
+                .array_with(|float| float.is_nan() || float.abs() >= LARGE)
                 .is_none()
     }
 

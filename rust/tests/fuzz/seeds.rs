@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use xmtree::classifier::{Classifier, FitOptions};
 use xmtree::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
 use xmtree::file::Bundle;
@@ -221,7 +221,7 @@ fn write_seeds() {
         let defaults = defaults
             .into_iter()
             .map(|parameter| (parameter.name.into(), parameter.default));
-        let json = Value::Object(Map::from_iter(defaults)).to_string();
+        let json = Value::Object(defaults.collect()).to_string();
         let bytes = [&[number as u8], json.as_bytes()].concat();
         write("parameters", learner.name, &bytes);
     }

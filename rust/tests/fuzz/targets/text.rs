@@ -125,7 +125,7 @@ pub fn packed(data: &[u8]) {
             return;
         }
     }
-    if how % 4 > 0 && change == 0 && how & 12 == 0 {
+    if how % 4 > 0 && change == 0 && how & 0b1100 == 0 {
         let missing_end = usize::from(!text.is_empty() && !text.ends_with(b"\n"));
         assert_eq!(n_bytes, text.len() + missing_end);
     }
