@@ -17,11 +17,11 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors
+.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
-		printf '  make %-13s %s\n' "$$name" "$$what"; done
+		printf '  make %-16s %s\n' "$$name" "$$what"; done
 
 demo: install ## Build, install, and compare every learner on the data inside the package
 	@$(BIN)/xmtree demo
@@ -87,6 +87,29 @@ peers: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Compare with othe
 # SELECT='--only one-row' takes one file anew.
 figures: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Take every figure of README and docs, from a clean commit (hours)
 	$(PHASE) "figures" $(BIN)/python benches/figures.py $(SELECT)
+
+# Nightly Rust, cargo-fuzz (cargo install cargo-fuzz) and a C++ compiler. SECONDS is for each target,
+# SELECT='gamble xmc' runs these. rust/tests/fuzz has the bodies, which `make test` runs on stable Rust.
+fuzz: $(VENV)/.python ## Fuzz model files, text and parameters with libFuzzer (nightly; SECONDS=60 a target)
+	$(PHASE) "fuzz" $(BIN)/python tools/fuzz.py $(or $(filter-out 0,$(SECONDS)),60) $(SELECT)
+
+fuzz-seeds: ## Write the seeds of the fuzz targets anew
+	rm -rf fuzz/seeds
+	$(PHASE) "fuzz-seeds" cargo test --quiet --locked --test fuzz write_seeds -- --ignored
+
+# Nightly Rust. SELECT names tests: those of Python for address, of Rust for the others.
+sanitize-address: install $(VENV)/.test ## Run Python tests with an extension built for AddressSanitizer (nightly)
+	$(PHASE) "address sanitizer" tools/sanitize address $(SELECT)
+
+sanitize-thread: ## Run the Rust tests of streams and threads under ThreadSanitizer (nightly, with rust-src)
+	$(PHASE) "thread sanitizer" tools/sanitize thread $(SELECT)
+
+miri: ## Run the Rust tests of modules with unsafe code in Miri (nightly, with miri)
+	$(PHASE) "miri" tools/sanitize miri $(SELECT)
+
+# SELECT='--scale 0.01 --only rounds' runs a part, in small.
+long-runs: install $(VENV)/.test ## Long runs and adversarial streams, with their figures (ten minutes)
+	$(PHASE) "long runs" $(BIN)/python tests/long_runs.py $(SELECT)
 
 wheel: install ## Build a wheel into dist/
 	@tools/check-rust

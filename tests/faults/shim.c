@@ -14,8 +14,8 @@
 
 enum kind { NOTHING, MEMORY, THREAD, READ, WRITE, SYNC, RENAME };
 
-/* Smaller pieces of memory are always there. */
-static const size_t LARGE = 1 << 16;
+/* Pieces of memory up to this are always there: blocks of text and of rows are no larger. */
+static const size_t LARGE = 1 << 20;
 
 static atomic_int armed;
 static atomic_long calls, failing;
@@ -42,7 +42,7 @@ static int fails(enum kind kind)
 
 static int no_memory(size_t size)
 {
-    if (size < LARGE || !fails(MEMORY))
+    if (size <= LARGE || !fails(MEMORY))
         return 0;
     errno = ENOMEM;
     return 1;

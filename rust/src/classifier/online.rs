@@ -239,7 +239,10 @@ impl<L: OnlineLearner> Member<L> {
         const LARGE: f64 = 1e18;
         let before = self.progress.examples;
         before.checked_ilog2() < (before + n).checked_ilog2()
-            && self.to_bundle().array_with(|float| !(float.abs() < LARGE)).is_none()
+            && self
+                .to_bundle()
+                .array_with(|float| float.is_nan() || float.abs() >= LARGE)
+                .is_none()
     }
 
     /// Learns in the passes of `schedule`, all of it in each.

@@ -35,11 +35,52 @@ impl Mistakes {
     /// Whether these are counts.
     pub fn is_sound(&self) -> bool {
         const MOST: u64 = 1 << 53;
-        self.examples <= MOST && self.weight.is_finite() && 0.0 <= self.wrong && self.wrong <= self.weight
+        self.examples <= MOST
+            && self.weight.is_finite()
+            && 0.0 <= self.wrong
+            && self.wrong <= self.weight
     }
 
     /// Share predicted wrongly.
     pub fn loss(&self) -> Option<f64> {
         (self.weight > 0.0).then(|| self.wrong / self.weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_files_are_counts() {
+        let sound = Mistakes {
+            examples: 3,
+            weight: 2.5,
+            wrong: 2.5,
+        };
+        assert!(sound.is_sound() && Mistakes::default().is_sound());
+        let broken = [
+            Mistakes {
+                examples: u64::MAX,
+                ..sound
+            },
+            Mistakes {
+                weight: f64::INFINITY,
+                ..sound
+            },
+            Mistakes {
+                wrong: -1.0,
+                ..sound
+            },
+            Mistakes {
+                wrong: f64::NAN,
+                ..sound
+            },
+            Mistakes {
+                wrong: 3.0,
+                ..sound
+            },
+        ];
+        assert!(broken.iter().all(|mistakes| !mistakes.is_sound()));
     }
 }

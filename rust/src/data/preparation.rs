@@ -29,6 +29,10 @@ choices! {
     }
 }
 
+/// Values that are not scaled are taken for this where they are larger: their squares would be
+/// infinite, and sums of them not numbers.
+const LARGEST: f32 = 1e18;
+
 /// Share of non-zeros above which `Auto` standardises columns.
 const DENSE: f64 = 0.5;
 
@@ -213,7 +217,10 @@ impl Preparation {
                 let logs = example.values.iter_mut();
                 logs.for_each(|x| *x = x.abs().ln_1p().copysign(*x));
             }
-            (None, _) => {}
+            (None, _) => {
+                let values = example.values.iter_mut();
+                values.for_each(|x| *x = x.clamp(-LARGEST, LARGEST));
+            }
         }
         example.columns.push(self.width() as u32 - 1);
         example.values.push(1.0);

@@ -113,6 +113,7 @@ impl<T> Deref for Flat<T> {
         match &self.0 {
             Storage::Owned(elements) => elements,
             Storage::Mapped { file, start, len } => {
+                debug_assert!(start + len * size_of::<T>() <= file.len());
                 // SAFETY: `Flat::mapped` has checked that so many elements lie there, aligned,
                 // and `part` stays within them. T is an `Element`: any bytes are one. The
                 // mapping lives as long as `file`, and whoever maps a file promises that nobody

@@ -29,10 +29,10 @@ const MAX_INDEX: u64 = 100_000_000;
 /// The one entry of the body's `__metadata__`.
 const HEAD_KEY: &str = "xmtree";
 
-type Streamed<T> = std::result::Result<T, Trouble>;
+pub(super) type Streamed<T> = std::result::Result<T, Trouble>;
 
 /// What can go wrong while bytes stream; the caller knows the file's name.
-enum Trouble {
+pub(super) enum Trouble {
     System(io::Error),
     Contents(String),
 }
@@ -143,7 +143,7 @@ impl Bundle {
         Self::decode(bytes.as_slice(), bytes.len() as u64, name)
     }
 
-    fn encode(&self, writer: &mut impl Write) -> Streamed<()> {
+    pub(super) fn encode(&self, writer: &mut impl Write) -> Streamed<()> {
         let index = self.index()?;
         let mut writer = Summing::new(writer);
         writer.write_all(&MAGIC)?;
@@ -204,7 +204,7 @@ impl Bundle {
 
     /// Reads a model of `len` bytes. Every length read from the file is compared
     /// with `len` before anything is allocated for it.
-    fn decode(reader: impl Read, len: u64, name: &str) -> Streamed<Self> {
+    pub(super) fn decode(reader: impl Read, len: u64, name: &str) -> Streamed<Self> {
         let mut reader = Summing::new(reader);
         let index = read_index(&mut reader, len)?;
         let bundle = Self::from_index(&index, name, |info, len| {

@@ -1,5 +1,6 @@
 //! Round trips, and every kind of damage.
 
+mod faults;
 mod storage;
 
 use std::fs;

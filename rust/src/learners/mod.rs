@@ -4,10 +4,10 @@ pub mod gamble;
 pub mod label_tree;
 pub mod ldsm;
 pub mod lomtree;
-pub mod oaa;
-pub mod recall_tree;
 #[cfg(test)]
 mod number_tests;
+pub mod oaa;
+pub mod recall_tree;
 #[cfg(test)]
 mod unfrozen_tests;
 

@@ -42,8 +42,7 @@ impl NagSlot {
     ///
     /// `IN_LANES` is for a loop over several regressors, which vectorises: all is
     /// computed without branches, and those of slope 0 do not change. The numbers are
-    /// the same but for one case: where the first gradients of a weight are so small
-    /// that G is still 0, its rate is 0 in lanes, and infinite otherwise.
+    /// the same.
     #[inline(always)]
     pub fn update<const IN_LANES: bool>(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
         let Self { w, s, .. } = *self;
@@ -57,17 +56,23 @@ impl NagSlot {
         if IN_LANES {
             // One that has never changed has no size.
             let s = if self.s > 0.0 { self.s } else { x.size };
-            (x.square / (s * s), inverse_root(self.g) * (1.0 / s))
+            (x.square / (s * s), rate(self.g, s))
         } else {
             (x.square / (self.s * self.s), self.rate())
         }
     }
 
-    /// 1/(s sqrt(G)).
     #[inline]
     fn rate(&self) -> f32 {
-        (1.0 / self.g.sqrt()) * (1.0 / self.s)
+        rate(self.g, self.s)
     }
+}
+
+/// 1/(s sqrt(G)): 0 where the gradients so far were so small that G is 0, and finite where s is as
+/// small.
+#[inline(always)]
+fn rate(g: f32, s: f32) -> f32 {
+    (inverse_root(g) * (1.0 / s)).min(f32::MAX)
 }
 
 /// 1/sqrt(g), 0 where g is 0.
@@ -119,7 +124,14 @@ impl NagTotals {
     pub fn update(&mut self, importance: f32, length: f32) -> f32 {
         self.t += f64::from(importance);
         self.n += f64::from(importance) * f64::from(length);
-        (self.t as f32 / self.n as f32).sqrt()
+        let ratio = self.t as f32 / self.n as f32;
+        // In single precision both may be infinite, or both vanish.
+        let ratio = if ratio.is_nan() {
+            (self.t / self.n) as f32
+        } else {
+            ratio
+        };
+        ratio.sqrt()
     }
 }
 

@@ -49,7 +49,9 @@ pub(super) fn load_svmlight(
     options: Options,
 ) -> PyResult<Bound<'_, PyTuple>> {
     let options = svmlight_options(options);
-    let batch = watched(py, None, |c| text::load_svmlight(Source::open(&path)?, options, c))?;
+    let batch = watched(py, None, |c| {
+        text::load_svmlight(Source::open(&path)?, options, c)
+    })?;
     arrays(py, batch)
 }
 
@@ -61,7 +63,9 @@ pub(super) fn scan_svmlight(
     options: Options,
 ) -> PyResult<(bool, usize, bool)> {
     let options = svmlight_options(options);
-    let layout = watched(py, None, |c| text::scan_svmlight(Source::open(&path)?, options, c))?;
+    let layout = watched(py, None, |c| {
+        text::scan_svmlight(Source::open(&path)?, options, c)
+    })?;
     Ok((layout.zero_based, layout.n_features, layout.multilabel))
 }
 
@@ -72,14 +76,18 @@ pub(super) fn load_xmc(
     path: PathBuf,
     multilabel: Option<bool>,
 ) -> PyResult<Bound<'_, PyTuple>> {
-    let batch = watched(py, None, |c| text::load_xmc(Source::open(&path)?, multilabel, c))?;
+    let batch = watched(py, None, |c| {
+        text::load_xmc(Source::open(&path)?, multilabel, c)
+    })?;
     arrays(py, batch)
 }
 
 /// Whether some row of an XMC file has other than one label.
 #[pyfunction]
 pub(super) fn xmc_is_multilabel(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
-    watched(py, None, |c| text::xmc_is_multilabel(Source::open(&path)?, c))
+    watched(py, None, |c| {
+        text::xmc_is_multilabel(Source::open(&path)?, c)
+    })
 }
 
 /// Writes X and the CSR indicator y, of `n_labels` columns, as XMC text.

@@ -158,4 +158,6 @@ pub fn xmc_is_multilabel(source: Source, control: &Control) -> Result<bool> {
 }
 
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod tests;

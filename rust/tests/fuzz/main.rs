@@ -16,7 +16,7 @@ use targets::{Target, TARGETS};
 const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds");
 
 /// Changed inputs of each target; `XMTREE_FUZZ_CASES` asks for another number.
-const CASES: u64 = 1000;
+const CASES: u64 = 300;
 
 /// Inputs in the folder of a target, in the order of their names.
 fn inputs(name: &str) -> Vec<Vec<u8>> {

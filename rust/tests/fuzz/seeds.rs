@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use xmtree::classifier::{Classifier, FitOptions};
 use xmtree::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
-use xmtree::learners::{find, LEARNERS};
 use xmtree::file::Bundle;
+use xmtree::learners::{find, LEARNERS};
 use xmtree::Control;
 
 use crate::targets::TARGETS;
@@ -23,20 +23,98 @@ const N_CLASSES: usize = 5;
 /// Kind, variant, learner and parameters of the sound models, and whether rows have label sets.
 const MODELS: &[(&str, &str, &str, &str, bool)] = &[
     ("oaa", "plain", "oaa", r#"{"n_passes": 2}"#, false),
-    ("oaa", "softmax", "oaa", r#"{"loss": "softmax", "n_passes": 2}"#, false),
-    ("oaa", "sets", "oaa", r#"{"loss": "logistic", "optimizer": "nag", "n_passes": 2}"#, true),
-    ("oaa", "hashed", "oaa", r#"{"n_bits": 3, "n_passes": 1, "n_negatives": 2}"#, false),
+    (
+        "oaa",
+        "softmax",
+        "oaa",
+        r#"{"loss": "softmax", "n_passes": 2}"#,
+        false,
+    ),
+    (
+        "oaa",
+        "sets",
+        "oaa",
+        r#"{"loss": "logistic", "optimizer": "nag", "n_passes": 2}"#,
+        true,
+    ),
+    (
+        "oaa",
+        "hashed",
+        "oaa",
+        r#"{"n_bits": 3, "n_passes": 1, "n_negatives": 2}"#,
+        false,
+    ),
     ("lomtree", "plain", "lomtree", r#"{"n_passes": 2}"#, false),
-    ("lomtree", "three", "lomtree", r#"{"n_passes": 1, "n_estimators": 3, "max_internal": 3, "split_threshold": 1.0}"#, false),
-    ("recall-tree", "plain", "recall-tree", r#"{"n_passes": 2}"#, false),
-    ("recall-tree", "four", "recall-tree", r#"{"n_passes": 2, "arity": 4, "beam_size": 4, "max_candidates": 3}"#, false),
-    ("recall-tree", "paths", "recall-tree", r#"{"n_passes": 2, "path_features": "all", "randomized_routing": true}"#, false),
-    ("label-tree", "filter", "filter-tree", r#"{"n_passes": 2}"#, false),
-    ("label-tree", "random", "random-tree", r#"{"n_passes": 1, "optimizer": "nag"}"#, false),
-    ("ldsm", "plain", "ldsm", r#"{"n_estimators": 2, "max_nodes": 9, "min_priority": 0.0}"#, false),
-    ("ldsm", "three", "ldsm", r#"{"n_estimators": 1, "max_nodes": 13, "arity": 3, "scorers": "none", "beta": 0.5, "quantize": false, "keep_statistics": true, "min_priority": 0.0}"#, true),
-    ("gamble", "plain", "gamble", r#"{"n_estimators": 3, "max_leaves": 8, "categorical_features": [1]}"#, false),
-    ("gamble", "samme", "samme", r#"{"n_estimators": 2, "max_leaves": 4}"#, false),
+    (
+        "lomtree",
+        "three",
+        "lomtree",
+        r#"{"n_passes": 1, "n_estimators": 3, "max_internal": 3, "split_threshold": 1.0}"#,
+        false,
+    ),
+    (
+        "recall-tree",
+        "plain",
+        "recall-tree",
+        r#"{"n_passes": 2}"#,
+        false,
+    ),
+    (
+        "recall-tree",
+        "four",
+        "recall-tree",
+        r#"{"n_passes": 2, "arity": 4, "beam_size": 4, "max_candidates": 3}"#,
+        false,
+    ),
+    (
+        "recall-tree",
+        "paths",
+        "recall-tree",
+        r#"{"n_passes": 2, "path_features": "all", "randomized_routing": true}"#,
+        false,
+    ),
+    (
+        "label-tree",
+        "filter",
+        "filter-tree",
+        r#"{"n_passes": 2}"#,
+        false,
+    ),
+    (
+        "label-tree",
+        "random",
+        "random-tree",
+        r#"{"n_passes": 1, "optimizer": "nag"}"#,
+        false,
+    ),
+    (
+        "ldsm",
+        "plain",
+        "ldsm",
+        r#"{"n_estimators": 2, "max_nodes": 9, "min_priority": 0.0}"#,
+        false,
+    ),
+    (
+        "ldsm",
+        "three",
+        "ldsm",
+        r#"{"n_estimators": 1, "max_nodes": 13, "arity": 3, "scorers": "none", "beta": 0.5, "quantize": false, "keep_statistics": true, "min_priority": 0.0}"#,
+        true,
+    ),
+    (
+        "gamble",
+        "plain",
+        "gamble",
+        r#"{"n_estimators": 3, "max_leaves": 8, "categorical_features": [1]}"#,
+        false,
+    ),
+    (
+        "gamble",
+        "samme",
+        "samme",
+        r#"{"n_estimators": 2, "max_leaves": 4}"#,
+        false,
+    ),
 ];
 
 /// Rows whose class shows in their columns.
@@ -71,7 +149,10 @@ impl Set {
     }
 
     fn model(&self, learner: &str, params: &str, label_sets: bool) -> Box<dyn Classifier> {
-        let mut model = find(learner).unwrap().create(params, N_CLASSES, label_sets).unwrap();
+        let mut model = find(learner)
+            .unwrap()
+            .create(params, N_CLASSES, label_sets)
+            .unwrap();
         let (starts, columns) = (Indices::I64(&self.starts), Indices::I32(&self.columns));
         let rows = Rows::csr(starts, columns, Values::F32(&self.values), N_COLUMNS).unwrap();
         let sets: Vec<i32> = self.labels.iter().map(|&label| label as i32).collect();
@@ -103,7 +184,11 @@ fn write_seeds() {
     for &(kind, variant, learner, params, label_sets) in MODELS {
         let model = set.model(learner, params, label_sets);
         let name = |form: &str| format!("{kind}.{variant}{form}.xmt");
-        write("container", &name(""), &model.to_bundle().to_bytes().unwrap());
+        write(
+            "container",
+            &name(""),
+            &model.to_bundle().to_bytes().unwrap(),
+        );
         let compact = model.to_compact_bundle(&control).unwrap();
         if compact != model.to_bundle() {
             write("container", &name(".compact"), &compact.to_bytes().unwrap());
@@ -133,8 +218,10 @@ fn write_seeds() {
     write("packed", "gzip-file", &gzip.finish().unwrap());
     for (number, learner) in LEARNERS.iter().enumerate() {
         let defaults = learner.parameters().unwrap();
-        let defaults = defaults.into_iter().map(|parameter| (parameter.name.into(), parameter.default));
-        let json = Value::Object(Map::from_iter(defaults)).to_string();
+        let defaults = defaults
+            .into_iter()
+            .map(|parameter| (parameter.name.into(), parameter.default));
+        let json = Value::Object(defaults.collect()).to_string();
         let bytes = [&[number as u8], json.as_bytes()].concat();
         write("parameters", learner.name, &bytes);
     }
@@ -152,7 +239,9 @@ fn seeds_are_small_and_load() {
         let Ok(folder) = fs::read_dir(Path::new(SEEDS).join(target)) else {
             continue;
         };
-        size += folder.map(|entry| entry.unwrap().metadata().unwrap().len()).sum::<u64>();
+        size += folder
+            .map(|entry| entry.unwrap().metadata().unwrap().len())
+            .sum::<u64>();
     }
     assert!(size < 200_000, "seeds have {size} bytes");
 }

@@ -197,7 +197,8 @@ pub fn with_checksum(mut file: Vec<u8>) -> Vec<u8> {
 /// Everything in `value` that holds nothing else.
 fn collect_leaves<'a>(value: &'a mut Value, leaves: &mut Vec<&'a mut Value>) {
     if let Value::Object(map) = value {
-        map.values_mut().for_each(|inner| collect_leaves(inner, leaves));
+        map.values_mut()
+            .for_each(|inner| collect_leaves(inner, leaves));
     } else if value.as_array().is_some_and(|list| !list.is_empty()) {
         let list = value.as_array_mut().into_iter().flatten();
         list.for_each(|inner| collect_leaves(inner, leaves));

@@ -196,7 +196,13 @@ fn learn(model: &mut dyn Classifier) -> bool {
 /// Whether its parameters are such that learning would take long.
 fn asks_for_much(model: &dyn Classifier) -> bool {
     let params: Value = serde_json::from_str(&model.params_json().unwrap()).unwrap();
-    let works = ["n_estimators", "n_passes", "n_epochs", "max_updates", "n_bits"];
+    let works = [
+        "n_estimators",
+        "n_passes",
+        "n_epochs",
+        "max_updates",
+        "n_bits",
+    ];
     let most = works.map(|name| params[name].as_f64().unwrap_or(0.0));
     most.into_iter().fold(0.0, f64::max) > MOST_WORK
 }
@@ -207,7 +213,10 @@ fn assert_same(one: &Answers, other: &Answers) {
             let scores = scores.iter().map(|score| score.to_bits()).collect();
             (labels.clone(), scores)
         };
-        answers.iter().map(|answer| answer.as_ref().map(of)).collect()
+        answers
+            .iter()
+            .map(|answer| answer.as_ref().map(of))
+            .collect()
     };
     assert_eq!(bits(one), bits(other), "other answers after it was saved");
 }

@@ -67,8 +67,13 @@ pub fn xmc(data: &[u8]) {
 fn check<L: PartialOrd>(batch: &Batch<L>) {
     let table = &batch.table;
     let (starts, columns) = (Indices::I64(&table.starts), Indices::I32(&table.columns));
-    let rows = Rows::csr(starts, columns, Values::F32(&table.values), batch.n_features)
-        .expect("rows that were read are sound");
+    let rows = Rows::csr(
+        starts,
+        columns,
+        Values::F32(&table.values),
+        batch.n_features,
+    )
+    .expect("rows that were read are sound");
     assert_eq!(table.label_starts.len(), rows.n_rows() + 1);
     for ends in table.label_starts.windows(2) {
         let labels = &table.labels[ends[0] as usize..ends[1] as usize];
@@ -120,7 +125,7 @@ pub fn packed(data: &[u8]) {
             return;
         }
     }
-    if how % 4 > 0 && change == 0 && how & 12 == 0 {
+    if how % 4 > 0 && change == 0 && how & 0b1100 == 0 {
         let missing_end = usize::from(!text.is_empty() && !text.ends_with(b"\n"));
         assert_eq!(n_bytes, text.len() + missing_end);
     }

@@ -2,6 +2,7 @@
 
 use rand::RngExt;
 
+use super::super::routing::check_memory;
 use super::super::sampling::{generator, SampledFeatures};
 use super::super::sparse_splitter::SparseSplitter;
 use super::super::split::BestSplit;
@@ -34,6 +35,15 @@ fn table(n_rows: usize, own: usize, values: &[f32], weights: impl Fn(usize) -> f
         }
     }
     table
+}
+
+#[test]
+fn rows_that_there_is_no_memory_for_are_refused() {
+    assert!(check_memory(7, 3).is_ok());
+    for (n_columns, n_classes) in [(usize::MAX / 64, 3), (7, usize::MAX / 64)] {
+        let error = check_memory(n_columns, n_classes).unwrap_err();
+        assert!(matches!(error, crate::Error::Memory(_)), "{error}");
+    }
 }
 
 #[test]
