@@ -1,4 +1,4 @@
-"""The n-th allocation, thread, read, write, sync and rename fails: in every scenario, for every n.
+"""The n-th allocation, thread, read, write and sync fail: in every scenario, for every n.
 
 The shim that makes them fail is a small C library which the loader puts before the C library; see
 ``tests/faults``. Where allocations fail the process may abort: Rust's collections do. Files are
@@ -30,7 +30,7 @@ def shim(tmp_path_factory):
     return library
 
 
-@pytest.mark.parametrize("kind", ["memory", "thread", "read", "write", "sync", "rename"])
+@pytest.mark.parametrize("kind", ["memory", "thread", "read", "write", "sync"])
 def test_whatever_fails_is_an_error_and_files_are_whole(kind, shim):
     path = os.pathsep.join(entry for entry in sys.path if entry)
     done = subprocess.run(

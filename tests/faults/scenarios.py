@@ -23,7 +23,7 @@ import xmtree
 from xmtree import datasets
 
 SHIM = ctypes.CDLL(None)
-KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5, "rename": 6}
+KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5}
 ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
 #: How a child ends.
 SUCCESS, ERROR, BROKEN = 0, 10, 20
@@ -172,7 +172,6 @@ def main():
         "read": [errno.EIO, errno.EINTR, 0],
         "write": [errno.ENOSPC, errno.EINTR, 0],
         "sync": [errno.EIO],
-        "rename": [errno.EIO],
     }.get(name, [errno.ENOMEM])
     folder = Path(tempfile.mkdtemp())
     failed = False

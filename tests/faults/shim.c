@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum kind { NOTHING, MEMORY, THREAD, READ, WRITE, SYNC, RENAME };
+enum kind { NOTHING, MEMORY, THREAD, READ, WRITE, SYNC };
 
 /* Pieces of memory up to this are always there: blocks of text and of rows are no larger. */
 static const size_t LARGE = 1 << 20;
@@ -121,9 +121,4 @@ static int failed(enum kind kind)
 int fsync(int file)
 {
     return failed(SYNC) ? -1 : REAL(fsync)(file);
-}
-
-int rename(const char *from, const char *to)
-{
-    return failed(RENAME) ? -1 : REAL(rename)(from, to);
 }
