@@ -129,7 +129,7 @@ def head() -> list[str]:
         f"date: {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
         f"machine: {machine.described()}",
         f"commit: {machine.commit()}",
-        "Sixteen threads. For each example, or call of a single row (rows): locking instructions of "
+        "Sixteen threads. For each example or call of a single row (rows): locking instructions of "
         f"xmtree (at most {MOST:g}; {MOST_OF_CALLS:g} of calls),",
         "those of rayon's threads that look for work, those of the allocator, each on the arena of "
         "its own thread, and system calls that wait; then where most of the first are.",
