@@ -17,7 +17,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
+.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -52,6 +52,11 @@ bench-check: $(VENV)/.python ## Compare instruction counts of the hot loops with
 bench-record: $(VENV)/.python ## Record the instruction counts in benches/instructions.json
 	@tools/check-rust
 	$(PHASE) "bench-record" $(BIN)/python tools/bench_check.py --record $(SELECT)
+
+# Where it locks more than allowed, it fails. SELECT='--only lomtree' counts a part, and then writes nothing.
+count-atomics: $(VENV)/.python ## Count what sixteen threads lock (valgrind), write benches/figures-atomics.txt
+	@tools/check-rust
+	$(PHASE) "count-atomics" $(BIN)/python tools/count_atomics.py $(or $(SELECT),benches/figures-atomics.txt)
 
 floors: $(VENV)/.python ## Time each hot loop over what the machine allows, write benches/figures-floors.txt
 	@tools/check-rust

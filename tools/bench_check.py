@@ -28,9 +28,9 @@ TOLERANCE = 2.0
 MEASURED = "*measured_loop*"
 
 
-def build() -> str:
+def build(bench: str = "instructions") -> str:
     """Builds the program with the loops as `cargo bench` would; its path."""
-    command = ["cargo", "bench", "--locked", "--bench", "instructions", "--no-run"]
+    command = ["cargo", "bench", "--locked", "--bench", bench, "--no-run"]
     messages = subprocess.run(
         [*command, "--quiet", "--message-format=json-render-diagnostics"],
         check=True,

@@ -126,3 +126,34 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         Ok((labels, scores))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    #[test]
+    fn threads_write_to_one_cache_line_only_where_blocks_meet() {
+        const LINE: usize = 64;
+        let (n_rows, step, width) = (1000, 48, 3);
+        let mut values = vec![0usize; n_rows * width];
+        let write = |(): &mut (), rows: Range<usize>, part: &mut [usize]| {
+            assert_eq!(part.len(), rows.len() * width);
+            part.fill(rows.start / step + 1);
+            Ok(())
+        };
+        let parts = values.chunks_mut(step * width);
+        each_block(n_rows, step, parts, 16, || (), write).unwrap();
+        let mut writers: HashMap<usize, HashSet<usize>> = HashMap::new();
+        for value in &values {
+            let line = std::ptr::from_ref(value).addr() / LINE;
+            writers.entry(line).or_default().insert(*value);
+        }
+        let n_shared = writers.values().filter(|blocks| blocks.len() > 1).count();
+        assert!(n_shared < n_rows.div_ceil(step));
+        assert!(writers
+            .values()
+            .all(|blocks| blocks.len() <= 2 && !blocks.contains(&0)));
+    }
+}

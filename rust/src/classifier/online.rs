@@ -192,8 +192,10 @@ pub trait Predictor {
     }
 }
 
-/// A learner with what it reads examples by and what it got wrong on the way.
+/// A learner with what it reads examples by and what it got wrong on the way. It counts with every
+/// example: no two share a cache line, nor a pair of these, which processors fetch together.
 #[derive(Debug, Clone)]
+#[repr(align(128))]
 pub struct Member<L> {
     /// How it reads examples.
     pub preparation: Preparation,

@@ -497,6 +497,13 @@ mod tests {
     use super::*;
     use crate::data::{Scaling, Values};
 
+    /// Each is learned by a thread of its own.
+    #[test]
+    fn members_share_no_cache_line() {
+        assert_eq!(align_of::<Member<u8>>(), 128);
+        assert_eq!(size_of::<Member<u8>>() % 128, 0);
+    }
+
     #[test]
     fn members_that_had_hardly_begun_are_left_out() {
         let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();

@@ -22,8 +22,9 @@ const SHARED: usize = 1 << 14;
 /// Parts that the columns are shared out in, per thread: the last to end is waited for.
 const PARTS: usize = 2;
 
-/// The strategies for dense columns. Workspace for one thread.
+/// The strategies for dense columns. Workspace for one thread, in cache lines of its own.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 struct Strategies {
     histogram: Histogram,
     sorted_scan: SortedScan,

@@ -159,12 +159,16 @@ impl TileTrainer<'_> {
         let (loss, is_adaptive) = (self.params.loss.single(), self.params.is_adaptive());
         let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
             tile.grow(self.n_slots);
-            bests.clear();
+            // The lists of other threads' tiles lie in the same cache line: their lengths change
+            // with every example, so this one's is kept elsewhere until it is done.
+            let mut of_tile = std::mem::take(bests);
+            of_tile.clear();
             match loss {
-                Some(loss) if is_adaptive => adaptive::learn(tile, chunk, loss, bests),
-                Some(loss) => shared_direction::learn(tile, chunk, loss, bests),
+                Some(loss) if is_adaptive => adaptive::learn(tile, chunk, loss, &mut of_tile),
+                Some(loss) => shared_direction::learn(tile, chunk, loss, &mut of_tile),
                 None => {}
             }
+            *bests = of_tile;
         };
         if parallel {
             self.tiles.par_iter_mut().zip(&mut *bests).for_each(work);

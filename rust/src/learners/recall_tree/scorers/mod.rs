@@ -39,8 +39,9 @@ pub struct ScorerUpdate<'a> {
     pub clock: u64,
 }
 
-/// Scratch space of one thread; the scores are its result.
+/// Scratch space of one thread, in cache lines of its own; the scores are its result.
 #[derive(Debug, Clone, Default)]
+#[repr(align(128))]
 pub struct ScorerWorkspace {
     /// One per candidate.
     pub scores: Vec<f32>,
