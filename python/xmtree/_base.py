@@ -18,7 +18,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _class_weight, _core, _validation
-from xmtree._labels import Form, Target, decode, encode, encode_among, matching
+from xmtree._labels import Form, Target, decode, encode, encode_among, matching, taken
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._predictor import Predictor
@@ -168,7 +168,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
     def _predicted(self, X: Any) -> Any:
         """As :meth:`predict` of the validated rows ``X``."""
         if self._y_form == "labels":
-            return self.classes_[np.maximum(self._best(X), 0)]
+            return taken(self._best(X), self.classes_)
         if self._y_form == "indicator":
             _validation.check_dense_size(
                 X.shape[0], len(self.classes_), 8, "fit on a sparse y or use predict_topk"

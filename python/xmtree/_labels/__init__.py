@@ -37,7 +37,11 @@ __all__ = [
     "place",
     "plain_codes",
     "plain_sets",
+    "taken",
 ]
+
+#: Labels that are looked up one by one, at most.
+_FEW = 8
 
 #: Labels named in a message.
 _MAX_SHOWN = 5
@@ -174,8 +178,7 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     Integer labels keep their type (unsigned ones become int64, or objects where they do not
     fit), floats have NaN for none, all others become objects with None.
     """
-    # Nothing is done to all classes: there may be very many, and one row.
-    labels = classes.take(codes, mode="clip")
+    labels = taken(codes, classes)
     kind = classes.dtype.kind
     if kind == "u" and _fit_int64(classes):
         labels = labels.astype(np.int64)
@@ -185,6 +188,21 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     if missing.any():
         labels[missing] = -1 if labels.dtype.kind == "i" else np.nan if kind == "f" else None
     return labels
+
+
+def taken(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
+    """The classes of these numbers; -1 is taken for 0. Nothing is done to all classes: there may
+    be very many, and one row.
+
+    Indexing by an array gives other threads the interpreter, which costs a call of few rows more
+    than anything else where several threads ask for such.
+    """
+    if codes.size > _FEW:
+        return classes.take(codes, mode="clip")
+    labels = np.empty(codes.size, classes.dtype)
+    for i, code in enumerate(codes.ravel().tolist()):
+        labels[i] = classes[max(code, 0)]
+    return labels.reshape(codes.shape)
 
 
 def _fit_int64(classes: NDArray[Any]) -> bool:

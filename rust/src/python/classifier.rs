@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
-use super::run::{attached, brief_or_watched, watched, INSTANT};
+use super::run::{attached, brief_or_watched, watched, FEW_ROWS, INSTANT};
 use crate::classifier::{
     self, FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task,
 };
@@ -411,7 +411,8 @@ impl Classifier {
         let (py, x) = (X.py(), RowsArg::take(X)?);
         let rows = x.rows(self.read(py, |model| model.accepts().missing_values))?;
         let effort = self.read(py, |model| model.effort(&rows, task));
-        let at_once = self.model.try_read().ok().filter(|_| effort <= INSTANT);
+        let is_brief = effort <= INSTANT && rows.n_rows() <= FEW_ROWS;
+        let at_once = self.model.try_read().ok().filter(|_| is_brief);
         let found = match at_once {
             Some(model) => attached(|control| work(&**model, &rows, control)),
             None => brief_or_watched(py, effort, None, |control| {

@@ -84,7 +84,10 @@ pub(super) fn brief_or_watched<T: Send>(
 /// it back: some tens of microseconds.
 pub(super) const INSTANT: usize = 1 << 15;
 
-/// Runs `work` of at most [`INSTANT`] products on this thread, which keeps the interpreter: where
+/// Of more rows a product takes longer, as their preparation comes to it.
+pub(super) const FEW_ROWS: usize = 16;
+
+/// Runs `work` of at most [`INSTANT`] products and [`FEW_ROWS`] on this thread, which keeps the interpreter: where
 /// several threads ask for little, each call would wait for the others twice otherwise. `work`
 /// must not wait for a lock.
 pub(super) fn attached<T>(work: impl FnOnce(&Control) -> Result<T>) -> PyResult<T> {
