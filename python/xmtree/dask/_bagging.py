@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from numbers import Integral
 from typing import Any, Self
-from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
-from dask.delayed import delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,8 +16,8 @@ from xmtree._lomtree import LOMTreeClassifier
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree._sklearn import validate_params
 from xmtree.dask._base import DaskEstimator
-from xmtree.dask._cluster import client_of, logger, result, workers_of
-from xmtree.dask._partitions import is_remote, partitions
+from xmtree.dask._cluster import Tasks, client_of, logger, workers_of
+from xmtree.dask._partitions import is_remote, on_workers, partitions
 
 #: Labels of each member that its average with others looks at, at least.
 _LEAST_LABELS = 20
@@ -139,27 +137,20 @@ class _DaskBagging(DaskEstimator):
             )
         parts = partitions(X, y, sample_weight)
         workers_of(client)
-        token, seed = uuid4().hex, _validation.seed(self.random_state)
-        if classes is None:
-            labels = [
-                delayed(np.unique, pure=False)(y, dask_key_name=f"bagging-labels-{token}-{number}")
-                for number, (_, y, _) in enumerate(parts)
-            ]
-            known: Any = delayed(_union, pure=False)(
-                labels, dask_key_name=f"bagging-classes-{token}"
-            )
-        else:
-            known = np.asarray(classes)
+        seed = _validation.seed(self.random_state)
         logger.info("training a model on each of %d partitions", len(parts))
-        models = [
-            delayed(_trained, pure=False)(
-                local, *part, known, seed + number, dask_key_name=f"bagging-fit-{token}-{number}"
-            )
-            for number, part in enumerate(parts)
-        ]
-        together = delayed(BaggedModels, pure=False)(models, dask_key_name=f"bagging-join-{token}")
-        future = client.compute(together, optimize_graph=False)
-        self._adopt(result(client, future, self.verbose, f"training {type(self).__name__}"))
+        with Tasks(client, "bagging", f"training {type(self).__name__}") as tasks:
+            rows, labels, weights = on_workers(client, parts)
+            known: Any = classes
+            if classes is None:
+                found = [tasks.submit("labels", np.unique, part) for part in labels]
+                known = tasks.submit("classes", _union, found)
+            models = [
+                tasks.submit("fit", _trained, local, *part, known, seed + number)
+                for number, part in enumerate(zip(rows, labels, weights, strict=True))
+            ]
+            joined = tasks.submit("join", BaggedModels, models)
+            self._adopt(tasks.result(joined, self.verbose))
         return self
 
     def to_local(self) -> BaggedModels:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree._labels import decode
 from xmtree._probabilities import Scores
-from xmtree.dask._cluster import clear_errors, client_of
+from xmtree.dask._cluster import client_of, send
 from xmtree.dask._partitions import by_partition, is_remote, row_parts
 
 
@@ -163,9 +163,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         client: Client = client_of(self.client)
         if self._sent is None or self._sent[0] != client.id or self._sent[1].cancelled():
             local = self.to_local()
-            with clear_errors(client, "prediction"):
-                # No hash: it would pickle the model once more.
-                sent = client.scatter(local, broadcast=True, hash=False)
+            sent = send(client, local, "prediction")
             self._sent = (client.id, sent)
         return self._sent[1]
 

@@ -6,7 +6,10 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any
+from itertools import count
+from typing import Any, Self
+from uuid import uuid4
+from weakref import WeakSet
 
 from distributed import Client, Future, default_client, get_worker, progress
 
@@ -14,6 +17,8 @@ logger = logging.getLogger("distributed.xmtree")
 
 #: Share of its memory at which Dask stops a worker from taking further tasks.
 _USABLE = 0.8
+#: How often data are sent while workers are lost.
+_TRIES = 5
 
 
 def client_of(given: Any) -> Client:
@@ -69,17 +74,51 @@ def check_memory(n_bytes: int, workers: dict[str, dict[str, Any]]) -> None:
             )
 
 
-def result(client: Client, future: Future, verbose: int, what: str) -> Any:
-    """The result of ``future``; all that it needs is cancelled where this does not end well."""
-    try:
-        with clear_errors(client, what):
+def send(client: Client, data: Any, what: str) -> Future:
+    """``data`` on each worker, so that a worker that is lost loses nothing."""
+    with clear_errors(client, what):
+        for n_left in reversed(range(_TRIES)):
+            try:
+                # No hash: it would pickle all of it once more.
+                return client.scatter(data, broadcast=True, hash=False)
+            except OSError:
+                # A worker was lost meanwhile.
+                if n_left == 0 or client.status != "running":
+                    raise
+                client.wait_for_workers(1, timeout=60)
+        raise AssertionError("the last try returns or raises")
+
+
+class Tasks:
+    """The tasks of a training, named for the dashboard, until the last of them is done."""
+
+    def __init__(self, client: Client, prefix: str, what: str) -> None:
+        self._client, self._prefix, self._what = client, prefix, what
+        self._token, self._numbers = uuid4().hex, count()
+        # What nobody holds any longer is let go on the workers, too.
+        self._sent: WeakSet[Future] = WeakSet()
+
+    def submit(self, name: str, function: Any, *arguments: Any, **options: Any) -> Future:
+        """A task that makes ``function`` of arguments, among them results of other tasks."""
+        key = f"{self._prefix}-{name}-{self._token}-{next(self._numbers)}"
+        with clear_errors(self._client, self._what):
+            future = self._client.submit(function, *arguments, key=key, pure=False, **options)
+        self._sent.add(future)
+        return future
+
+    def result(self, future: Future, verbose: int) -> Any:
+        """What the last task makes."""
+        with clear_errors(self._client, self._what):
             if verbose:
                 progress(future, notebook=False)
             return future.result()
-    except BaseException:
-        if client.status == "running":
-            future.cancel(force=True)
-        raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._client.status == "running":
+            self._client.cancel(list(self._sent), force=True)
 
 
 @contextmanager
@@ -87,7 +126,8 @@ def clear_errors(client: Client, what: str) -> Iterator[None]:
     """Says what has happened where Dask's errors are about tasks."""
     try:
         yield
-    except (CancelledError, OSError, TimeoutError) as error:
+    except Exception as error:
+        # Without a scheduler it can be an error of the connection, the client or a task.
         if client.status != "running" or "connection-lost" in str(error):
             raise RuntimeError(
                 f"{what} stopped: the connection to the scheduler was lost; start the cluster "

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Self
-from uuid import uuid4
-
-from dask.delayed import Delayed, delayed
 
 from xmtree import _core, _validation
 from xmtree._ldsm import LdSMClassifier
 from xmtree._sklearn import validate_params
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import (
+    Tasks,
     check_memory,
     client_of,
     logger,
     n_threads,
     own_threads,
-    result,
+    send,
     workers_of,
 )
-from xmtree.dask._partitions import is_remote, partitions, together
+from xmtree.dask._partitions import is_remote, on_workers, partitions, together
 
 #: Blocks of rows or labels for each thread: few enough to cost little, and enough for work to be
 #: left when one takes long or a worker is slow.
@@ -39,7 +36,7 @@ class DaskLdSMClassifier(DaskEstimator):
     order and the same ``random_state``, to the bit. Every worker holds all examples, prepared: so
     this is for training that takes too long on one machine, not for data that do not fit there.
 
-    Training is one Dask graph whose tasks depend on nothing but their arguments: those of a worker
+    Training is a graph of Dask tasks that depend on nothing but their arguments: those of a worker
     that is gone are done again elsewhere (a task that several workers have died of is given up,
     see ``distributed.scheduler.allowed-failures``), and waiting ones go to idle workers. Tasks
     are named by what they do (``ldsm-tree``, ``ldsm-solve`` ...) on the dashboard; logs are those
@@ -118,24 +115,19 @@ class DaskLdSMClassifier(DaskEstimator):
         params = {**local._core_params(), "seed": _validation.seed(self.random_state)}
         workers = workers_of(client)
         read = _Reader(local, json.dumps(params), classes)
-        training: Any
-        if is_remote(X):
-            columns = [
-                list(column) for column in zip(*partitions(X, y, sample_weight), strict=True)
-            ]
-            training = delayed(read.remote, pure=False)(
-                *columns, workers, dask_key_name=f"ldsm-read-{uuid4().hex}"
-            )
-        else:
-            prepared = read(X, y, sample_weight)
-            check_memory(prepared[0].__sizeof__(), workers)
-            # With all workers, so that one that is lost loses nothing.
-            training = client.scatter(prepared, broadcast=True, hash=False)
-        logger.info("training %d trees on %d workers", local.n_estimators, len(workers))
-        graph = _Graph(delayed(training), params, n_threads(workers))
         what = f"training {type(self).__name__}"
-        future = client.compute(graph.model(), optimize_graph=False)
-        fitted = result(client, future, self.verbose, what)
+        prepared: Any
+        logger.info("training %d trees on %d workers", local.n_estimators, len(workers))
+        with Tasks(client, "ldsm", what) as tasks:
+            if is_remote(X):
+                parts = on_workers(client, partitions(X, y, sample_weight))
+                prepared = tasks.submit("read", read.remote, *parts, workers)
+            else:
+                examples, fitted = read(X, y, sample_weight)
+                check_memory(examples.__sizeof__(), workers)
+                prepared = send(client, (examples, fitted), what)
+            graph = _Graph(tasks, prepared, params, n_threads(workers))
+            fitted = tasks.result(graph.model(), self.verbose)
         fitted._warn_collapsed(0, stacklevel=3)
         self._adopt(fitted)
         return self
@@ -186,23 +178,16 @@ class _Reader:
 
 
 class _Graph:
-    """The steps of a training, none of them done yet."""
+    """The steps of a training, as tasks."""
 
-    def __init__(self, prepared: Delayed, params: dict[str, Any], n_threads: int) -> None:
-        self._token = uuid4().hex
-        self._numbers = count()
-        self._params = params
+    def __init__(self, tasks: Tasks, prepared: Any, params: dict[str, Any], n_threads: int) -> None:
+        self._task = tasks.submit
         self._plan = _core.LdsmTraining.plan(json.dumps(params))
         self._n_trees = int(params["n_estimators"])
         self._threads_of_tree = max(1, n_threads // self._n_trees)
         self._n_blocks = _BLOCKS_PER_THREAD * n_threads
         self._prepared = prepared
         self._training = self._task("examples", _first, prepared)
-
-    def _task(self, name: str, function: Any, *arguments: Any, **options: Any) -> Any:
-        """A task, named for the dashboard."""
-        key = f"ldsm-{name}-{self._token}-{next(self._numbers)}"
-        return delayed(function, pure=False)(*arguments, **options, dask_key_name=key)
 
     def _step(self, step: str, *arguments: Any, **options: Any) -> Any:
         """A step of the core."""

@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
-from distributed import Future
+from distributed import Client, Future
 
 #: Rows, labels and weights (or None) of a partition, each a value on the cluster.
 Partition = tuple[Any, Any, Any]
@@ -38,6 +38,12 @@ def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
                 "make them of the same rows (rechunk or repartition)"
             )
     return list(zip(rows, labels, weights, strict=True))
+
+
+def on_workers(client: Client, parts: list[Partition]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Rows, labels and weights of all partitions, computed on the workers where they are not."""
+    computed = client.compute(list(chain.from_iterable(parts)))
+    return computed[::3], computed[1::3], computed[2::3]
 
 
 def row_parts(X: Any) -> list[Any]:
