@@ -16,7 +16,12 @@ except ImportError as error:
         "xmtree.dask needs dask and distributed, which are not installed: pip install xmtree[dask]"
     ) from error
 
-from xmtree.dask._bagging import DaskLOMTreeClassifier, DaskRecallTreeClassifier
+from xmtree.dask._bagging import BaggedModels, DaskLOMTreeClassifier, DaskRecallTreeClassifier
 from xmtree.dask._ldsm import DaskLdSMClassifier
 
-__all__ = ["DaskLOMTreeClassifier", "DaskLdSMClassifier", "DaskRecallTreeClassifier"]
+__all__ = [
+    "BaggedModels",
+    "DaskLOMTreeClassifier",
+    "DaskLdSMClassifier",
+    "DaskRecallTreeClassifier",
+]

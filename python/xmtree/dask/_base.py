@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree._labels import decode
-from xmtree._probabilities import Scores
 from xmtree.dask._cluster import client_of, send
 from xmtree.dask._partitions import by_partition, is_remote, row_parts
 
@@ -110,42 +109,17 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             return parts
         if form in ("labels", "lists"):
             empty: Any = np.empty(0, self.classes_.dtype if form == "labels" else object)
-            shapes = [(n,) for n in X.chunks[0]]
+            shapes: list[tuple[Any, ...]] = [(n,) for n in X.chunks[0]]
         else:
             n = len(self.classes_)
             shapes = [(rows, n) for rows in X.chunks[0]]
             empty = np.empty((0, n), np.int64)
             if form == "sparse":
-                empty = sp.csr_matrix((0, n), dtype=np.int64)
+                empty = sp.csr_matrix(empty)
         return _as_array(parts, shapes, empty)
 
-    def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
-        """The ``k`` best labels of each row, best first.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
-            Blocks are arrays or CSR matrices.
-        k : int, default=5
-        scores : {"raw", "probability"}, default="raw"
-            As of ``predict_topk`` of the local estimator.
-
-        Returns
-        -------
-        labels, scores : Dask arrays of shape (n, k)
-            Not yet computed, in the blocks of ``X``.
-        list of Delayed
-            Where ``X`` is a list of partitions or a data frame: the pair of each.
-        labels, scores : arrays of shape (n, k)
-            Where ``X`` is here: what :meth:`to_local` predicts.
-        """
-        check_is_fitted(self)
-        if not is_remote(X):
-            return self._local.predict_topk(X, k, scores=scores)
-        return self._ranked(X, k, scores=scores)
-
     def _ranked(self, X: Any, k: int, **options: Any) -> Any:
-        """As :meth:`predict_topk` of rows on the cluster."""
+        """As ``predict_topk`` of rows on the cluster."""
         lazy = delayed(_topk, pure=False, nout=2, name=f"{type(self).__name__}-topk")
         model = self._on_workers()
         parts = [lazy(model, part, k, **options) for part in row_parts(X)]

@@ -11,14 +11,15 @@ from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakSet
 
+import dask
 from distributed import Client, Future, default_client, get_worker, progress
 
 logger = logging.getLogger("distributed.xmtree")
 
 #: Share of its memory at which Dask stops a worker from taking further tasks.
 _USABLE = 0.8
-#: How often data are sent while workers are lost.
-_TRIES = 5
+#: From which size on Dask warns of data in tasks.
+_LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 
 def client_of(given: Any) -> Client:
@@ -75,18 +76,14 @@ def check_memory(n_bytes: int, workers: dict[str, dict[str, Any]]) -> None:
 
 
 def send(client: Client, data: Any, what: str) -> Future:
-    """``data`` on each worker, so that a worker that is lost loses nothing."""
-    with clear_errors(client, what):
-        for n_left in reversed(range(_TRIES)):
-            try:
-                # No hash: it would pickle all of it once more.
-                return client.scatter(data, broadcast=True, hash=False)
-            except OSError:
-                # A worker was lost meanwhile.
-                if n_left == 0 or client.status != "running":
-                    raise
-                client.wait_for_workers(1, timeout=60)
-        raise AssertionError("the last try returns or raises")
+    """``data`` as a task, which the scheduler keeps: so they survive the loss of all workers, as
+    scattered data would not. Workers that need them have them from one another, once each."""
+    with clear_errors(client, what), dask.config.set({_LARGE_GRAPH: "1 EB"}):
+        return client.submit(_same, data, key=f"xmtree-data-{uuid4().hex}", pure=False)
+
+
+def _same(data: Any) -> Any:
+    return data
 
 
 class Tasks:

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from sklearn.utils.validation import check_is_fitted
+
 from xmtree import _core, _validation
 from xmtree._ldsm import LdSMClassifier
+from xmtree._probabilities import Scores
 from xmtree._sklearn import validate_params
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import (
@@ -131,6 +134,31 @@ class DaskLdSMClassifier(DaskEstimator):
         fitted._warn_collapsed(0, stacklevel=3)
         self._adopt(fitted)
         return self
+
+    def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
+        """The ``k`` best labels of each row, best first.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
+            Blocks are arrays or CSR matrices.
+        k : int, default=5
+        scores : {"raw", "probability"}, default="raw"
+            As of ``predict_topk`` of the local estimator.
+
+        Returns
+        -------
+        labels, scores : Dask arrays of shape (n, k)
+            Not yet computed, in the blocks of ``X``.
+        list of Delayed
+            Where ``X`` is a list of partitions or a data frame: the pair of each.
+        labels, scores : arrays of shape (n, k)
+            Where ``X`` is here: what :meth:`to_local` predicts.
+        """
+        check_is_fitted(self)
+        if not is_remote(X):
+            return self._local.predict_topk(X, k, scores=scores)
+        return self._ranked(X, k, scores=scores)
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
         """Write the trained model to a file, as ``to_local().save(path)`` does.
