@@ -267,7 +267,6 @@ def processes():
     """Two workers that are processes."""
     config = {
         "distributed.scheduler.allowed-failures": 100,
-        "distributed.comm.timeouts.connect": "5s",
     }
     with (
         dask.config.set(config),
@@ -289,6 +288,8 @@ MANY = FEW | {"n_estimators": 500}
 
 def test_a_scheduler_that_goes_is_an_error_that_says_so():
     with (
+        # How long the client waits for it to come back.
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
         LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=NO_PORT
         ) as cluster,

@@ -78,7 +78,7 @@ def check_memory(n_bytes: int, workers: dict[str, dict[str, Any]]) -> None:
 def send(client: Client, data: Any, what: str) -> Future:
     """``data`` as a task, which the scheduler keeps: so they survive the loss of all workers, as
     scattered data would not. Workers that need them have them from one another, once each."""
-    with clear_errors(client, what), dask.config.set({_LARGE_GRAPH: "1 EB"}):
+    with clear_errors(client, what), dask.config.set({_LARGE_GRAPH: 1 << 60}):
         return client.submit(_same, data, key=f"xmtree-data-{uuid4().hex}", pure=False)
 
 

@@ -125,7 +125,7 @@ impl TrainingSet {
 
     /// What the trees find for the rows that the join is fitted on.
     pub fn candidates(&self, all: &Part, run: Run<'_>) -> Result<Part> {
-        let found = self.training(trees(all)?, run, |training| training.by_trees())?;
+        let found = self.training(trees(all)?, run, by_trees)?;
         Ok(Part::Candidates(found))
     }
 
@@ -300,6 +300,10 @@ impl TrainingSet {
         }
         Ok(all)
     }
+}
+
+fn by_trees(training: &Training<'_>) -> Result<ScoredRows> {
+    training.by_trees()
 }
 
 fn trees(part: &Part) -> Result<&[Tree]> {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::file::Bundle;
 
 /// What comes out where it was sent.
-fn sent(part: Part) -> Part {
+fn sent(part: &Part) -> Part {
     let bytes = part.to_bundle().to_bytes().unwrap();
     Part::from_bundle(Bundle::from_bytes(&bytes).unwrap()).unwrap()
 }
@@ -34,15 +34,17 @@ fn by_steps(data: &Data, params: &Params, n_blocks: usize) -> Result<Ldsm> {
     let bytes = read.to_bundle().to_bytes()?;
     let set = TrainingSet::from_bundle(Bundle::from_bytes(&bytes)?)?;
     let trees = (0..params.n_estimators as usize).map(|number| set.trees(&[number], run));
-    let trees: Vec<Part> = trees.map(|part| part.map(sent)).collect::<Result<_>>()?;
-    let trees = sent(set.join_trees(&all(&trees))?);
+    let trees: Vec<Part> = trees
+        .map(|part| part.map(|part| sent(&part)))
+        .collect::<Result<_>>()?;
+    let trees = sent(&set.join_trees(&all(&trees))?);
     let Some(plan) = Plan::of(params) else {
         return set.model(&trees, None, run);
     };
-    let candidates = sent(set.candidates(&trees, run)?);
+    let candidates = sent(&set.candidates(&trees, run)?);
     let join = |parts: Result<Vec<Part>>| -> Result<Part> {
-        let parts: Vec<Part> = parts?.into_iter().map(sent).collect();
-        Ok(sent(set.join_negatives(&all(&parts))?))
+        let parts: Vec<Part> = parts?.iter().map(sent).collect();
+        Ok(sent(&set.join_negatives(&all(&parts))?))
     };
     let solve = |negatives: &[Part], before: &[Part], known: Option<&Solved>, choice: Choice| {
         let mut solved: Solved = Default::default();
@@ -51,8 +53,8 @@ fn by_steps(data: &Data, params: &Params, n_blocks: usize) -> Result<Ldsm> {
                 known.map(|(scorers, duals)| (&scorers[block.number], &duals[block.number]));
             let duals = before.get(block.number);
             let found = set.solve(choice, &all(negatives), duals, known, block, run)?;
-            solved.0.push(sent(found.0));
-            solved.1.push(sent(found.1));
+            solved.0.push(sent(&found.0));
+            solved.1.push(sent(&found.1));
         }
         Ok::<Solved, Error>(solved)
     };
@@ -75,7 +77,7 @@ fn by_steps(data: &Data, params: &Params, n_blocks: usize) -> Result<Ldsm> {
     let known = (plan.n_powers > 1).then(|| &samples[power]);
     let mut solved = solve(&negatives, &[], known, how(power, None, false))?;
     for round in 1..=plan.n_mining_rounds {
-        let index = sent(set.index(&all(&solved.0))?);
+        let index = sent(&set.index(&all(&solved.0))?);
         let rounds = all(&negatives);
         let mined = blocks(n_blocks).map(|block| set.mine(power, &index, &rounds, block, run));
         let mined = join(mined.collect())?;
