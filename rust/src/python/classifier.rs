@@ -323,7 +323,7 @@ impl Classifier {
 }
 
 impl Classifier {
-    pub(super) fn of(model: Arc<Model>) -> Self {
+    fn of(model: Arc<Model>) -> Self {
         Self {
             model: RwLock::new(model),
             params: Mutex::new(None),
