@@ -5,6 +5,7 @@ use std::thread::available_parallelism;
 
 use rayon::{broadcast, BroadcastContext, ThreadPoolBuilder};
 
+use crate::alloc::with_capacity;
 use crate::error::{Error, Result};
 
 /// Threads for each core, at most: more would only take memory and time to start.
@@ -69,7 +70,9 @@ pub fn map_with_worker<W, T: Send>(
     let of_threads: Vec<_> = broadcast(work).into_iter().collect::<Result<_>>()?;
     let mut parts: Vec<(usize, Vec<T>)> = of_threads.into_iter().flatten().collect();
     parts.sort_unstable_by_key(|&(from, _)| from);
-    Ok(parts.into_iter().flat_map(|(_, part)| part).collect())
+    let mut all = with_capacity(n);
+    all.extend(parts.into_iter().flat_map(|(_, part)| part));
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -23,8 +23,11 @@ import xmtree
 from xmtree import datasets
 
 SHIM = ctypes.CDLL(None)
-KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5}
+KINDS = {"memory": 1, "arrays": 1, "thread": 2, "read": 3, "write": 4, "sync": 5}
 ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
+#: Bytes of an allocation that must not abort: of data as small as these a learner's arrays are no
+#: larger, which of those that matter are 1 MiB and more.
+ARRAYS = 1 << 15
 #: How a child ends.
 SUCCESS, ERROR, BROKEN = 0, 10, 20
 
@@ -92,6 +95,32 @@ def scenarios(folder):
         yield f"fit {name}", fit, fitted, refit
         yield f"predict {name}", lambda model=model: model.predict_topk(X, 3), predicted, nothing
     yield from files(folder)
+
+
+def learns(scenario):
+    """Whether it learns or predicts, where no allocation may abort that is as large as an array."""
+    return scenario[0].startswith(("fit", "predict"))
+
+
+def not_learning(folder):
+    """What allocations may abort, of any size."""
+    return (scenario for scenario in scenarios(folder) if not learns(scenario))
+
+
+def learning(folder):
+    """Learning and predicting, from the beginning and on."""
+    yield from filter(learns, scenarios(folder))
+    for name, model in estimators().items():
+        if not hasattr(model, "partial_fit"):
+            continue
+        model.fit(X, LABELS)
+
+        def usable(done, model=model):
+            answers(model)
+            model.partial_fit(X, LABELS)
+
+        partial_fit = lambda model=model: model.partial_fit(X, (LABELS + 1) % 40)  # noqa: E731
+        yield f"partial_fit {name}", partial_fit, usable, nothing
 
 
 def files(folder):
@@ -175,7 +204,10 @@ def main():
     }.get(name, [errno.ENOMEM])
     folder = Path(tempfile.mkdtemp())
     failed = False
-    for title, act, check, begin in scenarios(folder):
+    if name == "arrays":
+        SHIM.fault_spare(ctypes.c_size_t(ARRAYS))
+    of_kind = {"memory": not_learning, "arrays": learning}.get(name, scenarios)
+    for title, act, check, begin in of_kind(folder):
         act()  # Whatever Python imports as it goes is imported now.
         SHIM.fault_arm(kind, 0, 0)
         act()
@@ -195,6 +227,7 @@ def main():
             must_succeed = name in ("read", "write") and code in (0, errno.EINTR)
             failed |= counts["broken"] > 0 or (must_succeed and counts["done"] < n_calls)
             failed |= counts["abort"] > 0 and name != "memory"
+            failed |= name == "arrays" and title.startswith("fit") and counts["error"] == 0
     shutil.rmtree(folder)
     sys.exit(failed)
 

@@ -1,7 +1,8 @@
 /* Loaded before the C library (LD_PRELOAD): the n-th call of one kind of function fails.
  *
  * fault_arm(kind, n, error): from now on calls of this kind are counted, and the n-th fails with
- * `error`; 0 makes a read or write of one byte of it. fault_disarm() gives their number. */
+ * `error`; 0 makes a read or write of one byte of it. fault_disarm() gives their number.
+ * fault_spare(size): pieces of memory up to this size are always there. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,8 +15,8 @@
 
 enum kind { NOTHING, MEMORY, THREAD, READ, WRITE, SYNC };
 
-/* Pieces of memory up to this are always there: blocks of text and of rows are no larger. */
-static const size_t LARGE = 1 << 20;
+/* Pieces of memory up to this are always there. */
+static atomic_size_t always = 1 << 20;
 
 static atomic_int armed;
 static atomic_long calls, failing;
@@ -27,6 +28,11 @@ void fault_arm(int kind, long n, int with)
     failing = n;
     error = with;
     armed = kind;
+}
+
+void fault_spare(size_t size)
+{
+    always = size;
 }
 
 long fault_disarm(void)
@@ -42,7 +48,7 @@ static int fails(enum kind kind)
 
 static int no_memory(size_t size)
 {
-    if (size <= LARGE || !fails(MEMORY))
+    if (size <= always || !fails(MEMORY))
         return 0;
     errno = ENOMEM;
     return 1;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{Query, TopK, TopKArrays};
-use crate::alloc::try_alloc;
+use crate::alloc::{filled, try_alloc};
 use crate::data::{Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::threads::with_threads;
@@ -101,7 +101,7 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         &self,
         work: impl Fn(&mut P, Range<usize>, &mut [Vec<T>]) -> Result<()> + Sync + Send,
     ) -> Result<Vec<Vec<T>>> {
-        let mut lists = vec![Vec::new(); self.query.rows.n_rows()];
+        let mut lists = filled(Vec::new(), self.query.rows.n_rows());
         self.each(lists.chunks_mut(self.step), work)?;
         Ok(lists)
     }

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use super::{
     block_rows, each_block, row_values, Learning, Mistakes, PredictOptions, Schedule, TopK,
 };
+use crate::alloc::filled;
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::Result;
@@ -275,7 +276,7 @@ impl<L: OnlineLearner> Member<L> {
         let members = std::slice::from_ref(self);
         let options = PredictOptions::NONE;
         let step = self.block_rows(&batch.rows);
-        let mut labels = vec![TopK::NO_LABEL; held_out.len()];
+        let mut labels = filled(TopK::NO_LABEL, held_out.len());
         each_block(
             held_out.len(),
             step,

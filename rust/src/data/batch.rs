@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::{LabelSets, Labels, Rows, Values};
+use crate::alloc::{collect, with_capacity};
 use crate::error::{Error, Result};
 
 /// What is to be learned for each row.
@@ -115,9 +116,9 @@ impl<'a> Batch<'a> {
 
     /// The rows that count: a weight of 0 is the same as not being there.
     pub fn present(&self) -> Vec<u32> {
-        (0..self.rows.n_rows() as u32)
-            .filter(|&i| self.weight(i as usize) > 0.0)
-            .collect()
+        let mut rows = with_capacity(self.rows.n_rows());
+        rows.extend((0..self.rows.n_rows() as u32).filter(|&i| self.weight(i as usize) > 0.0));
+        rows
     }
 }
 
@@ -143,7 +144,7 @@ impl MeanWeight {
     pub fn relative_weights(&self, batch: &Batch<'_>) -> Option<Vec<f64>> {
         batch.weights?;
         let relative = |row| self.relative(batch.raw_weight(row));
-        Some((0..batch.rows.n_rows()).map(relative).collect())
+        Some(collect((0..batch.rows.n_rows()).map(relative)))
     }
 
     /// Whether this is a mean of importances, or of none.
@@ -179,7 +180,7 @@ impl MeanWeight {
             self.add(batch.raw_weight(row));
             self.relative(batch.raw_weight(row))
         };
-        Some((0..batch.rows.n_rows()).map(relative).collect())
+        Some(collect((0..batch.rows.n_rows()).map(relative)))
     }
 }
 

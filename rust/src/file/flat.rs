@@ -7,6 +7,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use super::{Bundle, Element};
+use crate::alloc::collect;
 use crate::error::Result;
 
 /// A flat array: a vector, or a part of a model file that is mapped into memory and read
@@ -68,7 +69,7 @@ impl<T: Clone> Flat<T> {
     pub fn into_vec(self) -> Vec<T> {
         match self.0 {
             Storage::Owned(elements) => elements,
-            Storage::Mapped { .. } => self.to_vec(),
+            Storage::Mapped { .. } => collect(self.iter().cloned()),
         }
     }
 
@@ -76,7 +77,7 @@ impl<T: Clone> Flat<T> {
     #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if self.is_mapped() {
-            self.0 = Storage::Owned(self.to_vec());
+            self.0 = Storage::Owned(collect(self.iter().cloned()));
         }
         match &mut self.0 {
             Storage::Owned(elements) => elements,
@@ -92,7 +93,7 @@ impl<T: Clone> Flat<T> {
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         match &self.0 {
-            Storage::Owned(elements) => elements[range].to_vec().into(),
+            Storage::Owned(elements) => collect(elements[range].iter().cloned()).into(),
             Storage::Mapped { file, start, len } => {
                 assert!(range.start <= range.end && range.end <= *len);
                 Self(Storage::Mapped {
@@ -132,7 +133,7 @@ impl<T> From<Vec<T>> for Flat<T> {
 
 impl<T> FromIterator<T> for Flat<T> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
-        Vec::from_iter(elements).into()
+        collect(elements).into()
     }
 }
 
@@ -146,7 +147,7 @@ impl<T> Default for Flat<T> {
 impl<T: Clone> Clone for Flat<T> {
     fn clone(&self) -> Self {
         match &self.0 {
-            Storage::Owned(elements) => elements.clone().into(),
+            Storage::Owned(elements) => collect(elements.iter().cloned()).into(),
             Storage::Mapped { len, .. } => self.part(0..*len),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::alloc::prefer_large_pages;
+use crate::alloc::{extend, filled, prefer_large_pages, reserve_exact, resize, zeros};
 use crate::error::Result;
 use crate::file::{put_lengths, take_lengths, Bundle, Record};
 
@@ -20,14 +20,24 @@ pub struct AlignedRow<S> {
     from: usize,
 }
 
+impl AlignedRow<f32> {
+    /// `len` times the default.
+    pub fn new(len: usize) -> Self {
+        // In one piece: zeros that nobody has written to take no memory, but on large pages.
+        Self::within(zeros(len + Self::MARGIN), len)
+    }
+}
+
 impl<S: Copy + Default> AlignedRow<S> {
     /// Elements that may lie before the row: after so many, or never, one begins a line.
     const MARGIN: usize = LINE / align_of::<S>();
 
-    /// `len` times the default.
-    pub fn new(len: usize) -> Self {
-        // In one piece: zeros that nobody has written to take no memory, but on large pages.
-        let mut memory = vec![S::default(); len + Self::MARGIN];
+    /// The default value `len` times.
+    pub fn of_default(len: usize) -> Self {
+        Self::within(filled(S::default(), len + Self::MARGIN), len)
+    }
+
+    fn within(mut memory: Vec<S>, len: usize) -> Self {
         let from = Self::start(&memory);
         memory.truncate(from + len);
         Self { memory, from }
@@ -55,7 +65,7 @@ impl<S: Copy + Default> AlignedRow<S> {
             return;
         }
         let spare = (len + Self::MARGIN).saturating_sub(self.memory.len());
-        self.memory.reserve_exact(spare);
+        reserve_exact(&mut self.memory, spare);
         prefer_large_pages(&mut self.memory);
         // What lies elsewhere now may begin elsewhere in a line.
         let (before, n) = (self.from, self.len());
@@ -68,7 +78,7 @@ impl<S: Copy + Default> AlignedRow<S> {
     /// Cuts it off, or appends the default, so that there are `len` elements.
     pub fn resize(&mut self, len: usize) {
         self.reserve(len);
-        self.memory.resize(self.from + len, S::default());
+        resize(&mut self.memory, self.from + len, S::default());
     }
 
     /// Appends `n` times the default and returns that.
@@ -109,7 +119,7 @@ impl<S: Copy + Default> From<&[S]> for AlignedRow<S> {
     fn from(values: &[S]) -> Self {
         let mut row = Self::default();
         row.reserve(values.len());
-        row.memory.extend_from_slice(values);
+        extend(&mut row.memory, values.iter().copied());
         row
     }
 }
@@ -177,7 +187,7 @@ mod tests {
             grown.resize(len / 2);
             assert_eq!(grown[..], row[..len / 2]);
             // Elements that no line has a whole number of.
-            let slots = AlignedRow::<[f32; 3]>::new(len);
+            let slots = AlignedRow::<[f32; 3]>::of_default(len);
             assert!(is_aligned(&slots) && slots.len() == len);
             let mut bundle = Bundle::new("test");
             AlignedRow::put([&row, &row].into_iter(), "rows", &mut bundle);

@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::alloc::{resize, zeros};
 use crate::data::RowBuffer;
 use crate::simd::{over_fourth_root, over_root};
 
@@ -43,7 +44,7 @@ impl Preconditioner {
         Self {
             power,
             total: 0.0,
-            squares: vec![0.0; width],
+            squares: zeros(width),
         }
     }
 
@@ -55,7 +56,7 @@ impl Preconditioner {
     /// Has `width` columns from now on, if it has fewer.
     pub fn widen(&mut self, width: usize) {
         if self.squares.len() < width {
-            self.squares.resize(width, 0.0);
+            resize(&mut self.squares, width, 0.0);
         }
     }
 

@@ -9,6 +9,7 @@ use super::step::{product, Scores, Target};
 use super::{adagrad, nag};
 use super::{padded, Block, PathExample, Weights};
 use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
+use crate::alloc;
 use crate::choices;
 
 choices! {
@@ -88,13 +89,16 @@ impl Regressors {
 
     /// Takes the memory for `n` more regressors at once.
     pub fn reserve(&mut self, n: usize) {
-        with_rows!(&mut self.kind, rows => rows.reserve_exact(n));
+        with_rows!(&mut self.kind, rows => alloc::reserve_exact(rows, n));
     }
 
     /// Adds a regressor of zero weights and returns its number.
     pub fn push(&mut self) -> u32 {
         let number = self.len() as u32;
-        with_rows!(&mut self.kind, rows => rows.resize_with(number as usize + 1, Default::default));
+        with_rows!(&mut self.kind, rows => {
+            alloc::reserve(rows, 1);
+            rows.resize_with(number as usize + 1, Default::default);
+        });
         number
     }
 

@@ -5,6 +5,7 @@
 //! in a fixed order; nothing is ever taken out. Open addressing with linear
 //! probing, power-of-two capacity, at most three quarters full.
 
+use crate::alloc::filled;
 use crate::simd::prefetch;
 
 /// Bytes of a cache line.
@@ -184,7 +185,7 @@ impl<V: Copy + Default> Table<V> {
             key: FREE,
             value: V::default(),
         };
-        let old = std::mem::replace(&mut self.slots, vec![free; capacity]);
+        let old = std::mem::replace(&mut self.slots, filled(free, capacity));
         for slot in old.into_iter().filter(|slot| slot.key != FREE) {
             let mut at = place(slot.key, capacity);
             while self.slots[at].key != FREE {

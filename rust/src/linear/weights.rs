@@ -41,7 +41,7 @@ impl<S: Copy + Default> Weights<S> {
     #[cold]
     pub fn spread(&mut self, width: usize) {
         if let Self::Table(table) = self {
-            let mut row = AlignedRow::new(width);
+            let mut row = AlignedRow::of_default(width);
             for (column, &value) in table.iter() {
                 row[column as usize] = value;
             }

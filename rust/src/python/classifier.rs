@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
 use super::run::{attached, brief_or_watched, watched, FEW_ROWS, INSTANT};
+use crate::alloc::{catch_no_memory, try_alloc};
 use crate::classifier::{
     self, FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task,
 };
@@ -120,7 +121,8 @@ impl Classifier {
         let n_classes = n_classes.unwrap_or_else(|| self.n_classes(py));
         let batch = self.batch_over(py, n_classes, &x, &y, sample_weight.as_ref())?;
         let effort = self.read(py, |model| model.effort(&batch.rows, Task::PartialFit));
-        let mut predicted = answers.then(|| vec![-1; batch.rows.n_rows()]);
+        let predicted = answers.then(|| try_alloc(batch.rows.n_rows(), 1, -1));
+        let mut predicted = predicted.transpose()?;
         let into = predicted.as_deref_mut();
         brief_or_watched(py, effort, progress, |control| {
             self.learn(|model| {
@@ -239,7 +241,7 @@ impl Classifier {
 
     /// Replaces parameters that do not concern what was learned.
     fn set_params(&self, py: Python<'_>, params_json: &str) -> PyResult<()> {
-        py.detach(|| self.learn(|model| model.set_params(params_json)))?;
+        py.detach(|| catch_no_memory(|| self.learn(|model| model.set_params(params_json))))?;
         *self.params.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
@@ -296,7 +298,7 @@ impl Classifier {
 
     /// The model as the bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.wait().to_bundle().to_bytes())?;
+        let bytes = py.detach(|| catch_no_memory(|| self.wait().to_bundle().to_bytes()))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -312,7 +314,7 @@ impl Classifier {
     #[staticmethod]
     #[pyo3(signature = (bytes, learner=None))]
     fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
-        let bundle = py.detach(|| Bundle::from_bytes(bytes))?;
+        let bundle = py.detach(|| catch_no_memory(|| Bundle::from_bytes(bytes)))?;
         Self::from_bundle(py, bundle, learner)
     }
 
@@ -366,8 +368,10 @@ impl Classifier {
     ) -> PyResult<Self> {
         let learner = learner.map(learners::find).transpose()?;
         let model = py.detach(|| {
-            learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
-            learners::load(bundle)
+            catch_no_memory(|| {
+                learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
+                learners::load(bundle)
+            })
         })?;
         Ok(Self::of(model.into()))
     }

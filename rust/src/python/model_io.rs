@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 
 use super::classifier::Classifier;
 use super::run::watched;
+use crate::alloc::catch_no_memory;
 use crate::error::Error;
 use crate::file::{Array, Bundle};
 
@@ -85,7 +86,8 @@ impl EstimatorFile {
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let named = PyDict::new(py);
         for (name, array) in self.arrays.arrays() {
-            named.set_item(name, to_numpy(py, array.clone()))?;
+            let array = catch_no_memory(|| Ok(array.clone()))?;
+            named.set_item(name, to_numpy(py, array))?;
         }
         Ok(named)
     }

@@ -100,6 +100,10 @@ fn settle<T>(outcome: std::thread::Result<Result<T>>) -> PyResult<T> {
         Ok(result) => return Ok(result?),
         Err(panic) => panic,
     };
+    let panic = match panic.downcast::<Error>() {
+        Ok(error) => return Err((*error).into()),
+        Err(panic) => panic,
+    };
     let literal = || panic.downcast_ref::<&str>().copied();
     let what = panic.downcast_ref().map(String::as_str).or_else(literal);
     Err(PyRuntimeError::new_err(format!(

@@ -6,6 +6,7 @@
 //! a number that means what its learner says: a label, a leaf's place in an array.
 
 use super::{NodeView, TopLevels, Walk};
+use crate::alloc::{extend, push};
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::{prefetch, LANES};
 
@@ -95,10 +96,14 @@ impl FrozenRouters {
 
     /// The next node is a terminal with this number.
     pub fn push_terminal(&mut self, number: u32) {
-        self.steps.push(Step {
-            next: number,
-            weights: Place::Terminal,
-        });
+        let weights = Place::Terminal;
+        push(
+            &mut self.steps,
+            Step {
+                next: number,
+                weights,
+            },
+        );
     }
 
     /// The next node is a router. Returns the number of its left child, which
@@ -113,7 +118,7 @@ impl FrozenRouters {
             }
             Weights::Table(table) => {
                 let from = self.slots.len();
-                self.slots.extend(table.slots());
+                extend(&mut self.slots, table.slots().iter().copied());
                 Place::Table {
                     from,
                     capacity: table.capacity() as u32,
@@ -121,10 +126,13 @@ impl FrozenRouters {
             }
         };
         let left = self.next_pair;
-        self.steps.push(Step {
-            next: left,
-            weights,
-        });
+        push(
+            &mut self.steps,
+            Step {
+                next: left,
+                weights,
+            },
+        );
         self.next_pair += 2;
         left
     }

@@ -1,5 +1,6 @@
 //! The nodes of a tree as reports show them.
 
+use crate::alloc::{push, resize};
 use crate::file::Report;
 
 /// Nodes in breadth-first order from the root: every parent stands before its children, and
@@ -43,15 +44,16 @@ impl<I> Topology<I> {
         };
         let mut at = 0;
         while at < topology.nodes.len() {
-            topology.children.resize((at + 1) * arity, -1);
+            resize(&mut topology.children, (at + 1) * arity, -1);
             for (child, node) in children_of(&topology.nodes[at]).into_iter().enumerate() {
                 let Some(node) = node else {
                     continue;
                 };
                 topology.children[at * arity + child] = topology.nodes.len() as i32;
-                topology.nodes.push(node);
-                topology.parent.push(at as i32);
-                topology.depth.push(topology.depth[at] + 1);
+                push(&mut topology.nodes, node);
+                push(&mut topology.parent, at as i32);
+                let depth = topology.depth[at] + 1;
+                push(&mut topology.depth, depth);
             }
             at += 1;
         }

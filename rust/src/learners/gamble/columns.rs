@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::binning::Coding;
 use super::params::Params;
+use crate::alloc::{collect, filled, push, with_capacity, zeros};
 use crate::control::Control;
 use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};
@@ -84,7 +85,7 @@ impl Columns {
             }
             Ok(())
         })?;
-        let mut categorical = vec![false; rows.n_cols()];
+        let mut categorical = filled(false, rows.n_cols());
         for &feature in &params.categorical_features {
             let Some(mark) = categorical.get_mut(feature as usize) else {
                 let allowed = format!("columns of X, which has {}", rows.n_cols());
@@ -100,12 +101,17 @@ impl Columns {
             column.transpose()
         };
         let features = 0..rows.n_cols();
-        let columns: Vec<Column> = if threads {
-            let columns = features.into_par_iter().filter_map(make);
-            columns.collect::<Result<_>>()?
+        let mut made = with_capacity(rows.n_cols());
+        if threads {
+            let columns = features.into_par_iter().map(make);
+            columns.collect_into_vec(&mut made);
         } else {
-            features.filter_map(make).collect::<Result<_>>()?
-        };
+            made.extend(features.map(make));
+        }
+        let mut columns: Vec<Column> = Vec::new();
+        for column in made.into_iter().flatten() {
+            push(&mut columns, column?);
+        }
         let entries = Grouped::new(which.len(), |take| {
             for (at, column) in columns.iter().enumerate() {
                 let Storage::Sparse { zero, .. } = column.storage else {
@@ -201,12 +207,12 @@ impl Column {
         let zero = if zeros > 0 { coding.code(0.0) } else { 0 };
         // A subset of names is found from all of them, the one of zero too.
         let storage = if categorical || rows.len() as f64 >= DENSE * n_rows as f64 {
-            let mut codes = vec![zero; n_rows];
+            let mut codes = filled(zero, n_rows);
             for (&row, &value) in rows.iter().zip(values) {
                 codes[row as usize] = coding.code(value);
             }
             if coding.n_codes() <= 1 << 8 {
-                Storage::Small(codes.into_iter().map(|code| code as u8).collect())
+                Storage::Small(collect(codes.into_iter().map(|code| code as u8)))
             } else {
                 Storage::Large(codes)
             }
@@ -215,11 +221,13 @@ impl Column {
             let codes = rows.iter().copied().zip(codes);
             let codes = codes.filter(|&(_, code)| code != zero);
             let entries = if rows.len() * OFTEN >= n_rows {
-                let mut set = vec![0; n_rows.div_ceil(64)];
+                let mut set: Vec<u64> = filled(0, n_rows.div_ceil(64));
                 codes.for_each(|(row, _)| set[row as usize / 64] |= 1 << (row % 64));
                 Entries::Frequent(set)
             } else {
-                Entries::Rare(codes.collect())
+                let mut entries = with_capacity(rows.len());
+                entries.extend(codes);
+                Entries::Rare(entries)
             };
             Storage::Sparse { zero, entries }
         };
@@ -256,13 +264,13 @@ impl<T: Clone + Default> Grouped<T> {
         n: usize,
         mut each: impl FnMut(&mut dyn FnMut(u32, u32, T)) -> Result<()>,
     ) -> Result<Self> {
-        let mut starts = vec![0; n + 1];
+        let mut starts: Vec<usize> = zeros(n + 1);
         each(&mut |list, _, _| starts[list as usize + 1] += 1)?;
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
-        let mut next = starts.clone();
-        let (mut indices, mut values) = (vec![0; starts[n]], vec![T::default(); starts[n]]);
+        let mut next = collect(starts.iter().copied());
+        let (mut indices, mut values) = (zeros(starts[n]), filled(T::default(), starts[n]));
         each(&mut |list, index, value| {
             let to = &mut next[list as usize];
             indices[*to] = index;

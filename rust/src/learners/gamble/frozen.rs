@@ -3,6 +3,7 @@
 //! The path of one row through one tree is a chain of waits for memory. So eight go on together: eight
 //! rows of a block through one tree, or where there are but few rows eight trees with one row.
 
+use crate::alloc::{extend, push};
 use std::ops::Range;
 
 use super::routing::DenseBlock;
@@ -58,12 +59,14 @@ impl FrozenNodes {
         for tree in trees.clone() {
             self.roots.push(self.missing_right.len() as u32);
             for node in &tree.nodes {
-                self.missing_right
-                    .push(!node.is_leaf() && !node.missing_left);
+                push(
+                    &mut self.missing_right,
+                    !node.is_leaf() && !node.missing_left,
+                );
                 if has_sets {
                     let set = node.set.filter(|_| !node.is_leaf());
                     let values = |set: u32| tree.sets[set as usize].values.as_slice().into();
-                    self.sets.push(set.map(values));
+                    push(&mut self.sets, set.map(values));
                 }
             }
         }
@@ -181,15 +184,17 @@ fn pack<'a, I: TryFrom<u32>>(
             let (Ok(feature), Ok(to_left)) = (feature.try_into(), to_left.try_into()) else {
                 return false;
             };
-            nodes.push(Node {
-                threshold: if is_leaf {
-                    f32::INFINITY
-                } else {
-                    node.threshold
-                },
+            let threshold = if is_leaf {
+                f32::INFINITY
+            } else {
+                node.threshold
+            };
+            let node = Node {
+                threshold,
                 feature,
                 to_left,
-            });
+            };
+            push(nodes, node);
         }
     }
     true
@@ -232,14 +237,12 @@ impl FrozenVotes {
                 let start = frozen.votes.len() as u32;
                 if node.is_leaf() {
                     let (classes, votes) = tree.leaves.listed(node.feature as usize);
-                    frozen
-                        .leaves
-                        .push((start, tree.leaves.others[node.feature as usize]));
-                    frozen
-                        .votes
-                        .extend(classes.iter().copied().zip(votes.iter().copied()));
+                    let others = tree.leaves.others[node.feature as usize];
+                    push(&mut frozen.leaves, (start, others));
+                    let votes = classes.iter().copied().zip(votes.iter().copied());
+                    extend(&mut frozen.votes, votes);
                 } else {
-                    frozen.leaves.push((start, 0.0));
+                    push(&mut frozen.leaves, (start, 0.0));
                 }
             }
         }

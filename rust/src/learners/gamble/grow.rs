@@ -11,6 +11,7 @@ use super::params::Params;
 use super::split::{Rule, Split};
 use super::split_search::{SplitFinder, TrainingSet};
 use super::tree::{Statistics, Tree, TreeNode};
+use crate::alloc::{extend, push};
 use crate::error::Result;
 
 /// Where the rows of a node are, those that the tree is grown from and all others.
@@ -80,11 +81,11 @@ impl Grower {
     /// weights are routed to its leaves.
     pub fn grow(&mut self, training_set: &TrainingSet<'_>, sampled: &[u32]) -> Result<()> {
         self.sampled.clear();
-        self.sampled.extend_from_slice(sampled);
+        extend(&mut self.sampled, sampled.iter().copied());
         self.others.clear();
         let mut next = 0;
         for &row in sampled.iter().chain([&(training_set.weights.len() as u32)]) {
-            self.others.extend(next..row);
+            extend(&mut self.others, next..row);
             next = row + 1;
         }
         self.nodes.clear();
@@ -176,13 +177,14 @@ impl Grower {
         if self.highest_gains.len() == self.max_leaves {
             self.highest_gains.pop();
         }
-        self.nodes.push(GrownNode {
+        let node = GrownNode {
             spans,
             depth,
             split,
             left: 0,
             statistics,
-        });
+        };
+        push(&mut self.nodes, node);
     }
 
     /// The leaves of the tree in the order of its nodes: the rows that it was grown from
@@ -206,14 +208,16 @@ impl Grower {
             match &node.split {
                 Some(split) if node.left > 0 => tree.push_split(columns, split, node.left as u32),
                 _ => {
-                    tree.nodes.push(TreeNode {
-                        feature: n_leaves,
+                    let feature = n_leaves;
+                    let leaf = TreeNode {
+                        feature,
                         ..TreeNode::default()
-                    });
+                    };
+                    push(&mut tree.nodes, leaf);
                     n_leaves += 1;
                 }
             }
-            tree.statistics.push(node.statistics);
+            push(&mut tree.statistics, node.statistics);
         }
         tree
     }

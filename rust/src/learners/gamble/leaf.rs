@@ -1,6 +1,7 @@
 //! From the weights of the classes in a leaf to the leaf's votes: steps (b) and (c) of
 //! Algorithm 2.
 
+use crate::alloc::push;
 use crate::record;
 
 /// What the leaves of a tree add to the scores of the classes. Classes that no row of a
@@ -33,11 +34,11 @@ impl Leaves {
 
     pub fn push(&mut self, votes: impl IntoIterator<Item = (u32, f64)>, others: f64) {
         for (class, vote) in votes {
-            self.classes.push(class);
-            self.votes.push(vote as f32);
+            push(&mut self.classes, class);
+            push(&mut self.votes, vote as f32);
         }
-        self.starts.push(self.classes.len() as u32);
-        self.others.push(others as f32);
+        push(&mut self.starts, self.classes.len() as u32);
+        push(&mut self.others, others as f32);
     }
 
     pub fn count(&self) -> usize {

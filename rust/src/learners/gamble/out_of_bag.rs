@@ -17,6 +17,7 @@ use super::routing::DenseBlock;
 use super::sampling::RowSampler;
 use super::tree::Tree;
 use super::Params;
+use crate::alloc::{collect, zeros};
 use crate::metrics::TopLabelLoss;
 
 /// Rows that are read, at most, and values or scores that are held for them.
@@ -58,16 +59,16 @@ pub fn slope(
         return None;
     }
     let n_read = n.min(MOST_ROWS).min(MOST_VALUES / n_classes.max(width));
-    let places: Vec<usize> = (0..n_read).map(|i| i * n / n_read).collect();
+    let places: Vec<usize> = collect((0..n_read).map(|i| i * n / n_read));
     let mut block = DenseBlock::default();
     let numbers = places.iter().map(|&place| learned.which[place] as usize);
     block.fill(&learned.rows, numbers, LANES);
     let mut frozen = FrozenNodes::default();
     frozen.freeze(trees.iter());
     // Of all trees, and of those that the row was left out of.
-    let mut by_all = vec![0.0f32; n_read * n_classes];
-    let mut by_others = by_all.clone();
-    let mut n_others = vec![0u32; n_read];
+    let mut by_all = zeros::<f32>(n_read * n_classes);
+    let mut by_others = zeros::<f32>(n_read * n_classes);
+    let mut n_others = zeros::<u32>(n_read);
     let (mut is_sampled, mut leaves) = (Vec::new(), Vec::new());
     for (round, tree) in trees.iter().enumerate() {
         sampler.mark(n, params.seed, round as u64, &mut is_sampled);

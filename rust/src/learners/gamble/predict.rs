@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::frozen::{FrozenTrees, LANES};
 use super::routing::DenseBlock;
+use crate::alloc::resize;
 use crate::classifier::TopK;
 use crate::data::Rows;
 
@@ -62,7 +63,7 @@ impl Predictor {
         let together = if which.len() < FEW_ROWS { 1 } else { LANES };
         self.block.fill(rows, which.clone(), together);
         self.scores.clear();
-        self.scores.resize(which.len() * k, 0.0);
+        resize(&mut self.scores, which.len() * k, 0.0);
         self.common.clear();
         self.common.resize(which.len(), 0.0);
         let mut add = |row: usize, tree: usize, leaf: u32| {

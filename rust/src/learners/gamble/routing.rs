@@ -2,7 +2,7 @@
 
 use super::frozen::{FrozenNodes, LANES};
 use super::tree::Tree;
-use crate::alloc::can_alloc;
+use crate::alloc::{can_alloc, zeros};
 use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -56,7 +56,7 @@ impl DenseBlock {
         if size > self.values.len() {
             // Zeros from the system take no memory until something is written there, so that of
             // very many columns only those count that are filled.
-            self.values = vec![0.0; size];
+            self.values = zeros(size);
         }
         for (at, row) in which.enumerate() {
             rows.read(row, &mut self.buffer);

@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::weights::Weights;
+use crate::alloc::{extend, reserve};
 use crate::random::mix;
 
 /// Number of classes from which, and rows per class, on average, up to which no row is left out.
@@ -130,7 +131,7 @@ impl RowSampler {
     pub fn mark(&self, n: usize, seed: u64, round: u64, is_sampled: &mut Vec<bool>) {
         let mut is_drawn = self.draws(seed, round);
         is_sampled.clear();
-        is_sampled.extend((0..n).map(|_| is_drawn()));
+        extend(is_sampled, (0..n).map(|_| is_drawn()));
     }
 
     /// Called for one row after the other: whether chance samples it for round `round`.
@@ -145,6 +146,7 @@ impl RowSampler {
         let all = 0..weights.plain.len() as u32;
         let stays = |row: &u32| weights.below(*row as usize) <= least;
         rows.clear();
+        reserve(rows, all.len());
         if !self.takes_all() {
             // A number for every row, so that one row's weight does not decide over others.
             let mut is_drawn = self.draws(seed, round);

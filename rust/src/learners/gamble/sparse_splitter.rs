@@ -16,6 +16,7 @@ use super::node::Node;
 use super::run_scan::{Item, RunScan};
 use super::sampling::SampledFeatures;
 use super::split::{BestSplit, ColumnSplit, Cut};
+use crate::alloc::resize;
 use crate::simd::dispatched;
 
 /// Cells that cost as much as an entry.
@@ -84,7 +85,7 @@ impl SparseSplitter {
         best: &mut BestSplit,
     ) {
         let size = self.entries.len().max(n_entries);
-        self.entries.resize(size, Entry::default());
+        resize(&mut self.entries, size, Entry::default());
         let mut n = 0;
         // All are written and those sampled are kept: no branch that could be mispredicted.
         for (at, &row) in (0..).zip(&node.rows) {
@@ -95,7 +96,7 @@ impl SparseSplitter {
             }
         }
         let entries = &self.entries[..n];
-        self.places.resize(columns.columns.len(), 0);
+        resize(&mut self.places, columns.columns.len(), 0);
         self.sampled.clear();
         for entry in entries {
             let n = &mut self.places[entry.column as usize];
@@ -111,7 +112,7 @@ impl SparseSplitter {
             *place = if n == 1 { ALONE } else { next };
             next += if n == 1 { 0 } else { n };
         }
-        self.sorted.resize(next as usize, Item::default());
+        resize(&mut self.sorted, next as usize, Item::default());
         let run_scan = &mut self.run_scan;
         let mut scan = |at: u32, entries: &[Item], best: &mut BestSplit| {
             let column = &columns.columns[at as usize];

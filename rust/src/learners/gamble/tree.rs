@@ -3,6 +3,7 @@
 use super::columns::Columns;
 use super::leaf::Leaves;
 use super::split::{Rule, Split};
+use crate::alloc::push;
 use crate::file::is_count;
 use crate::record;
 
@@ -117,7 +118,7 @@ impl Tree {
                 self.sets.push(CategorySet { values });
             }
         }
-        self.nodes.push(node);
+        push(&mut self.nodes, node);
     }
 
     /// Whether a traversal stays within the arrays and comes to an end, and all numbers are

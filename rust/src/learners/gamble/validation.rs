@@ -3,7 +3,7 @@
 use super::examples::LabelledRows;
 use super::routing::Router;
 use super::tree::Tree;
-use crate::alloc::try_alloc;
+use crate::alloc::{try_alloc, zeros};
 use crate::error::Result;
 
 /// The committee on the validation rows.
@@ -30,7 +30,7 @@ impl<'a> Validation<'a> {
             n_classes,
             router: Router::default(),
             scores: try_alloc(n_rows, n_classes, 0.0)?,
-            bests: vec![0; n_rows],
+            bests: zeros(n_rows),
             error: 1.0,
             lowest: f64::INFINITY,
             n_rounds: 0,

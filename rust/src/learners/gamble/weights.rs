@@ -1,6 +1,7 @@
 //! The weights of the rows, as logarithms: plain ones would underflow to 0, which no
 //! later round could undo.
 
+use crate::alloc::{collect, zeros};
 use crate::simd::dispatched;
 
 /// How far below the greatest a log weight counts. Plain weights stay above 0, so that no
@@ -60,9 +61,9 @@ pub struct Weights {
 impl Weights {
     /// Starts from importances above 0.
     pub fn new(importances: impl Iterator<Item = f32>) -> Self {
-        let logs: Vec<f64> = importances.map(|weight| f64::from(weight).ln()).collect();
+        let logs: Vec<f64> = collect(importances.map(|weight| f64::from(weight).ln()));
         let mut weights = Self {
-            plain: vec![0.0; logs.len()],
+            plain: zeros(logs.len()),
             logs,
             highest: 0.0,
         };

@@ -11,6 +11,7 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::LabelOrder;
+use crate::alloc::{collect, with_capacity, zeros};
 use crate::data::Batch;
 use crate::tree::Topology;
 
@@ -39,9 +40,9 @@ pub enum AtNode {
 impl Layout {
     /// The tree over labels in this order, a permutation of 0..K.
     pub fn new(order: Vec<u32>) -> Self {
-        let mut leaf_of = vec![0; order.len()];
-        let mut node_of = Vec::with_capacity(order.len().saturating_sub(1));
-        let mut at_node = Vec::with_capacity(2 * order.len());
+        let mut leaf_of = zeros(order.len());
+        let mut node_of = with_capacity(order.len().saturating_sub(1));
+        let mut at_node = with_capacity(2 * order.len());
         for (node, labels) in (0..).zip(balanced(order.len()).nodes) {
             if labels.len() == 1 {
                 let label = order[labels.start];
@@ -93,7 +94,7 @@ pub fn sends_to(target: f32, score: f32) -> bool {
 impl LabelOrder {
     /// The `n` labels from left to right; frequencies are those in `batch`, by importance.
     pub(super) fn arrange(self, batch: &Batch<'_>, n: usize, seed: u64) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..n as u32).collect();
+        let mut order: Vec<u32> = collect(0..n as u32);
         match self {
             Self::Given => {}
             Self::Random => {

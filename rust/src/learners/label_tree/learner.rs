@@ -2,6 +2,7 @@
 
 use super::layout::{children_of, router_above, sends_to, AtNode, Layout};
 use super::{Params, Policy};
+use crate::alloc::{filled, zeros};
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::{PathExample, Rate, Regressors, Span};
@@ -77,8 +78,8 @@ impl LabelTree {
         Self {
             policy: params.policy,
             rate: Rate::new(params.learning_rate, params.decay),
-            records: vec![RouterRecord::default(); n_routers],
-            examples: vec![0.0; layout.order.len()],
+            records: filled(RouterRecord::default(), n_routers),
+            examples: zeros(layout.order.len()),
             layout,
             regressors,
         }

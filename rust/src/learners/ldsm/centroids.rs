@@ -5,6 +5,7 @@ use super::examples::Examples;
 use super::params::Params;
 use super::spread_row::SpreadRow;
 use super::tree::is_increasing;
+use crate::alloc::zeros;
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
@@ -26,7 +27,7 @@ impl Centroids {
             .labels
             .regroup(examples.n_labels, |i, &label| (label, i));
         let constant = examples.width as u32 - 1;
-        let mut sums = vec![0.0f64; examples.width];
+        let mut sums = zeros::<f64>(examples.width);
         let mut touched = Vec::new();
         let mut means = Ragged::default();
         for label in 0..carriers.len() {

@@ -10,6 +10,7 @@
 
 use super::examples::Examples;
 use super::params::NodeLoss;
+use crate::alloc::{collect, zeros};
 use crate::linear::Loss;
 
 /// Rows of a node, standardised, and its regressors.
@@ -31,7 +32,7 @@ pub struct DenseRegressors<const M: usize> {
 impl<const M: usize> DenseRegressors<M> {
     pub fn new(data: &Examples, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
         let width = data.width;
-        let mut rows = vec![0.0; width * data.len()];
+        let mut rows: Vec<f32> = zeros(width * data.len());
         let (mut sums, mut total) = (vec![0.0f64; width], 0.0);
         for (i, row) in (0..).zip(rows.chunks_exact_mut(width)) {
             let (features, values) = data.row(i);
@@ -73,7 +74,7 @@ impl<const M: usize> DenseRegressors<M> {
         }
         let length = |row: &[f32]| row.iter().fold(1.0, |sum, x| sum + x * x);
         Self {
-            lengths: rows.chunks_exact(width).map(length).collect(),
+            lengths: collect(rows.chunks_exact(width).map(length)),
             rows,
             means,
             inverse,

@@ -1,5 +1,6 @@
 //! The training data, held once for all trees and threads, and the examples of a node.
 
+use crate::alloc::{extend, push};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
 use crate::error::{Error, Result};
@@ -38,7 +39,7 @@ impl Examples {
                 preparation.read(&batch.rows, i as usize, &mut row);
                 examples.rows.push(row.columns.iter().copied(), &row.values);
                 examples.labels.push(labels.iter().copied());
-                examples.weights.push(batch.weight(i as usize));
+                push(&mut examples.weights, batch.weight(i as usize));
             }
         }
         if examples.len() == 0 {
@@ -137,8 +138,7 @@ impl NodeData {
         }
         forget(labels, local_ids);
         own.weights.clear();
-        own.weights
-            .extend(ids.iter().map(|&id| examples.weight(id)));
+        extend(&mut own.weights, ids.iter().map(|&id| examples.weight(id)));
         own.width = columns.len();
         own.n_labels = labels.len();
     }
@@ -150,7 +150,7 @@ fn local_id(id: u32, local_ids: &mut [u32], known: &mut Vec<u32>) -> u32 {
     let local = &mut local_ids[id as usize];
     if *local == NONE {
         *local = known.len() as u32;
-        known.push(id);
+        push(known, id);
     }
     *local
 }

@@ -19,6 +19,7 @@ use super::pruning::keep_frequent;
 use super::routing::NodeExamples;
 use super::statistics::{entropy, TreeStatistics};
 use super::tree::{Node, Tree};
+use crate::alloc::{collect, filled};
 use crate::error::Result;
 use crate::tree::NodeId;
 
@@ -32,7 +33,7 @@ pub fn grow(
     let arity = context.params.arity as usize;
     let max_nodes = context.params.max_nodes as usize;
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut all: Vec<u32> = rows.collect();
+    let mut all: Vec<u32> = collect(rows);
     all.shuffle(&mut random);
     let mut growing = GrowingTree::new(context);
     growing.add_leaf(NodeExamples::new(context.examples, all));
@@ -214,7 +215,7 @@ impl<'a> GrowingTree<'a> {
             examples, params, ..
         } = self.context;
         let mut n_leaves = 0;
-        let mut nodes = vec![Node::Leaf(0); self.leaves.len()];
+        let mut nodes = filled(Node::Leaf(0), self.leaves.len());
         for (number, (id, _)) in (0..).zip(&self.splits) {
             nodes[id.at()] = Node::Split(number);
         }
@@ -229,7 +230,7 @@ impl<'a> GrowingTree<'a> {
         let routers = self.splits.iter().map(|(_, node)| node);
         tree.biases = routers.flat_map(|node| &node.biases).copied().collect();
         let routers = self.splits.into_iter().map(|(_, node)| node.weights);
-        let routers: Vec<PackedList> = routers.collect();
+        let routers: Vec<PackedList> = collect(routers);
         tree.routers = PackedLists::new(&routers, params.arity as usize, examples.width)?;
         drop(routers);
         let leaves: Vec<Leaf> = self.leaves.into_iter().flatten().collect();
@@ -246,7 +247,7 @@ impl<'a> GrowingTree<'a> {
             let values = PackedValues::new(counts, 1, params.quantize);
             PackedList { ids, values }
         });
-        let histograms: Vec<PackedList> = histograms.collect();
+        let histograms: Vec<PackedList> = collect(histograms);
         tree.histograms = PackedLists::new(&histograms, 1, examples.n_labels)?;
         tree.statistics = self.statistics.map(Statistics::finish);
         Ok(tree)

@@ -1,6 +1,7 @@
 //! The scores of a row's labels, added up from the histograms of its leaves.
 
 use super::packed::PackedLists;
+use crate::alloc::zeros;
 
 /// The labels of one row that have a score above 0, and their scores.
 pub struct LabelScores {
@@ -17,7 +18,7 @@ const FEW: usize = 4096;
 impl LabelScores {
     pub fn new(n_labels: usize) -> Self {
         Self {
-            scores: vec![0.0; n_labels],
+            scores: zeros(n_labels),
             touched: (n_labels > FEW).then(Vec::new),
         }
     }

@@ -5,6 +5,7 @@ use super::row_traversal::RowTraversal;
 use super::top_splits::TopSplits;
 use super::traversal::Traversal;
 use super::tree::Tree;
+use crate::alloc::reserve;
 use crate::data::RaggedRows;
 
 /// Leaves whose histograms are fetched before their turn: they lie far apart.
@@ -45,6 +46,8 @@ impl LeafHits {
         self.of_row.iter_mut().for_each(Vec::clear);
         let n = self.of_row.len().max(n_rows);
         // Few rows reach more leaves.
+        let n_new = n - self.of_row.len();
+        reserve(&mut self.of_row, n_new);
         self.of_row
             .resize_with(n, || Vec::with_capacity(2 * n_trees));
     }

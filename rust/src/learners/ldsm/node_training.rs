@@ -17,6 +17,7 @@ use super::params::{NodeLoss, Params};
 use super::pruning::{kept_features, Kept};
 use super::routing::{partition, NodeExamples};
 use super::scratch::Scratch;
+use crate::alloc::collect;
 use crate::control::Control;
 use crate::error::Result;
 use crate::pool::Pool;
@@ -130,7 +131,7 @@ impl TrainingContext<'_> {
         };
         let mut sums = ObjectiveSums::<M, P>::new(lambdas, data.labels.len());
         let mut curve: Vec<f32> = Vec::new();
-        let mut order: Vec<u32> = (0..data.examples.len() as u32).collect();
+        let mut order: Vec<u32> = collect(0..data.examples.len() as u32);
         for _ in 0..n_epochs {
             if params.reshuffle {
                 order.shuffle(random);
@@ -153,7 +154,7 @@ impl TrainingContext<'_> {
             }
         }
         let weights = match regressors {
-            Regressors::Sparse(nag) => nag.weights(small).collect(),
+            Regressors::Sparse(nag) => collect(nag.weights(small)),
             Regressors::Dense(dense) => {
                 let constant = self.constant(data);
                 dense.weights(constant.expect("every example has the constant"), small)

@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use super::tree::is_increasing;
+use crate::alloc::{extend, push};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Flat, Persist};
 use crate::persist;
@@ -117,13 +118,13 @@ impl PackedLists {
                 packed.push_ids(&list.ids[at..at + n]);
                 at += n;
                 let end = u32::try_from(packed.n_entries()).map_err(|_| too_many())?;
-                starts.push(end);
+                push(&mut starts, end);
             }
             match &list.values {
-                PackedValues::Exact(own) => packed.values.to_mut().extend(own),
+                PackedValues::Exact(own) => extend(packed.values.to_mut(), own.iter().copied()),
                 PackedValues::Scaled(own, of_list) => {
-                    packed.bytes.to_mut().extend(own);
-                    packed.scales.to_mut().extend(of_list);
+                    extend(packed.bytes.to_mut(), own.iter().copied());
+                    extend(packed.scales.to_mut(), of_list.iter().copied());
                 }
             }
         }
@@ -143,13 +144,9 @@ impl PackedLists {
     /// Their lower bits.
     fn push_ids(&mut self, ids: &[u32]) {
         if self.bits == 8 {
-            self.bytes_of_ids
-                .to_mut()
-                .extend(ids.iter().map(|&id| id as u8));
+            extend(self.bytes_of_ids.to_mut(), ids.iter().map(|&id| id as u8));
         } else {
-            self.halves_of_ids
-                .to_mut()
-                .extend(ids.iter().map(|&id| id as u16));
+            extend(self.halves_of_ids.to_mut(), ids.iter().map(|&id| id as u16));
         }
     }
 

@@ -2,6 +2,7 @@
 //! node sends its examples.
 
 use super::examples::{Examples, NodeData};
+use crate::alloc::zeros;
 
 /// The margins of a row, whose constant comes last: its products with the M regressors of a
 /// node, whose weights for a column `weights` looks up. `bias` are those of the constant.
@@ -53,7 +54,7 @@ pub struct NodeExamples {
 impl NodeExamples {
     /// The examples `ids`.
     pub fn new(examples: &Examples, ids: Vec<u32>) -> Self {
-        let mut counts = vec![0.0; examples.n_labels];
+        let mut counts = zeros(examples.n_labels);
         let mut weight = 0.0;
         for &id in &ids {
             let importance = f64::from(examples.weight(id));

@@ -1,6 +1,7 @@
 //! Working memory of the training of nodes, one for each thread.
 
 use super::examples::{Examples, NodeData, NONE};
+use crate::alloc::filled;
 
 /// Memory that not every node should allocate anew.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ impl Scratch {
     pub fn new(examples: &Examples) -> Self {
         Self {
             data: NodeData::default(),
-            local_ids: vec![NONE; examples.width.max(examples.n_labels)],
+            local_ids: filled(NONE, examples.width.max(examples.n_labels)),
         }
     }
 }

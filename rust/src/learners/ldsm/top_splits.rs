@@ -8,6 +8,7 @@
 
 use super::arity::with_arity;
 use super::tree::Tree;
+use crate::alloc::zeros;
 
 /// Splits of each tree that are here at most: below them a row's own node costs less than a
 /// whole level.
@@ -62,13 +63,13 @@ impl TopSplits {
     /// Brings the weights of the splits into the order of columns.
     fn read<const M: usize>(&mut self, trees: &[Tree], width: usize) {
         // First how many entries each column has, shifted by two; then where the next one goes.
-        let mut starts = vec![0; width + 2];
+        let mut starts = zeros(width + 2);
         self.for_each_entry::<M>(trees, |_, column, _| starts[column as usize + 2] += 1);
         for i in 2..starts.len() {
             starts[i] += starts[i - 1];
         }
         let n_entries = starts[starts.len() - 1] as usize;
-        let (mut slots, mut weights) = (vec![0; n_entries], vec![0.0; n_entries * M]);
+        let (mut slots, mut weights) = (zeros(n_entries), zeros(n_entries * M));
         let (of_entries, _) = weights.as_chunks_mut::<M>();
         self.for_each_entry::<M>(trees, |slot, column, weights| {
             let at = &mut starts[column as usize + 1];

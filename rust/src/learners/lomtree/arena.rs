@@ -6,6 +6,7 @@
 //! its children's, so that C of the root is the size of the smallest leaf and a descent finds it.
 
 use super::node::Node;
+use crate::alloc::extend;
 use crate::tree::{NodeId, Topology};
 
 /// All nodes of a tree.
@@ -46,7 +47,7 @@ impl Arena {
     /// Gives leaf `j` two new children and the regressor `regressor`.
     pub fn split(&mut self, j: NodeId, regressor: u32) {
         let n = self.nodes.len() as u32;
-        self.nodes.extend([Node::new(), Node::new()]);
+        extend(&mut self.nodes, [Node::new(), Node::new()]);
         self.n_internal += 1;
         self.adopt(j, [NodeId(n), NodeId(n + 1)], regressor);
     }

@@ -3,6 +3,7 @@
 
 use super::learner::LomTree;
 use super::shares::{best_first, Counts};
+use crate::alloc::filled;
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -26,7 +27,7 @@ impl FrozenTree {
             leaves: Ragged::default(),
         };
         // By place in the tree; none of leaves.
-        let mut shares = vec![Vec::new(); tree.nodes.len()];
+        let mut shares = filled(Vec::new(), tree.nodes.len());
         let mut counts = Counts::default();
         for (at, &id) in tree.nodes.iter().enumerate() {
             if at % Control::CHUNK == 0 {

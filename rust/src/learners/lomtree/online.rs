@@ -4,6 +4,7 @@ use super::frozen::FrozenTree;
 use super::learner::LomTree;
 use super::params::Params;
 use super::predict::EnsemblePredictor;
+use crate::alloc::collect;
 use crate::classifier::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::control::Control;
 use crate::data::{Batch, Preparation};
@@ -46,7 +47,7 @@ impl OnlineLearner for LomTree {
         if params.weighted_counts {
             batch.present()
         } else {
-            (0..batch.rows.n_rows() as u32).collect()
+            collect(0..batch.rows.n_rows() as u32)
         }
     }
 

@@ -1,6 +1,8 @@
 //! The learner: chunks of examples, tiles of classes, and what it adds to the
 //! [`OnlineModel`](crate::classifier::OnlineModel) around it.
 
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+
 use rayon::prelude::*;
 
 use super::chunk::Chunk;
@@ -10,7 +12,7 @@ use super::pruned::PrunedWeights;
 use super::scoring::BestClass;
 use super::tile::{self, Tile};
 use super::{adaptive, pruned_fit, shared_direction, softmax, Params};
-use crate::alloc::can_alloc;
+use crate::alloc::{can_alloc, collect, filled};
 use crate::classifier::{
     block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start,
 };
@@ -18,7 +20,7 @@ use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
-use crate::linear::{AlignedRow, NagTotals};
+use crate::linear::{AlignedRow, NagTotals, Optimizer};
 use crate::memory;
 use crate::pool::Lent;
 use crate::simd::LANES;
@@ -72,6 +74,35 @@ impl Oaa {
     /// Preparing examples looks at no weights: on several threads the next chunk is prepared while
     /// the tiles learn this one. Stopped, what was prepared is learned.
     pub(super) fn learn_chunks(
+        &mut self,
+        learning: &mut Learning<'_>,
+        on_chunk: impl FnMut(&mut Learning<'_>, &[u32], &Chunk, &[Vec<BestClass>]) + Send,
+    ) -> Result<()> {
+        let learned = catch_unwind(AssertUnwindSafe(|| self.learn_all(learning, on_chunk)));
+        learned.unwrap_or_else(|no_memory| {
+            self.forget_unweighted();
+            resume_unwind(no_memory)
+        })
+    }
+
+    /// Forgets the features that not all tiles have weights for, where memory did not suffice.
+    fn forget_unweighted(&mut self) {
+        let slots = &mut self.preparer.slots;
+        let squares = &mut self.preparer.preconditioner.squares;
+        let mut n = self
+            .tiles
+            .iter()
+            .map(Tile::n_slots)
+            .fold(slots.len(), usize::min);
+        if self.params.optimizer == Optimizer::Pn {
+            n = n.min(squares.len());
+        }
+        slots.truncate(n);
+        squares.truncate(n);
+        self.tiles.iter_mut().for_each(|tile| tile.truncate(n));
+    }
+
+    fn learn_all(
         &mut self,
         learning: &mut Learning<'_>,
         mut on_chunk: impl FnMut(&mut Learning<'_>, &[u32], &Chunk, &[Vec<BestClass>]) + Send,
@@ -213,7 +244,7 @@ fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
     }
     if preparation.scaling() != Scaling::Standard {
         // Only columns that occur have weights.
-        let (mut row, mut seen) = (RowBuffer::default(), vec![false; n_columns]);
+        let (mut row, mut seen) = (RowBuffer::default(), filled(false, n_columns));
         for i in start.batch.present() {
             preparation.read(rows, i as usize, &mut row);
             row.columns
@@ -363,7 +394,7 @@ impl OnlineLearner for Oaa {
         for (number, tile) in self.tiles.iter().enumerate() {
             let frozen = weights
                 .as_ref()
-                .map(|weights| weights[number].to_vec().into());
+                .map(|weights| collect(weights[number].iter().copied()).into());
             tiles.push(Tile {
                 weights: frozen.unwrap_or_else(|| tile.weights.clone()),
                 ..Tile::without_weights(tile)

@@ -7,6 +7,7 @@ use super::pruned::PrunedWeights;
 use super::scoring::{score_rows, score_rows_averaged};
 use super::tile::{Averaging, Tile};
 use super::Oaa;
+use crate::alloc::{filled, resize};
 use crate::classifier::{Member, OnlineLearner, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
@@ -75,7 +76,7 @@ impl<'a> TilePredictor<'a> {
         for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
             let (rows, scores) = (&self.rows, &mut self.scores);
-            scores.resize(rows.len() * tile.width(), 0.0);
+            resize(scores, rows.len() * tile.width(), 0.0);
             match self.weights {
                 PredictionWeights::Tiles => score_rows(&tile.weights, tile.groups, rows, scores),
                 PredictionWeights::Frozen(all) => {
@@ -136,7 +137,7 @@ impl Predictor for TilePredictor<'_> {
             }
             return Ok(());
         }
-        let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.rows.len()];
+        let mut tops = filled(TopK::new(k.min(self.oaa.n_classes)), self.rows.len());
         self.score_tiles(control, |tile, scores| {
             for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
                 push_scores(top, tile, scores);

@@ -3,6 +3,7 @@
 //! Cost of a prediction: O(K) for the constants, and the weights of the row's features.
 
 use super::tile::Tile;
+use crate::alloc::{push, resize, with_capacity};
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Persist};
@@ -32,7 +33,7 @@ impl PrunedWeights {
         let n_weights = parts.iter().map(|part| part.weights.len()).sum();
         let n_slots = parts.first().map_or(0, |part| part.classes.len());
         let mut classes = Ragged::with_capacity(n_slots, n_weights);
-        let mut weights = Vec::with_capacity(n_weights);
+        let mut weights = with_capacity(n_weights);
         for slot in 0..n_slots {
             let lists = parts.iter().map(|part| part.classes.get(slot));
             classes.push(lists.flatten().copied());
@@ -68,10 +69,7 @@ impl PrunedWeights {
             let named = (tile.first as u32..).zip(row.iter().copied());
             let kept = named.filter(|(_, weight)| weight.abs() >= threshold);
             pruned.classes.push(kept.clone().map(|(class, _)| class));
-            pruned
-                .weights
-                .to_mut()
-                .extend(kept.map(|(_, weight)| weight));
+            kept.for_each(|(_, weight)| push(pruned.weights.to_mut(), weight));
         }
         pruned
     }
@@ -105,7 +103,7 @@ impl PrunedWeights {
     /// The scores of all classes for a row of slots, the constant's last.
     pub fn score(&self, (slots, values): (&[u32], &[f32]), scores: &mut Vec<f32>) {
         scores.clear();
-        scores.resize(self.biases.len(), 0.0);
+        resize(scores, self.biases.len(), 0.0);
         for (&slot, &x) in slots.iter().zip(values) {
             let range = self.classes.range(slot as usize);
             let classes = self.classes.get(slot as usize);

@@ -1,5 +1,7 @@
 //! Negative classes drawn at random, so that an example does not cost all K.
 
+use crate::alloc::collect;
+
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -19,7 +21,7 @@ impl NegativeSampler {
     /// For `n` wrong classes per example; all of them without `n`, or where that is all.
     pub fn new(n: Option<u32>, n_classes: usize, seed: u64) -> Self {
         let n = n.filter(|&n| (n as usize) < n_classes);
-        let mut order: Vec<u32> = (0..n.map_or(0, |_| n_classes as u32)).collect();
+        let mut order: Vec<u32> = collect(0..n.map_or(0, |_| n_classes as u32));
         order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
         Self {
             n: n.unwrap_or_default(),

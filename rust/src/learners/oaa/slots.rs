@@ -1,5 +1,6 @@
 //! Which row of the weights belongs to which column of the examples.
 
+use crate::alloc::{push, zeros};
 use crate::data::RowBuffer;
 
 /// Rows ("slots") are given to columns when they first occur, so that memory
@@ -16,7 +17,7 @@ impl FeatureSlots {
     /// For columns below `width`, none of which has a slot.
     pub fn new(width: usize) -> Self {
         Self {
-            slots: vec![0; width],
+            slots: zeros(width),
             columns: Vec::new(),
         }
     }
@@ -36,10 +37,17 @@ impl FeatureSlots {
     pub fn get_or_insert(&mut self, column: u32) -> u32 {
         let slot = &mut self.slots[column as usize];
         if *slot == 0 {
-            self.columns.push(column);
+            push(&mut self.columns, column);
             *slot = self.columns.len() as u32;
         }
         *slot - 1
+    }
+
+    /// Takes the slots from number `n` on away.
+    pub fn truncate(&mut self, n: usize) {
+        for column in self.columns.drain(n..) {
+            self.slots[column as usize] = 0;
+        }
     }
 
     /// Gives slots to stored `columns` in their order; false where the first does not have

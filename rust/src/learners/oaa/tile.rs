@@ -6,6 +6,7 @@
 //! next tile does; the outcome is that of taking example after example.
 
 use super::Params;
+use crate::alloc::reserve_exact;
 use crate::file::Flat;
 use crate::linear::{AlignedRow, NagTotals, Optimizer};
 use crate::simd::LANES;
@@ -190,10 +191,25 @@ impl Tile {
                 let plane = plane.to_mut();
                 if plane.capacity() < len {
                     // Less headroom than a Vec takes by itself: this is most of the memory.
-                    plane.reserve_exact(len + len / 8 - plane.len());
+                    reserve_exact(plane, len + len / 8 - plane.len());
                 }
                 plane.resize(len, 0.0);
             }
+        }
+    }
+
+    /// Features that all planes have a row for.
+    pub fn n_slots(&self) -> usize {
+        let planes = self.planes().into_iter().filter(|plane| !plane.is_empty());
+        let n = planes.map(|plane| plane.len() / self.width());
+        n.min().unwrap_or_default()
+    }
+
+    /// Leaves only the first `n_slots` features.
+    pub fn truncate(&mut self, n_slots: usize) {
+        let len = n_slots * self.width();
+        for plane in self.planes_mut() {
+            plane.to_mut().truncate(len);
         }
     }
 

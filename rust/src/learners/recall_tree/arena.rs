@@ -4,6 +4,7 @@ use super::bound::{entropy_after, recall_bound};
 use super::label_counts::LabelCounts;
 use super::label_index::{LocalId, SeenLabels};
 use super::params::Params;
+use crate::alloc::{reserve, resize};
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::record;
@@ -91,7 +92,9 @@ impl Arena {
     pub fn grow(&mut self, id: NodeId) {
         let first = self.nodes.len();
         let with_children = first + self.params.arity as usize;
-        self.nodes.resize(with_children, Node::default());
+        // Both or neither.
+        reserve(&mut self.parents, self.params.arity as usize);
+        resize(&mut self.nodes, with_children, Node::default());
         self.parents.resize(with_children, id);
         self.node_mut(id).first_child = first as u32;
     }

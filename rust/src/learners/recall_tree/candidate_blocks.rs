@@ -7,6 +7,7 @@
 //! own weights give the same scores to the bit.
 
 use super::label_index::LocalId;
+use crate::alloc::extend;
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -99,7 +100,7 @@ impl CandidateBlocks {
         let (lanes, _) = self.lanes.as_chunks();
         for register in from..to {
             let lanes = &lanes[register * self.width..(register + 1) * self.width];
-            scores.extend_from_slice(&block.dot_lanes(i, lanes));
+            extend(scores, block.dot_lanes(i, lanes));
         }
         scores.truncate(end);
         true

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::candidate_blocks::CandidateBlocks;
 use super::label_index::LocalId;
 use super::routing_tree::RoutingTree;
+use crate::alloc::{filled, push};
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -34,7 +35,7 @@ impl RoutingTree {
             candidates: Ragged::default(),
             blocks: CandidateBlocks::default(),
         };
-        let mut terminal_of = vec![u32::MAX; arena.nodes.len()];
+        let mut terminal_of = filled(u32::MAX, arena.nodes.len());
         let mut queue = VecDeque::from([self.root()]);
         let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
         let mut seen = self.seen.clone();
@@ -51,7 +52,7 @@ impl RoutingTree {
                         arena.path_to(id, &mut path);
                         arena.candidates_at_end(&path, &mut seen, &mut candidates);
                         *terminal = frozen.final_nodes.len() as u32;
-                        frozen.final_nodes.push(id);
+                        push(&mut frozen.final_nodes, id);
                         frozen.candidates.push(candidates.iter().copied());
                     }
                     frozen.routers.push_terminal(*terminal);

@@ -3,6 +3,7 @@
 //! Frequent labels turn up early and so have low ids. Most histograms and columns
 //! know them, and what is kept of them lies side by side.
 
+use crate::alloc::{filled, push, resize, zeros};
 use crate::error::{Error, Result};
 use crate::linear::Table;
 use crate::{persist, stored_as};
@@ -34,14 +35,14 @@ impl LabelIndex {
     /// For labels below `n_classes`, none of which has an id yet.
     pub fn new(n_classes: usize) -> Self {
         Self {
-            id_of: vec![LocalId::NONE; n_classes],
+            id_of: filled(LocalId::NONE, n_classes),
             label_of: Vec::new(),
         }
     }
 
     /// Adds labels without an id, so that there are `n_classes`.
     pub fn grow(&mut self, n_classes: usize) {
-        self.id_of.resize(n_classes, LocalId::NONE);
+        resize(&mut self.id_of, n_classes, LocalId::NONE);
     }
 
     /// The id of `label`; a new label gets the next one.
@@ -49,7 +50,7 @@ impl LabelIndex {
         let id = &mut self.id_of[label as usize];
         if *id == LocalId::NONE {
             *id = LocalId(self.label_of.len() as u32);
-            self.label_of.push(label);
+            push(&mut self.label_of, label);
         }
         *id
     }
@@ -100,14 +101,14 @@ pub struct LabelSet {
 impl LabelSet {
     pub fn new(n_labels: usize) -> Self {
         Self {
-            round_of: vec![0; n_labels],
+            round_of: zeros(n_labels),
             round: 0,
         }
     }
 
     /// Makes room for `n_labels`.
     pub fn grow(&mut self, n_labels: usize) {
-        self.round_of.resize(n_labels, 0);
+        resize(&mut self.round_of, n_labels, 0);
     }
 }
 

@@ -12,6 +12,7 @@ use super::label_index::LocalId;
 use super::learner::OnlineRecallTree;
 use super::routing_tree::RoutingTree;
 use super::scorers::{ScorerInput, ScorerWorkspace};
+use crate::alloc::{extend, push, resize};
 use crate::linear::{Block, PathExample, Table};
 use crate::tree::NodeId;
 
@@ -118,7 +119,7 @@ impl PathEnds {
 
     /// Adds a path; rows come in order.
     pub fn push(&mut self, end: PathEnd) {
-        self.ends.push(end);
+        push(&mut self.ends, end);
     }
 
     /// Scores the candidates at the end of each path, `by_terminal` or row by row.
@@ -131,7 +132,7 @@ impl PathEnds {
     ) {
         let (ends, scorers) = (&self.ends, &model.scorers);
         self.order.clear();
-        self.order.extend(0..ends.len() as u32);
+        extend(&mut self.order, 0..ends.len() as u32);
         if by_terminal {
             self.order
                 .sort_unstable_by_key(|&at| (ends[at as usize].terminal, at));
@@ -141,7 +142,7 @@ impl PathEnds {
         // The row of the first example.
         let mut held = None;
         self.found.clear();
-        self.found.resize(ends.len(), (0..0, 0));
+        resize(&mut self.found, ends.len(), (0..0, 0));
         self.candidates.clear();
         self.scores.clear();
         let end = |at: &u32| ends[*at as usize];
@@ -159,7 +160,7 @@ impl PathEnds {
                 continue;
             }
             let from = self.candidates.len();
-            self.candidates.extend_from_slice(candidates);
+            extend(&mut self.candidates, candidates.iter().copied());
             let found = from..self.candidates.len();
             self.for_lanes.clear();
             self.for_registers.clear();

@@ -8,6 +8,7 @@
 
 use super::super::join::Join;
 use super::join_fit::{top_candidates, FitRow};
+use crate::alloc::push;
 use crate::metrics::TopLabelLoss;
 
 /// The probability that a label of score s is there: 1 / (1 + exp(-offset) s^-slope).
@@ -60,7 +61,10 @@ impl Calibration {
         let mut points = Vec::new();
         for row in rows {
             for (score, is_own) in top_candidates::<TOP>(row, join) {
-                points.push((f64::from(score).ln(), is_own, f64::from(row.1)));
+                push(
+                    &mut points,
+                    (f64::from(score).ln(), is_own, f64::from(row.1)),
+                );
             }
         }
         let (mut offset, mut slope) = (0.0, 1.0);

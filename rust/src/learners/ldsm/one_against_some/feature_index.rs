@@ -1,6 +1,7 @@
 //! The inverted index: for each feature the labels that have a weight for it.
 
 use super::sparse_weights::SparseWeights;
+use crate::alloc::{filled, zeros};
 use crate::simd::axpy;
 
 /// Labels that are marked together as met.
@@ -49,13 +50,13 @@ impl FeatureIndex {
         let is_kept = |&(_, weight): &(u32, f32)| threshold.is_none_or(|least| weight >= least);
         let kept = |label| weights.weights(label).filter(is_kept);
         // First how long each list is, shifted by two; then where the next entry goes.
-        let mut starts = vec![0; width + 2];
+        let mut starts: Vec<usize> = zeros(width + 2);
         for label in 0..n_labels {
             for (column, _) in kept(label) {
                 starts[column as usize + 2] += 1;
             }
         }
-        let (mut row_of, mut n_rows) = (vec![LISTED; width], 0);
+        let (mut row_of, mut n_rows) = (filled(LISTED, width), 0);
         for (row, n) in row_of.iter_mut().zip(&mut starts[2..]) {
             if threshold.is_none() && is_dense(*n, n_labels) {
                 *row = n_rows;
@@ -66,8 +67,8 @@ impl FeatureIndex {
         for i in 2..starts.len() {
             starts[i] += starts[i - 1];
         }
-        let mut lists = vec![(0, 0.0); starts[width + 1]];
-        let mut rows = vec![0.0; n_rows as usize * n_labels];
+        let mut lists = filled((0, 0.0), starts[width + 1]);
+        let mut rows: Vec<f32> = zeros(n_rows as usize * n_labels);
         for label in 0..n_labels {
             for (column, weight) in kept(label) {
                 let column = column as usize;

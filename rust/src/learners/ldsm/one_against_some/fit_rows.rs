@@ -5,6 +5,7 @@ use super::label_problems::HeldOutMargins;
 use super::margins::{MarginMemory, RowMargins};
 use super::out_of_sample::OutOfSample;
 use super::scorers::OneAgainstSome;
+use crate::alloc::{filled, push};
 use crate::classifier::keep_best;
 use crate::error::Result;
 
@@ -69,7 +70,7 @@ impl FitSample {
     ) -> Vec<FitRow> {
         let examples = source.examples;
         let rows = self.rows();
-        let mut without = vec![ScoredLabels::new(); rows.len()];
+        let mut without = filled(ScoredLabels::new(), rows.len());
         for (label, margins) in (0u32..).zip(held_out) {
             for &(row, margin) in margins {
                 without[row as usize / self.step].push((label, margin));
@@ -84,7 +85,7 @@ impl FitSample {
                 margins.read(examples.row(row));
                 let own = examples.labels(row);
                 let candidates = candidates(by_trees, &margins, without, own);
-                fit_rows.push((candidates, examples.weight(row)));
+                push(&mut fit_rows, (candidates, examples.weight(row)));
             }
         }
         fit_rows

@@ -6,6 +6,7 @@ use super::super::leaf_hits::LeafHits;
 use super::super::traversal::Traversal;
 use super::super::tree::Tree;
 use super::HeldOut;
+use crate::alloc::with_capacity;
 use crate::control::Control;
 use crate::data::RaggedRows;
 use crate::error::Result;
@@ -39,7 +40,9 @@ impl OutOfSample<'_> {
             || Worker::new(self),
             |worker, i| self.map_block(worker, blocks[i], &of_row),
         )?;
-        Ok(mapped.into_iter().flatten().collect())
+        let mut all = with_capacity(rows.len());
+        all.extend(mapped.into_iter().flatten());
+        Ok(all)
     }
 
     fn map_block<T>(

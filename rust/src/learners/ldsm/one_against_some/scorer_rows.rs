@@ -3,6 +3,7 @@
 use super::super::examples::Examples;
 use super::lengths::inverse_length;
 use super::svm::Scorer;
+use crate::alloc::{collect, filled, push, zeros};
 use crate::data::Ragged;
 
 /// Rows and the constant 1. Rows are brought to length 1, then features are multiplied by their
@@ -57,8 +58,8 @@ impl<'a> ScorerRows<'a> {
             let pairs = columns.iter().zip(values);
             scaled.extend(pairs.map(|(&column, x)| x * inverse * self.scales[column as usize]));
             let inverse = inverse_length((columns, &scaled));
-            self.squares
-                .push(if inverse > 0.0 { inverse.powi(-2) } else { 0.0 });
+            let square = if inverse > 0.0 { inverse.powi(-2) } else { 0.0 };
+            push(&mut self.squares, square);
             self.values
                 .push(scaled[..columns.len() - 1].iter().copied());
         }
@@ -93,9 +94,9 @@ impl<'a> ScorerRows<'a> {
 /// (ln((N + 1) / (n + 1/2)))^`power` for each column, of N rows and n that have it.
 fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     if power == 0.0 {
-        return vec![1.0; examples.width];
+        return filled(1.0, examples.width);
     }
-    let mut counts = vec![0u32; examples.width];
+    let mut counts: Vec<u32> = zeros(examples.width);
     for row in 0..examples.len() as u32 {
         for &column in examples.row(row).0 {
             counts[column as usize] += 1;
@@ -104,5 +105,5 @@ fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     let n_rows = examples.len() as f64 + 1.0;
     // Columns that are hashed to one can be there more often than there are rows.
     let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
-    counts.iter().map(|&n| idf(n).powf(power) as f32).collect()
+    collect(counts.iter().map(|&n| idf(n).powf(power) as f32))
 }

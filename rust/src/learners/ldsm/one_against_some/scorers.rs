@@ -10,6 +10,7 @@ use super::calibration::Calibration;
 use super::feature_index::{additions, FeatureIndex};
 use super::sparse_weights::SparseWeights;
 use super::svm::Scorer;
+use crate::alloc::zeros;
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Persist};
 use crate::persist;
@@ -189,15 +190,15 @@ impl OneAgainstSome {
 fn index_threshold(weights: &SparseWeights, examples: &Examples) -> Option<f32> {
     /// The bits of a float above 0 grow with it; their upper half tells thresholds well enough.
     const SHIFT: u32 = 16;
-    let mut rows_with = vec![0u32; examples.width];
+    let mut rows_with: Vec<u32> = zeros(examples.width);
     for row in 0..examples.len() as u32 {
         for &column in examples.row(row).0 {
             rows_with[column as usize] += 1;
         }
     }
     // The weights for each column, and how often the rows meet one above 0 of such bits.
-    let mut weights_for = vec![0; examples.width];
-    let mut n_met_of = vec![0u64; 1 << (31 - SHIFT)];
+    let mut weights_for: Vec<usize> = zeros(examples.width);
+    let mut n_met_of = zeros::<u64>(1 << (31 - SHIFT));
     for label in 0..weights.n_labels() {
         for (column, weight) in weights.weights(label) {
             weights_for[column as usize] += 1;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::svm::Scorer;
+use crate::alloc::push;
 use crate::file::Flat;
 use crate::persist;
 
@@ -69,13 +70,13 @@ impl SparseWeights {
                 let code = (weight / step).round() as i16;
                 if code != 0 {
                     // The lower bits.
-                    self.columns.to_mut().push(column as u16);
-                    self.codes.to_mut().push(code);
+                    push(self.columns.to_mut(), column as u16);
+                    push(self.codes.to_mut(), code);
                 }
             }
-            self.starts.to_mut().push(self.columns.len() as u64);
+            push(self.starts.to_mut(), self.columns.len() as u64);
         }
-        self.steps.to_mut().push(step);
+        push(self.steps.to_mut(), step);
     }
 
     pub fn n_labels(&self) -> usize {

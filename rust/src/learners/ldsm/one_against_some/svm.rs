@@ -12,6 +12,7 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::scorer_rows::ScorerRows;
+use crate::alloc::{collect, extend, push, zeros};
 
 /// When a problem is solved well enough.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +73,7 @@ impl<'a> Solver<'a> {
         Self {
             rows,
             accuracy,
-            weights: vec![0.0; rows.n_features()],
+            weights: zeros(rows.n_features()),
             bias: 0.0,
             examples: Vec::new(),
         }
@@ -95,13 +96,14 @@ impl<'a> Solver<'a> {
             let cost = problem.cost * factor * f64::from(self.rows.examples.weight(row));
             let alpha = f64::from(alpha);
             let diagonal = 0.5 / cost;
-            self.examples.push(SvmExample {
+            let example = SvmExample {
                 row,
                 sign,
                 alpha,
                 diagonal,
                 inverse: (self.rows.square(row) + diagonal).recip(),
-            });
+            };
+            push(&mut self.examples, example);
             if alpha > 0.0 {
                 self.add(row, alpha * sign);
             }
@@ -112,16 +114,17 @@ impl<'a> Solver<'a> {
     /// The dual variables, to go on from.
     pub fn duals(&self) -> Vec<f32> {
         let examples = self.examples.iter();
-        examples.map(|example| example.alpha as f32).collect()
+        collect(examples.map(|example| example.alpha as f32))
     }
 
     /// Solves the problem anew, from where it is, without the rows that `is_out` says. Returns
     /// these and their margins.
     pub fn solve_without(&mut self, is_out: impl Fn(u32) -> bool, seed: u64) -> Vec<(u32, f32)> {
-        self.examples.sort_by_key(|example| is_out(example.row));
-        let n = self
-            .examples
-            .partition_point(|example| !is_out(example.row));
+        let out = self.examples.iter().filter(|example| is_out(example.row));
+        let out: Vec<SvmExample> = collect(out.copied());
+        self.examples.retain(|example| !is_out(example.row));
+        let n = self.examples.len();
+        extend(&mut self.examples, out);
         if n == self.examples.len() {
             return Vec::new();
         }
@@ -147,7 +150,7 @@ impl<'a> Solver<'a> {
     /// Descends over the first `n` examples, from their dual variables as they are.
     fn descend(&mut self, n: usize, seed: u64) {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let mut active: Vec<u32> = (0..n as u32).collect();
+        let mut active: Vec<u32> = collect(0..n as u32);
         let mut n_active = n;
         let mut highest_before = f64::INFINITY;
         for _ in 0..self.accuracy.most_rounds {

@@ -11,6 +11,7 @@ use super::out_of_sample::OutOfSample;
 use super::scorer_rows::ScorerRows;
 use super::scorers::OneAgainstSome;
 use super::svm::Scorer;
+use crate::alloc::collect;
 use crate::error::Result;
 use crate::random::mix;
 use crate::threads::{map_with_worker, with_threads};
@@ -75,9 +76,7 @@ impl LabelSample {
     fn only(self, lists: &[ScoredLabels]) -> Vec<ScoredLabels> {
         let is_sampled = |&&(label, _): &&(u32, f32)| self.contains(label as usize);
         let lists = lists.iter();
-        lists
-            .map(|list| list.iter().filter(is_sampled).copied().collect())
-            .collect()
+        collect(lists.map(|list| list.iter().filter(is_sampled).copied().collect()))
     }
 }
 
@@ -226,7 +225,7 @@ impl Training<'_> {
     fn first_negatives(&self) -> Result<Vec<Vec<u32>>> {
         let Self(problems) = self;
         let examples = problems.source.examples;
-        let all: Vec<u32> = (0..examples.len() as u32).collect();
+        let all: Vec<u32> = collect(0..examples.len() as u32);
         let of_row = |row, scores: &_| negatives(examples, row, scores, problems.params);
         problems.source.map(&all, problems.is_parallel, of_row)
     }

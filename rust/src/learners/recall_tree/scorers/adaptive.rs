@@ -2,6 +2,7 @@
 //! "adagrad": they learn one after the other, as in the authors' program.
 
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
+use crate::alloc::extend;
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures};
 use crate::linear::{Loss, Regressors};
@@ -54,7 +55,10 @@ impl AdaptiveScorers {
         let (scores, widened) = (&mut workspace.scores, &workspace.widened);
         let candidates = input.candidates.iter();
         scores.clear();
-        scores.extend(candidates.map(|&label| self.regressors.score(label.0, widened)));
+        extend(
+            scores,
+            candidates.map(|&label| self.regressors.score(label.0, widened)),
+        );
     }
 
     /// The label learns +1, then each other candidate -1.

@@ -5,6 +5,7 @@
 //! large table of its own, and each lookup a cache miss.
 
 use super::filtered_map::{hash, FilteredMap};
+use crate::alloc::resize;
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::simd::prefetch;
 use crate::{persist, record};
@@ -92,7 +93,7 @@ impl Column {
             }
         }
         if head > self.head.len() {
-            self.head.resize(head, 0.0);
+            resize(&mut self.head, head, 0.0);
             let mut beyond = Vec::new();
             for (label, w) in self.tail.iter() {
                 match self.head.get_mut(label.at()) {
@@ -117,7 +118,7 @@ impl ColumnWeights {
     /// Makes the columns at least `n`.
     pub fn reserve_columns(&mut self, n: usize) {
         if self.columns.len() < n {
-            self.columns.resize(n, Column::default());
+            resize(&mut self.columns, n, Column::default());
         }
     }
 

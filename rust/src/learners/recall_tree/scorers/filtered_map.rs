@@ -4,6 +4,7 @@
 //! filter of a few bits per label answers for these from a cache line or two,
 //! where a hash table alone would fetch a line for each of them.
 
+use crate::alloc::filled;
 use crate::error::Result;
 use crate::file::{Bundle, Record};
 use crate::learners::recall_tree::label_index::LocalId;
@@ -122,7 +123,7 @@ impl FilteredMap {
 
     fn with_bits(bits: u32) -> Self {
         let filter_len = 1 << (bits + FILTER - 6);
-        let mut words = vec![FREE; filter_len + (1 << bits)];
+        let mut words = filled(FREE, filter_len + (1 << bits));
         words[..filter_len].fill(0);
         let len = 0;
         Self { words, len, bits }

@@ -11,6 +11,7 @@ use self::plain::PlainScorers;
 use super::candidate_blocks::CandidateBlocks;
 use super::label_index::LocalId;
 use super::params::Params;
+use crate::alloc::extend;
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -169,7 +170,7 @@ impl Scorers {
             _ => {
                 for example in examples {
                     self.score(&ScorerInput { example, ..*input }, workspace);
-                    scores.extend_from_slice(&workspace.scores);
+                    extend(scores, workspace.scores.iter().copied());
                 }
             }
         }

@@ -4,6 +4,7 @@
 use super::column_weights::ColumnWeights;
 use super::steps::StepParams;
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
+use crate::alloc::{extend, resize, zeros};
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::{Error, Result};
@@ -63,7 +64,7 @@ impl PlainScorers {
         let mut by_column = ColumnWeights::default();
         let mut by_class = Vec::new();
         if n_filled * PathExample::DENSE_SHARE >= width {
-            by_class.resize(n_classes, Weights::default());
+            resize(&mut by_class, n_classes, Weights::default());
         } else {
             by_column.reserve_columns(width);
         }
@@ -74,7 +75,7 @@ impl PlainScorers {
             decay: params.decay() as f32,
             width,
             passes: 0.0,
-            trained: vec![0.0; n_classes],
+            trained: zeros(n_classes),
             by_class,
             by_column,
             path_features: params.path_features,
@@ -85,9 +86,9 @@ impl PlainScorers {
 
     /// See [`Scorers::grow`](super::Scorers::grow).
     pub fn grow(&mut self, n_classes: usize) {
-        self.trained.resize(n_classes, 0.0);
+        resize(&mut self.trained, n_classes, 0.0);
         if !self.by_class.is_empty() {
-            self.by_class.resize(n_classes, Weights::default());
+            resize(&mut self.by_class, n_classes, Weights::default());
         }
     }
 
@@ -116,7 +117,7 @@ impl PlainScorers {
             self.by_column.score(row, candidates, hashes, scores);
         } else {
             let weights = candidates.iter().map(|&label| &self.by_class[label.at()]);
-            scores.extend(weights.map(|weights| example.dot(weights)));
+            extend(scores, weights.map(|weights| example.dot(weights)));
         }
         if self.set_indicators(input.path, 1.0, workspace) {
             let ScorerWorkspace { scores, hashes, .. } = workspace;
@@ -164,7 +165,7 @@ impl PlainScorers {
         scores: &mut Vec<f32>,
     ) {
         let from = scores.len();
-        scores.resize(from + rows.len() * candidates.len(), 0.0);
+        resize(scores, from + rows.len() * candidates.len(), 0.0);
         for (place, &label) in candidates.iter().enumerate() {
             let weights = &self.by_class[label.at()];
             let scores = scores[from + place..].iter_mut().step_by(candidates.len());
@@ -183,7 +184,7 @@ impl PlainScorers {
         scores: &mut Vec<f32>,
     ) {
         let from = scores.len();
-        scores.resize(from + examples.len() * candidates.len(), 0.0);
+        resize(scores, from + examples.len() * candidates.len(), 0.0);
         for (place, &label) in candidates.iter().enumerate() {
             let weights = &self.by_class[label.at()];
             let scores = scores[from + place..].iter_mut().step_by(candidates.len());
