@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -51,13 +52,26 @@ def check_installed(wheel, which, folder):
     environment = folder / which
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
     uv("venv", environment, "--python", sys.executable)
-    uv("pip", "install", "--python", python, "--resolution", RESOLUTIONS[which], f"{wheel}[plot]")
+    # Named, so that they are direct requirements.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["plot"], *extras["parquet"]]
+    how = ("--resolution", RESOLUTIONS[which])
+    uv("pip", "install", "--python", python, *how, wheel, *needed)
     run(python, "-c", VERSIONS)
-    # The tests' own tools, which are not released, as they come.
-    uv("pip", "install", "--python", python, "pytest", "hypothesis", "pandas", "polars", "skops")
+    # The tests' own tools, which are not released, as they come; they leave what is there alone.
+    there = folder / f"{which}.txt"
+    freeze = [sys.executable, "-m", "uv", "pip", "freeze", "--python", python]
+    found = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout
+    lines = [line for line in found.splitlines() if not line.startswith("xmtree")]
+    there.write_text("\n".join(lines), encoding="utf-8")
+    tools = ("pytest", "hypothesis", "pandas", "polars", "skops", "mypy", "scipy-stubs")
+    uv("pip", "install", "--python", python, "--constraint", there, *tools)
     run(python, "-c", VERSIONS)
     tests = [ROOT / "tests" / name for name in TESTS]
-    run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, cwd=folder)
+    # Old libraries warn of one another.
+    quiet = ("-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default")
+    run(python, "-m", "pytest", *quiet, *tests, cwd=folder)
 
 
 VERSIONS = (
