@@ -50,23 +50,28 @@ def total(profile: str) -> int:
     return int(found[1])
 
 
-def count(program: str, loop: str) -> tuple[int, str]:
-    """The instructions of a loop and the instruction set that it used."""
+def callgrind(options: list[str], program: str, *arguments: str) -> tuple[str, str]:
+    """What a program prints under callgrind, and the file of counts."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "callgrind.out"
+        valgrind = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={file}"]
         run = subprocess.run(
-            [
-                *("valgrind", "--tool=callgrind", "--quiet", f"--toggle-collect={MEASURED}"),
-                *(f"--callgrind-out-file={file}", program, loop),
-            ],
+            [*valgrind, *options, program, *arguments],
             capture_output=True,
             text=True,
             # The size of the environment moves the stack.
             env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TMPDIR": folder},
         )
         if run.returncode != 0:
-            raise RuntimeError(f"valgrind failed on {loop}:\n{run.stdout}{run.stderr}")
-        return total(file.read_text(encoding="utf-8")), run.stdout.strip()
+            what = " ".join(arguments)
+            raise RuntimeError(f"valgrind failed on {what}:\n{run.stdout}{run.stderr}")
+        return run.stdout.strip(), file.read_text(encoding="utf-8")
+
+
+def count(program: str, loop: str) -> tuple[int, str]:
+    """The instructions of a loop and the instruction set that it used."""
+    printed, profile = callgrind([f"--toggle-collect={MEASURED}"], program, loop)
+    return total(profile), printed
 
 
 def verdict(recorded: int | None, now: int | None) -> tuple[str, str]:

@@ -19,7 +19,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "benches"))
 
 import machine
-from bench_check import build
+from bench_check import build, callgrind
 
 #: Such instructions for each example, at most.
 MOST = 0.5
@@ -100,21 +99,12 @@ def read_profile(profile: str, program: str) -> Counts:
 
 def count(program: str, loop: str, n_times: int) -> tuple[int, Counts]:
     """The examples of a loop, and the counts of a run that does it so many times."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "callgrind.out"
-        run = subprocess.run(
-            [
-                *("valgrind", "--tool=callgrind", "--quiet", "--dump-instr=yes"),
-                *("--compress-strings=no", "--compress-pos=no", "--fair-sched=yes"),
-                *(f"--callgrind-out-file={file}", program, loop, str(n_times)),
-            ],
-            capture_output=True,
-            text=True,
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TMPDIR": folder},
-        )
-        if run.returncode != 0:
-            raise RuntimeError(f"valgrind failed on {loop}:\n{run.stdout}{run.stderr}")
-        return int(run.stdout), read_profile(file.read_text(encoding="utf-8"), program)
+    options = [
+        *("--dump-instr=yes", "--compress-strings=no"),
+        *("--compress-pos=no", "--fair-sched=yes"),
+    ]
+    printed, profile = callgrind(options, program, loop, str(n_times))
+    return int(printed), read_profile(profile, program)
 
 
 def short(function: str) -> str:
