@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::candidate_blocks::CandidateBlocks;
+use super::candidate_tables::CandidateTables;
 use super::label_index::LocalId;
 use super::routing_tree::RoutingTree;
 use crate::alloc::{filled, push};
@@ -22,6 +23,8 @@ pub struct FrozenTree {
     pub(super) candidates: Ragged<LocalId>,
     /// Their weights, where the scorers have them in rows.
     pub(super) blocks: CandidateBlocks,
+    /// Their weights, where the scorers have them by column.
+    pub(super) tables: CandidateTables,
 }
 
 impl RoutingTree {
@@ -34,6 +37,7 @@ impl RoutingTree {
             final_nodes: Vec::new(),
             candidates: Ragged::default(),
             blocks: CandidateBlocks::default(),
+            tables: CandidateTables::default(),
         };
         let mut terminal_of = filled(u32::MAX, arena.nodes.len());
         let mut queue = VecDeque::from([self.root()]);

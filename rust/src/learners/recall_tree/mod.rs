@@ -22,6 +22,7 @@
 //! | `paths` | the tree as a row's way through its routers |
 //! | `frozen` | the tree as prediction walks it |
 //! | `candidate_blocks` | the weights of the candidates where paths end, side by side |
+//! | `candidate_tables` | the same for rows of few of many columns, as lists by column |
 //! | `beam` | the most probable paths |
 //! | `path_ends` | rows scored at the ends of their paths, node by node |
 //! | `predict` | rows together, with or without a beam |
@@ -32,6 +33,7 @@ mod arena;
 mod beam;
 mod bound;
 mod candidate_blocks;
+mod candidate_tables;
 mod frozen;
 mod label_counts;
 mod label_index;

@@ -113,6 +113,7 @@ impl OnlineLearner for OnlineRecallTree {
     fn freeze(&self, control: &Control) -> Result<FrozenTree> {
         let mut frozen = self.tree.freeze(control)?;
         frozen.blocks = self.scorers.candidate_blocks(&frozen.candidates, control)?;
+        frozen.tables = self.scorers.candidate_tables(&frozen.candidates, control)?;
         Ok(frozen)
     }
 
@@ -144,10 +145,10 @@ impl OnlineLearner for OnlineRecallTree {
             return 0;
         }
         let n_nodes = self.tree.arena.nodes.len();
-        let blocks = self
+        let copied = self
             .scorers
-            .candidate_block_weights(n_nodes / 2, self.tree.arena.max_candidates);
-        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE) + blocks
+            .candidate_weights(n_nodes / 2, self.tree.arena.max_candidates);
+        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE) + copied
     }
 
     /// F and D as they came out, and the share of the examples whose label was among the

@@ -2,8 +2,8 @@
 //!
 //! Rows at one terminal have the same candidates, whose weights are then fetched once for
 //! several rows: side by side where a frozen tree has them so, else one candidate after the other.
-//! Where labels are looked up column by column instead, each row scores a label once, at the end of
-//! its most probable path.
+//! Where labels are looked up column by column instead, and the frozen tree has no table for the
+//! terminal, each row scores a label once, at the end of its most probable path.
 
 use std::ops::Range;
 
@@ -68,12 +68,21 @@ impl Default for KnownLabels {
 }
 
 impl AtTerminal {
-    /// Goes to another terminal: that of the frozen tree, or without one a node.
-    fn go_to(&mut self, terminal: u32, tree: &RoutingTree, frozen: Option<&FrozenTree>) {
+    /// Goes to another terminal: that of the frozen tree, or without one a node. The path to a
+    /// frozen one is found if it is needed.
+    fn go_to(
+        &mut self,
+        terminal: u32,
+        tree: &RoutingTree,
+        frozen: Option<&FrozenTree>,
+        need_path: bool,
+    ) {
         let arena = &tree.arena;
         if let Some(frozen) = frozen {
             let terminal = terminal as usize;
-            arena.path_to(frozen.final_nodes[terminal], &mut self.path);
+            if need_path {
+                arena.path_to(frozen.final_nodes[terminal], &mut self.path);
+            }
             self.candidates.clear();
             self.candidates
                 .extend_from_slice(frozen.candidates.get(terminal));
@@ -109,6 +118,8 @@ pub struct PathEnds {
     /// The rows that are scored together.
     examples: Vec<PathExample>,
     workspace: ScorerWorkspace,
+    /// Of a row, the columns that a terminal's table has.
+    lists: Vec<(u32, f32)>,
     at: AtTerminal,
 }
 
@@ -139,6 +150,7 @@ impl PathEnds {
         }
         self.at.known = KnownLabels::default();
         let once = !by_terminal && scorers.is_by_column();
+        let need_path = scorers.need_path();
         // The row of the first example.
         let mut held = None;
         self.found.clear();
@@ -151,7 +163,22 @@ impl PathEnds {
         };
         for group in self.order.chunk_by(is_together) {
             let PathEnd { row, terminal, .. } = end(&group[0]);
-            self.at.go_to(terminal, &model.tree, frozen);
+            if let Some(frozen) = frozen.filter(|frozen| frozen.tables.has(terminal)) {
+                let candidates = frozen.candidates.get(terminal as usize);
+                let from = self.candidates.len();
+                extend(&mut self.candidates, candidates.iter().copied());
+                let found = from..self.candidates.len();
+                for number in group {
+                    let row = block.row(end(number).row as usize);
+                    self.found[*number as usize] = (found.clone(), self.scores.len());
+                    let (lists, scores) = (&mut self.lists, &mut self.scores);
+                    frozen
+                        .tables
+                        .score(terminal, found.len(), row, lists, scores);
+                }
+                continue;
+            }
+            self.at.go_to(terminal, &model.tree, frozen, need_path);
             if once {
                 self.at.leave_out_known(row);
             }

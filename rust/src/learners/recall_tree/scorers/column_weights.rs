@@ -6,6 +6,7 @@
 
 use super::filtered_map::{hash, FilteredMap};
 use crate::alloc::resize;
+use crate::data::Ragged;
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::simd::prefetch;
 use crate::{persist, record};
@@ -65,6 +66,11 @@ impl Column {
         }
     }
 
+    fn iter(&self) -> impl Iterator<Item = (LocalId, f32)> + '_ {
+        let head = (0..).map(LocalId).zip(self.head.iter().copied());
+        head.chain(self.tail.iter())
+    }
+
     /// Adds to the weight of `label`.
     #[inline]
     fn add(&mut self, label: LocalId, more: f32) {
@@ -112,6 +118,17 @@ impl ColumnWeights {
         self.columns.iter().all(|Column { head, tail }| {
             (head.is_empty() || head.len().is_power_of_two())
                 && tail.iter().all(|(label, _)| label.at() < n_classes)
+        })
+    }
+
+    /// The columns and weights of each of `n_labels`, without those of 0.
+    pub fn by_label(&self, n_labels: usize) -> Ragged<(u32, f32)> {
+        let mut by_column = Ragged::default();
+        for column in &self.columns {
+            by_column.push(column.iter().filter(|&(_, w)| w != 0.0));
+        }
+        by_column.regroup(n_labels, |column, &(label, w): &(LocalId, f32)| {
+            (label.0, (column, w))
         })
     }
 

@@ -7,8 +7,10 @@ mod plain;
 mod steps;
 
 use self::adaptive::AdaptiveScorers;
+pub use self::column_weights::ColumnWeights;
 use self::plain::PlainScorers;
 use super::candidate_blocks::CandidateBlocks;
+use super::candidate_tables::CandidateTables;
 use super::label_index::LocalId;
 use super::params::Params;
 use crate::alloc::extend;
@@ -119,13 +121,34 @@ impl Scorers {
         }
     }
 
-    /// About how many weights [`Self::candidate_blocks`] copies.
-    pub fn candidate_block_weights(&self, n_nodes: usize, n_candidates: usize) -> usize {
+    /// The weights of the candidates at each final node by column; none where scorers do not have
+    /// them so.
+    pub fn candidate_tables(
+        &self,
+        candidates: &Ragged<LocalId>,
+        control: &Control,
+    ) -> Result<CandidateTables> {
         match self {
-            Self::Plain(scorers) if scorers.is_by_class() => {
-                scorers.candidate_block_weights(n_nodes, n_candidates)
+            Self::Plain(scorers) if scorers.is_by_column() => {
+                scorers.candidate_tables(candidates, control)
             }
-            _ => 0,
+            _ => Ok(CandidateTables::default()),
+        }
+    }
+
+    /// About how many weights [`Self::candidate_blocks`] or [`Self::candidate_tables`] copies.
+    pub fn candidate_weights(&self, n_nodes: usize, n_candidates: usize) -> usize {
+        match self {
+            Self::Plain(scorers) => scorers.candidate_weights(n_nodes, n_candidates),
+            Self::Adaptive(_) => 0,
+        }
+    }
+
+    /// Whether scores depend on the path to the final node, too.
+    pub fn need_path(&self) -> bool {
+        match self {
+            Self::Plain(scorers) => !scorers.is_by_class() && !scorers.is_by_column(),
+            Self::Adaptive(_) => true,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::data::Ragged;
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::learners::recall_tree::candidate_blocks::CandidateBlocks;
+use crate::learners::recall_tree::candidate_tables::CandidateTables;
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
 use crate::linear::{padded, Block, PathExample, Weights};
@@ -150,9 +151,24 @@ impl PlainScorers {
         CandidateBlocks::new(candidates, &self.by_class, self.width, control)
     }
 
-    /// See [`Scorers::candidate_block_weights`](super::Scorers::candidate_block_weights).
-    pub fn candidate_block_weights(&self, n_nodes: usize, n_candidates: usize) -> usize {
-        CandidateBlocks::n_weights(n_nodes, n_candidates, self.width)
+    /// See [`Scorers::candidate_tables`](super::Scorers::candidate_tables).
+    pub fn candidate_tables(
+        &self,
+        candidates: &Ragged<LocalId>,
+        control: &Control,
+    ) -> Result<CandidateTables> {
+        CandidateTables::new(candidates, &self.by_column, self.trained.len(), control)
+    }
+
+    /// See [`Scorers::candidate_weights`](super::Scorers::candidate_weights).
+    pub fn candidate_weights(&self, n_nodes: usize, n_candidates: usize) -> usize {
+        if self.is_by_class() {
+            CandidateBlocks::n_weights(n_nodes, n_candidates, self.width)
+        } else if self.is_by_column() {
+            CandidateTables::n_weights(n_nodes, n_candidates)
+        } else {
+            0
+        }
     }
 
     /// The scores that [`CandidateBlocks`] give, by the classes' own weights, each fetched once for

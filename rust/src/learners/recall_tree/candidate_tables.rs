@@ -1,0 +1,276 @@
+//! The weights of the candidates at a final node by column, for rows of few of many columns.
+//!
+//! The scorers' own tables know a column's weights for all labels. There each of a row's columns is
+//! searched for each candidate, most of which have no weight for it. Here a node has a table of its
+//! columns, each with the list of the candidates that have a weight for it: a row looks its columns
+//! up once for the node, and touches nothing else than it adds. A label that is a candidate at
+//! several nodes is copied to each of them, so memory is bounded: beyond that nodes have no table,
+//! and the scorers' own give the same scores to the bit.
+
+use super::label_index::LocalId;
+use super::scorers::ColumnWeights;
+use crate::alloc::{filled, prefer_large_pages, push, resize};
+use crate::control::Control;
+use crate::data::Ragged;
+use crate::error::Result;
+use crate::simd::prefetch;
+
+/// Bytes that all tables may take together.
+const MOST_BYTES: usize = 128 << 20;
+
+/// About how many weights a label has, where that matters little.
+const OF_LABEL: usize = 256;
+
+/// The weights of the candidates of some final nodes.
+#[derive(Debug, Clone, Default)]
+pub struct CandidateTables {
+    /// One for each node, from the first on.
+    tables: Vec<Table>,
+    slots: Vec<Slot>,
+    /// The lists of all columns of all nodes. In each first a bit for every candidate of the node,
+    /// set if it has a weight, then the bits of these weights.
+    lists: Vec<u32>,
+}
+
+/// Where the slots of a node begin, and that there are 2^bits of them.
+#[derive(Debug, Clone, Copy)]
+struct Table {
+    from: u32,
+    bits: u32,
+}
+
+/// A column, and where its list begins. Open addressing with linear probing, at most two thirds
+/// full.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    column: u32,
+    list: u32,
+}
+
+/// Flags in a word.
+const BITS: usize = u32::BITS as usize;
+
+/// Words in a cache line.
+const LINE: usize = 16;
+
+/// Words that have a flag for each of `n` candidates.
+fn n_words(n: usize) -> usize {
+    n.div_ceil(BITS)
+}
+
+const FREE: Slot = Slot {
+    column: u32::MAX,
+    list: 0,
+};
+
+impl Table {
+    #[inline]
+    fn first(self, column: u32) -> usize {
+        // In 64 bits, as a table of one slot shifts by 32.
+        (u64::from(column.wrapping_mul(0x9E37_79B1)) >> (32 - self.bits)) as usize
+    }
+
+    /// The slot of `column`, or the free one where it would be.
+    #[inline]
+    fn find(self, slots: &[Slot], column: u32) -> usize {
+        let mask = (1 << self.bits) - 1;
+        let mut at = self.first(column);
+        loop {
+            let place = self.from as usize + (at & mask);
+            let found = slots[place].column;
+            if found == column || found == FREE.column {
+                return place;
+            }
+            at += 1;
+        }
+    }
+}
+
+impl CandidateTables {
+    /// About how many weights there are for `n_nodes` of `n_candidates` each.
+    pub fn n_weights(n_nodes: usize, n_candidates: usize) -> usize {
+        let of_node = n_candidates.saturating_mul(OF_LABEL);
+        let most = MOST_BYTES / size_of::<f32>();
+        n_nodes.saturating_mul(of_node).min(most)
+    }
+
+    /// Copies the weights of the candidates of each node.
+    pub fn new(
+        candidates: &Ragged<LocalId>,
+        weights: &ColumnWeights,
+        n_labels: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        Self::within(MOST_BYTES, candidates, weights, n_labels, control)
+    }
+
+    /// Those of as many nodes as `most_bytes` are enough for, from the first on.
+    fn within(
+        most_bytes: usize,
+        candidates: &Ragged<LocalId>,
+        weights: &ColumnWeights,
+        n_labels: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut made = Self::default();
+        let by_label = weights.by_label(n_labels);
+        // Of each of the node's columns: where its list begins, and where its next weight goes;
+        // before that, how many there are.
+        let mut places: Vec<(u32, u32)> = filled((0, 0), weights.columns.len());
+        let mut columns = Vec::new();
+        for node in 0..candidates.len() {
+            control.check()?;
+            let labels = candidates.get(node);
+            let n_flags = n_words(labels.len());
+            let mut n_weights = 0;
+            for &(column, _) in labels.iter().flat_map(|label| by_label.get(label.at())) {
+                let (_, n) = &mut places[column as usize];
+                if *n == 0 {
+                    push(&mut columns, column);
+                }
+                *n += 1;
+                n_weights += 1;
+            }
+            let bits = (columns.len() * 3 / 2 + 1).next_power_of_two().ilog2();
+            let n_listed = made.lists.len() + columns.len() * n_flags + n_weights;
+            let n_slots = made.slots.len() + (1 << bits);
+            if n_slots * size_of::<Slot>() + n_listed * size_of::<u32>() > most_bytes {
+                break;
+            }
+            let table = Table {
+                from: made.slots.len() as u32,
+                bits,
+            };
+            push(&mut made.tables, table);
+            resize(&mut made.slots, n_slots, FREE);
+            let mut list = made.lists.len() as u32;
+            resize(&mut made.lists, n_listed, 0);
+            for &column in &columns {
+                let at = table.find(&made.slots, column);
+                made.slots[at] = Slot { column, list };
+                let place = &mut places[column as usize];
+                let (from, first, n) = (list, list + n_flags as u32, place.1);
+                *place = (from, first);
+                list = first + n;
+            }
+            for (place, label) in labels.iter().enumerate() {
+                for &(column, weight) in by_label.get(label.at()) {
+                    let (list, next) = &mut places[column as usize];
+                    made.lists[*list as usize + place / BITS] |= 1 << (place % BITS);
+                    made.lists[*next as usize] = weight.to_bits();
+                    *next += 1;
+                }
+            }
+            for column in columns.drain(..) {
+                places[column as usize] = (0, 0);
+            }
+        }
+        prefer_large_pages(&mut made.slots);
+        prefer_large_pages(&mut made.lists);
+        Ok(made)
+    }
+
+    /// Whether node `terminal` has a table.
+    #[inline]
+    pub fn has(&self, terminal: u32) -> bool {
+        (terminal as usize) < self.tables.len()
+    }
+
+    /// Appends the scores of the `n` candidates of node `terminal`, which [has](Self::has) a table,
+    /// to `scores`. `found` is scratch space.
+    pub fn score(
+        &self,
+        terminal: u32,
+        n: usize,
+        (columns, values): (&[u32], &[f32]),
+        found: &mut Vec<(u32, f32)>,
+        scores: &mut Vec<f32>,
+    ) {
+        let table = self.tables[terminal as usize];
+        // Each of the three steps waits for memory, so all columns take one before the next.
+        for &column in columns {
+            prefetch(&self.slots[table.from as usize + table.first(column)]);
+        }
+        found.clear();
+        for (&column, &x) in columns.iter().zip(values) {
+            let slot = self.slots[table.find(&self.slots, column)];
+            if slot.column == column {
+                let list = &self.lists[slot.list as usize..];
+                list.iter().step_by(LINE).take(2).for_each(prefetch);
+                push(found, (slot.list, x));
+            }
+        }
+        let (from, n_flags) = (scores.len(), n_words(n));
+        resize(scores, from + n_flags * BITS, 0.0);
+        let (sums, _) = scores[from..].as_chunks_mut::<BITS>();
+        for &(list, x) in &*found {
+            let (flags, weights) = self.lists[list as usize..].split_at(n_flags);
+            let mut weights = weights.iter();
+            for (&flags, sums) in flags.iter().zip(&mut *sums) {
+                let mut flags = flags;
+                // As many weights as flags; the flags come first, so that none is missing.
+                while let Some(&weight) = (flags != 0).then(|| weights.next()).flatten() {
+                    sums[flags.trailing_zeros() as usize % BITS] += x * f32::from_bits(weight);
+                    flags &= flags - 1;
+                }
+            }
+        }
+        scores.truncate(from + n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WIDTH: u32 = 60;
+
+    proptest! {
+        #[test]
+        fn a_table_scores_as_the_columns_do(
+            steps in prop::collection::vec((0..WIDTH, 0u32..40, -2.0f32..2.0), 0..500),
+            lists in prop::collection::vec(prop::collection::btree_set(0u32..40, 0..20), 1..6),
+            values in prop::collection::btree_map(0..WIDTH, -2.0f32..2.0, 0..30),
+            n_kept in 0usize..7,
+        ) {
+            let mut weights = ColumnWeights::default();
+            weights.reserve_columns(WIDTH as usize);
+            for &(column, label, step) in &steps {
+                weights.add(&[column], &[1.0], &[LocalId(label)], &[step]);
+            }
+            let mut candidates = Ragged::default();
+            for list in &lists {
+                candidates.push(list.iter().map(|&label| LocalId(label)));
+            }
+            let (columns, values): (Vec<u32>, Vec<f32>) = values.into_iter().unzip();
+            let row = (&columns[..], &values[..]);
+            let all = CandidateTables::new(&candidates, &weights, 40, &Control::new(0)).unwrap();
+            prop_assert_eq!(all.tables.len(), lists.len());
+            let bytes = |tables: &CandidateTables| {
+                size_of_val(&tables.slots[..]) + size_of_val(&tables.lists[..])
+            };
+            let n_kept = n_kept.min(lists.len());
+            let mut first = Ragged::default();
+            (0..n_kept).for_each(|node| first.push(candidates.get(node).iter().copied()));
+            let first = CandidateTables::new(&first, &weights, 40, &Control::new(0)).unwrap();
+            let some = CandidateTables::within(bytes(&first), &candidates, &weights, 40, &Control::new(0)).unwrap();
+            prop_assert_eq!(some.tables.len(), n_kept);
+            prop_assert!(bytes(&some) == bytes(&first));
+            for terminal in 0..lists.len() {
+                let labels = candidates.get(terminal);
+                let mut expected = vec![0.0; labels.len()];
+                weights.score(row, labels, &mut vec![], &mut expected);
+                for tables in [&all, &some] {
+                    if !tables.has(terminal as u32) {
+                        continue;
+                    }
+                    let mut scores = vec![0.5];
+                    tables.score(terminal as u32, labels.len(), row, &mut vec![], &mut scores);
+                    let bits = |scores: &[f32]| scores.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
+                    prop_assert_eq!(bits(&scores[1..]), bits(&expected));
+                }
+            }
+        }
+    }
+}
