@@ -243,6 +243,7 @@ print(pool.checked(sp.csr_matrix(rows, (60, 300_000_000)), False).shape)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux alone")
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="AddressSanitizer reserves terabytes")
 def test_a_wide_pool_stays_sparse():
     # Two dense rows and what is made of them would take 6 GB.
     done = in_process(WIDE, megabytes=3000)
