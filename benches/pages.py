@@ -16,7 +16,7 @@ from peers.page import number
 
 ROOT = Path(__file__).parents[1]
 PLACE = re.compile(r"(<!-- figures: (\w+) ([\w.-]+) -->\n).*?(<!-- /figures -->)", flags=re.S)
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / "DESIGN.md", *sorted((ROOT / "docs").glob("*.md")))
 #: Measures that a page shows, of those that peers' table has, and the heads of their columns.
 ACCURACY = {"error": "error %", "P@1": "P@1 %", "P@5": "P@5 %"}
 COSTS = {
@@ -63,7 +63,23 @@ def extreme(_: str) -> str:
     return summary.markdown(Results(ROOT / "benches/figures-extreme.jsonl"))
 
 
-TABLES = {"learners": learners, "extreme": extreme}
+def floors(_: str) -> str:
+    """The time of each hot loop over what the machine allows."""
+    text = (ROOT / "benches/figures-floors.txt").read_text(encoding="utf-8")
+    head = dict(re.findall(r"^(machine|commit|load average): (.*)$", text, flags=re.M))
+    ways = "together", "one by one", "learning"
+    loops: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        if of := re.fullmatch(r"([\w-]+), ([\w ]+), (\w+) +\d+ +\d+ +\d+ +\d+ +([\d.]+)", line):
+            way = "learning" if of[2] == "fit" else of[2]
+            loops.setdefault(f"{of[1]}, {of[3]}", {})[way] = of[4]
+    lines = [("loop", *ways), ("---",) * (len(ways) + 1)]
+    lines += [(loop, *(over.get(way, "") for way in ways)) for loop, over in loops.items()]
+    told = f"{head['machine']}; commit {head['commit']}; load average {head['load average']}."
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}\n"
+
+
+TABLES = {"learners": learners, "extreme": extreme, "floors": floors}
 
 
 def main() -> int:
