@@ -207,6 +207,6 @@ $(PECOS)/.done: benches/peers-pecos.txt tools/install-peers
 # installs anew, otherwise a build only replaces the module.
 $(MODULE): $(VENV)/.build pyproject.toml README.md $(RUST)
 	@tools/check-rust
-	$(PHASE) "build" $(BIN)/maturin develop --release --locked --quiet \
+	$(PHASE) "build" env PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet \
 		$(if $(filter-out %.rs,$?),,--skip-install)
 	@touch $@
