@@ -42,7 +42,8 @@ def processor_time() -> float:
 
 def call_rustc(command: list[str], times: str) -> int:
     """Runs rustc and adds a line of its crate and time to the file ``times``."""
-    status = subprocess.run(command).returncode
+    # Cargo hands its jobs out by pipes that rustc inherits.
+    status = subprocess.run(command, close_fds=False).returncode
     if "--crate-name" in command:
         name = command[command.index("--crate-name") + 1]
         with open(times, "a", encoding="utf-8") as file:
