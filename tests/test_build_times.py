@@ -28,8 +28,9 @@ def test_a_call_is_run_and_its_time_written(build_times, tmp_path):
     assert build_times.call_rustc([*compiler, "--crate-name", "rand"], str(times)) == 3
     assert build_times.call_rustc([*compiler, "-vV"], str(times)) == 3
     (line,) = times.read_text("utf-8").splitlines()
-    seconds, name = line.split()
+    seconds, own, name = line.split()
     assert float(seconds) > 0
+    assert float(own) > 0
     assert name == "rand"
 
 

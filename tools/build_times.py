@@ -34,9 +34,9 @@ C_LIBRARIES = "build scripts, with the C libraries of .xz and .zst"
 SETTINGS = ("CARGO_PROFILE_RELEASE_LTO", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS")
 
 
-def processor_time() -> float:
-    """Of all processes that this one has started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+def processor_time(whose: int = resource.RUSAGE_CHILDREN) -> float:
+    """Of all processes that this one has started and that have ended, or of this one."""
+    used = resource.getrusage(whose)
     return used.ru_utime + used.ru_stime
 
 
@@ -46,8 +46,9 @@ def call_rustc(command: list[str], times: str) -> int:
     status = subprocess.run(command, close_fds=False).returncode
     if "--crate-name" in command:
         name = command[command.index("--crate-name") + 1]
+        own = processor_time(resource.RUSAGE_SELF)
         with open(times, "a", encoding="utf-8") as file:
-            file.write(f"{processor_time()} {name}\n")
+            file.write(f"{processor_time()} {own} {name}\n")
     return status
 
 
@@ -68,12 +69,14 @@ def build() -> tuple[Counter[str], float]:
         subprocess.run(command, check=True, cwd=ROOT, env=environment)
         elapsed = time.perf_counter() - began
         seconds: Counter[str] = Counter()
+        measuring = 0.0
         for line in times.read_text(encoding="utf-8").splitlines():
-            used, name = line.split()
+            used, own, name = line.split()
+            measuring += float(own)
             is_script = name.startswith("build_script")
             seconds[C_LIBRARIES if is_script else name] += float(used)
         # Cargo itself hardly counts; what is left over are the scripts as they run.
-        seconds[C_LIBRARIES] += processor_time() - seconds.total()
+        seconds[C_LIBRARIES] += processor_time() - measuring - seconds.total()
         return seconds, elapsed
 
 
