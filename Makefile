@@ -17,7 +17,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
+.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors build-times fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -61,6 +61,10 @@ count-atomics: $(VENV)/.python ## Count what sixteen threads lock (valgrind), wr
 floors: $(VENV)/.python ## Time each hot loop over what the machine allows, write benches/figures-floors.txt
 	@tools/check-rust
 	$(PHASE) "floors" env PYTHONPATH=benches $(BIN)/python -m floors benches/figures-floors.txt
+
+build-times: $(VENV)/.python ## Build from nothing and report the processor time of each crate, write benches/figures-build.txt
+	@tools/check-rust
+	$(PHASE) "build times" $(BIN)/python tools/build_times.py benches/figures-build.txt
 
 # SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
 bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
@@ -207,6 +211,6 @@ $(PECOS)/.done: benches/peers-pecos.txt tools/install-peers
 # installs anew, otherwise a build only replaces the module.
 $(MODULE): $(VENV)/.build pyproject.toml README.md $(RUST)
 	@tools/check-rust
-	$(PHASE) "build" $(BIN)/maturin develop --release --locked --quiet \
+	$(PHASE) "build" env PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet \
 		$(if $(filter-out %.rs,$?),,--skip-install)
 	@touch $@

@@ -4,9 +4,9 @@
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use rayon::prelude::*;
 
 use super::freezing::Frozen;
+use super::members::{each_member, leave_out_stragglers, new_members, seed_of};
 use super::{
     checks, Accepts, Blocks, Classifier, FitOptions, Learner, Member, Mistakes, OnlineLearner,
     OnlineParams, PredictOptions, Predictor, Query, ReachedLeaf, Schedule, Start, Task, TopK,
@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
 use crate::pool::{Lent, Pool};
-use crate::threads::with_threads;
 
 /// Values of rows that are predicted in memory that is kept: small, and soon in use again.
 const KEPT_VALUES: usize = 1 << 12;
@@ -76,20 +75,6 @@ impl<L: OnlineLearner> OnlineModel<L> {
             .iter()
             .for_each(|member| all.add(&member.progress));
         all.loss()
-    }
-
-    /// Members that have learned nothing.
-    fn new_members(&self, start: &Start<'_>) -> Result<Vec<Member<L>>> {
-        // Not copies of one: memory that is still zero costs nothing.
-        (0..L::n_members(&self.params))
-            .map(|_| {
-                Ok(Member {
-                    preparation: start.preparation.clone(),
-                    progress: Mistakes::default(),
-                    learner: L::new(&self.params, start)?,
-                })
-            })
-            .collect()
     }
 
     fn start<'a>(
@@ -161,31 +146,6 @@ impl<L: OnlineLearner> OnlineModel<L> {
             walk.saturating_mul(rows.n_rows())
         });
         each.fold(0, usize::saturating_add)
-    }
-
-    /// Runs `work` over the members; each is finished or stopped when this returns. A single
-    /// one has all threads to itself.
-    fn each(
-        members: &mut [Member<L>],
-        n_threads: usize,
-        work: impl Fn(usize, &mut Member<L>, usize) -> Result<()> + Sync,
-    ) -> Result<Vec<Result<()>>> {
-        if let [member] = members {
-            return Ok(vec![work(0, member, n_threads)]);
-        }
-        with_threads(n_threads.min(members.len()), |parallel| {
-            if parallel {
-                let members = members.par_iter_mut().enumerate();
-                members
-                    .map(|(number, member)| work(number, member, 1))
-                    .collect()
-            } else {
-                let members = members.iter_mut().enumerate();
-                members
-                    .map(|(number, member)| work(number, member, 1))
-                    .collect()
-            }
-        })
     }
 
     /// What predicts the `k` best labels of the rows of `query`, which are checked.
@@ -262,11 +222,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let batch = &batch.with_weights(weights.as_deref());
         let mut preparation = self.params.preparation(batch)?;
         preparation.observe_all(&batch.rows, &present, control)?;
-        let mut members = self.new_members(&self.start(&preparation, batch, true))?;
+        let mut members = new_members(&self.params, &self.start(&preparation, batch, true))?;
         let schedule = self.params.schedule();
         let passes = u64::from(schedule.n_passes) * members.len() as u64;
         control.set_total(passes * batch.rows.n_rows() as u64);
-        let results = Self::each(
+        let results = each_member(
             &mut members,
             options.n_threads,
             |number, member, n_threads| {
@@ -309,7 +269,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         self.check_stream(batch, self.n_classes)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
-            self.members = self.new_members(&self.start(&preparation, batch, false))?;
+            self.members = new_members(&self.params, &self.start(&preparation, batch, false))?;
         }
         self.frozen = Frozen::default();
         let is_scaled = self.params.scale_weights();
@@ -321,7 +281,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             return member.learn(batch, &order, 0.0, n_threads, predicted, control);
         }
         let seed = self.params.schedule().seed;
-        let results = Self::each(&mut self.members, n_threads, |number, member, n_threads| {
+        let results = each_member(&mut self.members, n_threads, |number, member, n_threads| {
             let mut order = order.clone();
             if number > 0 {
                 let seed = seed_of(seed ^ member.progress.examples, number);
@@ -474,53 +434,5 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
 
     fn from_bundle(bundle: Bundle) -> Result<Self> {
         Self::restored(bundle)
-    }
-}
-
-/// Members differ by their seeds; neighbouring seeds of the user's must not give neighbouring
-/// ensembles the same members.
-pub fn seed_of(seed: u64, number: usize) -> u64 {
-    seed.wrapping_add((number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-}
-
-/// Leaves out members that were stopped before they had seen half as much as the one that has
-/// seen most: they would only vote for the few labels they know.
-fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
-    let seen = |member: &Member<L>| member.progress.examples;
-    let most = members.iter().map(seen).max().unwrap_or(0);
-    let mut finished = finished.iter();
-    members.retain(|member| *finished.next().unwrap_or(&true) || 2 * seen(member) >= most);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::{Scaling, Values};
-
-    /// Each is learned by a thread of its own.
-    #[test]
-    fn members_share_no_cache_line() {
-        assert_eq!(align_of::<Member<u8>>(), 128);
-        assert_eq!(size_of::<Member<u8>>() % 128, 0);
-    }
-
-    #[test]
-    fn members_that_had_hardly_begun_are_left_out() {
-        let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();
-        let member = |examples| Member {
-            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
-            progress: Mistakes {
-                examples,
-                ..Mistakes::default()
-            },
-            learner: (),
-        };
-        let mut members = [100, 20, 70, 20].map(member).to_vec();
-        leave_out_stragglers(&mut members, &[false, false, false, true]);
-        let seen: Vec<u64> = members
-            .iter()
-            .map(|member| member.progress.examples)
-            .collect();
-        assert_eq!(seen, [100, 70, 20]);
     }
 }

@@ -16,7 +16,8 @@
 //! | `shared_direction` | steps of a tile: "pn", "sgd" |
 //! | `adaptive` | steps of a tile: "nag", "adagrad" |
 //! | `softmax` | steps of all tiles together |
-//! | `learner` | learning, chunk by chunk |
+//! | `training` | learning, chunk by chunk |
+//! | `learner` | the learner as others see it, and its file |
 //! | `growth` | new classes for a model that has learned |
 //! | `pruned` | weights held sparsely, for prediction |
 //! | `pruned_fit` | learning some tiles after others, each of which is pruned when it is done |
@@ -43,6 +44,7 @@ mod softmax;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod training;
 
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};

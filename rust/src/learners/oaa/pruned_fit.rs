@@ -6,10 +6,11 @@
 //! is that of all classes, too.
 
 use super::chunk::Chunk;
-use super::learner::{best_of_tiles, Oaa};
+use super::learner::Oaa;
 use super::pruned::PrunedWeights;
 use super::scoring::BestClass;
 use super::tile::Tile;
+use super::training::best_of_tiles;
 use crate::classifier::{Learning, Member, Mistakes, Schedule};
 use crate::control::Control;
 use crate::data::Batch;
