@@ -7,6 +7,7 @@
 mod arrays;
 mod classifier;
 mod errors;
+mod ldsm_training;
 mod metrics;
 mod model_io;
 mod run;
@@ -22,6 +23,8 @@ mod core {
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
+    #[pymodule_export]
+    use super::ldsm_training::{LdsmPart, LdsmTraining};
     #[pymodule_export]
     use super::metrics::{propensities, Scores, TopLabelLoss};
     #[pymodule_export]

@@ -1,0 +1,138 @@
+"""What the estimators ask of a cluster: its client, its workers, results and their errors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Self
+from uuid import uuid4
+from weakref import WeakSet
+
+import dask
+from distributed import Client, Future, default_client, get_worker, progress
+
+logger = logging.getLogger("distributed.xmtree")
+
+#: Share of its memory at which Dask stops a worker from taking further tasks.
+_USABLE = 0.8
+#: From which size on Dask warns of data in tasks.
+_LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+
+
+def client_of(given: Any) -> Client:
+    """``given``, or the current client."""
+    if given is None:
+        try:
+            return default_client()
+        except ValueError as error:
+            raise ValueError(
+                "there is no Dask client: make one, distributed.Client(...), before this call, or "
+                "pass client="
+            ) from error
+    if not isinstance(given, Client):
+        raise TypeError(f"client must be a distributed.Client, got {type(given).__name__}")
+    if given.asynchronous:
+        raise TypeError("client must not be asynchronous; make it with asynchronous=False")
+    return given
+
+
+def workers_of(client: Client) -> dict[str, dict[str, Any]]:
+    """The workers of a cluster by their addresses; waits for the first."""
+    with clear_errors(client, "training"):
+        client.wait_for_workers(1, timeout=60)
+        workers: dict[str, dict[str, Any]] = client.scheduler_info(n_workers=-1)["workers"]
+    return workers
+
+
+def n_threads(workers: dict[str, dict[str, Any]]) -> int:
+    """Threads of all workers."""
+    return sum(int(worker["nthreads"]) for worker in workers.values())
+
+
+def own_threads() -> int:
+    """Threads of the worker that this runs on."""
+    return int(get_worker().state.nthreads)
+
+
+def check_memory(n_bytes: int, workers: dict[str, dict[str, Any]]) -> None:
+    """Refuses examples of ``n_bytes`` that would not fit into each of ``workers``.
+
+    A worker holds the examples, their values as the scorers scale them, which is half as much, and
+    for each thread a copy of those of a node, at the root at least half of them.
+    """
+    for address, worker in workers.items():
+        limit, threads = int(worker["memory_limit"] or 0), int(worker["nthreads"])
+        needed = n_bytes * (3 + threads) // 2
+        if limit and needed > _USABLE * limit:
+            raise MemoryError(
+                f"each worker holds all examples and needs about {needed / 2**30:.2f} GiB with "
+                f"{threads} threads; worker {address} may have {limit / 2**30:.2f} GiB "
+                f"(memory_limit), of which {_USABLE:.0%} can be used. Give workers more memory or "
+                "fewer threads, or take fewer rows"
+            )
+
+
+def send(client: Client, data: Any, what: str) -> Future:
+    """``data`` as a task, which the scheduler keeps: so they survive the loss of all workers, as
+    scattered data would not. Workers that need them have them from one another, once each."""
+    with clear_errors(client, what), dask.config.set({_LARGE_GRAPH: 1 << 60}):
+        return client.submit(_same, data, key=f"xmtree-data-{uuid4().hex}", pure=False)
+
+
+def _same(data: Any) -> Any:
+    return data
+
+
+class Tasks:
+    """The tasks of a training, named for the dashboard, until the last of them is done."""
+
+    def __init__(self, client: Client, prefix: str, what: str) -> None:
+        self._client, self._prefix, self._what = client, prefix, what
+        self._token, self._numbers = uuid4().hex, count()
+        # What nobody holds any longer is let go on the workers, too.
+        self._sent: WeakSet[Future] = WeakSet()
+
+    def submit(self, name: str, function: Any, *arguments: Any, **options: Any) -> Future:
+        """A task that makes ``function`` of arguments, among them results of other tasks."""
+        key = f"{self._prefix}-{name}-{self._token}-{next(self._numbers)}"
+        with clear_errors(self._client, self._what):
+            future = self._client.submit(function, *arguments, key=key, pure=False, **options)
+        self._sent.add(future)
+        return future
+
+    def result(self, future: Future, verbose: int) -> Any:
+        """What the last task makes."""
+        with clear_errors(self._client, self._what):
+            if verbose:
+                progress(future, notebook=False)
+            return future.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._client.status == "running":
+            self._client.cancel(list(self._sent), force=True)
+
+
+@contextmanager
+def clear_errors(client: Client, what: str) -> Iterator[None]:
+    """Says what has happened where Dask's errors are about tasks."""
+    try:
+        yield
+    except Exception as error:
+        # Without a scheduler it can be an error of the connection, the client or a task.
+        if client.status != "running" or "connection-lost" in str(error):
+            raise RuntimeError(
+                f"{what} stopped: the connection to the scheduler was lost; start the cluster "
+                "anew and call again. Nothing was learned"
+            ) from error
+        if isinstance(error, CancelledError):
+            raise RuntimeError(
+                f"{what} stopped: it was cancelled, or all workers with the data are gone ({error})"
+                "; persist or send the data again and call again"
+            ) from error
+        raise

@@ -1,0 +1,98 @@
+"""Data on a cluster, as one list of partitions; data here, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed, delayed
+from distributed import Client, Future
+
+#: Rows, labels and weights (or None) of a partition, each a value on the cluster.
+Partition = tuple[Any, Any, Any]
+
+
+def is_remote(data: Any) -> bool:
+    """Whether ``data`` is a Dask collection or a list of partitions."""
+    if hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed"):
+        return True
+    is_list = isinstance(data, list | tuple) and len(data) > 0
+    return is_list and all(isinstance(part, Delayed | Future) for part in data)
+
+
+def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
+    """The partitions of data on the cluster, their rows and labels side by side."""
+    rows = _parts(X, "X", X)
+    labels = _parts(y, "y", X)
+    weights = [None] * len(rows)
+    if sample_weight is not None:
+        weights = _parts(sample_weight, "sample_weight", X)
+    for name, parts in (("y", labels), ("sample_weight", weights)):
+        if len(parts) != len(rows):
+            raise ValueError(
+                f"X has {len(rows)} partitions, {name} has {len(parts)}; "
+                "make them of the same rows (rechunk or repartition)"
+            )
+    return list(zip(rows, labels, weights, strict=True))
+
+
+def on_workers(client: Client, parts: list[Partition]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Rows, labels and weights of all partitions, computed on the workers where they are not."""
+    computed = client.compute(list(chain.from_iterable(parts)))
+    return computed[::3], computed[1::3], computed[2::3]
+
+
+def row_parts(X: Any) -> list[Any]:
+    """The partitions of ``X``, each with all columns of its rows."""
+    return _parts(X, "X", X)
+
+
+def _parts(data: Any, name: str, X: Any) -> list[Any]:
+    """The partitions of ``data``, which belongs to the rows ``X``."""
+    if not is_remote(data):
+        raise TypeError(
+            f"{name} must be a Dask collection or a list of delayed partitions where X is, "
+            f"got {type(data).__name__}"
+        )
+    if isinstance(data, list | tuple):
+        return list(data)
+    if isinstance(data, da.Array):
+        if data.ndim == 2 and data.numblocks[1] > 1:
+            data = data.rechunk({1: -1})
+        if isinstance(X, da.Array) and data.chunks[0] != X.chunks[0] and _are_known(data, X):
+            if data.shape[0] != X.shape[0]:
+                raise ValueError(f"X has {X.shape[0]} rows, {name} has {data.shape[0]}")
+            data = data.rechunk({0: X.chunks[0]})
+        return list(data.to_delayed().ravel())
+    return list(data.to_delayed())
+
+
+def _are_known(*arrays: Any) -> bool:
+    """Whether all sizes of blocks are known."""
+    return not any(np.isnan(size) for array in arrays for size in array.chunks[0])
+
+
+def together(parts: Sequence[Any]) -> Any:
+    """Partitions of rows, of labels or of weights as one."""
+    first = parts[0]
+    if len(parts) == 1 or first is None:
+        return first
+    if any(sp.issparse(part) for part in parts):
+        return sp.vstack(parts, format="csr")
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    if isinstance(first, list):
+        return list(chain.from_iterable(parts))
+    return np.concatenate(parts)
+
+
+def by_partition(function: Any, model: Any, X: Any, name: str) -> list[Delayed]:
+    """``function(model, rows)`` of each partition, not yet computed."""
+    lazy = delayed(function, pure=False, name=name)
+    return [lazy(model, part) for part in row_parts(X)]
