@@ -114,6 +114,28 @@ class Classifier:
     def from_bytes(bytes: bytes, learner: str | None = None) -> Classifier: ...
 
 @final
+class OaaClasses:
+    def __new__(
+        cls,
+        params_json: str,
+        n_classes: int,
+        label_sets: bool,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float64] | None,
+        block: tuple[int, int],
+        n_threads: int = 1,
+    ) -> Self: ...
+    @staticmethod
+    def most(params_json: str, n_classes: int) -> int: ...
+    @staticmethod
+    def join(blocks: Sequence[OaaClasses]) -> Classifier: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> OaaClasses: ...
+    def __sizeof__(self) -> int: ...
+
+@final
 class LdsmPart:
     def to_bytes(self) -> bytes: ...
     @staticmethod

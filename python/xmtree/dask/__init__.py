@@ -18,10 +18,14 @@ except ImportError as error:
 
 from xmtree.dask._bagging import BaggedModels, DaskLOMTreeClassifier, DaskRecallTreeClassifier
 from xmtree.dask._ldsm import DaskLdSMClassifier
+from xmtree.dask._oaa import DaskOAAClassifier
+from xmtree.dask._text import DaskTextClassifier
 
 __all__ = [
     "BaggedModels",
     "DaskLOMTreeClassifier",
     "DaskLdSMClassifier",
+    "DaskOAAClassifier",
     "DaskRecallTreeClassifier",
+    "DaskTextClassifier",
 ]

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,10 +15,9 @@ from xmtree import _validation
 from xmtree._labels import decode
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._recall_tree import RecallTreeClassifier
-from xmtree._sklearn import validate_params
 from xmtree.dask._base import DaskEstimator
-from xmtree.dask._cluster import Tasks, client_of, logger, workers_of
-from xmtree.dask._partitions import is_remote, on_workers, partitions
+from xmtree.dask._cluster import Tasks, Workers
+from xmtree.dask._partitions import Partitions, Source, is_remote
 
 #: Labels of each member that its average with others looks at, at least.
 _LEAST_LABELS = 20
@@ -98,6 +98,12 @@ class BaggedModels:
 class _DaskBagging(DaskEstimator):
     """A local online learner for each partition."""
 
+    def save(self, path: Any, *, compact: bool = False) -> None:
+        """There is no file for many models; save ``to_local().estimators_`` one by one."""
+        raise NotImplementedError(
+            "there is no file for many models: save each of to_local().estimators_"
+        )
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Train a model on each partition.
 
@@ -127,31 +133,26 @@ class _DaskBagging(DaskEstimator):
         KeyboardInterrupt
             On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
         """
-        client = client_of(self.client)
-        local = self._new_local()
-        validate_params(local)
-        if not is_remote(X):
+        return self._fit(X, y, sample_weight, classes)
+
+    def _tasks(
+        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
+    ) -> Future:
+        if not isinstance(data, Partitions):
             raise TypeError(
                 "X must be a Dask collection or a list of partitions: each has a model of its "
                 f"own; train {type(local).__name__} on local rows"
             )
-        parts = partitions(X, y, sample_weight)
-        workers_of(client)
         seed = _validation.seed(self.random_state)
-        logger.info("training a model on each of %d partitions", len(parts))
-        with Tasks(client, "bagging", f"training {type(self).__name__}") as tasks:
-            rows, labels, weights = on_workers(client, parts)
-            known: Any = classes
-            if classes is None:
-                found = [tasks.submit("labels", np.unique, part) for part in labels]
-                known = tasks.submit("classes", _union, found)
-            models = [
-                tasks.submit("fit", _trained, local, *part, known, seed + number)
-                for number, part in enumerate(zip(rows, labels, weights, strict=True))
-            ]
-            joined = tasks.submit("join", BaggedModels, models)
-            self._adopt(tasks.result(joined, self.verbose))
-        return self
+        known: Any = classes
+        if classes is None:
+            found = [tasks.submit("labels", np.unique, part) for part in data.labels]
+            known = tasks.submit("classes", _union, found)
+        models = [
+            tasks.submit("fit", _trained, local, *part, known, seed + number)
+            for number, part in enumerate(data.parts)
+        ]
+        return tasks.submit("join", BaggedModels, models)
 
     def to_local(self) -> BaggedModels:
         """The trained models as one object without Dask.
@@ -166,11 +167,10 @@ class _DaskBagging(DaskEstimator):
         ------
         NotFittedError
         """
-        check_is_fitted(self)
-        models: BaggedModels = self._local
+        models: BaggedModels = super().to_local()
         return models
 
-    def predict_topk(self, X: Any, k: int = 5) -> Any:
+    def predict_topk(self, X: Any, k: int = 5) -> Any:  # type: ignore[override]
         """The ``k`` labels of the highest average probability of each row, best first.
 
         Parameters
@@ -228,6 +228,7 @@ class DaskLOMTreeClassifier(_DaskBagging):
     """
 
     _local_class = LOMTreeClassifier
+    _prefix = "lomtrees"
 
 
 class DaskRecallTreeClassifier(_DaskBagging):
@@ -252,3 +253,4 @@ class DaskRecallTreeClassifier(_DaskBagging):
     """
 
     _local_class = RecallTreeClassifier
+    _prefix = "recall-trees"

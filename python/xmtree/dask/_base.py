@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
-from distributed import Client
+from distributed import Client, Future
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from xmtree import _core
 from xmtree._labels import decode
-from xmtree.dask._cluster import client_of, send
-from xmtree.dask._partitions import by_partition, is_remote, row_parts
+from xmtree._ldsm import LdSMClassifier
+from xmtree._probabilities import Scores
+from xmtree._sklearn import validate_params
+from xmtree.dask._cluster import Tasks, Workers, client_of, logger, send, workers_of
+from xmtree.dask._partitions import Source, by_partition, is_remote, row_parts, source
 
 
 class DaskEstimator(ClassifierMixin, BaseEstimator):
@@ -25,6 +28,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     _local_class: ClassVar[type[Any]]
     #: Parameters of it that mean nothing here, and what is used in their place.
     _left_out: ClassVar[dict[str, str]] = {"n_jobs": "a worker's own threads are used"}
+    #: What keys of its tasks begin with.
+    _prefix: ClassVar[str]
     _local: Any
 
     def __init__(self, *, client: Any = None, **params: Any) -> None:
@@ -55,6 +60,31 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         """An estimator that has learned nothing, with these parameters."""
         return self._local_class(**self.get_params(deep=False))
 
+    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
+        """Trains by the tasks of :meth:`_tasks`; stopped by an error it stays as it was."""
+        client = client_of(self.client)
+        local = self._new_local()
+        validate_params(local)
+        workers = workers_of(client)
+        logger.info("training %s on %d workers", type(local).__name__, len(workers))
+        with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
+            data = source(client, X, y, sample_weight)
+            fitted = tasks.result(self._tasks(tasks, local, data, classes, workers), self.verbose)
+        check_complete(fitted)
+        self._adopt(fitted)
+        return self
+
+    def _tasks(
+        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
+    ) -> Future:
+        """The task that makes of ``local`` a fitted estimator, and those that it needs."""
+        raise NotImplementedError
+
+    @property
+    def _y_form(self) -> Any:
+        """In which form predictions have label sets."""
+        return self._local._y_form
+
     def _adopt(self, local: Any) -> None:
         """Takes over what was learned."""
         self._local = local
@@ -76,10 +106,21 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         NotFittedError
         """
         check_is_fitted(self)
-        local = copy.copy(self._local)
-        # It is copied where one of them learns on.
-        local._model = local._model.snapshot()
-        return local
+        return snapshot(self._local)
+
+    def save(self, path: Any, *, compact: bool = False) -> None:
+        """Write the trained model to a file, as ``to_local().save(path)`` does.
+
+        Parameters
+        ----------
+        path : str or Path
+        compact : bool, default=False
+
+        Raises
+        ------
+        NotFittedError
+        """
+        self.to_local().save(path, compact=compact)
 
     def predict(self, X: Any) -> Any:
         """The best label of each row, or its label set.
@@ -87,7 +128,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
-            Blocks are arrays or CSR matrices.
+            Blocks are arrays or CSR matrices; of a classifier of texts they are as in ``fit``.
 
         Returns
         -------
@@ -102,11 +143,11 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not is_remote(X):
             return self._local.predict(X)
-        form = self._local._y_form
         name = f"{type(self).__name__}-predict"
         parts = by_partition(_predicted, self._on_workers(), X, name)
         if not isinstance(X, da.Array):
             return parts
+        form = self._y_form
         if form in ("labels", "lists"):
             empty: Any = np.empty(0, self.classes_.dtype if form == "labels" else object)
             shapes: list[tuple[Any, ...]] = [(n,) for n in X.chunks[0]]
@@ -117,6 +158,31 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             if form == "sparse":
                 empty = sp.csr_matrix(empty)
         return _as_array(parts, shapes, empty)
+
+    def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
+        """The ``k`` best labels of each row, best first.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
+            Blocks are arrays or CSR matrices; of a classifier of texts they are as in ``fit``.
+        k : int, default=5
+        scores : {"raw", "probability"}, default="raw"
+            As of ``predict_topk`` of the local estimator.
+
+        Returns
+        -------
+        labels, scores : Dask arrays of shape (n, k)
+            Not yet computed, in the blocks of ``X``.
+        list of Delayed
+            Where ``X`` is a list of partitions or a data frame: the pair of each.
+        labels, scores : arrays of shape (n, k)
+            Where ``X`` is here: what :meth:`to_local` predicts.
+        """
+        check_is_fitted(self)
+        if not is_remote(X):
+            return self._local.predict_topk(X, k, scores=scores)
+        return self._ranked(X, k, scores=scores)
 
     def _ranked(self, X: Any, k: int, **options: Any) -> Any:
         """As ``predict_topk`` of rows on the cluster."""
@@ -142,7 +208,50 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         return self._sent[1]
 
 
+def snapshot(estimator: Any) -> Any:
+    """A copy that has the model as it is now; it is copied where one of them learns on."""
+    copied = estimator.__class__.__new__(estimator.__class__)
+    vars(copied).update(vars(estimator))
+    if isinstance(getattr(estimator, "_model", None), _core.Classifier):
+        copied._model = estimator._model.snapshot()
+    if hasattr(estimator, "learner_"):
+        copied.learner_ = snapshot(estimator.learner_)
+    if hasattr(estimator, "estimators_"):
+        copied.estimators_ = [snapshot(member) for member in estimator.estimators_]
+    return copied
+
+
+def check_complete(model: Any) -> None:
+    """A RuntimeError where parts of what was to be trained are missing."""
+    for learner in getattr(model, "estimators_", [getattr(model, "learner_", model)]):
+        if not isinstance(getattr(learner, "_model", None), _core.Classifier):
+            raise RuntimeError(f"the {type(learner).__name__} has no model: please report it")
+        missing = _missing(learner)
+        if missing:
+            raise RuntimeError(
+                f"the model of {type(learner).__name__} is not complete, {missing}: please report "
+                "it, with the versions of dask and distributed, and train again"
+            )
+
+
+def _missing(learner: Any) -> str:
+    """What the model of a learner should have by its own parameters, and has not."""
+    model = learner._model
+    if model.n_classes != len(learner.classes_):
+        return f"it has {model.n_classes} classes of {len(learner.classes_)}"
+    if isinstance(learner, LdSMClassifier):
+        params, summary = model.params, model.summary()
+        if summary["n_trees"] != params["n_estimators"]:
+            return f"it has {summary['n_trees']} trees of {params['n_estimators']}"
+        if bool(summary["has_scorers"]) != (params["scorers"] != "none"):
+            return f"it was to have scorers {params['scorers']!r}"
+    elif model.n_examples_seen == 0:
+        return "it has learned nothing"
+    return ""
+
+
 def _predicted(model: Any, rows: Any) -> Any:
+    check_complete(model)
     found = model.predict(rows)
     if isinstance(found, list):
         lists = np.empty(len(found), object)
@@ -152,6 +261,7 @@ def _predicted(model: Any, rows: Any) -> Any:
 
 
 def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:
+    check_complete(model)
     return model.predict_topk(rows, k, **options)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import count
@@ -13,6 +13,9 @@ from weakref import WeakSet
 
 import dask
 from distributed import Client, Future, default_client, get_worker, progress
+
+#: What the scheduler knows of each worker, by its address.
+Workers = dict[str, dict[str, Any]]
 
 logger = logging.getLogger("distributed.xmtree")
 
@@ -39,15 +42,15 @@ def client_of(given: Any) -> Client:
     return given
 
 
-def workers_of(client: Client) -> dict[str, dict[str, Any]]:
+def workers_of(client: Client) -> Workers:
     """The workers of a cluster by their addresses; waits for the first."""
     with clear_errors(client, "training"):
         client.wait_for_workers(1, timeout=60)
-        workers: dict[str, dict[str, Any]] = client.scheduler_info(n_workers=-1)["workers"]
+        workers: Workers = client.scheduler_info(n_workers=-1)["workers"]
     return workers
 
 
-def n_threads(workers: dict[str, dict[str, Any]]) -> int:
+def n_threads(workers: Workers) -> int:
     """Threads of all workers."""
     return sum(int(worker["nthreads"]) for worker in workers.values())
 
@@ -57,18 +60,14 @@ def own_threads() -> int:
     return int(get_worker().state.nthreads)
 
 
-def check_memory(n_bytes: int, workers: dict[str, dict[str, Any]]) -> None:
-    """Refuses examples of ``n_bytes`` that would not fit into each of ``workers``.
-
-    A worker holds the examples, their values as the scorers scale them, which is half as much, and
-    for each thread a copy of those of a node, at the root at least half of them.
-    """
+def refuse(needed: Callable[[int], int], what: str, workers: Workers) -> None:
+    """A MemoryError where a worker has less memory than the bytes that it needs with so many
+    threads for ``what``."""
     for address, worker in workers.items():
         limit, threads = int(worker["memory_limit"] or 0), int(worker["nthreads"])
-        needed = n_bytes * (3 + threads) // 2
-        if limit and needed > _USABLE * limit:
+        if limit and needed(threads) > _USABLE * limit:
             raise MemoryError(
-                f"each worker holds all examples and needs about {needed / 2**30:.2f} GiB with "
+                f"{what} and needs about {needed(threads) / 2**30:.2f} GiB with "
                 f"{threads} threads; worker {address} may have {limit / 2**30:.2f} GiB "
                 f"(memory_limit), of which {_USABLE:.0%} can be used. Give workers more memory or "
                 "fewer threads, or take fewer rows"
@@ -90,22 +89,23 @@ class Tasks:
     """The tasks of a training, named for the dashboard, until the last of them is done."""
 
     def __init__(self, client: Client, prefix: str, what: str) -> None:
-        self._client, self._prefix, self._what = client, prefix, what
-        self._token, self._numbers = uuid4().hex, count()
+        self.client, self.what = client, what
+        # No key is ever used twice: neither of a task nor by two trainings.
+        self._prefix, self._token, self._numbers = prefix, uuid4().hex, count()
         # What nobody holds any longer is let go on the workers, too.
         self._sent: WeakSet[Future] = WeakSet()
 
     def submit(self, name: str, function: Any, *arguments: Any, **options: Any) -> Future:
         """A task that makes ``function`` of arguments, among them results of other tasks."""
         key = f"{self._prefix}-{name}-{self._token}-{next(self._numbers)}"
-        with clear_errors(self._client, self._what):
-            future = self._client.submit(function, *arguments, key=key, pure=False, **options)
+        with clear_errors(self.client, self.what):
+            future = self.client.submit(function, *arguments, key=key, pure=False, **options)
         self._sent.add(future)
         return future
 
-    def result(self, future: Future, verbose: int) -> Any:
+    def result(self, future: Future, verbose: int = 0) -> Any:
         """What the last task makes."""
-        with clear_errors(self._client, self._what):
+        with clear_errors(self.client, self.what):
             if verbose:
                 progress(future, notebook=False)
             return future.result()
@@ -114,8 +114,8 @@ class Tasks:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._client.status == "running":
-            self._client.cancel(list(self._sent), force=True)
+        if kind is not None and self.client.status == "running":
+            self.client.cancel(list(self._sent), force=True)
 
 
 @contextmanager

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from sklearn.utils.validation import check_is_fitted
+from distributed import Future
 
 from xmtree import _core, _validation
 from xmtree._ldsm import LdSMClassifier
-from xmtree._probabilities import Scores
-from xmtree._sklearn import validate_params
-from xmtree.dask._base import DaskEstimator
-from xmtree.dask._cluster import (
-    Tasks,
-    check_memory,
-    client_of,
-    logger,
-    n_threads,
-    own_threads,
-    send,
-    workers_of,
-)
-from xmtree.dask._partitions import is_remote, on_workers, partitions, together
+from xmtree.dask._base import DaskEstimator, snapshot
+from xmtree.dask._cluster import Tasks, Workers, n_threads, own_threads, refuse
+from xmtree.dask._partitions import Source
 
 #: Blocks of rows or labels for each thread: few enough to cost little, and enough for work to be
 #: left when one takes long or a worker is slow.
 _BLOCKS_PER_THREAD = 4
-
-Workers = dict[str, dict[str, Any]]
 
 
 class DaskLdSMClassifier(DaskEstimator):
@@ -65,7 +51,8 @@ class DaskLdSMClassifier(DaskEstimator):
 
     Examples
     --------
-    >>>     >>> from xmtree.dask import DaskLdSMClassifier
+    >>> from distributed import Client
+    >>> from xmtree.dask import DaskLdSMClassifier
     >>> from xmtree.datasets import load_demo
     >>> X, y, X_test, y_test = load_demo("onet")  # doctest: +SKIP
     >>> with Client() as client:  # doctest: +SKIP
@@ -74,6 +61,7 @@ class DaskLdSMClassifier(DaskEstimator):
     """
 
     _local_class = LdSMClassifier
+    _prefix = "ldsm"
     _left_out: ClassVar[dict[str, str]] = {
         **DaskEstimator._left_out,
         "warm_start": "all trees are trained at once",
@@ -112,78 +100,40 @@ class DaskLdSMClassifier(DaskEstimator):
         KeyboardInterrupt
             On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
         """
-        client = client_of(self.client)
-        local = self._new_local()
-        validate_params(local)
-        params = {**local._core_params(), "seed": _validation.seed(self.random_state)}
-        workers = workers_of(client)
-        read = _Reader(local, json.dumps(params), classes)
-        what = f"training {type(self).__name__}"
-        prepared: Any
-        logger.info("training %d trees on %d workers", local.n_estimators, len(workers))
-        with Tasks(client, "ldsm", what) as tasks:
-            if is_remote(X):
-                parts = on_workers(client, partitions(X, y, sample_weight))
-                prepared = tasks.submit("read", read.remote, *parts, workers)
-            else:
-                examples, fitted = read(X, y, sample_weight)
-                check_memory(examples.__sizeof__(), workers)
-                prepared = send(client, (examples, fitted), what)
-            graph = _Graph(tasks, prepared, params, n_threads(workers))
-            fitted = tasks.result(graph.model(), self.verbose)
-        fitted._warn_collapsed(0, stacklevel=3)
-        self._adopt(fitted)
-        return self
+        return self._fit(X, y, sample_weight, classes)
 
-    def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
-        """The ``k`` best labels of each row, best first.
+    def _adopt(self, local: Any) -> None:
+        local._warn_collapsed(0, stacklevel=5)
+        super()._adopt(local)
 
-        Parameters
-        ----------
-        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
-            Blocks are arrays or CSR matrices.
-        k : int, default=5
-        scores : {"raw", "probability"}, default="raw"
-            As of ``predict_topk`` of the local estimator.
-
-        Returns
-        -------
-        labels, scores : Dask arrays of shape (n, k)
-            Not yet computed, in the blocks of ``X``.
-        list of Delayed
-            Where ``X`` is a list of partitions or a data frame: the pair of each.
-        labels, scores : arrays of shape (n, k)
-            Where ``X`` is here: what :meth:`to_local` predicts.
-        """
-        check_is_fitted(self)
-        if not is_remote(X):
-            return self._local.predict_topk(X, k, scores=scores)
-        return self._ranked(X, k, scores=scores)
-
-    def save(self, path: str | Path, *, compact: bool = False) -> None:
-        """Write the trained model to a file, as ``to_local().save(path)`` does.
-
-        Parameters
-        ----------
-        path : str or Path
-        compact : bool, default=False
-
-        Raises
-        ------
-        NotFittedError
-        """
-        self.to_local().save(path, compact=compact)
+    def _tasks(
+        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
+    ) -> Future:
+        return ldsm_tasks(tasks, local, data, classes, workers)
 
 
-class _Reader:
+def ldsm_tasks(
+    tasks: Tasks, local: LdSMClassifier, data: Source, classes: Any, workers: Workers
+) -> Future:
+    """The task that makes a fitted estimator of ``local``, and those that it needs."""
+    params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
+    prepared = data.read(tasks, Read(local, json.dumps(params), classes, workers))
+    return Graph(tasks, prepared, params, n_threads(workers)).model()
+
+
+class Read:
     """Prepares examples as ``fit`` of a local estimator does."""
 
-    def __init__(self, local: LdSMClassifier, params_json: str, classes: Any) -> None:
+    def __init__(
+        self, local: LdSMClassifier, params_json: str, classes: Any, workers: Workers
+    ) -> None:
         self.local, self.params_json, self.classes = local, params_json, classes
+        self.workers = workers
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> tuple[_core.LdsmTraining, Any]:
         """The examples, and the estimator that knows all but the model."""
-        local = self.local
+        # A task may be done again, and leaves what it is given as it was.
+        local = snapshot(self.local)
         X = local._validated(X, reset=True)
         target = local._target(y, self.classes)
         weights = _validation.weights(sample_weight, X)
@@ -194,18 +144,18 @@ class _Reader:
             ),
         )
         local.classes_, local._y_form = target.classes, target.form
+        n_bytes = training.__sizeof__()
+        # The examples, their values as the scorers scale them, which is half as much, and for
+        # each thread a copy of those of a node, at the root at least half of them.
+        refuse(
+            lambda threads: n_bytes * (3 + threads) // 2,
+            "each worker holds all examples",
+            self.workers,
+        )
         return training, local
 
-    def remote(
-        self, X: list[Any], y: list[Any], weights: list[Any], workers: Workers
-    ) -> tuple[_core.LdsmTraining, Any]:
-        """The same of partitions, on a worker."""
-        prepared = self(together(X), together(y), together(weights))
-        check_memory(prepared[0].__sizeof__(), workers)
-        return prepared
 
-
-class _Graph:
+class Graph:
     """The steps of a training, as tasks."""
 
     def __init__(self, tasks: Tasks, prepared: Any, params: dict[str, Any], n_threads: int) -> None:
@@ -346,5 +296,7 @@ def _solve(
 def _fitted(prepared: tuple[Any, Any], model: _core.Classifier) -> Any:
     """The estimator of the prepared examples with its model."""
     _, local = prepared
-    local._model = model
-    return local
+    # Others may be reading that one: workers can be threads of one process.
+    fitted = snapshot(local)
+    fitted._model = model
+    return fitted

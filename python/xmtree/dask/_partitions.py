@@ -1,16 +1,18 @@
-"""Data on a cluster, as one list of partitions; data here, as they are."""
+"""Data on a cluster, as lists of partitions; data here, as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
 from distributed import Client, Future
+
+from xmtree.dask._cluster import Tasks, send
 
 #: Rows, labels and weights (or None) of a partition, each a value on the cluster.
 Partition = tuple[Any, Any, Any]
@@ -96,3 +98,52 @@ def by_partition(function: Any, model: Any, X: Any, name: str) -> list[Delayed]:
     """``function(model, rows)`` of each partition, not yet computed."""
     lazy = delayed(function, pure=False, name=name)
     return [lazy(model, part) for part in row_parts(X)]
+
+
+#: Makes of rows, labels and weights what is trained on.
+Read = Callable[[Any, Any, Any], Any]
+
+
+class Source(Protocol):
+    """Rows, labels and weights, wherever they are."""
+
+    def read(self, tasks: Tasks, read: Read) -> Future:
+        """What ``read`` makes of them, on the cluster."""
+
+
+class Here:
+    """Data of this process. They are read here, and the outcome is sent."""
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._data = X, y, sample_weight
+
+    def read(self, tasks: Tasks, read: Read) -> Future:
+        """What ``read`` makes of them, on the cluster."""
+        return send(tasks.client, read(*self._data), tasks.what)
+
+
+class Partitions:
+    """Data on the cluster. They are put together on one worker, which reads them."""
+
+    def __init__(self, client: Client, parts: list[Partition]) -> None:
+        self._rows, self.labels, self._weights = on_workers(client, parts)
+
+    @property
+    def parts(self) -> Iterator[Partition]:
+        """Rows, labels and weights of each."""
+        return zip(self._rows, self.labels, self._weights, strict=True)
+
+    def read(self, tasks: Tasks, read: Read) -> Future:
+        """What ``read`` makes of them, on the cluster."""
+        return tasks.submit("read", _read, read, self._rows, self.labels, self._weights)
+
+
+def _read(read: Read, X: list[Any], y: list[Any], weights: list[Any]) -> Any:
+    return read(together(X), together(y), together(weights))
+
+
+def source(client: Client, X: Any, y: Any, sample_weight: Any) -> Source:
+    """Where data are."""
+    if is_remote(X):
+        return Partitions(client, partitions(X, y, sample_weight))
+    return Here(X, y, sample_weight)

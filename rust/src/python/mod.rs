@@ -10,6 +10,7 @@ mod errors;
 mod ldsm_training;
 mod metrics;
 mod model_io;
+mod oaa_training;
 mod run;
 mod text;
 
@@ -29,6 +30,8 @@ mod core {
     use super::metrics::{propensities, Scores, TopLabelLoss};
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
+    #[pymodule_export]
+    use super::oaa_training::OaaClasses;
     #[pymodule_export]
     use super::text::{
         iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,

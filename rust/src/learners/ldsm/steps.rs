@@ -18,6 +18,7 @@ use super::ensemble::Ldsm;
 use super::one_against_some::label_problems::{LabelBlock, LabelProblems, Solved};
 use super::one_against_some::mining::ShortIndex;
 use super::one_against_some::negatives::{Negatives, NegativesRound};
+use super::one_against_some::svm::Scorer;
 use super::one_against_some::training::{last, Training, COSTS, IDF_POWERS, MINING_ROUNDS};
 use super::one_against_some::OutOfSample;
 use super::params::{Params, Scorers};
@@ -96,6 +97,7 @@ impl TrainingSet {
         for part in parts {
             model.trees.extend_from_slice(trees(part)?);
         }
+        self.check_trees(model.trees.len())?;
         Ok(Part::Trees(model.into()))
     }
 
@@ -229,9 +231,16 @@ impl TrainingSet {
     ) -> Result<Ldsm> {
         let mut model = self.empty_model()?;
         model.trees.extend_from_slice(trees(all)?);
+        self.check_trees(model.trees.len())?;
+        if scorers.is_some() != (self.params.scorers == Scorers::OneAgainstSome) {
+            return Err(Error::data(
+                "there are scorers, or none, against the parameters",
+            ));
+        }
         model.centroids = self.centroids();
         if let Some((parts, (power, cost), candidates)) = scorers {
             let (solved, by_trees) = (self.all_of(parts)?, candidates_of(candidates)?);
+            self.check_scorers(&solved.scorers)?;
             let rows = self.scorer_rows(self.power(power), true);
             let made = self.training(&[], run, |training| {
                 Ok(training.finish(&rows, self.cost(cost), solved, by_trees))
@@ -290,15 +299,48 @@ impl TrainingSet {
         let mut all = Solved::default();
         all.scorers.resize(n_labels, None);
         all.held_out.resize(n_labels, Vec::new());
+        let mut is_there = vec![false; n_labels];
         for part in parts {
             let (block, solved) = block_of(part)?;
             for at in 0..block.len {
                 let label = block.label(at);
+                if std::mem::replace(&mut is_there[label], true) {
+                    return Err(Error::data(format!("label {label} is in two blocks")));
+                }
                 all.scorers[label].clone_from(&solved.scorers[at]);
                 all.held_out[label].clone_from(&solved.held_out[at]);
             }
         }
+        if let Some(label) = is_there.iter().position(|is_there| !is_there) {
+            return Err(Error::data(format!(
+                "the block of label {label} is missing"
+            )));
+        }
         Ok(all)
+    }
+
+    /// An error unless each label that has an example has a scorer.
+    fn check_scorers(&self, scorers: &[Option<Scorer>]) -> Result<()> {
+        let labels = self.examples.labels.entries();
+        let missing = labels
+            .iter()
+            .find(|&&label| scorers[label as usize].is_none());
+        missing.map_or(Ok(()), |label| {
+            Err(Error::data(format!(
+                "the scorer of label {label} is missing"
+            )))
+        })
+    }
+
+    /// An error unless these are all trees.
+    fn check_trees(&self, n_trees: usize) -> Result<()> {
+        let wanted = self.params.n_estimators as usize;
+        if n_trees == wanted {
+            return Ok(());
+        }
+        Err(Error::data(format!(
+            "there are {n_trees} trees of {wanted}"
+        )))
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `adaptive` | steps of a tile: "nag", "adagrad" |
 //! | `softmax` | steps of all tiles together |
 //! | `learner` | learning, chunk by chunk |
+//! | `class_blocks` | training by blocks of classes, on many machines |
 //! | `growth` | new classes for a model that has learned |
 //! | `pruned` | weights held sparsely, for prediction |
 //! | `pruned_fit` | learning some tiles after others, each of which is pruned when it is done |
@@ -28,6 +29,7 @@
 mod adaptive;
 mod average;
 mod chunk;
+mod class_blocks;
 mod growth;
 mod learner;
 mod params;
@@ -44,6 +46,7 @@ mod softmax;
 mod tests;
 mod tile;
 
+pub use class_blocks::ClassBlock;
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
 pub use predict::TilePredictor;

@@ -166,3 +166,53 @@ fn a_step_refuses_parts_that_it_does_not_work_on() {
     bundle.unnest("examples").unwrap();
     assert!(TrainingSet::from_bundle(bundle).is_err());
 }
+
+#[test]
+fn what_is_missing_is_an_error() {
+    let (data, control) = (fixed(60, false), control());
+    let run = Run {
+        n_threads: 1,
+        control: &control,
+    };
+    let params = Params {
+        n_estimators: 2,
+        ..sparse()
+    };
+    let set = TrainingSet::read(&params, &data.batch(), None, 1, &control).unwrap();
+    let message = |error: Error| error.to_string();
+    let (first, second) = (set.trees(&[0], run), set.trees(&[1], run));
+    let (first, second) = (first.unwrap(), second.unwrap());
+    let error = set.join_trees(&[&first]).unwrap_err();
+    assert_eq!(message(error), "there are 1 trees of 2");
+    let trees = set.join_trees(&[&first, &second]).unwrap();
+    let error = set.model(&trees, None, run).unwrap_err();
+    assert_eq!(
+        message(error),
+        "there are scorers, or none, against the parameters"
+    );
+    let lists = blocks(1).map(|block| set.first_negatives(&trees, block, run));
+    let lists = lists.collect::<Result<Vec<_>>>().unwrap();
+    let negatives = set.join_negatives(&all(&lists)).unwrap();
+    let choice = Choice {
+        power: 0,
+        cost: Some(0),
+        is_sample: false,
+    };
+    let solve = |block| set.solve(choice, &[&negatives], None, None, block, run);
+    let parts = blocks(2).map(|block| Ok(solve(block)?.0));
+    let parts = parts.collect::<Result<Vec<_>>>().unwrap();
+    let error = set.index(&[&parts[0]]).unwrap_err();
+    assert_eq!(message(error), "the block of label 1 is missing");
+    let error = set.index(&[&parts[0], &parts[0]]).unwrap_err();
+    assert_eq!(message(error), "label 0 is in two blocks");
+    let candidates = set.candidates(&trees, run).unwrap();
+    let model = |parts: &[Part]| set.model(&trees, Some((&all(parts), (0, 0), &candidates)), run);
+    assert!(model(&parts).is_ok());
+    let Part::Scorers(block, mut some) = sent(&parts[1]) else {
+        unreachable!("solve makes them")
+    };
+    some.scorers[0] = None;
+    let parts = [sent(&parts[0]), Part::Scorers(block, some)];
+    let error = model(&parts).unwrap_err();
+    assert_eq!(message(error), "the scorer of label 1 is missing");
+}
