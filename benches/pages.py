@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+import dask_estimate
 from extreme import summary
 from extreme.runs import Results
 from peers.page import number
@@ -63,7 +64,7 @@ def extreme(_: str) -> str:
     return summary.markdown(Results(ROOT / "benches/figures-extreme.jsonl"))
 
 
-TABLES = {"learners": learners, "extreme": extreme}
+TABLES = {"learners": learners, "extreme": extreme, "dask": dask_estimate.figures}
 
 
 def main() -> int:

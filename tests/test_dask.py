@@ -254,14 +254,14 @@ def test_without_a_client_it_says_so():
         DaskLdSMClassifier(**FEW).fit(X, Y)
 
 
-@pytest.mark.parametrize("estimator", [DaskLdSMClassifier(**FEW), DaskOAAClassifier()], ids=type)
+@pytest.mark.parametrize("estimator", [DaskLdSMClassifier, DaskOAAClassifier])
 def test_what_does_not_fit_a_worker_is_refused(estimator):
     with (
         in_threads(memory_limit="50kB") as cluster,
         Client(cluster, set_as_default=False) as client,
         pytest.raises(MemoryError, match=r"memory_limit.*Give workers more memory or fewer"),
     ):
-        clone(estimator).set_params(client=client).fit(X, Y)
+        estimator(client=client).fit(X, Y)
 
 
 BAGGED = [
@@ -293,29 +293,7 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
         model.fit(rows, y)
 
 
-N_KILLS = int(os.environ.get("XMTREE_KILLS", "1"))
-
-
-def test_a_worker_that_is_killed_costs_its_tasks_alone(client, cluster, local, tmp_path):
-    """By SIGKILL, a little later each time."""
-    wanted, killed = file_of(local, tmp_path), 0
-    for attempt in range(10 * N_KILLS):
-        client.wait_for_workers(2, timeout=60)
-        pid = list(cluster.workers.values())[attempt % 2].pid
-        killer = threading.Timer(0.1 + 0.1 * (attempt % 8), os.kill, [pid, signal.SIGKILL])
-        killer.start()
-        model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
-        # One that comes too late is not counted.
-        killed += killer.finished.is_set()
-        killer.cancel()
-        killer.join()
-        assert file_of(model, tmp_path) == wanted
-        if killed >= N_KILLS:
-            return
-    raise AssertionError(f"{killed} workers were killed in time")
-
-
-MANY = FEW | {"n_estimators": 500}
+MANY = FEW | {"n_estimators": 100}
 
 
 def test_a_scheduler_that_goes_is_an_error_that_says_so():
@@ -325,7 +303,7 @@ def test_a_scheduler_that_goes_is_an_error_that_says_so():
         in_threads() as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        closer = threading.Timer(0.5, cluster.sync, [cluster.scheduler.close])
+        closer = threading.Timer(0.4, cluster.sync, [cluster.scheduler.close])
         closer.start()
         with pytest.raises(RuntimeError, match="connection to the scheduler was lost"):
             DaskLdSMClassifier(**MANY, client=client).fit(X, Y)
@@ -333,7 +311,7 @@ def test_a_scheduler_that_goes_is_an_error_that_says_so():
 
 
 def test_ctrl_c_cancels_what_was_sent(client):
-    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer = threading.Timer(0.4, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         DaskLdSMClassifier(**MANY, client=client).fit(X, Y)
@@ -398,8 +376,9 @@ TEXTS = [" ".join(WORDS[row.indices]) or "nothing" for row in X]
 @pytest.mark.parametrize("learner", ["auto", LdSMClassifier(**FEW), OAAClassifier(n_passes=2)])
 def test_texts(client, tmp_path, learner):
     names = np.array([f"label {label}" for label in ONE_LABEL])
-    alone = TextClassifier(learner, random_state=0).fit(TEXTS, names)
-    frame = dd.from_pandas(pd.DataFrame({"text": TEXTS, "label": names}), npartitions=3)
+    here = pd.DataFrame({"text": TEXTS, "label": names})
+    alone = TextClassifier(learner, random_state=0).fit(here["text"], here["label"])
+    frame = dd.from_pandas(here, npartitions=3)
     model = DaskTextClassifier(learner=learner, random_state=0, client=client)
     model.fit(frame["text"], frame["label"])
     assert file_of(model, tmp_path) == file_of(alone, tmp_path)
@@ -435,22 +414,32 @@ def test_a_data_frame_has_names_of_features(client, tmp_path):
     assert file_of(model, tmp_path) == file_of(alone, tmp_path)
 
 
+def sent_data(client):
+    """Keys of what was sent, and how many workers have it."""
+
+    def of_tasks(dask_scheduler):
+        tasks = dask_scheduler.tasks.items()
+        return {key: len(ts.who_has) for key, ts in tasks if key.startswith("xmtree-data")}
+
+    return client.run_on_scheduler(of_tasks)
+
+
 def test_a_model_is_sent_to_each_worker_once(client, local):
     model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
-    sent = [model.predict_topk(blocks(X_NEW), 3)[0] for _ in range(3)]
-    keys = {future.key for lazy in sent for future in futures_in(lazy)}
-    assert len(keys) == 1
+    cuts = [slice(at, at + 10) for at in range(0, 300, 10)]
+    lazy = [model.predict_topk(blocks(X_NEW, cuts), 3)[0] for _ in range(3)]
     labels = local.predict_topk(X_NEW, 3)[0]
-    assert all(np.array_equal(lazy.compute(scheduler=client), labels) for lazy in sent)
-    # Another model is another key.
+    assert all(np.array_equal(found.compute(scheduler=client), labels) for found in lazy)
+    (first,) = sent = sent_data(client)
+    assert 1 <= sent[first] <= 2
+    # Another model is another key, and what nobody needs any longer goes.
     model.fit(X, Y)
-    assert keys.isdisjoint(future.key for future in futures_in(model.predict(blocks(X_NEW))))
-
-
-def futures_in(lazy):
-    from distributed.client import futures_of
-
-    return futures_of(lazy)
+    del lazy
+    model.predict(blocks(X_NEW, cuts)).compute(scheduler=client)
+    deadline = time.monotonic() + 30
+    while len(sent_data(client)) > 1 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(sent_data(client).keys() - {first}) == 1
 
 
 def test_threads_of_one_process_share_a_model(local):
@@ -503,7 +492,7 @@ def test_a_model_that_is_not_complete_does_not_predict(client, local):
     with pytest.raises(RuntimeError, match="not complete, it has 7 classes of 30"):
         broken(_model=few_classes._model).predict(rows).compute(scheduler=client)
     with pytest.raises(RuntimeError, match="has no model"):
-        broken(_model=None).predict_topk(rows)[0].compute(scheduler=client)
+        check_complete(LdSMClassifier())
     check_complete(local)
 
 
@@ -566,3 +555,25 @@ def test_without_dask_the_rest_works(tmp_path):
         check=True,
     )
     assert "pip install xmtree[dask]" in run.stdout
+
+
+N_KILLS = int(os.environ.get("XMTREE_KILLS", "1"))
+
+
+def test_a_worker_that_is_killed_costs_its_tasks_alone(client, cluster, local, tmp_path):
+    """By SIGKILL, a little later each time."""
+    wanted, killed = file_of(local, tmp_path), 0
+    for attempt in range(10 * N_KILLS):
+        client.wait_for_workers(2, timeout=60)
+        pid = list(cluster.workers.values())[attempt % 2].pid
+        killer = threading.Timer(0.1 + 0.1 * (attempt % 8), os.kill, [pid, signal.SIGKILL])
+        killer.start()
+        model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+        # One that comes too late is not counted.
+        killed += killer.finished.is_set()
+        killer.cancel()
+        killer.join()
+        assert file_of(model, tmp_path) == wanted
+        if killed >= N_KILLS:
+            return
+    raise AssertionError(f"{killed} workers were killed in time")

@@ -50,9 +50,9 @@ def workers_of(client: Client) -> Workers:
     return workers
 
 
-def n_threads(workers: Workers) -> int:
-    """Threads of all workers."""
-    return sum(int(worker["nthreads"]) for worker in workers.values())
+def threads_of(workers: Workers) -> list[int]:
+    """Threads of each worker."""
+    return [int(worker["nthreads"]) for worker in workers.values()]
 
 
 def own_threads() -> int:
@@ -107,7 +107,9 @@ class Tasks:
         """What the last task makes."""
         with clear_errors(self.client, self.what):
             if verbose:
-                progress(future, notebook=False)
+                # The bar takes the current client.
+                with self.client.as_current():
+                    progress(future, notebook=False)
             return future.result()
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ from distributed import Future
 from xmtree import _core, _validation
 from xmtree._ldsm import LdSMClassifier
 from xmtree.dask._base import DaskEstimator, snapshot
-from xmtree.dask._cluster import Tasks, Workers, n_threads, own_threads, refuse
+from xmtree.dask._cluster import Tasks, Workers, own_threads, refuse, threads_of
 from xmtree.dask._partitions import Source
 
 #: Blocks of rows or labels for each thread: few enough to cost little, and enough for work to be
@@ -118,7 +118,7 @@ def ldsm_tasks(
     """The task that makes a fitted estimator of ``local``, and those that it needs."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     prepared = data.read(tasks, Read(local, json.dumps(params), classes, workers))
-    return Graph(tasks, prepared, params, n_threads(workers)).model()
+    return Graph(tasks, prepared, params, threads_of(workers)).model()
 
 
 class Read:
@@ -158,12 +158,16 @@ class Read:
 class Graph:
     """The steps of a training, as tasks."""
 
-    def __init__(self, tasks: Tasks, prepared: Any, params: dict[str, Any], n_threads: int) -> None:
+    def __init__(
+        self, tasks: Tasks, prepared: Any, params: dict[str, Any], threads: list[int]
+    ) -> None:
+        """``threads``: of each worker."""
         self._task = tasks.submit
         self._plan = _core.LdsmTraining.plan(json.dumps(params))
         self._n_trees = int(params["n_estimators"])
-        self._threads_of_tree = max(1, n_threads // self._n_trees)
-        self._n_blocks = _BLOCKS_PER_THREAD * n_threads
+        # A tree stays on one worker.
+        self._threads_of_tree = max(1, min(min(threads), sum(threads) // self._n_trees))
+        self._n_blocks = _BLOCKS_PER_THREAD * sum(threads)
         self._prepared = prepared
         self._training = self._task("examples", _first, prepared)
 

@@ -15,7 +15,7 @@ from xmtree._labels import Target
 from xmtree._oaa import OAAClassifier
 from xmtree._online import row_weights
 from xmtree.dask._base import DaskEstimator, snapshot
-from xmtree.dask._cluster import Tasks, Workers, n_threads, refuse
+from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
 from xmtree.dask._partitions import Source
 
 #: Blocks of classes for each thread: a few, so that an idle worker finds one where another is
@@ -121,7 +121,7 @@ def oaa_tasks(
 ) -> Future:
     """The task that makes a fitted estimator of ``local``, and those that it needs."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
-    n_wanted = _BLOCKS_PER_THREAD * n_threads(workers)
+    n_wanted = _BLOCKS_PER_THREAD * sum(threads_of(workers))
     examples = data.read(tasks, Read(local, params, classes, n_wanted, workers))
     n_blocks = tasks.result(tasks.submit("blocks", _n_blocks, examples, n_wanted))
 

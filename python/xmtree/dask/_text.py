@@ -11,7 +11,6 @@ from distributed import Future
 from xmtree._ldsm import LdSMClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._text.classifier import TextClassifier
-from xmtree._text.features import as_texts
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._ldsm import ldsm_tasks
@@ -119,11 +118,7 @@ class _Rows:
 
 def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -> Any:
     """The learner, the features, their rows, the labels and the weights."""
-    listed = as_texts(texts)
-    if hasattr(labels, "to_numpy"):
-        # A column of a data frame; the names of the columns of an indicator are labels.
-        labels = labels.to_numpy() if labels.ndim == 1 else labels
-    learner, features, rows = snapshot(local)._begin(listed, labels)
+    learner, features, rows = snapshot(local)._begin(texts, labels)
     return learner, features, rows, labels, sample_weight
 
 
