@@ -8,6 +8,7 @@ stragglers, networks that several jobs share, workers that are lost. So these ar
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from math import ceil, log2
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def limits(found):
     lines = []
     for name, by_workers, needed in of_each(found):
         totals = {n: sum(parts.values()) for n, parts in by_workers.items()}
-        pairs = list(zip(WORKERS, WORKERS[1:], strict=False))
+        pairs = pairwise(WORKERS)
         last = next((n for n, more in pairs if totals[more] > 0.75 * totals[n]), WORKERS[-1])
         part, taken = max(by_workers[last].items(), key=lambda item: item[1])
         lines.append(

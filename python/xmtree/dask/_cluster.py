@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any, Self
 from uuid import uuid4
@@ -21,6 +23,8 @@ logger = logging.getLogger("distributed.xmtree")
 
 #: Share of its memory at which Dask stops a worker from taking further tasks.
 _USABLE = 0.8
+#: Seconds after which a wait looks whether there was Ctrl-C.
+_BEAT = 0.5
 #: From which size on Dask warns of data in tasks.
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
@@ -97,9 +101,16 @@ class Tasks:
 
     def submit(self, name: str, function: Any, *arguments: Any, **options: Any) -> Future:
         """A task that makes ``function`` of arguments, among them results of other tasks."""
+        self._check()
         key = f"{self._prefix}-{name}-{self._token}-{next(self._numbers)}"
         with clear_errors(self.client, self.what):
             future = self.client.submit(function, *arguments, key=key, pure=False, **options)
+        self._sent.add(future)
+        return future
+
+    def send(self, data: Any) -> Future:
+        """``data``, which tasks are given."""
+        future = send(self.client, data, self.what)
         self._sent.add(future)
         return future
 
@@ -110,14 +121,39 @@ class Tasks:
                 # The bar takes the current client.
                 with self.client.as_current():
                     progress(future, notebook=False)
+            while not future.done():
+                self._check()
+                with suppress(TimeoutError):
+                    return future.result(timeout=_BEAT)
             return future.result()
 
+    def _check(self) -> None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+
+    def _interrupt(self, *_: object) -> None:
+        # It is noted, too: raised in a callback of the garbage collector, of which distributed
+        # has one, an exception is lost.
+        self._interrupted = True
+        raise KeyboardInterrupt
+
     def __enter__(self) -> Self:
+        self._interrupted, self._handler = False, None
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._handler = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self.client.status == "running":
-            self.client.cancel(list(self._sent), force=True)
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+        if kind is not None or self._interrupted:
+            # Not Client.cancel, which stops at an assertion in the scheduler where a task depends
+            # on them that nobody wants for itself, and then the client loses all that it has.
+            for future in list(self._sent):
+                future.release()
+        if kind is None:
+            self._check()
 
 
 @contextmanager

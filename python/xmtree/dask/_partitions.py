@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
 from distributed import Client, Future
 
-from xmtree.dask._cluster import Tasks, send
+from xmtree.dask._cluster import Tasks
 
 #: Rows, labels and weights (or None) of a partition, each a value on the cluster.
 Partition = tuple[Any, Any, Any]
@@ -119,7 +119,7 @@ class Here:
 
     def read(self, tasks: Tasks, read: Read) -> Future:
         """What ``read`` makes of them, on the cluster."""
-        return send(tasks.client, read(*self._data), tasks.what)
+        return tasks.send(read(*self._data))
 
 
 class Partitions:

@@ -304,13 +304,13 @@ fn lengths(tile: &Tile) -> [usize; 6] {
 }
 
 fn refuse_coupled(params: &Params) -> Result<()> {
-    const INSTEAD: &str = "which looks at all classes at once: train OAAClassifier on one machine";
+    const INSTEAD: &str = "(train OAAClassifier on one machine)";
     if params.loss == OaaLoss::Softmax {
-        let allowed = format!("another one where classes are trained apart, not this, {INSTEAD}");
+        let allowed = format!("one whose classes learn apart {INSTEAD}");
         return Err(Error::parameter("loss", "\"softmax\"", allowed));
     }
     if params.early_stopping {
-        let allowed = format!("False where classes are trained apart, not this, {INSTEAD}");
+        let allowed = format!("False, as it compares all classes after each pass {INSTEAD}");
         return Err(Error::parameter("early_stopping", true, allowed));
     }
     Ok(())
