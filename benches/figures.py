@@ -27,8 +27,6 @@ FILES = {
 }
 #: What has a target of its own in the Makefile: hours, and taken up again where it stopped.
 TARGETS = (
-    "floors", "count-atomics", "frontier", "bench-dask", "peers", "bench-extreme", "reproduce",
-)
     "floors",
     "count-atomics",
     "frontier",

@@ -68,7 +68,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         workers = workers_of(client)
         logger.info("training %s on %d workers", type(local).__name__, len(workers))
         with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
-            data = source(client, X, y, sample_weight)
+            data = source(tasks, X, y, sample_weight)
             fitted = tasks.result(self._tasks(tasks, local, data, classes, workers), self.verbose)
         check_complete(fitted)
         self._adopt(fitted)

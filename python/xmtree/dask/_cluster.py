@@ -105,13 +105,17 @@ class Tasks:
         key = f"{self._prefix}-{name}-{self._token}-{next(self._numbers)}"
         with clear_errors(self.client, self.what):
             future = self.client.submit(function, *arguments, key=key, pure=False, **options)
-        self._sent.add(future)
+        self.hold(future)
         return future
+
+    def hold(self, future: Future) -> None:
+        """Lets go of ``future`` where this ends by an error."""
+        self._sent.add(future)
 
     def send(self, data: Any) -> Future:
         """``data``, which tasks are given."""
         future = send(self.client, data, self.what)
-        self._sent.add(future)
+        self.hold(future)
         return future
 
     def result(self, future: Future, verbose: int = 0) -> Any:

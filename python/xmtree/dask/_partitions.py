@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
-from distributed import Client, Future
+from distributed import Future
 
 from xmtree.dask._cluster import Tasks
 
@@ -40,12 +40,6 @@ def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
                 "make them of the same rows (rechunk or repartition)"
             )
     return list(zip(rows, labels, weights, strict=True))
-
-
-def on_workers(client: Client, parts: list[Partition]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Rows, labels and weights of all partitions, computed on the workers where they are not."""
-    computed = client.compute(list(chain.from_iterable(parts)))
-    return computed[::3], computed[1::3], computed[2::3]
 
 
 def row_parts(X: Any) -> list[Any]:
@@ -125,8 +119,14 @@ class Here:
 class Partitions:
     """Data on the cluster. They are put together on one worker, which reads them."""
 
-    def __init__(self, client: Client, parts: list[Partition]) -> None:
-        self._rows, self.labels, self._weights = on_workers(client, parts)
+    def __init__(self, tasks: Tasks, parts: list[Partition]) -> None:
+        given = list(chain.from_iterable(parts))
+        # Computed on the workers where they are not.
+        computed = tasks.client.compute(given)
+        for before, after in zip(given, computed, strict=True):
+            if before is not after:
+                tasks.hold(after)
+        self._rows, self.labels, self._weights = computed[::3], computed[1::3], computed[2::3]
 
     @property
     def parts(self) -> Iterator[Partition]:
@@ -142,8 +142,8 @@ def _read(read: Read, X: list[Any], y: list[Any], weights: list[Any]) -> Any:
     return read(together(X), together(y), together(weights))
 
 
-def source(client: Client, X: Any, y: Any, sample_weight: Any) -> Source:
+def source(tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> Source:
     """Where data are."""
     if is_remote(X):
-        return Partitions(client, partitions(X, y, sample_weight))
+        return Partitions(tasks, partitions(X, y, sample_weight))
     return Here(X, y, sample_weight)
