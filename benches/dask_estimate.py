@@ -1,7 +1,7 @@
 """What LdSM on a cluster would take, computed from the measurements of dask_scaling.py.
 
-Work and bytes of rows grow with their values, those of labels and trees as said at each line. The
-network is one of ten gigabits, and workers pass on what they have. Left out is what is not known:
+Work grows with the values of the rows, to the power that a quarter of the rows and all of them show
+for each step, at most 1; bytes grow with rows or values. The network is one of ten gigabits, and workers pass on what they have. Left out is what is not known:
 stragglers, networks that several jobs share, workers that are lost. So these are no measurements.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from math import ceil, log2
+from math import ceil, log, log2
 from pathlib import Path
 
 FIGURES = Path(__file__).parent / "figures-dask.json"
@@ -29,11 +29,20 @@ SETS = {
 }
 #: Steps of which each thread does a part.
 SPREAD = ("first-negatives", "mine", "sample", "solve")
+#: Halves of pairs, which stay where they are.
+INSIDE = ("examples", "scorers", "duals")
 #: What each worker receives the whole of.
 TO_ALL = ("join-trees", "join-negatives", "index")
 #: What one worker receives all of.
 TO_ONE = ("first-negatives", "mine", "scorers")
 PARTS = ("trees", "labels and rows", "one worker alone", "sending", "scheduler")
+
+
+def growth(found, name):
+    """To which power of the values the seconds of a step grow."""
+    quarter = found["quarter"]
+    seconds = found["seconds"][name] / quarter["seconds"][name]
+    return min(1.0, max(0.0, log(seconds) / log(found["n_values"] / quarter["n_values"])))
 
 
 def estimate(found, n_rows, n_each, n_trees, n_workers):
@@ -47,9 +56,9 @@ def estimate(found, n_rows, n_each, n_trees, n_workers):
     # A tree stays on one worker; a half of its time is in nodes that are trained one by one.
     each = min(THREADS, max(1, n_threads // n_trees))
     trees = ceil(n_trees / n_threads) * tree * (0.5 + 0.5 / each)
-    spread = sum(seconds[name] for name in SPREAD) * values / n_threads
-    rest = seconds.keys() - {*SPREAD, "tree", "examples"}
-    alone = sum(seconds[name] for name in rest) * values
+    grown = {name: taken * values ** growth(found, name) for name, taken in seconds.items()}
+    spread = sum(grown[name] for name in SPREAD) / n_threads
+    alone = sum(grown[name] for name in grown.keys() - {*SPREAD, "tree", *INSIDE})
     scale = n_trees / found["n_trees"]
     per_row = {name: taken * (scale if name == "join-trees" else 1) for name, taken in sent.items()}
     to_all = found["examples_bytes"] * values + sum(per_row[name] for name in TO_ALL) * rows
@@ -131,12 +140,15 @@ def measured(found):
     ]
     of_bytes = [["sent for", "bytes"], ["---", "---"]]
     of_bytes += [[name, f"{size:,.0f}"] for name, size in sizes]
+    alone = sorted(found["seconds"].keys() - {*SPREAD, "tree", *INSIDE})
+    powers = ", ".join(f"{name} {growth(found, name):.2f}" for name in (*SPREAD, *alone))
     told = (
         f"{found['machine']}; commit {found['commit']}; {found['date']}, load before "
         f"{found['load']:.1f}; {found['data']}: {n_rows:,} rows, {found['n_values']:,} values, "
         f"{found['n_labels']:,} labels; {found['n_trees']} trees."
     )
-    return f"{markdown(lines)}\n{markdown(of_bytes)}\n{told}\n"
+    grows = f"Seconds grow with the values of rows to the power: {powers}."
+    return f"{markdown(lines)}\n{markdown(of_bytes)}\n{told}\n{grows}\n"
 
 
 def bagging(found):

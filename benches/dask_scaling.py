@@ -52,9 +52,10 @@ class Recorder:
         return made
 
 
-def steps(data):
-    """Every step of a training, as for one worker of one thread."""
-    X, y = data.X_train, data.y_train
+def steps(data, share=1.0):
+    """Every step of a training by the first rows, as for one worker of one thread."""
+    n = int(share * data.X_train.shape[0])
+    X, y = data.X_train[:n], data.y_train[:n]
     local = LdSMClassifier(**PARAMS)
     params = {**local._core_params(), "seed": 0}
     prepared = Read(local, json.dumps(params), None, {})(X, y, None)
@@ -141,6 +142,8 @@ def main():
     found = {
         **head,
         **steps(data),
+        # How steps grow with the rows.
+        "quarter": steps(data, 0.25),
         "runs": runs(data, arguments.runs),
         "class_bytes": class_bytes(data),
         "bagging": bagging(),

@@ -206,10 +206,11 @@ impl ClassBlock {
 
     /// Bytes that it holds, about: those of its numbers.
     pub fn n_bytes(&self) -> usize {
+        const ANSWER: usize = 2 * size_of::<f32>() + size_of::<bool>();
         let planes = self.tiles.iter().flat_map(Tile::planes);
         let of_tiles: usize = planes.map(|plane| size_of_val(&**plane)).sum();
         let of_pruned = self.pruned.as_ref().map_or(0, PrunedWeights::n_weights) * 8;
-        of_tiles + of_pruned + size_of_val(&self.answers[..]) + 4 * self.preparer.slots.len()
+        of_tiles + of_pruned + ANSWER * self.answers.len() + 4 * self.preparer.slots.len()
     }
 
     /// To be sent.
