@@ -1,8 +1,9 @@
 """What LdSM on a cluster would take, computed from the measurements of dask_scaling.py.
 
 Work grows with the values of the rows, to the power that a quarter of the rows and all of them show
-for each step, at most 1; bytes grow with rows or values. The network is one of ten gigabits, and workers pass on what they have. Left out is what is not known:
-stragglers, networks that several jobs share, workers that are lost. So these are no measurements.
+for each step, at most 1; bytes grow with rows or values. The network is one of ten gigabits, and
+workers pass on what they have. Left out is what is not known: stragglers, networks that several
+jobs share, workers that are lost. So these are no measurements.
 """
 
 from __future__ import annotations

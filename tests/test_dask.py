@@ -29,7 +29,7 @@ import dask.dataframe as dd
 import pandas as pd
 from dask.delayed import delayed
 from distributed import Client, Event, LocalCluster
-from test_ldsm import FEW, X_NEW, X, Y
+from test_ldsm import FEW, X_NEW, Y_NEW, X, Y
 from xmtree import (
     LdSMClassifier,
     LOMTreeClassifier,
@@ -182,6 +182,12 @@ def test_predictions_are_lazy_and_those_of_the_local_model(current, local):
     rows = da.concatenate(
         [da.from_delayed(delayed(cut), cut.shape, meta=X_NEW[:0]) for cut in cuts]
     )
+    sets_of = [Y_NEW[:100], Y_NEW[100:]]
+    weights = [np.full(100, 0.5), np.ones(200)]
+    lists = [[delayed(part) for part in both] for both in (cuts, sets_of, weights)]
+    wanted = local.score(X_NEW, Y_NEW, np.concatenate(weights))
+    assert model.score(*lists) == pytest.approx(wanted)
+    assert model.score(X_NEW, Y_NEW) == local.score(X_NEW, Y_NEW)
     lazy = model.predict_topk(rows, 3)
     assert [part.shape for part in lazy] == [(300, 3)] * 2
     assert lazy[0].chunks[0] == (100, 200)
@@ -288,6 +294,7 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
     labels, chances = model.predict_topk(rows, 3)
     assert np.allclose(chances[:, 0], mean.max(axis=1), atol=1e-6)
     assert (model.predict(data[0]).compute() == labels[:, 0]).all()
+    assert model.score(*data) == pytest.approx(np.mean(labels[:, 0] == y))
     assert np.array_equal(model.predict_topk(data[0], 3)[1].compute(), chances)
     with pytest.raises(NotImplementedError, match="each of to_local"):
         model.save(tmp_path / "all")

@@ -59,6 +59,21 @@ class BaggedModels:
         labels: NDArray[Any] = self.predict_topk(X, 1)[0][:, 0]
         return labels
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose label is predicted.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
     def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` labels of the highest averages of each row, best first.
 
@@ -97,12 +112,6 @@ class BaggedModels:
 
 class _DaskBagging(DaskEstimator):
     """A local online learner for each partition."""
-
-    def save(self, path: Any, *, compact: bool = False) -> None:
-        """There is no file for many models; save ``to_local().estimators_`` one by one."""
-        raise NotImplementedError(
-            "there is no file for many models: save each of to_local().estimators_"
-        )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Train a model on each partition.
@@ -215,11 +224,10 @@ class DaskLOMTreeClassifier(_DaskBagging):
     ----------
     client : distributed.Client, optional
         By default the current client.
-    verbose : int, default=0
-        1 shows a bar of the tasks that are done.
     **params
-        All others are those of :class:`xmtree.LOMTreeClassifier`, without ``n_jobs``.
+        Those of :class:`xmtree.LOMTreeClassifier`, without ``n_jobs``.
         Partition i has the seed ``random_state`` + i.
+        ``verbose=1`` shows a bar of the tasks that are done.
 
     Attributes
     ----------
@@ -240,11 +248,10 @@ class DaskRecallTreeClassifier(_DaskBagging):
     ----------
     client : distributed.Client, optional
         By default the current client.
-    verbose : int, default=0
-        1 shows a bar of the tasks that are done.
     **params
-        All others are those of :class:`xmtree.RecallTreeClassifier`, without ``n_jobs``.
+        Those of :class:`xmtree.RecallTreeClassifier`, without ``n_jobs``.
         Partition i has the seed ``random_state`` + i.
+        ``verbose=1`` shows a bar of the tasks that are done.
 
     Attributes
     ----------

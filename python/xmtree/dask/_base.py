@@ -17,8 +17,23 @@ from xmtree._labels import decode
 from xmtree._ldsm import LdSMClassifier
 from xmtree._probabilities import Scores
 from xmtree._sklearn import validate_params
-from xmtree.dask._cluster import Tasks, Workers, client_of, logger, send, workers_of
-from xmtree.dask._partitions import Source, by_partition, is_remote, row_parts, source
+from xmtree.dask._cluster import (
+    Tasks,
+    Workers,
+    clear_errors,
+    client_of,
+    logger,
+    send,
+    workers_of,
+)
+from xmtree.dask._partitions import (
+    Source,
+    by_partition,
+    is_remote,
+    partitions,
+    row_parts,
+    source,
+)
 
 
 class DaskEstimator(ClassifierMixin, BaseEstimator):
@@ -120,7 +135,38 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         ------
         NotFittedError
         """
-        self.to_local().save(path, compact=compact)
+        local = self.to_local()
+        if not hasattr(local, "save"):
+            raise NotImplementedError(
+                "there is no file for many models: save each of to_local().estimators_"
+            )
+        local.save(path, compact=compact)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose label, or whole label set, is predicted.
+
+        Parameters
+        ----------
+        X : as of :meth:`predict`
+        y : where ``X`` is, and in the same partitions
+        sample_weight : as ``y``, optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        float
+            Computed at once, on the workers where ``X`` is there.
+        """
+        check_is_fitted(self)
+        if not is_remote(X):
+            return float(self._local.score(X, y, sample_weight))
+        client = client_of(self.client)
+        model = self._on_workers()
+        lazy = delayed(_scored, pure=False, name=f"{type(self).__name__}-score")
+        parts = [lazy(model, *part) for part in partitions(X, y, sample_weight)]
+        with clear_errors(client, "scoring"):
+            right, total = np.sum(client.gather(client.compute(parts)), axis=0)
+        return float(right / total)
 
     def predict(self, X: Any) -> Any:
         """The best label of each row, or its label set.
@@ -258,6 +304,17 @@ def _predicted(model: Any, rows: Any) -> Any:
         lists[:] = found
         return lists
     return found
+
+
+def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, float]:
+    """The weight of what is predicted rightly, and of all."""
+    check_complete(model)
+    total = float(_n_rows(rows) if weights is None else np.sum(weights))
+    return model.score(rows, labels, weights) * total, total
+
+
+def _n_rows(rows: Any) -> int:
+    return int(rows.shape[0] if hasattr(rows, "shape") else len(rows))
 
 
 def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:

@@ -37,11 +37,10 @@ class DaskOAAClassifier(DaskEstimator):
     client : distributed.Client, optional
         By default the current client. It is no parameter of scikit-learn's: ``clone`` and pickles
         leave it out.
-    verbose : int, default=0
-        1 shows a bar of the tasks that are done.
     **params
-        All others are those of :class:`xmtree.OAAClassifier`, without ``n_jobs`` (a worker's
+        Those of :class:`xmtree.OAAClassifier`, without ``n_jobs`` (a worker's
         threads are used).
+        ``verbose=1`` shows a bar of the tasks that are done.
 
     Attributes
     ----------

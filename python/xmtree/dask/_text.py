@@ -37,11 +37,10 @@ class DaskTextClassifier(DaskEstimator):
     client : distributed.Client, optional
         By default the current client. It is no parameter of scikit-learn's: ``clone`` and pickles
         leave it out.
-    verbose : int, default=0
-        1 shows a bar of the tasks that are done.
     **params
-        All others are those of :class:`xmtree.TextClassifier`, without ``n_jobs``. The learner is
+        Those of :class:`xmtree.TextClassifier`, without ``n_jobs``. The learner is
         "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`.
+        ``verbose=1`` shows a bar of the tasks that are done.
 
     Attributes
     ----------
