@@ -17,7 +17,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors build-times fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
+.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme bench-dask reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors build-times fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -78,6 +78,11 @@ bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and
 frontier: install $(VENV)/.bench ## Error against the time of a prediction; from how many classes on trees pay (minutes)
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches/test_bench_frontier.py \
 		--benchmark-disable -rs --figures benches/figures-frontier.txt $(SELECT)
+
+# A cluster of two processes on this machine, and what follows for larger ones.
+bench-dask: install $(VENV)/.bench ## Time training on a cluster, write benches/figures-dask.json and docs/dask.md
+	$(PHASE) "bench-dask" $(BIN)/python benches/dask_scaling.py benches/figures-dask.json
+	@$(BIN)/python benches/pages.py
 
 # SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
 # names a Python that has omikuji and PECOS (.venv-pecos/bin/python), else comparisons with them are left out.

@@ -31,6 +31,7 @@ TARGETS = (
     "count-atomics",
     "build-times",
     "frontier",
+    "bench-dask",
     "peers",
     "bench-extreme",
     "reproduce",

@@ -77,6 +77,41 @@ impl<L: OnlineLearner> OnlineModel<L> {
         all.loss()
     }
 
+    /// A model of one member that has learned elsewhere.
+    pub(crate) fn of_member(
+        params: L::Params,
+        (n_classes, label_sets): (usize, bool),
+        member: Member<L>,
+        mean_weight: MeanWeight,
+    ) -> Result<Self> {
+        Ok(Self {
+            members: vec![member],
+            mean_weight,
+            ..Self::create(params, n_classes, label_sets)?
+        })
+    }
+
+    /// Runs `work` on what `fit` begins with: how examples are read, the batch with importances in
+    /// units of their mean, and this mean.
+    pub(crate) fn begin<T>(
+        &self,
+        batch: &Batch<'_>,
+        control: &Control,
+        work: impl FnOnce(&Preparation, &Batch<'_>, MeanWeight) -> Result<T>,
+    ) -> Result<T> {
+        self.check_batch(batch, self.n_classes)?;
+        let present = batch.present();
+        let mean_weight = MeanWeight::of(batch, &present);
+        let is_scaled = self.params.scale_weights();
+        let weights = is_scaled
+            .then(|| mean_weight.relative_weights(batch))
+            .flatten();
+        let batch = &batch.with_weights(weights.as_deref());
+        let mut preparation = self.params.preparation(batch)?;
+        preparation.observe_all(&batch.rows, &present, control)?;
+        work(&preparation, batch, mean_weight)
+    }
+
     fn start<'a>(
         &self,
         preparation: &'a Preparation,
@@ -212,31 +247,23 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
 
     /// Stopped half way, members that have hardly begun are left out for good.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
-        self.check_batch(batch, self.n_classes)?;
-        let present = batch.present();
-        let mean_weight = MeanWeight::of(batch, &present);
-        let is_scaled = self.params.scale_weights();
-        let weights = is_scaled
-            .then(|| mean_weight.relative_weights(batch))
-            .flatten();
-        let batch = &batch.with_weights(weights.as_deref());
-        let mut preparation = self.params.preparation(batch)?;
-        preparation.observe_all(&batch.rows, &present, control)?;
-        let mut members = new_members(&self.params, &self.start(&preparation, batch, true))?;
-        let schedule = self.params.schedule();
-        let passes = u64::from(schedule.n_passes) * members.len() as u64;
-        control.set_total(passes * batch.rows.n_rows() as u64);
-        let results = each_member(
-            &mut members,
-            options.n_threads,
-            |number, member, n_threads| {
-                let schedule = Schedule {
-                    seed: seed_of(schedule.seed, number),
-                    ..schedule.clone()
+        let (mut members, results, mean_weight) =
+            self.begin(batch, control, |preparation, batch, mean_weight| {
+                let mut members = new_members(&self.params, &self.start(preparation, batch, true))?;
+                let schedule = self.params.schedule();
+                let passes = u64::from(schedule.n_passes) * members.len() as u64;
+                control.set_total(passes * batch.rows.n_rows() as u64);
+                let n_threads = options.n_threads;
+                let fit = |number, member: &mut _, n_threads| {
+                    let schedule = Schedule {
+                        seed: seed_of(schedule.seed, number),
+                        ..schedule.clone()
+                    };
+                    L::fit(member, &schedule, batch, n_threads, control)
                 };
-                L::fit(member, &schedule, batch, n_threads, control)
-            },
-        )?;
+                let results = each_member(&mut members, n_threads, fit)?;
+                Ok((members, results, mean_weight))
+            })?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
         let done: Result<()> = results.into_iter().collect();
         if !matches!(done, Ok(()) | Err(Error::Stopped)) {

@@ -85,7 +85,7 @@ impl Oaa {
 }
 
 /// Refuses weights for which there is no memory.
-fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
+pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
     let (n_classes, preparation, rows) = (start.n_classes, start.preparation, &start.batch.rows);
     let is_pruned = params.prune.is_some() && start.is_all;
     // Early stopping holds a copy of the best pass.
@@ -319,7 +319,11 @@ impl OnlineLearner for Oaa {
         }
         if is_pruned {
             let mut inner = bundle.unnest("pruned")?;
-            oaa.pruned = Some(PrunedWeights::take(&mut inner, n_classes, columns.len())?);
+            oaa.pruned = Some(PrunedWeights::take(
+                &mut inner,
+                0..n_classes,
+                columns.len(),
+            )?);
             oaa.tiles = Vec::new();
             return Ok(oaa);
         }

@@ -18,6 +18,7 @@
 //! | `softmax` | steps of all tiles together |
 //! | `training` | learning, chunk by chunk |
 //! | `learner` | the learner as others see it, and its file |
+//! | `class_blocks` | training by blocks of classes, on many machines |
 //! | `growth` | new classes for a model that has learned |
 //! | `pruned` | weights held sparsely, for prediction |
 //! | `pruned_fit` | learning some tiles after others, each of which is pruned when it is done |
@@ -29,6 +30,7 @@
 mod adaptive;
 mod average;
 mod chunk;
+mod class_blocks;
 mod growth;
 mod learner;
 mod params;
@@ -46,6 +48,7 @@ mod tests;
 mod tile;
 mod training;
 
+pub use class_blocks::ClassBlock;
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
 pub use predict::TilePredictor;
