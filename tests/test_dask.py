@@ -28,7 +28,7 @@ import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
 from dask.delayed import delayed
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_task_stream
 from test_ldsm import FEW, X_NEW, Y_NEW, X, Y
 from xmtree import (
     LdSMClassifier,
@@ -602,7 +602,7 @@ def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):
     client.wait_for_workers(2, timeout=60)
     busy, other = client.scheduler_info(n_workers=-1)["workers"]
     held = client.submit(time.sleep, 1.5, workers=[busy], pure=False)
-    with client.get_task_stream() as stream:
+    with get_task_stream(client=client) as stream:
         model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     held.result()
     assert file_of(model, tmp_path) == file_of(local, tmp_path)
