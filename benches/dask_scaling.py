@@ -1,8 +1,8 @@
 """LdSM on a cluster, measured here: python benches/dask_scaling.py benches/figures-dask.json.
 
-Processor seconds and bytes of each kind of step in one process, whole trainings here, by a cluster of one
-worker and of two, and what bagged online trees lose in accuracy. `dask_estimate.py` computes from
-these what larger clusters and data would take.
+Processor seconds and bytes of each kind of step in one process, whole trainings here, by a cluster
+of one worker and of two, and what bagged online trees lose in accuracy. `dask_estimate.py` computes
+from these what larger clusters and data would take.
 """
 
 from __future__ import annotations
