@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 from typing import Any, Self
 from uuid import uuid4
@@ -125,10 +125,12 @@ class Tasks:
                 # The bar takes the current client.
                 with self.client.as_current():
                     progress(future, notebook=False)
+            # Not result(timeout=...), which under load can fail by itself.
+            is_done = threading.Event()
+            future.add_done_callback(lambda _: is_done.set())
             while not future.done():
                 self._check()
-                with suppress(TimeoutError):
-                    return future.result(timeout=_BEAT)
+                is_done.wait(_BEAT)
             return future.result()
 
     def _check(self) -> None:

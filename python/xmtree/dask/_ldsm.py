@@ -27,9 +27,9 @@ class DaskLdSMClassifier(DaskEstimator):
 
     Training is a graph of Dask tasks that depend on nothing but their arguments: those of a worker
     that is gone are done again elsewhere (a task that several workers have died of is given up,
-    see ``distributed.scheduler.allowed-failures``), and waiting ones go to idle workers. Tasks
-    are named by what they do (``ldsm-tree``, ``ldsm-solve`` ...) on the dashboard; logs are those
-    of the logger ``distributed.xmtree``.
+    see ``distributed.scheduler.allowed-failures``), and long ones that wait go to idle workers.
+    Tasks are named by what they do (``ldsm-tree``, ``ldsm-solve`` ...) on the dashboard; logs are
+    those of the logger ``distributed.xmtree``.
 
     Parameters
     ----------
