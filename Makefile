@@ -17,7 +17,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
+.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme bench-dask reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors build-times fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -62,6 +62,10 @@ floors: $(VENV)/.python ## Time each hot loop over what the machine allows, writ
 	@tools/check-rust
 	$(PHASE) "floors" env PYTHONPATH=benches $(BIN)/python -m floors benches/figures-floors.txt
 
+build-times: $(VENV)/.python ## Build from nothing and report the processor time of each crate, write benches/figures-build.txt
+	@tools/check-rust
+	$(PHASE) "build times" $(BIN)/python tools/build_times.py benches/figures-build.txt
+
 # SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
 bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
 	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PECOS)/bin/python $(BIN)/python -m pytest \
@@ -74,6 +78,11 @@ bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and
 frontier: install $(VENV)/.bench ## Error against the time of a prediction; from how many classes on trees pay (minutes)
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches/test_bench_frontier.py \
 		--benchmark-disable -rs --figures benches/figures-frontier.txt $(SELECT)
+
+# A cluster of two processes on this machine, and what follows for larger ones.
+bench-dask: install $(VENV)/.bench ## Time training on a cluster, write benches/figures-dask.json and docs/dask.md
+	$(PHASE) "bench-dask" $(BIN)/python benches/dask_scaling.py benches/figures-dask.json
+	@$(BIN)/python benches/pages.py
 
 # SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
 # names a Python that has omikuji and PECOS (.venv-pecos/bin/python), else comparisons with them are left out.
@@ -207,6 +216,6 @@ $(PECOS)/.done: benches/peers-pecos.txt tools/install-peers
 # installs anew, otherwise a build only replaces the module.
 $(MODULE): $(VENV)/.build pyproject.toml README.md $(RUST)
 	@tools/check-rust
-	$(PHASE) "build" $(BIN)/maturin develop --release --locked --quiet \
+	$(PHASE) "build" env PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet \
 		$(if $(filter-out %.rs,$?),,--skip-install)
 	@touch $@

@@ -26,7 +26,16 @@ FILES = {
     "figures-calibration.txt": ["calibration"],
 }
 #: What has a target of its own in the Makefile: hours, and taken up again where it stopped.
-TARGETS = ("floors", "count-atomics", "frontier", "peers", "bench-extreme", "reproduce")
+TARGETS = (
+    "floors",
+    "count-atomics",
+    "build-times",
+    "frontier",
+    "bench-dask",
+    "peers",
+    "bench-extreme",
+    "reproduce",
+)
 
 
 def benchmarks(names):

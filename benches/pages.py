@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+import dask_estimate
 from extreme import summary
 from extreme.runs import Results
 from peers.page import number
@@ -79,7 +80,12 @@ def floors(_: str) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}\n"
 
 
-TABLES = {"learners": learners, "extreme": extreme, "floors": floors}
+TABLES = {
+    "learners": learners,
+    "extreme": extreme,
+    "floors": floors,
+    "dask": dask_estimate.figures,
+}
 
 
 def main() -> int:

@@ -114,6 +114,92 @@ class Classifier:
     def from_bytes(bytes: bytes, learner: str | None = None) -> Classifier: ...
 
 @final
+class OaaClasses:
+    def __new__(
+        cls,
+        params_json: str,
+        n_classes: int,
+        label_sets: bool,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float64] | None,
+        block: tuple[int, int],
+        n_threads: int = 1,
+    ) -> Self: ...
+    @staticmethod
+    def most(params_json: str, n_classes: int) -> int: ...
+    @staticmethod
+    def join(blocks: Sequence[OaaClasses]) -> Classifier: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> OaaClasses: ...
+    def __sizeof__(self) -> int: ...
+
+@final
+class LdsmPart:
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> LdsmPart: ...
+
+# Number of a block, and how many there are.
+_Block: TypeAlias = tuple[int, int]
+
+@final
+class LdsmTraining:
+    def __new__(
+        cls,
+        params_json: str,
+        n_classes: int,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Self: ...
+    @staticmethod
+    def plan(params_json: str) -> tuple[int, int, int] | None: ...
+    @property
+    def n_examples(self) -> int: ...
+    def trees(self, numbers: list[int], n_threads: int = 1) -> LdsmPart: ...
+    def join_trees(self, parts: list[LdsmPart]) -> LdsmPart: ...
+    def first_negatives(self, trees: LdsmPart, block: _Block, n_threads: int = 1) -> LdsmPart: ...
+    def join_negatives(self, parts: list[LdsmPart]) -> LdsmPart: ...
+    def candidates(self, trees: LdsmPart, n_threads: int = 1) -> LdsmPart: ...
+    def solve(
+        self,
+        negatives: list[LdsmPart],
+        block: _Block,
+        power: int,
+        cost: int | None = None,
+        is_sample: bool = False,
+        duals: LdsmPart | None = None,
+        known: tuple[LdsmPart, LdsmPart] | None = None,
+        n_threads: int = 1,
+    ) -> tuple[LdsmPart, LdsmPart]: ...
+    def best_power(
+        self, of_powers: list[list[LdsmPart]], candidates: LdsmPart, n_threads: int = 1
+    ) -> int: ...
+    def best_cost(
+        self, power: int, of_costs: list[list[LdsmPart]], candidates: LdsmPart, n_threads: int = 1
+    ) -> int: ...
+    def index(self, scorers: list[LdsmPart]) -> LdsmPart: ...
+    def mine(
+        self,
+        power: int,
+        index: LdsmPart,
+        negatives: list[LdsmPart],
+        block: _Block,
+        n_threads: int = 1,
+    ) -> LdsmPart: ...
+    def model(
+        self,
+        trees: LdsmPart,
+        scorers: tuple[list[LdsmPart], tuple[int, int], LdsmPart] | None = None,
+        n_threads: int = 1,
+    ) -> Classifier: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> LdsmTraining: ...
+
+@final
 class Scores:
     def __new__(
         cls,

@@ -400,6 +400,11 @@ class LdSMClassifier(TreeMixin, Learner):
             self._add_trees(X, y, sample_weight)
         else:
             super().fit(X, y, sample_weight, classes)
+        self._warn_collapsed(first, stacklevel=3)
+        return self
+
+    def _warn_collapsed(self, first: int, stacklevel: int) -> None:
+        """Warns of trees from ``first`` on that have collapsed."""
         collapsed = int(self._model.summary()["collapsed"][first:].sum())
         if collapsed:
             warnings.warn(
@@ -408,9 +413,8 @@ class LdSMClassifier(TreeMixin, Learner):
                 f"the root. Lower lambda1 (now {self.lambda1}) or raise lambda2 "
                 f"(now {self.lambda2}).",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=stacklevel,
             )
-        return self
 
     def _add_trees(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Trains the trees that are missing."""

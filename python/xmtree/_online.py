@@ -196,22 +196,11 @@ class OnlineLearner(Learner):
         change: Transaction,
     ) -> None:
         """Calibrates on a part of the rows, by a model that learns the others."""
-        weights = _weights(sample_weight, X)
-        present = np.flatnonzero(weights)
-        n_left_out = min(_calibration.MOST_ROWS, len(present) // _calibration.MOST_SHARE)
-        if n_left_out < _calibration.LEAST_ROWS or len(target.classes) < 2:
+        weights = row_weights(sample_weight, X)
+        parts = self._left_out(params, weights, target)
+        if parts is None:
             return
-        # What it may learn: a part of what the model itself will.
-        most = max(_calibration.LEAST_LEARNED, len(present) * params["n_passes"] // 4)
-        n_learned = min(len(present) - n_left_out, most)
-        params = params | {
-            "n_passes": min(params["n_passes"], most // n_learned),
-            "early_stopping": False,
-        }
-        order = np.random.default_rng(params["seed"]).permutation(present)
-        rows, others = order[:n_left_out], order[n_left_out:][:n_learned]
-        learned = np.zeros(X.shape[0])
-        learned[others] = weights[others]
+        params, learned, rows = parts
         arguments = json.dumps(params), len(target.classes), target.multilabel
         model = _core.Classifier(self._short_name, *arguments)
         try:
@@ -225,6 +214,41 @@ class OnlineLearner(Learner):
                 self._adopt(model, target, change)
             raise
         self.classes_, self._y_form, self._model = target.classes, target.form, model
+        self._calibrate_on(X, target, weights, learned, rows)
+        # It would stay in memory while all rows are learned.
+        del self._model
+
+    def _left_out(
+        self, params: dict[str, Any], weights: NDArray[np.float64], target: Target
+    ) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[np.intp]] | None:
+        """The parameters and the rows' weights of a model that calibrates on the rows, the last of
+        the three, that it does not learn; None where there are too few for that."""
+        present = np.flatnonzero(weights)
+        n_left_out = min(_calibration.MOST_ROWS, len(present) // _calibration.MOST_SHARE)
+        if n_left_out < _calibration.LEAST_ROWS or len(target.classes) < 2:
+            return None
+        # What it may learn: a part of what the model itself will.
+        most = max(_calibration.LEAST_LEARNED, len(present) * params["n_passes"] // 4)
+        n_learned = min(len(present) - n_left_out, most)
+        params = params | {
+            "n_passes": min(params["n_passes"], most // n_learned),
+            "early_stopping": False,
+        }
+        order = np.random.default_rng(params["seed"]).permutation(present)
+        rows, others = order[:n_left_out], order[n_left_out:][:n_learned]
+        learned = np.zeros(len(weights))
+        learned[others] = weights[others]
+        return params, learned, rows
+
+    def _calibrate_on(
+        self,
+        X: Any,
+        target: Target,
+        weights: NDArray[np.float64],
+        learned: NDArray[np.float64],
+        rows: NDArray[np.intp],
+    ) -> None:
+        """Calibrates on ``rows`` by a model of the rows of the weights ``learned``."""
         if not target.multilabel:
             # A class of left out rows alone has no score.
             is_learned = np.bincount(target.codes, learned, len(target.classes)) > 0
@@ -232,8 +256,6 @@ class OnlineLearner(Learner):
         if len(rows):
             counted = self._weighted(weights, target)[rows]
             self._calibration = self._calibrated(X[rows], target.codes[rows], counted)
-        # It would stay in memory while all rows are learned.
-        del self._model
 
     def _calibrate_on_stream(self, X: Any, target: Target, sample_weight: Any) -> None:
         """Calibrates on rows that are about to be learned, each time that the model has learned a
@@ -244,7 +266,7 @@ class OnlineLearner(Learner):
         rows = self._rows_of_known(target)[: _calibration.MOST_ROWS]
         if len(rows) < _calibration.LEAST_ROWS or n_seen == 0 or len(self.classes_) < 2:
             return
-        weights = self._weighted(_weights(sample_weight, X), target)
+        weights = self._weighted(row_weights(sample_weight, X), target)
         found = self._calibrated(X[rows], target.codes[rows], weights[rows])
         self._calibration = replace(found, n_examples=n_seen)
 
@@ -371,7 +393,7 @@ class OnlineLearner(Learner):
                 )
 
 
-def _weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
+def row_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     """The weight of each row, 1 by default."""
     weights = _validation.weights(sample_weight, X)
     return np.ones(X.shape[0]) if weights is None else weights

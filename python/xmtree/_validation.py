@@ -113,7 +113,7 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     """``sample_weight`` as float64, or None."""
     if sample_weight is None:
         return None
-    return np.ascontiguousarray(sample_weights(sample_weight, X))
+    return np.require(sample_weights(sample_weight, X), requirements=["C", "A"])
 
 
 def canonical(X: Any, call: Callable[[Any], T]) -> T:

@@ -189,25 +189,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         ValueError, TypeError
             If a parameter or an argument cannot be used. The estimator is then as it was.
         """
-        validate_params(self)
-        settings = self._settings()
-        listed = as_texts(texts)
-        target = encode(labels)
-        if target.codes.shape[0] != len(listed):
-            raise ValueError(f"{len(listed)} texts, but labels for {target.codes.shape[0]}")
-        stream = self.n_bits is not None and not self.idf
-        learner = self._new_learner(choose(None if stream else target))
-        if self.idf is None and self.n_bits is None:
-            settings = replace(settings, idf=weighs_by_idf(listed, learner))
-        features = TextFeatures(settings)
-        rows = features.fit_transform(listed)
-        if self.verbose:
-            print(
-                f"TextClassifier: {len(listed)} texts, {len(target.classes)} labels, "
-                f"{rows.shape[1]} features{' by idf' * settings.idf}: "
-                f"{type(learner).__name__}",
-                file=sys.stderr,
-            )
+        learner, features, rows = self._begin(texts, labels)
         try:
             learner.fit(rows, labels, sample_weight)
         finally:
@@ -447,6 +429,30 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             idf=bool(self.idf),
             n_bits=None if self.n_bits is None else int(self.n_bits),
         )
+
+    def _begin(self, texts: Any, labels: Any) -> tuple[Any, TextFeatures, Any]:
+        """What ``fit`` begins with: the learner to train, the features, and the rows that these
+        make of the texts."""
+        validate_params(self)
+        settings = self._settings()
+        listed = as_texts(texts)
+        target = encode(labels)
+        if target.codes.shape[0] != len(listed):
+            raise ValueError(f"{len(listed)} texts, but labels for {target.codes.shape[0]}")
+        stream = self.n_bits is not None and not self.idf
+        learner = self._new_learner(choose(None if stream else target))
+        if self.idf is None and self.n_bits is None:
+            settings = replace(settings, idf=weighs_by_idf(listed, learner))
+        features = TextFeatures(settings)
+        rows = features.fit_transform(listed)
+        if self.verbose:
+            print(
+                f"TextClassifier: {len(listed)} texts, {len(target.classes)} labels, "
+                f"{rows.shape[1]} features{' by idf' * settings.idf}: "
+                f"{type(learner).__name__}",
+                file=sys.stderr,
+            )
+        return learner, features, rows
 
     def _new_learner(self, automatic: Learner) -> Any:
         """The learner to train: ``automatic`` or a clone of the one given."""

@@ -6,6 +6,7 @@ pub(crate) mod checks;
 mod freezing;
 mod interface;
 mod learning;
+mod members;
 mod online;
 mod online_file;
 mod online_model;
@@ -20,8 +21,9 @@ pub use interface::{
     SelectedLabels, Task, TopKArrays,
 };
 pub use learning::Learning;
+pub use members::seed_of;
 pub use online::{Member, OnlineLearner, OnlineParams, Predictor, Start};
-pub use online_model::{seed_of, OnlineModel};
+pub use online_model::OnlineModel;
 pub use progressive::Mistakes;
 pub use registry::Registration;
 pub use schedule::Schedule;

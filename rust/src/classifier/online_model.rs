@@ -4,9 +4,9 @@
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use rayon::prelude::*;
 
 use super::freezing::Frozen;
+use super::members::{each_member, leave_out_stragglers, new_members, seed_of};
 use super::{
     checks, Accepts, Blocks, Classifier, FitOptions, Learner, Member, Mistakes, OnlineLearner,
     OnlineParams, PredictOptions, Predictor, Query, ReachedLeaf, Schedule, Start, Task, TopK,
@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
 use crate::pool::{Lent, Pool};
-use crate::threads::with_threads;
 
 /// Values of rows that are predicted in memory that is kept: small, and soon in use again.
 const KEPT_VALUES: usize = 1 << 12;
@@ -78,18 +77,39 @@ impl<L: OnlineLearner> OnlineModel<L> {
         all.loss()
     }
 
-    /// Members that have learned nothing.
-    fn new_members(&self, start: &Start<'_>) -> Result<Vec<Member<L>>> {
-        // Not copies of one: memory that is still zero costs nothing.
-        (0..L::n_members(&self.params))
-            .map(|_| {
-                Ok(Member {
-                    preparation: start.preparation.clone(),
-                    progress: Mistakes::default(),
-                    learner: L::new(&self.params, start)?,
-                })
-            })
-            .collect()
+    /// A model of one member that has learned elsewhere.
+    pub(crate) fn of_member(
+        params: L::Params,
+        (n_classes, label_sets): (usize, bool),
+        member: Member<L>,
+        mean_weight: MeanWeight,
+    ) -> Result<Self> {
+        Ok(Self {
+            members: vec![member],
+            mean_weight,
+            ..Self::create(params, n_classes, label_sets)?
+        })
+    }
+
+    /// Runs `work` on what `fit` begins with: how examples are read, the batch with importances in
+    /// units of their mean, and this mean.
+    pub(crate) fn begin<T>(
+        &self,
+        batch: &Batch<'_>,
+        control: &Control,
+        work: impl FnOnce(&Preparation, &Batch<'_>, MeanWeight) -> Result<T>,
+    ) -> Result<T> {
+        self.check_batch(batch, self.n_classes)?;
+        let present = batch.present();
+        let mean_weight = MeanWeight::of(batch, &present);
+        let is_scaled = self.params.scale_weights();
+        let weights = is_scaled
+            .then(|| mean_weight.relative_weights(batch))
+            .flatten();
+        let batch = &batch.with_weights(weights.as_deref());
+        let mut preparation = self.params.preparation(batch)?;
+        preparation.observe_all(&batch.rows, &present, control)?;
+        work(&preparation, batch, mean_weight)
     }
 
     fn start<'a>(
@@ -163,31 +183,6 @@ impl<L: OnlineLearner> OnlineModel<L> {
         each.fold(0, usize::saturating_add)
     }
 
-    /// Runs `work` over the members; each is finished or stopped when this returns. A single
-    /// one has all threads to itself.
-    fn each(
-        members: &mut [Member<L>],
-        n_threads: usize,
-        work: impl Fn(usize, &mut Member<L>, usize) -> Result<()> + Sync,
-    ) -> Result<Vec<Result<()>>> {
-        if let [member] = members {
-            return Ok(vec![work(0, member, n_threads)]);
-        }
-        with_threads(n_threads.min(members.len()), |parallel| {
-            if parallel {
-                let members = members.par_iter_mut().enumerate();
-                members
-                    .map(|(number, member)| work(number, member, 1))
-                    .collect()
-            } else {
-                let members = members.iter_mut().enumerate();
-                members
-                    .map(|(number, member)| work(number, member, 1))
-                    .collect()
-            }
-        })
-    }
-
     /// What predicts the `k` best labels of the rows of `query`, which are checked.
     fn blocks<'a>(
         &'a self,
@@ -252,31 +247,23 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
 
     /// Stopped half way, members that have hardly begun are left out for good.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
-        self.check_batch(batch, self.n_classes)?;
-        let present = batch.present();
-        let mean_weight = MeanWeight::of(batch, &present);
-        let is_scaled = self.params.scale_weights();
-        let weights = is_scaled
-            .then(|| mean_weight.relative_weights(batch))
-            .flatten();
-        let batch = &batch.with_weights(weights.as_deref());
-        let mut preparation = self.params.preparation(batch)?;
-        preparation.observe_all(&batch.rows, &present, control)?;
-        let mut members = self.new_members(&self.start(&preparation, batch, true))?;
-        let schedule = self.params.schedule();
-        let passes = u64::from(schedule.n_passes) * members.len() as u64;
-        control.set_total(passes * batch.rows.n_rows() as u64);
-        let results = Self::each(
-            &mut members,
-            options.n_threads,
-            |number, member, n_threads| {
-                let schedule = Schedule {
-                    seed: seed_of(schedule.seed, number),
-                    ..schedule.clone()
+        let (mut members, results, mean_weight) =
+            self.begin(batch, control, |preparation, batch, mean_weight| {
+                let mut members = new_members(&self.params, &self.start(preparation, batch, true))?;
+                let schedule = self.params.schedule();
+                let passes = u64::from(schedule.n_passes) * members.len() as u64;
+                control.set_total(passes * batch.rows.n_rows() as u64);
+                let n_threads = options.n_threads;
+                let fit = |number, member: &mut _, n_threads| {
+                    let schedule = Schedule {
+                        seed: seed_of(schedule.seed, number),
+                        ..schedule.clone()
+                    };
+                    L::fit(member, &schedule, batch, n_threads, control)
                 };
-                L::fit(member, &schedule, batch, n_threads, control)
-            },
-        )?;
+                let results = each_member(&mut members, n_threads, fit)?;
+                Ok((members, results, mean_weight))
+            })?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
         let done: Result<()> = results.into_iter().collect();
         if !matches!(done, Ok(()) | Err(Error::Stopped)) {
@@ -309,7 +296,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         self.check_stream(batch, self.n_classes)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
-            self.members = self.new_members(&self.start(&preparation, batch, false))?;
+            self.members = new_members(&self.params, &self.start(&preparation, batch, false))?;
         }
         self.frozen = Frozen::default();
         let is_scaled = self.params.scale_weights();
@@ -321,7 +308,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             return member.learn(batch, &order, 0.0, n_threads, predicted, control);
         }
         let seed = self.params.schedule().seed;
-        let results = Self::each(&mut self.members, n_threads, |number, member, n_threads| {
+        let results = each_member(&mut self.members, n_threads, |number, member, n_threads| {
             let mut order = order.clone();
             if number > 0 {
                 let seed = seed_of(seed ^ member.progress.examples, number);
@@ -474,53 +461,5 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
 
     fn from_bundle(bundle: Bundle) -> Result<Self> {
         Self::restored(bundle)
-    }
-}
-
-/// Members differ by their seeds; neighbouring seeds of the user's must not give neighbouring
-/// ensembles the same members.
-pub fn seed_of(seed: u64, number: usize) -> u64 {
-    seed.wrapping_add((number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-}
-
-/// Leaves out members that were stopped before they had seen half as much as the one that has
-/// seen most: they would only vote for the few labels they know.
-fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
-    let seen = |member: &Member<L>| member.progress.examples;
-    let most = members.iter().map(seen).max().unwrap_or(0);
-    let mut finished = finished.iter();
-    members.retain(|member| *finished.next().unwrap_or(&true) || 2 * seen(member) >= most);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::{Scaling, Values};
-
-    /// Each is learned by a thread of its own.
-    #[test]
-    fn members_share_no_cache_line() {
-        assert_eq!(align_of::<Member<u8>>(), 128);
-        assert_eq!(size_of::<Member<u8>>() % 128, 0);
-    }
-
-    #[test]
-    fn members_that_had_hardly_begun_are_left_out() {
-        let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();
-        let member = |examples| Member {
-            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
-            progress: Mistakes {
-                examples,
-                ..Mistakes::default()
-            },
-            learner: (),
-        };
-        let mut members = [100, 20, 70, 20].map(member).to_vec();
-        leave_out_stragglers(&mut members, &[false, false, false, true]);
-        let seen: Vec<u64> = members
-            .iter()
-            .map(|member| member.progress.examples)
-            .collect();
-        assert_eq!(seen, [100, 70, 20]);
     }
 }

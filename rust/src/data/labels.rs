@@ -55,7 +55,7 @@ impl<'a> LabelSets<'a> {
     /// Checks the row starts and that labels are strictly increasing within a
     /// row and below `n_classes`.
     pub fn new(starts: Indices<'a>, labels: Indices<'a>, n_classes: usize) -> Result<Self> {
-        super::rows::check_structure(starts, labels, n_classes, "label")?;
+        super::csr_checks::check_structure(starts, labels, n_classes, "label")?;
         Ok(Self {
             starts,
             labels,

@@ -4,15 +4,18 @@
 //! scale, append the constant) -> `RowBuffer`, the example -> learner.
 
 mod batch;
+mod csr_checks;
 mod labels;
 mod preparation;
 mod ragged;
 mod rows;
+mod slices;
 
 pub(crate) use batch::MeanWeight;
 pub use batch::{Batch, Targets};
+pub(crate) use csr_checks::check_structure;
 pub use labels::{LabelSets, Labels};
 pub use preparation::{Preparation, Scaling};
 pub use ragged::{Ragged, RaggedRows};
-pub(crate) use rows::check_structure;
-pub use rows::{Indices, RowBuffer, Rows, Values};
+pub use rows::{RowBuffer, Rows};
+pub use slices::{Indices, Values};

@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use crate::alloc;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::{put_lengths, take_lengths, Bundle, Flat, Persist, Record};
+use crate::persist;
 
 /// Lists of different lengths, end to end. The entries of one that was read from a mapped file
 /// stay there if they are of one of its element types.
@@ -201,7 +202,19 @@ impl RaggedRows {
     pub fn n_values(&self) -> usize {
         self.values.len()
     }
+
+    fn has_a_value_each(&self) -> Result<()> {
+        if self.columns.entries().len() == self.values.len() {
+            return Ok(());
+        }
+        Err(Error::data("columns and values of rows differ in number"))
+    }
 }
+
+persist!(RaggedRows {
+    Nest columns;
+    Columns values;
+} check has_a_value_each);
 
 #[cfg(test)]
 mod tests {

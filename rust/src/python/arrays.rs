@@ -1,7 +1,7 @@
 //! numpy and scipy memory as the core's borrowed views.
 
 use numpy::ndarray::{Dimension, Ix1, Ix2};
-use numpy::{Element, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{Element, PyReadonlyArray, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -19,8 +19,9 @@ pub(super) type IndexArray<'py, D = Ix1> = Either<'py, i32, i64, D>;
 pub(super) type ValueArray<'py, D = Ix1> = Either<'py, f32, f64, D>;
 
 impl<'py, A: Element, B: Element, D: Dimension> Either<'py, A, B, D> {
-    /// Borrows `array`; `None` if it is of another type or dimension.
+    /// Borrows `array`, or an aligned copy of it; `None` if it is of another type or dimension.
     pub fn of(array: &Bound<'py, PyAny>) -> Option<Self> {
+        let array = &aligned(array).ok()?;
         let a = array.extract().map(Self::A);
         a.or_else(|_| array.extract().map(Self::B)).ok()
     }
@@ -64,6 +65,14 @@ impl<D: Dimension> ValueArray<'_, D> {
             Self::A(a) => Values::F32(a.as_slice()?),
             Self::B(b) => Values::F64(b.as_slice()?),
         })
+    }
+}
+
+/// `array`, or where it is misaligned a copy: such arrays lie in messages between processes.
+fn aligned<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match array.cast::<PyUntypedArray>() {
+        Ok(numbers) if !numbers.is_aligned() => array.call_method0("copy"),
+        _ => Ok(array.clone()),
     }
 }
 
@@ -166,7 +175,7 @@ impl<'py> TargetsArg<'py> {
             return LabelSetsArg::take(y).map(Self::Sets);
         }
         let refused = |_| PyTypeError::new_err("y must be a uint32 array of one dimension");
-        y.extract().map(Self::One).map_err(refused)
+        aligned(y)?.extract().map(Self::One).map_err(refused)
     }
 
     /// The checked view.

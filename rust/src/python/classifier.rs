@@ -325,7 +325,7 @@ impl Classifier {
 }
 
 impl Classifier {
-    fn of(model: Arc<Model>) -> Self {
+    pub(super) fn of(model: Arc<Model>) -> Self {
         Self {
             model: RwLock::new(model),
             params: Mutex::new(None),

@@ -7,8 +7,10 @@
 mod arrays;
 mod classifier;
 mod errors;
+mod ldsm_training;
 mod metrics;
 mod model_io;
+mod oaa_training;
 mod run;
 mod text;
 
@@ -23,9 +25,13 @@ mod core {
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
     #[pymodule_export]
+    use super::ldsm_training::{LdsmPart, LdsmTraining};
+    #[pymodule_export]
     use super::metrics::{propensities, Scores, TopLabelLoss};
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
+    #[pymodule_export]
+    use super::oaa_training::OaaClasses;
     #[pymodule_export]
     use super::text::{
         iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,

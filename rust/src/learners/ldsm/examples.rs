@@ -4,6 +4,7 @@ use crate::alloc::{extend, push};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
 use crate::error::{Error, Result};
+use crate::persist;
 
 /// Prepared examples that have labels, with the constant 1 as their last feature.
 #[derive(Debug, Default)]
@@ -64,6 +65,24 @@ impl Examples {
         self.weights.len()
     }
 
+    /// An error where parts from bytes do not fit together.
+    fn is_sound(&self) -> Result<()> {
+        let (n_rows, constant) = (self.len() as u32, self.width.wrapping_sub(1) as u32);
+        let is_row = |i| {
+            let columns = self.row(i).0;
+            columns.last() == Some(&constant) && columns.iter().all(|&column| column <= constant)
+        };
+        let is_sound = n_rows > 0
+            && self.width > 0
+            && [self.rows.len(), self.labels.len()] == [self.len(); 2]
+            && (0..n_rows).all(is_row)
+            && (self.labels.entries().iter()).all(|&label| (label as usize) < self.n_labels);
+        if is_sound {
+            return Ok(());
+        }
+        Err(Error::data("the examples do not fit together"))
+    }
+
     /// Share of the features' values that are not zero.
     pub fn filled(&self) -> f64 {
         let cells = self.len() as f64 * (self.width - 1) as f64;
@@ -88,6 +107,14 @@ impl Examples {
         self.weights[i as usize]
     }
 }
+
+persist!(Examples {
+    Nest rows;
+    Nest labels;
+    Columns weights;
+    Meta width;
+    Meta n_labels;
+} check is_sound);
 
 /// A copy of a node's examples, which its training reads over and over.
 ///

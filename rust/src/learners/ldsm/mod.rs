@@ -37,6 +37,7 @@ mod objective;
 mod one_against_some;
 mod packed;
 mod params;
+mod parts;
 mod predictor;
 mod pruning;
 mod report;
@@ -46,7 +47,9 @@ mod scoring;
 mod scratch;
 mod spread_row;
 mod statistics;
+mod steps;
 mod top_splits;
+mod training_set;
 mod traversal;
 mod tree;
 
@@ -55,3 +58,6 @@ mod tests;
 
 pub use ensemble::Ldsm;
 pub use params::{NodeLoss, NodeOptimizer, Params, Scorers};
+pub use parts::Part;
+pub use steps::{Block, Choice, Plan, Run};
+pub use training_set::TrainingSet;

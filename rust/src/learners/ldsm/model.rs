@@ -1,29 +1,23 @@
 //! The model: an ensemble of trees, its training, its predictions block by block, and its
 //! files.
 
-use rayon::prelude::*;
-
 use super::centroids::Centroids;
 use super::ensemble::Ldsm;
-use super::examples::Examples;
-use super::growth::grow;
-use super::node_training::TrainingContext;
-use super::one_against_some::{self, HeldOut, OneAgainstSome, OutOfSample};
-use super::params::{Params, Scorers};
+use super::one_against_some::{self, OneAgainstSome};
+use super::params::Params;
 use super::predictor::{PredictionMemory, Predictor, SingleRows};
+use super::training_set::TrainingSet;
 use super::tree::Tree;
 use crate::classifier::{
-    block_rows, checks, row_values, seed_of, Accepts, Blocks, Classifier, FitOptions,
-    LabelSelection, Learner, Query, ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
+    block_rows, checks, row_values, Accepts, Blocks, Classifier, FitOptions, LabelSelection,
+    Learner, Query, ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
 };
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
-use crate::memory;
 use crate::params::{to_json, Params as _};
-use crate::pool::{Lent, Pool};
-use crate::threads::with_threads;
+use crate::pool::Lent;
 
 /// Rows that traverse the trees together: many, so that few of a node's weights are
 /// read for one row alone.
@@ -65,75 +59,25 @@ impl Classifier for Ldsm {
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
         checks::no_missing_values(&batch.rows, "LdSM")?;
-        let labelled = Examples::labelled_rows(batch);
-        let weights = batch.relative_weights(&labelled);
-        let batch = &batch.with_weights(weights.as_deref());
         let n_threads = options.n_threads;
-        self.check_memory(batch, labelled.len(), n_threads)?;
         let before = usize::from(options.warm_start) * self.trees.len();
-        let preparation = match &self.preparation {
-            Some(preparation) if before > 0 => {
-                preparation.check_columns(&batch.rows)?;
-                preparation.clone()
-            }
-            _ => {
-                let (scaling, n_bits) = (self.params.scaling, self.params.n_bits);
-                let mut preparation = Preparation::of_batch(scaling, n_bits, batch)?;
-                preparation.observe_all(&batch.rows, &labelled, control)?;
-                preparation
-            }
-        };
-        let examples = Examples::read(batch, &preparation, self.n_classes, control)?;
-        let context = TrainingContext {
-            examples: &examples,
-            params: &self.params,
-            is_dense: self.params.is_dense(examples.filled()),
-            control,
-            scratches: Pool::default(),
-        };
-        let held_out = (self.params.scorers == Scorers::OneAgainstSome)
-            .then(|| HeldOut::new(&self.params, examples.len()));
+        let known = self.preparation.as_ref().filter(|_| before > 0);
+        let training = TrainingSet::read(&self.params, batch, known, n_threads, control)?;
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
         let rounds = one_against_some::N_ROUNDS as u64;
-        let labels = held_out.map_or(0, |_| rounds * self.n_classes as u64);
+        let has_scorers = training.held_out().is_some();
+        let labels = u64::from(has_scorers) * rounds * self.n_classes as u64;
         control.set_total(control.progress().done + nodes + labels);
-        // Trees enough for all threads need no leaves trained ahead.
-        let has_enough = missing >= 2 * n_threads;
-        let ahead = if has_enough { 1 } else { n_threads };
-        let seed = |number| seed_of(self.params.seed, number);
-        let rows = 0..examples.len() as u32;
-        let grow_tree = |number| match held_out {
-            None => grow(&context, rows.clone(), seed(number), ahead),
-            Some(of) => grow(&context, of.training_rows(number), seed(number), ahead),
-        };
-        let numbers = before..before + missing;
-        let trees: Result<Vec<Tree>> = with_threads(n_threads, |parallel| {
-            if parallel {
-                numbers.into_par_iter().map(grow_tree).collect()
-            } else {
-                numbers.map(grow_tree).collect()
-            }
-        })?;
-        let trees = trees?;
-        // Its working memory is as large as a node.
-        drop(context);
+        let numbers: Vec<usize> = (before..before + missing).collect();
+        let trees = training.grow_trees(&numbers, n_threads, control)?;
         if before == 0 {
-            let train_scorers = |held_out| {
-                let source = OutOfSample {
-                    examples: &examples,
-                    trees: &trees,
-                    held_out,
-                    control,
-                };
-                one_against_some::train(&self.params, &source, n_threads)
-            };
-            self.scorers = held_out.map(train_scorers).transpose()?;
-            self.centroids = (self.params.beta < 1.0).then(|| Centroids::of(&examples));
+            self.scorers = training.train_scorers(&trees, n_threads, control)?;
+            self.centroids = training.centroids();
         }
         self.trees.truncate(before);
         self.trees.extend(trees);
-        self.preparation = Some(preparation);
+        self.preparation = Some(training.preparation);
         self.single_rows = SingleRows::default();
         // What a warm start begins with may come from a file that somebody made up.
         debug_assert!(
@@ -359,29 +303,6 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
-    /// Refuses a training that does not fit in memory. It holds a copy of the examples with
-    /// labels for all trees, for each thread one of the node that it trains, at the root at least
-    /// half of them, and of scorers the negatives of each row: by row, by label and with their
-    /// dual variables.
-    fn check_memory(&self, batch: &Batch<'_>, n_labelled: usize, n_threads: usize) -> Result<()> {
-        const VALUE: usize = size_of::<(u32, f32)>();
-        const NEGATIVE: usize = size_of::<(u32, u32, f32)>();
-        let share = n_labelled as f64 / batch.rows.n_rows().max(1) as f64;
-        let n_values = (batch.rows.non_zeros() as f64 * share) as usize;
-        let n_negatives = match self.params.scorers {
-            Scorers::None => 0,
-            // Drawn labels are seldom the same where they are many.
-            Scorers::OneAgainstSome => {
-                self.n_classes.min(self.params.n_random_negatives as usize) / 2
-            }
-        };
-        let copies = n_values.saturating_mul(VALUE * (2 + n_threads) / 2);
-        let negatives = n_labelled.saturating_mul(n_negatives * NEGATIVE);
-        let what = format!("the copies of {n_values} values for {n_threads} threads and negatives");
-        let instead = "take fewer threads (n_jobs), n_random_negatives or rows";
-        memory::check(copies.saturating_add(negatives), &what, instead)
-    }
-
     /// The blocks of the rows of `query`, which are checked, and the memory that a thread predicts
     /// them in. Few rows take what is kept: making it would take longer than predicting them.
     fn blocks<'a>(

@@ -13,6 +13,7 @@ mod regressors;
 mod scorer_rows;
 mod scoring;
 mod slim;
+mod steps;
 mod trees;
 
 use std::collections::BTreeSet;

@@ -16,7 +16,9 @@
 //! | `shared_direction` | steps of a tile: "pn", "sgd" |
 //! | `adaptive` | steps of a tile: "nag", "adagrad" |
 //! | `softmax` | steps of all tiles together |
-//! | `learner` | learning, chunk by chunk |
+//! | `training` | learning, chunk by chunk |
+//! | `learner` | the learner as others see it, and its file |
+//! | `class_blocks` | training by blocks of classes, on many machines |
 //! | `growth` | new classes for a model that has learned |
 //! | `pruned` | weights held sparsely, for prediction |
 //! | `pruned_fit` | learning some tiles after others, each of which is pruned when it is done |
@@ -28,6 +30,7 @@
 mod adaptive;
 mod average;
 mod chunk;
+mod class_blocks;
 mod growth;
 mod learner;
 mod params;
@@ -43,7 +46,9 @@ mod softmax;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod training;
 
+pub use class_blocks::ClassBlock;
 pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
 pub use predict::TilePredictor;

@@ -2,6 +2,8 @@
 //!
 //! Cost of a prediction: O(K) for the constants, and the weights of the row's features.
 
+use std::ops::Range;
+
 use super::tile::Tile;
 use crate::alloc::{push, resize, with_capacity};
 use crate::data::Ragged;
@@ -74,13 +76,13 @@ impl PrunedWeights {
         pruned
     }
 
-    /// From a file, for `n_slots` features.
-    pub fn take(bundle: &mut Bundle, n_classes: usize, n_slots: usize) -> Result<Self> {
+    /// From a file, of these classes, for `n_slots` features.
+    pub fn take(bundle: &mut Bundle, classes: Range<usize>, n_slots: usize) -> Result<Self> {
         let mut pruned = Self::default();
         pruned.fill(bundle)?;
         let is_mapped = pruned.weights.is_mapped();
-        let is_class = |&class: &u32| (class as usize) < n_classes;
-        let is_sound = pruned.biases.len() == n_classes
+        let is_class = |&class: &u32| classes.contains(&(class as usize));
+        let is_sound = pruned.biases.len() == classes.len()
             && pruned.classes.len() == n_slots
             && pruned.classes.entries().len() == pruned.weights.len()
             && (is_mapped || pruned.classes.entries().iter().all(is_class));

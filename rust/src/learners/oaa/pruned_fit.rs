@@ -6,10 +6,11 @@
 //! is that of all classes, too.
 
 use super::chunk::Chunk;
-use super::learner::{best_of_tiles, Oaa};
+use super::learner::Oaa;
 use super::pruned::PrunedWeights;
 use super::scoring::BestClass;
 use super::tile::Tile;
+use super::training::best_of_tiles;
 use crate::classifier::{Learning, Member, Mistakes, Schedule};
 use crate::control::Control;
 use crate::data::Batch;
@@ -48,43 +49,24 @@ pub(super) fn fit(
     let mut parts = Vec::new();
     let mut last = None;
     for (round, tiles) in tiles.chunks(n_at_once).enumerate() {
-        let mut part = Member {
-            learner: Oaa {
-                tiles: tiles.to_vec(),
-                ..member.learner.clone()
-            },
-            ..member.clone()
-        };
         let mut position = 0;
-        let learn = |part: &mut Member<Oaa>, order: &[u32], clock| {
-            let mut learning = Learning {
-                batch,
-                order,
-                clock,
-                preparation: &mut part.preparation,
-                progress: &mut Mistakes::default(),
-                n_threads,
-                predicted: None,
-                control,
-            };
-            part.learner
-                .learn_chunks(&mut learning, |_, rows, chunk, bests| {
-                    if round == 0 {
-                        learned.extend(new_entries(rows, chunk));
-                    }
-                    let entries = &mut learned[position..position + rows.len()];
-                    for (i, entry) in entries.iter_mut().enumerate() {
-                        // Equal scores go to the class that comes first.
-                        let best = best_of_tiles(bests, i);
-                        if best.map(|b| b.score) > entry.best.map(|b| b.score) {
-                            entry.best = best;
-                        }
-                    }
-                    position += rows.len();
-                })
+        let on_chunk = |rows: &[u32], chunk: &Chunk, bests: &[Vec<BestClass>]| {
+            if round == 0 {
+                learned.extend(new_entries(rows, chunk));
+            }
+            let entries = &mut learned[position..position + rows.len()];
+            for (i, entry) in entries.iter_mut().enumerate() {
+                // Equal scores go to the class that comes first.
+                let best = best_of_tiles(bests, i);
+                if best.map(|b| b.score) > entry.best.map(|b| b.score) {
+                    entry.best = best;
+                }
+            }
+            position += rows.len();
         };
-        // Without early stopping, which excludes pruning, nothing is held out.
-        schedule.run(&mut part, batch, learn, |_, _| Ok(0.0))?;
+        let tiles = tiles.to_vec();
+        let run = (schedule, n_threads, control);
+        let mut part = learn_tiles(member, tiles, batch, run, on_chunk)?;
         parts.extend(part.learner.prune(threshold, control)?);
         last = Some(part.learner.preparer);
     }
@@ -101,6 +83,43 @@ pub(super) fn fit(
     }
     oaa.pruned = Some(PrunedWeights::concat(&parts));
     Ok(())
+}
+
+/// Takes `tiles` of `member`, which has learned nothing, through all passes. Calls `on_chunk` with
+/// the rows of each chunk and the best classes of these tiles for them, just before they are
+/// learned. Nothing is held out for early stopping, which would compare all classes.
+pub(super) fn learn_tiles(
+    member: &Member<Oaa>,
+    tiles: Vec<Tile>,
+    batch: &Batch<'_>,
+    (schedule, n_threads, control): (&Schedule, usize, &Control),
+    mut on_chunk: impl FnMut(&[u32], &Chunk, &[Vec<BestClass>]) + Send,
+) -> Result<Member<Oaa>> {
+    let mut part = Member {
+        learner: Oaa {
+            tiles,
+            ..member.learner.clone()
+        },
+        ..member.clone()
+    };
+    let learn = |part: &mut Member<Oaa>, order: &[u32], clock| {
+        let mut learning = Learning {
+            batch,
+            order,
+            clock,
+            preparation: &mut part.preparation,
+            progress: &mut Mistakes::default(),
+            n_threads,
+            predicted: None,
+            control,
+        };
+        part.learner
+            .learn_chunks(&mut learning, |_, rows, chunk, bests| {
+                on_chunk(rows, chunk, bests);
+            })
+    };
+    schedule.run(&mut part, batch, learn, |_, _| Ok(0.0))?;
+    Ok(part)
 }
 
 fn new_entries<'a>(rows: &'a [u32], chunk: &'a Chunk) -> impl Iterator<Item = Learned> + 'a {

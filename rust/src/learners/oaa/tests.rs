@@ -1,6 +1,7 @@
 //! Threads, files, and the data of all tests.
 
 mod behaviour;
+mod class_blocks;
 mod details;
 mod growth;
 mod pruned;

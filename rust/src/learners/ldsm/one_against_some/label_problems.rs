@@ -43,8 +43,39 @@ pub struct LabelProblems<'a> {
 /// Rows that the join is fitted on, and their margins by a label's scorer trained without them.
 pub type HeldOutMargins = Vec<(u32, f32)>;
 
-/// What a round makes of each label.
-#[derive(Default)]
+/// Every so many labels from one on: what is solved in one place. Frequent labels, which often
+/// lie together and take long, are then spread over all places.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LabelBlock {
+    pub first: usize,
+    pub step: usize,
+    /// Number of labels in the block.
+    pub len: usize,
+}
+
+impl LabelBlock {
+    /// Block `number` of `n_blocks` of `n_labels` labels.
+    pub fn new(number: usize, n_blocks: usize, n_labels: usize) -> Self {
+        Self {
+            first: number,
+            step: n_blocks,
+            len: n_labels.saturating_sub(number).div_ceil(n_blocks),
+        }
+    }
+
+    /// All of `n_labels` labels.
+    pub fn all(n_labels: usize) -> Self {
+        Self::new(0, 1, n_labels)
+    }
+
+    /// The label at place `at` of the block.
+    pub fn label(self, at: usize) -> usize {
+        self.first + at * self.step
+    }
+}
+
+/// What a round makes of each label of a block.
+#[derive(Debug, Clone, Default)]
 pub struct Solved {
     pub scorers: Vec<Option<Scorer>>,
     /// The dual variables, in rounds after which there is another.
@@ -54,9 +85,9 @@ pub struct Solved {
 }
 
 impl Solved {
-    /// Whether a label's problem was solved.
-    pub fn has(&self, label: usize) -> bool {
-        self.scorers.get(label).is_some_and(Option::is_some)
+    /// Whether the problem of the label at this place was solved.
+    pub fn has(&self, at: usize) -> bool {
+        self.scorers.get(at).is_some_and(Option::is_some)
     }
 
     /// Adds what another round makes of labels that this one left out.
@@ -65,18 +96,18 @@ impl Solved {
             *self = other;
             return;
         }
-        for label in 0..self.scorers.len() {
-            if other.has(label) {
-                self.scorers[label] = other.scorers[label].take();
-                self.duals[label] = std::mem::take(&mut other.duals[label]);
-                self.held_out[label] = std::mem::take(&mut other.held_out[label]);
+        for at in 0..self.scorers.len() {
+            if other.has(at) {
+                self.scorers[at] = other.scorers[at].take();
+                self.duals[at] = std::mem::take(&mut other.duals[at]);
+                self.held_out[at] = std::mem::take(&mut other.held_out[at]);
             }
         }
     }
 }
 
 /// How a round is solved.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Round {
     /// C of the problems.
     pub cost: f64,
@@ -85,8 +116,13 @@ pub struct Round {
     pub is_last: bool,
     /// Whether it is of a sample, beside the round that progress is counted in.
     pub is_sample: bool,
+}
+
+impl Round {
     /// Whether the problems are solved without the rows that the join is fitted on, too.
-    pub is_judged: bool,
+    fn is_judged(self) -> bool {
+        self.is_last || self.is_sample
+    }
 }
 
 impl<'a> LabelProblems<'a> {
@@ -104,24 +140,27 @@ impl<'a> LabelProblems<'a> {
         })
     }
 
-    /// Solves the problems of the labels that `is_meant` says, from their dual variables of the
-    /// round before. Nothing becomes of the others, and of those without examples.
+    /// Solves the problems of those labels of a block that `is_meant` says by their places there,
+    /// from their dual variables of the round before. Nothing becomes of the others, and of those
+    /// without examples.
     pub fn solve(
         &self,
         rows: &ScorerRows<'_>,
         negatives: &Negatives,
         duals: &[Vec<f32>],
         round: Round,
+        block: LabelBlock,
         is_meant: impl Fn(usize) -> bool + Sync,
     ) -> Result<Solved> {
         let new_solver = || Solver::new(rows, ACCURACY);
-        let one = |solver: &mut Solver<'_>, label: usize| {
+        let one = |solver: &mut Solver<'_>, at: usize| {
             self.source.control.tick(usize::from(!round.is_sample))?;
-            let is_solved = is_meant(label) && !self.positives.get(label).is_empty();
-            let before = duals.get(label).map_or(&[][..], Vec::as_slice);
+            let label = block.label(at);
+            let is_solved = is_meant(at) && !self.positives.get(label).is_empty();
+            let before = duals.get(at).map_or(&[][..], Vec::as_slice);
             Ok(is_solved.then(|| self.solve_one(solver, negatives, before, round, label)))
         };
-        let numbers = (self.positives.len(), 1);
+        let numbers = (block.len, 1);
         let solved = map_with_worker(self.is_parallel, numbers, new_solver, one)?;
         let mut all = Solved::default();
         for of_label in solved {
@@ -163,7 +202,7 @@ impl<'a> LabelProblems<'a> {
         } else {
             solver.duals()
         };
-        let held_out = if round.is_judged {
+        let held_out = if round.is_judged() {
             solver.accuracy = ACCURACY;
             solver.solve_without(|row| self.fit_sample.contains(row), seed)
         } else {

@@ -4,6 +4,7 @@ use super::scorer_rows::ScorerRows;
 use super::svm::Scorer;
 use crate::classifier::keep_best;
 use crate::data::Ragged;
+use crate::persist;
 
 /// Labels of a feature that a row looks at: those of the largest weights. It bounds the work
 /// for a row, whatever the number of labels.
@@ -12,7 +13,7 @@ const MOST_LABELS: usize = 512;
 const LEAST_MARGIN: f32 = -1.0;
 
 /// An inverted index of scorers, cut to the labels that matter most for each feature.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ShortIndex {
     /// For each feature labels and their weights.
     labels: Ragged<(u32, f32)>,
@@ -20,7 +21,17 @@ pub struct ShortIndex {
     biases: Vec<f32>,
 }
 
+persist!(ShortIndex {
+    Nest labels;
+    Columns biases;
+});
+
 impl ShortIndex {
+    /// Number of weights.
+    pub fn n_weights(&self) -> usize {
+        self.labels.entries().len()
+    }
+
     pub fn new(scorers: &[Option<Scorer>], n_features: usize) -> Self {
         let mut lists = Ragged::with_capacity(scorers.len(), 0);
         for scorer in scorers {

@@ -1,5 +1,7 @@
 //! Of which labels a row is a negative example.
 
+use std::sync::Arc;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -13,19 +15,41 @@ use crate::random::mix;
 /// The negatives of all rounds so far.
 #[derive(Debug, Default)]
 pub struct Negatives {
-    rounds: Vec<Round>,
+    rounds: Vec<Arc<NegativesRound>>,
 }
 
-/// Which rows became negative examples of which labels.
+/// Which rows became negative examples of which labels in a round.
 #[derive(Debug)]
-struct Round {
+pub struct NegativesRound {
     /// The labels of each row, increasing.
     labels: Ragged<u32>,
     /// The rows of each label, increasing.
     rows: Ragged<u32>,
 }
 
+impl NegativesRound {
+    /// Of the labels of each row, increasing, of the `n_labels` that there are.
+    pub fn new(labels: Ragged<u32>, n_labels: usize) -> Self {
+        let rows = labels.regroup(n_labels, |row, &label| (label, row));
+        Self { labels, rows }
+    }
+
+    /// The labels of each row.
+    pub fn labels(&self) -> &Ragged<u32> {
+        &self.labels
+    }
+
+    /// Number of labels that there are.
+    pub fn n_labels(&self) -> usize {
+        self.rows.len()
+    }
+}
+
 impl Negatives {
+    pub fn new(rounds: Vec<Arc<NegativesRound>>) -> Self {
+        Self { rounds }
+    }
+
     /// Adds a round: labels of each row, increasing, of the `n_labels` that there are.
     pub fn push(&mut self, labels_of_rows: Vec<Vec<u32>>, n_labels: usize) {
         let n = labels_of_rows.iter().map(Vec::len).sum();
@@ -33,8 +57,8 @@ impl Negatives {
         labels_of_rows
             .into_iter()
             .for_each(|list| labels.push(list));
-        let rows = labels.regroup(n_labels, |row, &label| (label, row));
-        self.rounds.push(Round { labels, rows });
+        self.rounds
+            .push(NegativesRound::new(labels, n_labels).into());
     }
 
     /// Whether a row is a negative example of a label.

@@ -1,5 +1,7 @@
 //! Rows as the scorers see them.
 
+use std::sync::Arc;
+
 use super::super::examples::Examples;
 use super::lengths::inverse_length;
 use super::svm::Scorer;
@@ -11,6 +13,12 @@ use crate::data::Ragged;
 #[derive(Debug)]
 pub struct ScorerRows<'a> {
     pub examples: &'a Examples,
+    scaled: Arc<ScaledValues>,
+}
+
+/// The values of [`ScorerRows`], for whoever keeps them beside the examples.
+#[derive(Debug, Default)]
+pub struct ScaledValues {
     pub idf_power: f64,
     /// The values of each row, the constant left out.
     values: Ragged<f32>,
@@ -20,33 +28,30 @@ pub struct ScorerRows<'a> {
     squares: Vec<f32>,
 }
 
-impl<'a> ScorerRows<'a> {
+impl ScaledValues {
     /// With scales of (inverse document frequency)^`idf_power`, with which the rows' squared
     /// length is 1 on average.
-    pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
+    pub fn new(examples: &Examples, idf_power: f64) -> Self {
         let mut rows = Self {
-            examples,
             idf_power,
-            values: Ragged::default(),
             scales: scales(examples, idf_power),
-            squares: Vec::new(),
+            ..Self::default()
         };
-        rows.read();
+        rows.read(examples);
         if idf_power > 0.0 {
             let total: f64 = rows.squares.iter().map(|&square| f64::from(square)).sum();
             let n_filled = rows.squares.iter().filter(|&&square| square > 0.0).count();
             if n_filled > 0 {
                 let factor = (n_filled as f64 / total).sqrt() as f32;
                 rows.scales.iter_mut().for_each(|scale| *scale *= factor);
-                rows.read();
+                rows.read(examples);
             }
         }
         rows
     }
 
     /// Reads all examples, with the scales as they are.
-    fn read(&mut self) {
-        let examples = self.examples;
+    fn read(&mut self, examples: &Examples) {
         let n_values = examples.rows.n_values() - examples.len();
         self.values = Ragged::with_capacity(examples.len(), n_values);
         self.squares.clear();
@@ -64,6 +69,23 @@ impl<'a> ScorerRows<'a> {
                 .push(scaled[..columns.len() - 1].iter().copied());
         }
     }
+}
+
+impl<'a> ScorerRows<'a> {
+    /// Of all examples; see [`ScaledValues::new`].
+    pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
+        Self::of(examples, ScaledValues::new(examples, idf_power).into())
+    }
+
+    /// Of values that were scaled before.
+    pub fn of(examples: &'a Examples, scaled: Arc<ScaledValues>) -> Self {
+        Self { examples, scaled }
+    }
+
+    /// The power of inverse document frequencies that features are scaled by.
+    pub fn idf_power(&self) -> f64 {
+        self.scaled.idf_power
+    }
 
     /// Number of columns, the constant left out.
     pub fn n_features(&self) -> usize {
@@ -73,20 +95,20 @@ impl<'a> ScorerRows<'a> {
     /// Columns and values, the constant left out.
     #[inline]
     pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
-        let values = self.values.get(row as usize);
+        let values = self.scaled.values.get(row as usize);
         let (columns, _) = self.examples.row(row);
         (&columns[..values.len()], values)
     }
 
     /// A row's product with itself, the constant with it.
     pub fn square(&self, row: u32) -> f64 {
-        1.0 + f64::from(self.squares[row as usize])
+        1.0 + f64::from(self.scaled.squares[row as usize])
     }
 
     /// Makes a scorer of these rows one of rows of length 1.
     pub fn unscale(&self, scorer: &mut Scorer) {
         for (column, weight) in &mut scorer.weights {
-            *weight *= self.scales[*column as usize];
+            *weight *= self.scaled.scales[*column as usize];
         }
     }
 }

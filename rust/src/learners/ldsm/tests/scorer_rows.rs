@@ -1,6 +1,5 @@
 //! Rows as scorers see them, and which scales of features are taken.
 
-use super::super::one_against_some::label_problems::Solved;
 use super::super::one_against_some::scorer_rows::ScorerRows;
 use super::super::one_against_some::svm::Scorer;
 use super::super::one_against_some::training::{best_of, LabelSample, MOST_STEP};
@@ -103,10 +102,7 @@ fn the_cost_is_chosen() {
 /// A later candidate must be clearly better.
 #[test]
 fn the_first_candidate_stays_unless_another_is_clearly_better() {
-    let best = |gains: [f64; 3]| {
-        let measure = |&i: &usize| Ok((Solved::default(), gains[i]));
-        best_of(0..3, 1.1, measure).unwrap().0
-    };
+    let best = |gains: [f64; 3]| best_of(0..3, 1.1, |i: usize| Ok((i, gains[i]))).unwrap();
     assert_eq!(best([1.0, 1.09, 2.0]), 0);
     assert_eq!(best([1.0, 1.11, 1.2]), 1);
     assert_eq!(best([1.0, 1.11, 1.3]), 2);

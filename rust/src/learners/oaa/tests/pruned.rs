@@ -7,7 +7,7 @@ use crate::learners::oaa::pruned_fit;
 /// All weights but zeros are above it.
 const TINY: f64 = 1e-37;
 
-fn fitted(params: &Params, batch: &Batch<'_>, n_threads: usize) -> Model {
+pub(super) fn fitted(params: &Params, batch: &Batch<'_>, n_threads: usize) -> Model {
     let is_sets = matches!(batch.targets, Targets::Sets(_));
     let n_classes = batch.targets.n_classes();
     let mut model = Model::create(params.clone(), n_classes, is_sets).unwrap();
@@ -16,14 +16,14 @@ fn fitted(params: &Params, batch: &Batch<'_>, n_threads: usize) -> Model {
     model
 }
 
-fn with_prune(params: &Params, prune: f64) -> Params {
+pub(super) fn with_prune(params: &Params, prune: f64) -> Params {
     Params {
         prune: Some(prune),
         ..params.clone()
     }
 }
 
-fn all_params() -> Vec<Params> {
+pub(super) fn all_params() -> Vec<Params> {
     let of = |loss, optimizer| params(loss, optimizer);
     vec![
         of(OaaLoss::SquaredHinge, Optimizer::Pn),

@@ -1,0 +1,31 @@
+"""Training and prediction on a cluster, by Dask.
+
+Dask comes with ``pip install xmtree[dask]``; without it importing this module fails, and nothing
+else in the package does. Estimators take ``client=``, or the current one of ``dask.distributed``;
+data are Dask arrays, lists of partitions, Dask data frames, or local arrays that are sent to the
+workers.
+"""
+
+from __future__ import annotations
+
+try:
+    import dask as _dask  # noqa: F401
+    import distributed as _distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "xmtree.dask needs dask and distributed, which are not installed: pip install xmtree[dask]"
+    ) from error
+
+from xmtree.dask._bagging import BaggedModels, DaskLOMTreeClassifier, DaskRecallTreeClassifier
+from xmtree.dask._ldsm import DaskLdSMClassifier
+from xmtree.dask._oaa import DaskOAAClassifier
+from xmtree.dask._text import DaskTextClassifier
+
+__all__ = [
+    "BaggedModels",
+    "DaskLOMTreeClassifier",
+    "DaskLdSMClassifier",
+    "DaskOAAClassifier",
+    "DaskRecallTreeClassifier",
+    "DaskTextClassifier",
+]

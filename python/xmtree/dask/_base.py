@@ -1,0 +1,330 @@
+"""What all estimators on a cluster share: parameters of a local learner, and its predictions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import dask.array as da
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import delayed
+from distributed import Client, Future
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from xmtree import _core
+from xmtree._labels import decode
+from xmtree._ldsm import LdSMClassifier
+from xmtree._probabilities import Scores
+from xmtree._sklearn import validate_params
+from xmtree.dask._cluster import (
+    Tasks,
+    Workers,
+    clear_errors,
+    client_of,
+    logger,
+    send,
+    workers_of,
+)
+from xmtree.dask._partitions import (
+    Source,
+    by_partition,
+    is_remote,
+    partitions,
+    row_parts,
+    source,
+)
+
+
+class DaskEstimator(ClassifierMixin, BaseEstimator):
+    """An estimator whose parameters are those of a local one, all but a few."""
+
+    #: The local estimator.
+    _local_class: ClassVar[type[Any]]
+    #: Parameters of it that mean nothing here, and what is used in their place.
+    _left_out: ClassVar[dict[str, str]] = {"n_jobs": "a worker's own threads are used"}
+    #: What keys of its tasks begin with.
+    _prefix: ClassVar[str]
+    _local: Any
+
+    def __init__(self, *, client: Any = None, **params: Any) -> None:
+        for name in sorted(self._left_out.keys() & params.keys()):
+            raise TypeError(
+                f"{type(self).__name__} has no parameter {name!r}: {self._left_out[name]}"
+            )
+        # Unknown parameters are a TypeError, as they are there.
+        local = self._local_class(**params)
+        for name in self._get_param_names():
+            setattr(self, name, getattr(local, name))
+        self.client = client
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = cls._local_class._get_param_names()
+        return [name for name in names if name not in cls._left_out]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        # They belong to this process.
+        return state | {"client": None, "_sent": None}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_local")
+
+    def _new_local(self) -> Any:
+        """An estimator that has learned nothing, with these parameters."""
+        return self._local_class(**self.get_params(deep=False))
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
+        """Trains by the tasks of :meth:`_tasks`; stopped by an error it stays as it was."""
+        client = client_of(self.client)
+        local = self._new_local()
+        validate_params(local)
+        workers = workers_of(client)
+        logger.info("training %s on %d workers", type(local).__name__, len(workers))
+        with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
+            data = source(tasks, X, y, sample_weight)
+            fitted = tasks.result(self._tasks(tasks, local, data, classes, workers), self.verbose)
+        check_complete(fitted)
+        self._adopt(fitted)
+        return self
+
+    def _tasks(
+        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
+    ) -> Future:
+        """The task that makes of ``local`` a fitted estimator, and those that it needs."""
+        raise NotImplementedError
+
+    @property
+    def _y_form(self) -> Any:
+        """In which form predictions have label sets."""
+        return self._local._y_form
+
+    def _adopt(self, local: Any) -> None:
+        """Takes over what was learned."""
+        self._local = local
+        self._sent: tuple[str, Any] | None = None
+        self.classes_, self.n_features_in_ = local.classes_, local.n_features_in_
+        if hasattr(local, "feature_names_in_"):
+            self.feature_names_in_ = local.feature_names_in_
+
+    def to_local(self) -> Any:
+        """The trained model as an estimator without Dask, which can go its own way.
+
+        Returns
+        -------
+        estimator
+            Of the class that the name of this one says after "Dask"; for ``save`` and for serving.
+
+        Raises
+        ------
+        NotFittedError
+        """
+        check_is_fitted(self)
+        return snapshot(self._local)
+
+    def save(self, path: Any, *, compact: bool = False) -> None:
+        """Write the trained model to a file, as ``to_local().save(path)`` does.
+
+        Parameters
+        ----------
+        path : str or Path
+        compact : bool, default=False
+
+        Raises
+        ------
+        NotFittedError
+        """
+        local = self.to_local()
+        if not hasattr(local, "save"):
+            raise NotImplementedError(
+                "there is no file for many models: save each of to_local().estimators_"
+            )
+        local.save(path, compact=compact)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose label, or whole label set, is predicted.
+
+        Parameters
+        ----------
+        X : as of :meth:`predict`
+        y : where ``X`` is, and in the same partitions
+        sample_weight : as ``y``, optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        float
+            Computed at once, on the workers where ``X`` is there.
+        """
+        check_is_fitted(self)
+        if not is_remote(X):
+            return float(self._local.score(X, y, sample_weight))
+        client = client_of(self.client)
+        model = self._on_workers()
+        lazy = delayed(_scored, pure=False, name=f"{type(self).__name__}-score")
+        parts = [lazy(model, *part) for part in partitions(X, y, sample_weight)]
+        with clear_errors(client, "scoring"):
+            right, total = np.sum(client.gather(client.compute(parts)), axis=0)
+        return float(right / total)
+
+    def predict(self, X: Any) -> Any:
+        """The best label of each row, or its label set.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
+            Blocks are arrays or CSR matrices; of a classifier of texts they are as in ``fit``.
+
+        Returns
+        -------
+        Dask array of shape (n,), or (n, n_classes) for label sets
+            Not yet computed, in the blocks of ``X``. Label sets are blocks of the form that ``y``
+            had in ``fit``: dense, CSR, or with lists an array of shape (n,) of lists.
+        list of Delayed
+            Where ``X`` is a list of partitions or a data frame: the predictions of each.
+        array
+            Where ``X`` is here: what :meth:`to_local` predicts.
+        """
+        check_is_fitted(self)
+        if not is_remote(X):
+            return self._local.predict(X)
+        name = f"{type(self).__name__}-predict"
+        parts = by_partition(_predicted, self._on_workers(), X, name)
+        if not isinstance(X, da.Array):
+            return parts
+        form = self._y_form
+        if form in ("labels", "lists"):
+            empty: Any = np.empty(0, self.classes_.dtype if form == "labels" else object)
+            shapes: list[tuple[Any, ...]] = [(n,) for n in X.chunks[0]]
+        else:
+            n = len(self.classes_)
+            shapes = [(rows, n) for rows in X.chunks[0]]
+            empty = np.empty((0, n), np.int64)
+            if form == "sparse":
+                empty = sp.csr_matrix(empty)
+        return _as_array(parts, shapes, empty)
+
+    def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
+        """The ``k`` best labels of each row, best first.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
+            Blocks are arrays or CSR matrices; of a classifier of texts they are as in ``fit``.
+        k : int, default=5
+        scores : {"raw", "probability"}, default="raw"
+            As of ``predict_topk`` of the local estimator.
+
+        Returns
+        -------
+        labels, scores : Dask arrays of shape (n, k)
+            Not yet computed, in the blocks of ``X``.
+        list of Delayed
+            Where ``X`` is a list of partitions or a data frame: the pair of each.
+        labels, scores : arrays of shape (n, k)
+            Where ``X`` is here: what :meth:`to_local` predicts.
+        """
+        check_is_fitted(self)
+        if not is_remote(X):
+            return self._local.predict_topk(X, k, scores=scores)
+        return self._ranked(X, k, scores=scores)
+
+    def _ranked(self, X: Any, k: int, **options: Any) -> Any:
+        """As ``predict_topk`` of rows on the cluster."""
+        lazy = delayed(_topk, pure=False, nout=2, name=f"{type(self).__name__}-topk")
+        model = self._on_workers()
+        parts = [lazy(model, part, k, **options) for part in row_parts(X)]
+        if not isinstance(X, da.Array):
+            return parts
+        shapes = [(n, k) for n in X.chunks[0]]
+        labels = decode(np.full((0, k), -1, np.int32), self.classes_)
+        return (
+            _as_array([part[0] for part in parts], shapes, labels),
+            _as_array([part[1] for part in parts], shapes, np.empty((0, k), np.float32)),
+        )
+
+    def _on_workers(self) -> Any:
+        """The model, which is sent to each worker once."""
+        client: Client = client_of(self.client)
+        if self._sent is None or self._sent[0] != client.id or self._sent[1].cancelled():
+            local = self.to_local()
+            sent = send(client, local, "prediction")
+            self._sent = (client.id, sent)
+        return self._sent[1]
+
+
+def snapshot(estimator: Any) -> Any:
+    """A copy that has the model as it is now; it is copied where one of them learns on."""
+    copied = estimator.__class__.__new__(estimator.__class__)
+    vars(copied).update(vars(estimator))
+    if isinstance(getattr(estimator, "_model", None), _core.Classifier):
+        copied._model = estimator._model.snapshot()
+    if hasattr(estimator, "learner_"):
+        copied.learner_ = snapshot(estimator.learner_)
+    if hasattr(estimator, "estimators_"):
+        copied.estimators_ = [snapshot(member) for member in estimator.estimators_]
+    return copied
+
+
+def check_complete(model: Any) -> None:
+    """A RuntimeError where parts of what was to be trained are missing."""
+    for learner in getattr(model, "estimators_", [getattr(model, "learner_", model)]):
+        if not isinstance(getattr(learner, "_model", None), _core.Classifier):
+            raise RuntimeError(f"the {type(learner).__name__} has no model: please report it")
+        missing = _missing(learner)
+        if missing:
+            raise RuntimeError(
+                f"the model of {type(learner).__name__} is not complete, {missing}: please report "
+                "it, with the versions of dask and distributed, and train again"
+            )
+
+
+def _missing(learner: Any) -> str:
+    """What the model of a learner should have by its own parameters, and has not."""
+    model = learner._model
+    if model.n_classes != len(learner.classes_):
+        return f"it has {model.n_classes} classes of {len(learner.classes_)}"
+    if isinstance(learner, LdSMClassifier):
+        params, summary = model.params, model.summary()
+        if summary["n_trees"] != params["n_estimators"]:
+            return f"it has {summary['n_trees']} trees of {params['n_estimators']}"
+        if bool(summary["has_scorers"]) != (params["scorers"] != "none"):
+            return f"it was to have scorers {params['scorers']!r}"
+    elif model.n_examples_seen == 0:
+        return "it has learned nothing"
+    return ""
+
+
+def _predicted(model: Any, rows: Any) -> Any:
+    check_complete(model)
+    found = model.predict(rows)
+    if isinstance(found, list):
+        lists = np.empty(len(found), object)
+        lists[:] = found
+        return lists
+    return found
+
+
+def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, float]:
+    """The weight of what is predicted rightly, and of all."""
+    check_complete(model)
+    total = float(_n_rows(rows) if weights is None else np.sum(weights))
+    return model.score(rows, labels, weights) * total, total
+
+
+def _n_rows(rows: Any) -> int:
+    return int(rows.shape[0] if hasattr(rows, "shape") else len(rows))
+
+
+def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:
+    check_complete(model)
+    return model.predict_topk(rows, k, **options)
+
+
+def _as_array(parts: list[Any], shapes: list[tuple[Any, ...]], empty: Any) -> Any:
+    """Delayed blocks of these shapes as one array."""
+    blocks = [
+        da.from_delayed(part, shape, meta=empty) for part, shape in zip(parts, shapes, strict=True)
+    ]
+    return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)

@@ -1,0 +1,236 @@
+"""One-against-all on a cluster: a task for each block of classes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+
+from xmtree import _class_weight, _core, _validation
+from xmtree._labels import Target
+from xmtree._oaa import OAAClassifier
+from xmtree._online import row_weights
+from xmtree.dask._base import DaskEstimator, snapshot
+from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
+from xmtree.dask._partitions import Source
+
+#: Blocks of classes for each thread: a few, so that an idle worker finds one where another is
+#: slow; each of them prepares all examples anew.
+_BLOCKS_PER_THREAD = 2
+
+
+class DaskOAAClassifier(DaskEstimator):
+    """One-against-all on a cluster: the classes over the workers.
+
+    The model is that of :class:`xmtree.OAAClassifier` with the same parameters, data in the same
+    order and the same ``random_state``, to the bit: classes learn apart, each from all examples.
+    So every worker holds all rows, and the weights of some classes; all weights come together in
+    the end (see ``prune``). What couples the classes is refused: ``loss="softmax"`` and
+    ``early_stopping``, which compares all of them after each pass.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the current client. It is no parameter of scikit-learn's: ``clone`` and pickles
+        leave it out.
+    **params
+        Those of :class:`xmtree.OAAClassifier`, without ``n_jobs`` (a worker's
+        threads are used).
+        ``verbose=1`` shows a bar of the tasks that are done.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+        Where ``X`` was a data frame.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> from xmtree.dask import DaskOAAClassifier
+    >>> from xmtree.datasets import load_demo
+    >>> data = load_demo("letter")  # doctest: +SKIP
+    >>> with Client() as client:  # doctest: +SKIP
+    ...     model = DaskOAAClassifier(random_state=0).fit(data.X_train, data.y_train)
+    """
+
+    _local_class = OAAClassifier
+    _prefix: ClassVar[str] = "oaa"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Train all classes.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
+            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) are arrays or CSR
+            matrices. They are put together on one worker; from there they reach each other worker
+            once. Local rows are sent to each worker.
+        y : Dask array, list of partitions, or local labels
+            Where ``X`` is, and in the same partitions: one label per row, or label sets as
+            indicators (dense or CSR blocks) or lists.
+        sample_weight : as 1-D ``y``, optional
+            Importances, not negative; 1 by default.
+        classes : array of shape (n_classes,), optional
+            Every label that may occur; by default those of ``y``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data cannot be used, or there is no client.
+        MemoryError
+            If rows and weights do not fit into the memory of each worker; it says what to do.
+        RuntimeError
+            If the connection to the scheduler is lost, or all workers with the data are gone.
+            This estimator is then as it was before.
+        KeyboardInterrupt
+            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
+        """
+        return self._fit(X, y, sample_weight, classes)
+
+    def _tasks(
+        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
+    ) -> Future:
+        return oaa_tasks(tasks, local, data, classes, workers)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What is learned, on each worker. Nothing in it is changed by a task."""
+
+    #: An estimator that has learned nothing, but knows the features.
+    local: OAAClassifier
+    params: dict[str, Any]
+    X: Any
+    target: Target
+    sample_weight: NDArray[np.float64] | None
+
+
+def oaa_tasks(
+    tasks: Tasks, local: OAAClassifier, data: Source, classes: Any, workers: Workers
+) -> Future:
+    """The task that makes a fitted estimator of ``local``, and those that it needs."""
+    params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
+    n_wanted = _BLOCKS_PER_THREAD * sum(threads_of(workers))
+    examples = data.read(tasks, Read(local, params, classes, n_wanted, workers))
+    n_blocks = tasks.result(tasks.submit("blocks", _n_blocks, examples, n_wanted))
+
+    def trained(name: str, what: Any) -> Future:
+        blocks = [
+            tasks.submit(f"{name}-classes", _train, examples, what, (number, n_blocks))
+            for number in range(n_blocks)
+        ]
+        return tasks.submit(f"{name}-join", _join, blocks)
+
+    calibration: Any = None
+    if local.calibrate:
+        part = tasks.submit("calibration-rows", _left_out, examples)
+        calibration = tasks.submit("calibrate", _calibrate, examples, part, trained("part", part))
+    return tasks.submit("model", _fitted, examples, calibration, trained("all", None))
+
+
+class Read:
+    """Checks data as ``fit`` of a local estimator does."""
+
+    def __init__(
+        self,
+        local: OAAClassifier,
+        params: dict[str, Any],
+        classes: Any,
+        n_blocks: int,
+        workers: Workers,
+    ) -> None:
+        self.local, self.params, self.classes = local, params, classes
+        self.n_blocks, self.workers = n_blocks, workers
+
+    def __call__(self, X: Any, y: Any, sample_weight: Any) -> Examples:
+        # A task may be done again, and leaves what it is given as it was.
+        local = snapshot(self.local)
+        X = local._validated(X, reset=True)
+        target = local._target(y, self.classes)
+        weights = _validation.weights(sample_weight, X)
+        local.classes_, local._y_form = target.classes, target.form
+        local._started_with = local._learning_params()
+        self._check_memory(X, len(target.classes))
+        return Examples(local, self.params, X, target, weights)
+
+    def _check_memory(self, X: Any, n_classes: int) -> None:
+        params = self.params
+        n_blocks = min(self.n_blocks, _core.OaaClasses.most(json.dumps(params), n_classes))
+        is_sparse = hasattr(X, "indptr")
+        arrays = (X.data, X.indices, X.indptr) if is_sparse else (X,)
+        n_columns = X.shape[1] if params["n_bits"] is None else 1 << params["n_bits"]
+        n_columns = min(n_columns, X.nnz if is_sparse else X.size) + 1
+        # Weights, average sums, and of adaptive steps squares and scales.
+        n_planes = 2 if params["optimizer"] in ("pn", "sgd") else 4
+        n_bytes = sum(array.nbytes for array in arrays)
+        of_block = 4 * n_planes * n_columns * -(-n_classes // n_blocks)
+        refuse(
+            lambda threads: n_bytes + threads * of_block,
+            "each worker holds all rows and the weights of some classes",
+            self.workers,
+        )
+
+
+def _n_blocks(examples: Examples, n_wanted: int) -> int:
+    n_classes = len(examples.target.classes)
+    return min(n_wanted, int(_core.OaaClasses.most(json.dumps(examples.params), n_classes)))
+
+
+def _left_out(examples: Examples) -> Any:
+    """Parameters, weights of rows and rows of the calibration; (): there is none."""
+    weights = row_weights(examples.sample_weight, examples.X)
+    return examples.local._left_out(examples.params, weights, examples.target) or ()
+
+
+def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaClasses | None:
+    """What all rows, or those of ``part``, teach a block of classes."""
+    params, weights = examples.params, examples.sample_weight
+    if part == ():
+        return None
+    if part is not None:
+        params, weights, _ = part
+    local, target = examples.local, examples.target
+    weights = _class_weight.times(local.class_weight, weights, target)
+    if weights is not None:
+        # What was sent may lie anywhere.
+        weights = np.require(weights, requirements=["C", "A"])
+    arguments = json.dumps(params), len(target.classes), target.multilabel
+    return _validation.canonical(
+        examples.X, lambda X: _core.OaaClasses(*arguments, X, target.codes, weights, block)
+    )
+
+
+def _join(blocks: list[_core.OaaClasses | None]) -> _core.Classifier | None:
+    """The model of all classes; None where nothing was to be trained."""
+    trained = [block for block in blocks if block is not None]
+    return _core.OaaClasses.join(trained) if trained else None
+
+
+def _calibrate(examples: Examples, part: Any, model: _core.Classifier | None) -> Any:
+    """The calibration by a model of ``part``; None: there is none."""
+    if model is None:
+        return None
+    _, learned, rows = part
+    local = snapshot(examples.local)
+    local._model = model
+    weights = row_weights(examples.sample_weight, examples.X)
+    local._calibrate_on(examples.X, examples.target, weights, learned, rows)
+    return local._calibration
+
+
+def _fitted(examples: Examples, calibration: Any, model: _core.Classifier) -> OAAClassifier:
+    fitted: OAAClassifier = snapshot(examples.local)
+    fitted._model = model
+    if calibration is not None:
+        fitted._calibration = calibration
+    return fitted

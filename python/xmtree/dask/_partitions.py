@@ -1,0 +1,149 @@
+"""Data on a cluster, as lists of partitions; data here, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Protocol
+
+import dask.array as da
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed, delayed
+from distributed import Future
+
+from xmtree.dask._cluster import Tasks
+
+#: Rows, labels and weights (or None) of a partition, each a value on the cluster.
+Partition = tuple[Any, Any, Any]
+
+
+def is_remote(data: Any) -> bool:
+    """Whether ``data`` is a Dask collection or a list of partitions."""
+    if hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed"):
+        return True
+    is_list = isinstance(data, list | tuple) and len(data) > 0
+    return is_list and all(isinstance(part, Delayed | Future) for part in data)
+
+
+def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
+    """The partitions of data on the cluster, their rows and labels side by side."""
+    rows = _parts(X, "X", X)
+    labels = _parts(y, "y", X)
+    weights = [None] * len(rows)
+    if sample_weight is not None:
+        weights = _parts(sample_weight, "sample_weight", X)
+    for name, parts in (("y", labels), ("sample_weight", weights)):
+        if len(parts) != len(rows):
+            raise ValueError(
+                f"X has {len(rows)} partitions, {name} has {len(parts)}; "
+                "make them of the same rows (rechunk or repartition)"
+            )
+    return list(zip(rows, labels, weights, strict=True))
+
+
+def row_parts(X: Any) -> list[Any]:
+    """The partitions of ``X``, each with all columns of its rows."""
+    return _parts(X, "X", X)
+
+
+def _parts(data: Any, name: str, X: Any) -> list[Any]:
+    """The partitions of ``data``, which belongs to the rows ``X``."""
+    if not is_remote(data):
+        raise TypeError(
+            f"{name} must be a Dask collection or a list of delayed partitions where X is, "
+            f"got {type(data).__name__}"
+        )
+    if isinstance(data, list | tuple):
+        return list(data)
+    if isinstance(data, da.Array):
+        if data.ndim == 2 and data.numblocks[1] > 1:
+            data = data.rechunk({1: -1})
+        if isinstance(X, da.Array) and data.chunks[0] != X.chunks[0] and _are_known(data, X):
+            if data.shape[0] != X.shape[0]:
+                raise ValueError(f"X has {X.shape[0]} rows, {name} has {data.shape[0]}")
+            data = data.rechunk({0: X.chunks[0]})
+        return list(data.to_delayed().ravel())
+    return list(data.to_delayed())
+
+
+def _are_known(*arrays: Any) -> bool:
+    """Whether all sizes of blocks are known."""
+    return not any(np.isnan(size) for array in arrays for size in array.chunks[0])
+
+
+def together(parts: Sequence[Any]) -> Any:
+    """Partitions of rows, of labels or of weights as one."""
+    first = parts[0]
+    if len(parts) == 1 or first is None:
+        return first
+    if any(sp.issparse(part) for part in parts):
+        return sp.vstack(parts, format="csr")
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    if isinstance(first, list):
+        return list(chain.from_iterable(parts))
+    return np.concatenate(parts)
+
+
+def by_partition(function: Any, model: Any, X: Any, name: str) -> list[Delayed]:
+    """``function(model, rows)`` of each partition, not yet computed."""
+    lazy = delayed(function, pure=False, name=name)
+    return [lazy(model, part) for part in row_parts(X)]
+
+
+#: Makes of rows, labels and weights what is trained on.
+Read = Callable[[Any, Any, Any], Any]
+
+
+class Source(Protocol):
+    """Rows, labels and weights, wherever they are."""
+
+    def read(self, tasks: Tasks, read: Read) -> Future:
+        """What ``read`` makes of them, on the cluster."""
+
+
+class Here:
+    """Data of this process. They are read here, and the outcome is sent."""
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._data = X, y, sample_weight
+
+    def read(self, tasks: Tasks, read: Read) -> Future:
+        """What ``read`` makes of them, on the cluster."""
+        return tasks.send(read(*self._data))
+
+
+class Partitions:
+    """Data on the cluster. They are put together on one worker, which reads them."""
+
+    def __init__(self, tasks: Tasks, parts: list[Partition]) -> None:
+        given = list(chain.from_iterable(parts))
+        # Computed on the workers where they are not.
+        computed = tasks.client.compute(given)
+        for before, after in zip(given, computed, strict=True):
+            if before is not after:
+                tasks.hold(after)
+        self._rows, self.labels, self._weights = computed[::3], computed[1::3], computed[2::3]
+
+    @property
+    def parts(self) -> Iterator[Partition]:
+        """Rows, labels and weights of each."""
+        return zip(self._rows, self.labels, self._weights, strict=True)
+
+    def read(self, tasks: Tasks, read: Read) -> Future:
+        """What ``read`` makes of them, on the cluster."""
+        return tasks.submit("read", _read, read, self._rows, self.labels, self._weights)
+
+
+def _read(read: Read, X: list[Any], y: list[Any], weights: list[Any]) -> Any:
+    return read(together(X), together(y), together(weights))
+
+
+def source(tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> Source:
+    """Where data are."""
+    if is_remote(X):
+        return Partitions(tasks, partitions(X, y, sample_weight))
+    return Here(X, y, sample_weight)

@@ -1,0 +1,135 @@
+"""Texts on a cluster: the features of a text classifier, and its learner trained over workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Self
+
+from distributed import Future
+
+from xmtree._ldsm import LdSMClassifier
+from xmtree._oaa import OAAClassifier
+from xmtree._text.classifier import TextClassifier
+from xmtree.dask._base import DaskEstimator, snapshot
+from xmtree.dask._cluster import Tasks, Workers
+from xmtree.dask._ldsm import ldsm_tasks
+from xmtree.dask._oaa import oaa_tasks
+from xmtree.dask._partitions import Read, Source
+
+#: The learners that can be trained over workers, and how.
+_TASKS: dict[type[Any], Callable[..., Future]] = {
+    LdSMClassifier: ldsm_tasks,
+    OAAClassifier: oaa_tasks,
+}
+
+
+class DaskTextClassifier(DaskEstimator):
+    """Texts in, labels out, on a cluster.
+
+    The model is that of :class:`xmtree.TextClassifier` with the same parameters and data, to the
+    bit. The features of all texts are made on one worker, which sees all words; their rows go from
+    there to the others, over which the learner is trained as by :class:`DaskLdSMClassifier` or
+    :class:`DaskOAAClassifier`.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the current client. It is no parameter of scikit-learn's: ``clone`` and pickles
+        leave it out.
+    **params
+        Those of :class:`xmtree.TextClassifier`, without ``n_jobs``. The learner is
+        "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`.
+        ``verbose=1`` shows a bar of the tasks that are done.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    """
+
+    _local_class = TextClassifier
+    _prefix: ClassVar[str] = "text"
+
+    def fit(self, texts: Any, labels: Any, sample_weight: Any = None) -> Self:
+        """Train from scratch.
+
+        Parameters
+        ----------
+        texts : list of partitions, Dask array, data frame column (Dask) of strings, or local texts
+            Partitions (``Delayed`` or ``Future``) are lists, arrays or columns of strings.
+        labels : as ``texts``, in the same partitions
+            One label per text, or label sets: lists of lists, or indicators.
+        sample_weight : as ``texts``, optional
+            Importances, not negative; 1 by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data cannot be used, or there is no client.
+        MemoryError
+            If the rows do not fit into the memory of each worker; it says what to do.
+        RuntimeError
+            If the connection to the scheduler is lost, or all workers with the data are gone.
+            This estimator is then as it was before.
+        KeyboardInterrupt
+            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
+        """
+        learner = self.learner
+        if not isinstance(learner, str) and type(learner) not in _TASKS:
+            raise TypeError(
+                'learner must be "auto", an LdSMClassifier or an OAAClassifier, '
+                f"got {type(learner).__name__}"
+            )
+        return self._fit(texts, labels, sample_weight, None)
+
+    def _tasks(
+        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
+    ) -> Future:
+        begun = data.read(tasks, partial(_begun, local))
+        learner = tasks.result(tasks.submit("learner", _learner, begun))
+        trained = _TASKS[type(learner)](tasks, learner, _Rows(begun), classes, workers)
+        return tasks.submit("classifier", _fitted, local, begun, trained)
+
+    def _adopt(self, local: Any) -> None:
+        self._local = local
+        self._sent = None
+        self.classes_ = local.classes_
+
+    @property
+    def _y_form(self) -> Any:
+        return self._local.learner_._y_form
+
+
+class _Rows:
+    """The rows of features that a task has made."""
+
+    def __init__(self, begun: Future) -> None:
+        self._begun = begun
+
+    def read(self, tasks: Tasks, read: Read) -> Future:
+        """What ``read`` makes of them, on the cluster."""
+        return tasks.submit("read", _read_rows, read, self._begun)
+
+
+def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -> Any:
+    """The learner, the features, their rows, the labels and the weights."""
+    learner, features, rows = snapshot(local)._begin(texts, labels)
+    return learner, features, rows, labels, sample_weight
+
+
+def _learner(begun: Any) -> Any:
+    return begun[0]
+
+
+def _read_rows(read: Read, begun: Any) -> Any:
+    return read(*begun[2:])
+
+
+def _fitted(local: TextClassifier, begun: Any, learner: Any) -> TextClassifier:
+    fitted: TextClassifier = snapshot(local)
+    fitted.learner_, fitted._features = learner, begun[1]
+    return fitted

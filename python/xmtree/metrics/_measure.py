@@ -1,0 +1,80 @@
+"""What all measures of rankings have in common: checks, and the sums over rows in the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from xmtree import _core, _validation
+from xmtree._labels import matching
+from xmtree._typing import LabelsLike
+
+Empty = Literal["zero", "skip"]
+Cuts = Sequence[int] | NDArray[np.integer[Any]]
+
+
+def measure(
+    name: str,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    k: Any,
+    classes: Any,
+    empty: str,
+    propensities: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    """The measure of this name, a number for one k and an array for several."""
+    requested = as_cuts(k)
+    cuts = sorted(set(requested))
+    if empty not in ("zero", "skip"):
+        raise ValueError(f'empty must be "zero" or "skip", got {empty!r}')
+    labels = matching.column_labels(classes)
+    found = matching.match(y_true, y_pred, labels, cuts[-1])
+    weights = None
+    if name.startswith("ps"):
+        weights = _propensities(propensities, found, labels)
+    scores = _core.Scores(cuts, weights, None, empty == "skip")
+    scores.add(found.sets, found.sets.shape[1], found.ranking, found.bounded)
+    values = scores.measures()[name]
+    if np.ndim(k) == 0:
+        return float(values[0])
+    return values[[cuts.index(cut) for cut in requested]]
+
+
+def as_cuts(k: Any) -> list[int]:
+    """The ranks that ``k`` asks for, in its order."""
+    many = np.ndim(k) > 0
+    cuts = list(k) if many else [k]
+    for cut in cuts:
+        if not _validation.is_integer(cut, 1):
+            what = "a sequence of integers of at least 1" if many else "an integer of at least 1"
+            raise ValueError(f"k must be {what}, got {k!r}")
+    if not cuts:
+        raise ValueError("k must be an integer or a sequence of them, got an empty one")
+    return [int(cut) for cut in cuts]
+
+
+def _propensities(
+    values: Any, found: matching.Match, labels: NDArray[Any] | None
+) -> NDArray[np.float64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            "propensities must be numbers, one per label, "
+            f"got an array of {array.dtype} of shape {array.shape}"
+        )
+    if not found.by_position:
+        raise ValueError(
+            "the labels are not numbers: classes must say which label each propensity is of"
+        )
+    needed = found.n_columns if labels is None else len(labels)
+    if needed is not None and len(array) != needed:
+        what = "columns" if labels is None else "classes"
+        raise ValueError(f"there are {len(array)} propensities for {needed} {what}")
+    if labels is not None and found.sets.shape[1] > len(labels):
+        at = int(np.argmax(found.sets.indices >= len(labels)))
+        row = int(np.searchsorted(found.sets.indptr, at, side="right")) - 1
+        raise ValueError(f"row {row} of y_true: a label is not in classes, so has no propensity")
+    return np.ascontiguousarray(array, dtype=np.float64)

@@ -1,0 +1,89 @@
+//! `_core.OaaClasses`: training one-against-all on many machines, a block of classes at a time.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::arrays::{RowsArg, TargetsArg, WeightsArg};
+use super::classifier::Classifier;
+use super::run::watched;
+use crate::data::{Batch, Values};
+use crate::file::Bundle;
+use crate::learners::oaa::{ClassBlock, Params};
+use crate::params::Params as _;
+
+type Object<'py> = Bound<'py, PyAny>;
+type Reduced<'py> = (Object<'py>, (Bound<'py, PyBytes>,));
+
+/// What was learned of a block of classes.
+#[pyclass(frozen, module = "xmtree._core")]
+pub(super) struct OaaClasses(ClassBlock);
+
+#[pymethods]
+impl OaaClasses {
+    /// Learns block `block[0]` of `block[1]`.
+    #[new]
+    #[pyo3(signature = (params_json, n_classes, label_sets, X, y, sample_weight, block, n_threads=1))]
+    #[expect(clippy::too_many_arguments, reason = "named ones, in Python")]
+    fn new(
+        params_json: &str,
+        n_classes: usize,
+        label_sets: bool,
+        X: &Object<'_>,
+        y: &Object<'_>,
+        sample_weight: Option<WeightsArg<'_>>,
+        block: (usize, usize),
+        n_threads: usize,
+    ) -> PyResult<Self> {
+        let params = Params::from_json(params_json)?;
+        let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
+        let weights = sample_weight.as_ref().map(|weights| weights.as_slice());
+        let weights = weights.transpose()?.map(Values::F64);
+        let batch = Batch::new(x.rows(false)?, y.targets(n_classes)?, weights)?;
+        let learned = watched(X.py(), None, |control| {
+            ClassBlock::train(&params, label_sets, &batch, block, n_threads, control)
+        })?;
+        Ok(Self(learned))
+    }
+
+    /// How many blocks there can be.
+    #[staticmethod]
+    fn most(params_json: &str, n_classes: usize) -> PyResult<usize> {
+        Ok(ClassBlock::most(
+            &Params::from_json(params_json)?,
+            n_classes,
+        ))
+    }
+
+    /// The model of all classes.
+    #[staticmethod]
+    fn join(py: Python<'_>, blocks: Vec<Py<Self>>) -> PyResult<Classifier> {
+        let model = watched(py, None, |_| {
+            let blocks: Vec<&ClassBlock> = blocks.iter().map(|block| &block.get().0).collect();
+            ClassBlock::join(&blocks)
+        })?;
+        Ok(Classifier::of(Arc::new(model)))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.to_bundle().to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        let block = py.detach(|| ClassBlock::from_bundle(Bundle::from_bytes(bytes)?))?;
+        Ok(Self(block))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let bytes = slf.get().to_bytes(slf.py())?;
+        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+    }
+
+    /// Bytes that it holds, about.
+    fn __sizeof__(&self) -> usize {
+        self.0.n_bytes()
+    }
+}

@@ -1,0 +1,650 @@
+"""On a cluster: the same model to the bit, whatever happens to workers; clear errors.
+
+XMTREE_KILLS=10 kills a worker ten times in place of once.
+"""
+
+import gc
+import logging
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+pytest.importorskip("distributed")
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+from dask.delayed import delayed
+from distributed import Client, LocalCluster, get_task_stream
+from test_ldsm import FEW, X_NEW, Y_NEW, X, Y
+from xmtree import (
+    LdSMClassifier,
+    LOMTreeClassifier,
+    OAAClassifier,
+    RecallTreeClassifier,
+    TextClassifier,
+)
+from xmtree.dask import (
+    DaskLdSMClassifier,
+    DaskLOMTreeClassifier,
+    DaskOAAClassifier,
+    DaskRecallTreeClassifier,
+    DaskTextClassifier,
+)
+from xmtree.dask._base import check_complete
+from xmtree.dask._cluster import Tasks
+from xmtree.dask._ldsm import Read, _fitted
+
+#: Rows and labels in three partitions.
+CUTS = [slice(0, 400), slice(400, 650), slice(650, None)]
+#: A free one: nothing else can be told to have no dashboard.
+NO_PORT = ":0"
+# Sockets and loops of a cluster that is closed.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers that are processes."""
+    config = {
+        "distributed.diagnostics.nvml": False,
+        # Workers that are killed on purpose.
+        "distributed.scheduler.allowed-failures": 100,
+    }
+    with (
+        dask.config.set(config),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=NO_PORT) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture
+def current(client):
+    """The same workers where no client is given."""
+    with client.as_current():
+        yield
+
+
+def in_threads(n_threads=1, **options):
+    """A worker that is a thread of this process, or several threads."""
+    return LocalCluster(
+        n_workers=1,
+        threads_per_worker=n_threads,
+        processes=False,
+        dashboard_address=NO_PORT,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def local():
+    return LdSMClassifier(**FEW).fit(X, Y)
+
+
+def file_of(model, folder):
+    model.save(folder / "model")
+    return (folder / "model").read_bytes()
+
+
+def blocks(rows, cuts=(slice(0, 400), slice(400, None))):
+    """A Dask array of CSR blocks."""
+    parts = [
+        da.from_delayed(delayed(rows[cut]), (rows[cut].shape[0], rows.shape[1]), meta=rows[:0])
+        for cut in cuts
+    ]
+    return da.concatenate(parts)
+
+
+def parts(rows, cuts=CUTS):
+    return [delayed(rows[cut]) for cut in cuts]
+
+
+ONE_LABEL = np.asarray(Y.argmax(axis=1)).ravel()
+WEIGHTS = np.linspace(0.5, 2, X.shape[0])
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["local", "blocks", "futures", "dense", "labels", "weights", "lists"],
+)
+def test_the_model_is_the_same_to_the_bit(client, tmp_path, case):
+    weights = WEIGHTS if case == "weights" else None
+    rows, labels = X, Y
+    if case in ("dense", "labels"):
+        rows = X.toarray()
+    if case == "labels":
+        labels = np.array([f"label {label}" for label in ONE_LABEL])
+    if case == "lists":
+        labels = [row.indices.tolist() for row in Y]
+    if case == "local":
+        data = (rows, labels, None)
+    elif case == "blocks":
+        data = (blocks(X), blocks(Y), None)
+    elif case == "futures":
+        data = ([client.submit(X.__getitem__, cut) for cut in CUTS], parts(Y), None)
+    elif case in ("dense", "labels"):
+        ones = da.from_array(labels, 300) if case == "labels" else da.from_array(Y.toarray(), 400)
+        data = (da.from_array(rows, (300, 10)), ones, None)
+    elif case == "weights":
+        data = (parts(X), parts(Y), parts(WEIGHTS))
+    else:
+        data = (parts(rows), parts(labels), None)
+    if case == "dense":
+        labels = Y.toarray()
+    alone = LdSMClassifier(**FEW).fit(rows, labels, weights)
+    model = DaskLdSMClassifier(**FEW, client=client).fit(*data)
+    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scorers": "none", "beta": 0.5, "n_bits": 6},
+        {"idf_power": 1.0, "cost": 0.5},
+        {"optimizer": "sgd", "scaling": "standard", "arity": 3},
+        {"keep_statistics": True, "n_estimators": 9, "random_state": 7},
+    ],
+    ids=str,
+)
+def test_every_way_to_train_gives_the_same_model(client, tmp_path, options):
+    params = FEW | options
+    alone = LdSMClassifier(**params).fit(X, Y)
+    model = DaskLdSMClassifier(**params, client=client).fit(X, Y)
+    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+
+
+def test_predictions_are_lazy_and_those_of_the_local_model(current, local):
+    model = DaskLdSMClassifier(**FEW).fit(X, Y)
+    labels, found = local.predict_topk(X_NEW, 3)
+    cuts = [X_NEW[:100], X_NEW[100:]]
+    rows = da.concatenate(
+        [da.from_delayed(delayed(cut), cut.shape, meta=X_NEW[:0]) for cut in cuts]
+    )
+    sets_of = [Y_NEW[:100], Y_NEW[100:]]
+    weights = [np.full(100, 0.5), np.ones(200)]
+    lists = [[delayed(part) for part in both] for both in (cuts, sets_of, weights)]
+    wanted = local.score(X_NEW, Y_NEW, np.concatenate(weights))
+    assert model.score(*lists) == pytest.approx(wanted)
+    assert model.score(X_NEW, Y_NEW) == local.score(X_NEW, Y_NEW)
+    lazy = model.predict_topk(rows, 3)
+    assert [part.shape for part in lazy] == [(300, 3)] * 2
+    assert lazy[0].chunks[0] == (100, 200)
+    assert np.array_equal(lazy[0].compute(), labels)
+    assert np.array_equal(lazy[1].compute(), found)
+    assert np.array_equal(model.predict_topk(X_NEW, 3)[0], labels)
+    of_parts = dask.compute(model.predict_topk([delayed(cut) for cut in cuts], 3))[0]
+    assert np.array_equal(np.vstack([labels for labels, _ in of_parts]), labels)
+    sets = model.predict(rows)
+    assert sets.shape == (300, 30)
+    assert (sets.compute() != local.predict(X_NEW)).nnz == 0
+    chances = model.predict_topk(da.from_array(X_NEW.toarray(), 100), 2, scores="probability")
+    wanted = local.predict_topk(X_NEW, 2, scores="probability")[1]
+    assert np.array_equal(chances[1].compute(), wanted)
+
+
+def test_predictions_have_the_form_of_y(current):
+    for y, kind in [(ONE_LABEL, "i"), ([[label] for label in ONE_LABEL], "O")]:
+        model = DaskLdSMClassifier(**FEW).fit(X, y)
+        found = model.predict(blocks(X))
+        assert (found.shape, found.dtype.kind) == ((900,), kind)
+        assert found.compute().tolist() == list(LdSMClassifier(**FEW).fit(X, y).predict(X))
+
+
+def test_it_behaves_as_an_estimator(client, local, tmp_path):
+    model = DaskLdSMClassifier(client=client, **FEW)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    copy = clone(model.set_params(n_estimators=2))
+    assert copy.get_params() == model.get_params()
+    assert set(LdSMClassifier().get_params()) - set(model.get_params()) == {"n_jobs", "warm_start"}
+    assert copy.client is None
+    model = model.set_params(n_estimators=3).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_topk(X_NEW)[0], local.predict_topk(X_NEW)[0])
+    assert type(model.to_local()) is LdSMClassifier
+    assert np.array_equal(model.classes_, local.classes_)
+
+
+def test_parameters_that_mean_nothing_are_refused():
+    with pytest.raises(TypeError, match=r"no parameter 'n_jobs': a worker's own threads"):
+        DaskLdSMClassifier(n_jobs=2)
+    with pytest.raises(TypeError, match=r"no parameter 'warm_start'"):
+        DaskLdSMClassifier(warm_start=True)
+    with pytest.raises(TypeError, match="n_trees"):
+        DaskLdSMClassifier(n_trees=2)
+
+
+def test_bad_input_is_an_error_that_names_it(client):
+    model = DaskLdSMClassifier(**FEW, client=client)
+    with pytest.raises(ValueError, match="X has 3 partitions, y has 2"):
+        model.fit(parts(X), parts(Y)[:2])
+    with pytest.raises(TypeError, match="y must be a Dask collection"):
+        model.fit(parts(X), Y)
+    with pytest.raises(ValueError, match="X has 900 rows, y has 899"):
+        model.fit(da.from_array(X.toarray(), 300), da.from_array(ONE_LABEL[1:], 300))
+    with pytest.raises(ValueError, match="n_estimators"):
+        DaskLdSMClassifier(n_estimators=0, client=client).fit(X, Y)
+    # What a worker finds is as it would be here.
+    bad = X.copy()
+    bad.data[0] = np.nan
+    with pytest.raises(ValueError, match="row 0"):
+        model.fit(parts(bad), parts(Y))
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client, got int"):
+        DaskLdSMClassifier(client=3).fit(X, Y)
+    assert not hasattr(model, "classes_")
+
+
+def test_without_a_client_it_says_so():
+    with pytest.raises(ValueError, match="there is no Dask client"):
+        DaskLdSMClassifier(**FEW).fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", [DaskLdSMClassifier, DaskOAAClassifier])
+def test_what_does_not_fit_a_worker_is_refused(estimator):
+    rows, labels = (sp.vstack([half] * 5, format="csr") for half in (X, Y))
+    with (
+        in_threads(memory_limit="50kB") as cluster,
+        Client(cluster, set_as_default=False) as client,
+        pytest.raises(MemoryError, match=r"memory_limit.*Give workers more memory or fewer"),
+    ):
+        estimator(client=client).fit(rows, labels)
+
+
+BAGGED = [
+    (DaskLOMTreeClassifier, LOMTreeClassifier),
+    (DaskRecallTreeClassifier, RecallTreeClassifier),
+]
+
+
+@pytest.mark.parametrize(("estimator", "learner"), BAGGED, ids=["lomtree", "recall tree"])
+def test_bagged_trees_average(current, tmp_path, estimator, learner):
+    rows = X.toarray()
+    y = np.array([f"label {label}" for label in ONE_LABEL])
+    data = da.from_array(rows, 300), da.from_array(y, 300)
+    model = estimator(random_state=3).fit(*data)
+    ensemble = model.to_local()
+    assert len(ensemble.estimators_) == 3
+    for number, (member, start) in enumerate(zip(ensemble.estimators_, (0, 300, 600), strict=True)):
+        alone = learner(random_state=3 + number)
+        alone.fit(rows[start : start + 300], y[start : start + 300], classes=np.unique(y))
+        assert file_of(member, tmp_path) == file_of(alone, tmp_path)
+    mean = np.mean([member.predict_proba(rows) for member in ensemble.estimators_], axis=0)
+    labels, chances = model.predict_topk(rows, 3)
+    assert np.allclose(chances[:, 0], mean.max(axis=1), atol=1e-6)
+    assert (model.predict(data[0]).compute() == labels[:, 0]).all()
+    assert model.score(*data) == pytest.approx(np.mean(labels[:, 0] == y))
+    assert np.array_equal(model.predict_topk(data[0], 3)[1].compute(), chances)
+    with pytest.raises(NotImplementedError, match="each of to_local"):
+        model.save(tmp_path / "all")
+    with pytest.raises(TypeError, match=f"train {learner.__name__} on local rows"):
+        model.fit(rows, y)
+
+
+MANY = FEW | {"n_estimators": 100}
+
+
+def test_a_scheduler_that_goes_is_an_error_that_says_so():
+    with (
+        # How long the client waits for it to come back.
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        in_threads() as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        closer = threading.Timer(0.4, cluster.sync, [cluster.scheduler.close])
+        closer.start()
+        with pytest.raises(RuntimeError, match="connection to the scheduler was lost"):
+            DaskLdSMClassifier(**MANY, client=client).fit(X, Y)
+        closer.join()
+
+
+def is_idle(client):
+    """Whether the scheduler has no task, soon."""
+    for _ in range(300):
+        gc.collect()
+        if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_ctrl_c_cancels_what_was_sent(client):
+    kept = client.submit(sum, [1, 2])
+    timer = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        DaskLdSMClassifier(**MANY, client=client).fit(X, Y)
+    timer.join()
+    # What others have sent stays.
+    assert kept.result() == 3
+    del kept
+    assert is_idle(client)
+
+
+def test_ctrl_c_that_python_has_lost_still_counts(client):
+    """An exception in a callback of the garbage collector is."""
+
+    def go_on(work):
+        with Tasks(client, "test", "testing") as tasks:
+            future = tasks.submit("first", time.sleep, 0.2)
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            work(tasks, future)
+
+    for work in (
+        lambda tasks, _: tasks.submit("next", len, []),
+        lambda tasks, future: tasks.result(future),
+        lambda *_: None,
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            go_on(work)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_leaves_what_others_have_sent(client):
+    """Client.cancel of tasks on which others depend ends the connection, and all is lost."""
+    kept = client.submit(sum, [1, 2])
+    bad = X.copy()
+    bad.data[0] = np.nan
+
+    def fail():
+        with Tasks(client, "test", "testing") as tasks:
+            first = tasks.submit("first", time.sleep, 0.3)
+            tasks.submit("last", len, [tasks.submit("second", str, first)])
+            raise RuntimeError("stop")
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="row 0"):
+            DaskLdSMClassifier(**FEW, client=client).fit(parts(bad), parts(Y))
+        with pytest.raises(RuntimeError, match="stop"):
+            fail()
+        assert kept.result() == 3
+        assert kept.status == "finished"
+    del kept
+    assert is_idle(client)
+
+
+OAA = {
+    "pruned": {"prune": 0.01},
+    "hinge": {"loss": "hinge", "calibrate": False},
+    "logistic": {"loss": "logistic", "optimizer": "adagrad", "l1": 1e-5, "l2": 1e-5},
+    "sampled": {"n_negatives": 5, "n_bits": 8, "n_passes": 2},
+    "nag": {"loss": "squared", "optimizer": "nag", "scaling": "none"},
+}
+#: More than a tile of classes holds.
+MANY_CLASSES = np.arange(200)
+
+
+@pytest.mark.parametrize("options", OAA.values(), ids=OAA)
+def test_one_against_all_by_blocks_of_classes_is_the_same_to_the_bit(client, tmp_path, options):
+    labels = np.arange(X.shape[0]) % 7 + 10 * ONE_LABEL % 170
+    alone = OAAClassifier(random_state=0, **options).fit(X, labels, WEIGHTS, MANY_CLASSES)
+    model = DaskOAAClassifier(random_state=0, **options, client=client)
+    model.fit(X, labels, WEIGHTS, MANY_CLASSES)
+    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+    assert np.array_equal(
+        model.predict(blocks(X_NEW, [slice(0, 100), slice(100, None)])).compute(scheduler=client),
+        alone.predict(X_NEW),
+    )
+
+
+@pytest.mark.parametrize("case", ["sets", "dense", "balanced", "few rows"])
+def test_one_against_all_of_data_on_the_cluster(client, tmp_path, case):
+    options = {"random_state": 0, "class_weight": "balanced" if case == "balanced" else None}
+    rows, labels, cuts = X, Y if case == "sets" else ONE_LABEL, CUTS
+    if case == "few rows":
+        rows, labels, cuts = X[:40], ONE_LABEL[:40], [slice(0, 25), slice(25, None)]
+    data = parts(rows, cuts), parts(labels, cuts)
+    if case == "dense":
+        rows = rows.toarray()
+        data = da.from_array(rows, (300, 10)), da.from_array(labels, 300)
+    alone = OAAClassifier(**options).fit(rows, labels)
+    model = DaskOAAClassifier(**options, client=client).fit(*data)
+    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+
+
+def test_what_couples_classes_is_refused(client):
+    with pytest.raises(
+        ValueError, match=r"loss must be one whose classes learn apart .*got .softmax"
+    ):
+        DaskOAAClassifier(loss="softmax", client=client).fit(X, ONE_LABEL)
+    with pytest.raises(ValueError, match=r"early_stopping must be False, as it compares"):
+        DaskOAAClassifier(early_stopping=True, calibrate=False, client=client).fit(X, ONE_LABEL)
+
+
+WORDS = np.array([f"word{column}" for column in range(X.shape[1])])
+TEXTS = [" ".join(WORDS[row.indices]) or "nothing" for row in X]
+
+
+@pytest.mark.parametrize("learner", ["auto", LdSMClassifier(**FEW), OAAClassifier(n_passes=2)])
+def test_texts(client, tmp_path, learner):
+    names = np.array([f"label {label}" for label in ONE_LABEL])
+    here = pd.DataFrame({"text": TEXTS, "label": names})
+    alone = TextClassifier(learner, random_state=0).fit(here["text"], here["label"])
+    frame = dd.from_pandas(here, npartitions=3)
+    model = DaskTextClassifier(learner=learner, random_state=0, client=client)
+    model.fit(frame["text"], frame["label"])
+    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+    found = client.gather(client.compute(model.predict_topk(frame["text"], 2)))
+    labels, scores = alone.predict_topk(TEXTS, 2)
+    assert np.array_equal(np.vstack([labels for labels, _ in found]), labels)
+    assert np.array_equal(np.vstack([scores for _, scores in found]), scores)
+    assert np.array_equal(model.predict(TEXTS[:5]), alone.predict(TEXTS[:5]))
+    assert type(model.to_local()) is TextClassifier
+
+
+def test_texts_with_label_sets_in_partitions(client, tmp_path):
+    sets = [row.indices.tolist() for row in Y]
+    alone = TextClassifier(n_bits=10, random_state=0).fit(TEXTS, sets)
+    model = DaskTextClassifier(n_bits=10, random_state=0, client=client)
+    model.fit(parts(TEXTS), parts(sets))
+    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+    assert model.predict(da.from_array(np.array(TEXTS), 300)).compute(
+        scheduler=client
+    ).tolist() == alone.predict(TEXTS)
+    with pytest.raises(TypeError, match=r"learner must be .*, got LOMTreeClassifier"):
+        DaskTextClassifier(learner=LOMTreeClassifier(), client=client).fit(TEXTS, ONE_LABEL)
+
+
+def test_a_data_frame_has_names_of_features(client, tmp_path):
+    frame = pd.DataFrame(X.toarray(), columns=WORDS)
+    alone = LdSMClassifier(**FEW).fit(frame, ONE_LABEL)
+    model = DaskLdSMClassifier(**FEW, client=client)
+    model.fit(
+        dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(ONE_LABEL), npartitions=2)
+    )
+    assert model.feature_names_in_.tolist() == WORDS.tolist()
+    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+
+
+def sent_data(client):
+    """Keys of what was sent, and how many workers have it."""
+
+    def of_tasks(dask_scheduler):
+        tasks = dask_scheduler.tasks.items()
+        return {
+            key: len(ts.who_has or ()) for key, ts in tasks if str(key).startswith("xmtree-data")
+        }
+
+    return client.run_on_scheduler(of_tasks)
+
+
+def test_a_model_is_sent_to_each_worker_once(client, local):
+    model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+    cuts = [slice(at, at + 60) for at in range(0, 300, 60)]
+    before = sent_data(client).keys()
+
+    def computed():
+        lazy = [model.predict_topk(blocks(X_NEW, cuts), 3)[0] for _ in range(2)]
+        return [found.compute(scheduler=client) for found in lazy]
+
+    labels = local.predict_topk(X_NEW, 3)[0]
+    assert all(np.array_equal(found, labels) for found in computed())
+    (first,) = sent_data(client).keys() - before
+    # On the workers that have predicted.
+    assert 1 <= sent_data(client)[first] <= 2
+    # Another model is another key.
+    model.fit(X, Y)
+    assert all(np.array_equal(found, labels) for found in computed())
+    assert len(sent_data(client).keys() - before - {first}) == 1
+
+
+def test_threads_of_one_process_share_a_model(local):
+    """What tasks are given is what others have, where workers are threads."""
+    labels, found = local.predict_topk(X_NEW, 3)
+    cuts = [slice(at, at + 10) for at in range(0, 300, 10)]
+    with in_threads(4) as cluster, Client(cluster, set_as_default=False) as client:
+        for options in ({"scorers": "none"}, {}):
+            model = DaskLdSMClassifier(**FEW | options, client=client).fit(X, Y)
+            lazy = model.predict_topk(blocks(X_NEW, cuts), 3)
+            computed = dask.compute(*lazy, *lazy, scheduler=client)
+        for number, wanted in enumerate([labels, found] * 2):
+            assert np.array_equal(computed[number], wanted)
+
+
+def test_no_task_changes_what_it_is_given(local):
+    read = Read(LdSMClassifier(**FEW), json_of(FEW), None, {})
+    prepared = read(X, Y, None)
+    assert not hasattr(read.local, "classes_")
+    again = read(X, Y, None)
+    assert prepared[1] is not again[1]
+    fitted = _fitted(prepared, local._model)
+    assert not hasattr(prepared[1], "_model")
+    assert fitted.predict_topk(X_NEW)[0].tolist() == local.predict_topk(X_NEW)[0].tolist()
+
+
+def json_of(params):
+    import json
+
+    return json.dumps(LdSMClassifier(**params)._core_params() | {"seed": 0})
+
+
+def test_no_key_is_used_twice(client):
+    names = []
+    for _ in range(2):
+        with Tasks(client, "test", "testing") as tasks:
+            names += [tasks.submit("same", len, []).key for _ in range(3)]
+    assert len(set(names)) == 6
+
+
+def test_a_model_that_is_not_complete_does_not_predict(client, local):
+    def broken(**parts):
+        copy = DaskLdSMClassifier(**FEW, client=client)
+        copy._adopt(pickle.loads(pickle.dumps(local)))
+        vars(copy._local).update(parts)
+        return copy
+
+    few_classes = LdSMClassifier(**FEW).fit(X, ONE_LABEL % 7)
+    rows = blocks(X_NEW)
+    with pytest.raises(RuntimeError, match="not complete, it has 7 classes of 30"):
+        broken(_model=few_classes._model).predict(rows).compute(scheduler=client)
+    with pytest.raises(RuntimeError, match="has no model"):
+        check_complete(LdSMClassifier())
+    check_complete(local)
+
+
+def test_misaligned_arrays_are_read():
+    """Arrays of a message between processes may lie anywhere."""
+
+    def moved(array):
+        memory = np.empty(array.nbytes + 1, np.uint8)[1:]
+        memory[:] = array.view(np.uint8)
+        return memory.view(array.dtype)
+
+    arrays = moved(X_NEW.data), moved(X_NEW.indices), moved(X_NEW.indptr)
+    assert not arrays[0].flags.aligned
+    rows = sp.csr_matrix(arrays, X_NEW.shape)
+    rows.data, rows.indices, rows.indptr = arrays
+    labels, weights = moved(np.arange(300) % 5), moved(np.ones(300))
+    model = OAAClassifier(random_state=0).fit(rows, labels, weights)
+    wanted = OAAClassifier(random_state=0).fit(X_NEW, np.arange(300) % 5, np.ones(300))
+    assert np.array_equal(model.decision_function(rows), wanted.decision_function(X_NEW))
+
+
+def test_progress_and_logs(client, capsys, caplog):
+    with caplog.at_level(logging.INFO, "distributed.xmtree"):
+        DaskLdSMClassifier(**FEW, verbose=1, client=client).fit(X, Y)
+    assert "training LdSMClassifier on 2 workers" in caplog.text
+    # The bar of distributed.
+    assert re.search("[#]+", capsys.readouterr().out)
+
+
+def test_tasks_are_named_by_what_they_do(client):
+    DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+    DaskOAAClassifier(random_state=0, client=client).fit(X, ONE_LABEL)
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    assert {"ldsm-tree", "ldsm-solve", "ldsm-mine", "oaa-all-classes"} <= set(names)
+
+
+def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):
+    """With something else at first; the other one begins meanwhile."""
+    client.wait_for_workers(2, timeout=60)
+    busy, other = client.scheduler_info(n_workers=-1)["workers"]
+    held = client.submit(time.sleep, 1.5, workers=[busy], pure=False)
+    with get_task_stream(client=client) as stream:
+        model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+    held.result()
+    assert file_of(model, tmp_path) == file_of(local, tmp_path)
+    assert other in {task["worker"] for task in stream.data if "ldsm" in str(task["key"])}
+
+
+def test_without_dask_the_rest_works(tmp_path):
+    for name in ("dask", "distributed"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('none')")
+    code = (
+        "import xmtree\n"
+        "try:\n    import xmtree.dask\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "pip install xmtree[dask]" in run.stdout
+
+
+N_KILLS = int(os.environ.get("XMTREE_KILLS", "1"))
+
+
+def test_a_worker_that_is_killed_costs_its_tasks_alone(client, cluster, local, tmp_path):
+    """By SIGKILL, a little later each time."""
+    wanted, killed = file_of(local, tmp_path), 0
+    for attempt in range(10 * N_KILLS):
+        client.wait_for_workers(2, timeout=60)
+        pid = list(cluster.workers.values())[attempt % 2].pid
+        killer = threading.Timer(0.1 + 0.1 * (attempt % 8), os.kill, [pid, signal.SIGKILL])
+        killer.start()
+        model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+        # One that comes too late is not counted.
+        killed += killer.finished.is_set()
+        killer.cancel()
+        killer.join()
+        assert file_of(model, tmp_path) == wanted
+        if killed >= N_KILLS:
+            return
+    raise AssertionError(f"{killed} workers were killed in time")
