@@ -329,6 +329,15 @@ def is_idle(client):
     return False
 
 
+@pytest.fixture
+def ctrl_c():
+    """SIGINT is KeyboardInterrupt; a shell's jobs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_cancels_what_was_sent(client):
     kept = client.submit(sum, [1, 2])
     timer = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
@@ -342,6 +351,7 @@ def test_ctrl_c_cancels_what_was_sent(client):
     assert is_idle(client)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_that_python_has_lost_still_counts(client):
     """An exception in a callback of the garbage collector is."""
 
