@@ -309,7 +309,13 @@ def test_standard_input(what, text, expected):
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_ctrl_c_stops_a_load_that_waits_for_a_pipe():
     arguments = [sys.executable, "-c", CHILD, "hang"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        arguments,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # A shell's jobs in the background ignore it, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as child:
         assert child.stdout.readline() == b"ready\n"
         child.stdin.write(b"2 3 4\n")
         child.stdin.flush()
