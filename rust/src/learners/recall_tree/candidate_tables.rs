@@ -18,6 +18,9 @@ use crate::simd::prefetch;
 /// Bytes that all tables may take together.
 const MOST_BYTES: usize = 128 << 20;
 
+/// Of scorers with more weights no tables are made.
+const MOST_WEIGHTS: usize = MOST_BYTES / size_of::<f32>();
+
 /// About how many weights a label has, where that matters little.
 const OF_LABEL: usize = 256;
 
@@ -113,6 +116,11 @@ impl CandidateTables {
         control: &Control,
     ) -> Result<Self> {
         let mut made = Self::default();
+        // To bring them into the order of labels takes two copies for a moment. Of a model of more
+        // weights tables would hold a small part.
+        if weights.n_weights() > MOST_WEIGHTS {
+            return Ok(made);
+        }
         let by_label = weights.by_label(n_labels);
         // Of each of the node's columns: where its list begins, and where its next weight goes;
         // before that, how many there are.

@@ -121,6 +121,12 @@ impl ColumnWeights {
         })
     }
 
+    /// Number of weights, among them some of 0.
+    pub fn n_weights(&self) -> usize {
+        let of = |Column { head, tail }: &Column| head.len() + tail.len();
+        self.columns.iter().map(of).sum()
+    }
+
     /// The columns and weights of each of `n_labels`, without those of 0.
     pub fn by_label(&self, n_labels: usize) -> Ragged<(u32, f32)> {
         let mut by_column = Ragged::default();

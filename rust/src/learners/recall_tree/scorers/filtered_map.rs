@@ -43,6 +43,11 @@ impl FilteredMap {
         self.len == 0
     }
 
+    /// Number of labels.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
     /// Whether one more label would make it grow.
     #[inline]
     pub fn is_full(&self) -> bool {
