@@ -48,6 +48,8 @@ from xmtree.dask._base import check_complete
 from xmtree.dask._cluster import Tasks
 from xmtree.dask._ldsm import Read, _fitted
 
+#: Without a choice of powers and costs, most of the tasks: for tests of something else.
+QUICK = FEW | {"idf_power": 1.0, "cost": 0.5}
 #: Rows and labels in three partitions.
 CUTS = [slice(0, 400), slice(400, 650), slice(650, None)]
 #: A free one: nothing else can be told to have no dashboard.
@@ -130,6 +132,7 @@ WEIGHTS = np.linspace(0.5, 2, X.shape[0])
     ["local", "blocks", "futures", "dense", "labels", "weights", "lists"],
 )
 def test_the_model_is_the_same_to_the_bit(client, tmp_path, case):
+    params = FEW if case == "local" else QUICK
     weights = WEIGHTS if case == "weights" else None
     rows, labels = X, Y
     if case in ("dense", "labels"):
@@ -153,8 +156,8 @@ def test_the_model_is_the_same_to_the_bit(client, tmp_path, case):
         data = (parts(rows), parts(labels), None)
     if case == "dense":
         labels = Y.toarray()
-    alone = LdSMClassifier(**FEW).fit(rows, labels, weights)
-    model = DaskLdSMClassifier(**FEW, client=client).fit(*data)
+    alone = LdSMClassifier(**params).fit(rows, labels, weights)
+    model = DaskLdSMClassifier(**params, client=client).fit(*data)
     assert file_of(model, tmp_path) == file_of(alone, tmp_path)
 
 
@@ -206,10 +209,10 @@ def test_predictions_are_lazy_and_those_of_the_local_model(current, local):
 
 def test_predictions_have_the_form_of_y(current):
     for y, kind in [(ONE_LABEL, "i"), ([[label] for label in ONE_LABEL], "O")]:
-        model = DaskLdSMClassifier(**FEW).fit(X, y)
+        model = DaskLdSMClassifier(**QUICK).fit(X, y)
         found = model.predict(blocks(X))
         assert (found.shape, found.dtype.kind) == ((900,), kind)
-        assert found.compute().tolist() == list(LdSMClassifier(**FEW).fit(X, y).predict(X))
+        assert found.compute().tolist() == list(LdSMClassifier(**QUICK).fit(X, y).predict(X))
 
 
 def test_it_behaves_as_an_estimator(client, local, tmp_path):
@@ -386,7 +389,7 @@ def test_an_error_leaves_what_others_have_sent(client):
 
     for _ in range(3):
         with pytest.raises(ValueError, match="row 0"):
-            DaskLdSMClassifier(**FEW, client=client).fit(parts(bad), parts(Y))
+            DaskLdSMClassifier(**QUICK, client=client).fit(parts(bad), parts(Y))
         with pytest.raises(RuntimeError, match="stop"):
             fail()
         assert kept.result() == 3
@@ -447,7 +450,7 @@ WORDS = np.array([f"word{column}" for column in range(X.shape[1])])
 TEXTS = [" ".join(WORDS[row.indices]) or "nothing" for row in X]
 
 
-@pytest.mark.parametrize("learner", ["auto", LdSMClassifier(**FEW), OAAClassifier(n_passes=2)])
+@pytest.mark.parametrize("learner", ["auto", LdSMClassifier(**QUICK), OAAClassifier(n_passes=2)])
 def test_texts(client, tmp_path, learner):
     names = np.array([f"label {label}" for label in ONE_LABEL])
     here = pd.DataFrame({"text": TEXTS, "label": names})
@@ -479,8 +482,8 @@ def test_texts_with_label_sets_in_partitions(client, tmp_path):
 
 def test_a_data_frame_has_names_of_features(client, tmp_path):
     frame = pd.DataFrame(X.toarray(), columns=WORDS)
-    alone = LdSMClassifier(**FEW).fit(frame, ONE_LABEL)
-    model = DaskLdSMClassifier(**FEW, client=client)
+    alone = LdSMClassifier(**QUICK).fit(frame, ONE_LABEL)
+    model = DaskLdSMClassifier(**QUICK, client=client)
     model.fit(
         dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(ONE_LABEL), npartitions=2)
     )
@@ -500,8 +503,8 @@ def sent_data(client):
     return client.run_on_scheduler(of_tasks)
 
 
-def test_a_model_is_sent_to_each_worker_once(client, local):
-    model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+def test_a_model_is_sent_to_each_worker_once(client):
+    model = DaskLdSMClassifier(**QUICK, client=client).fit(X, Y)
     cuts = [slice(at, at + 60) for at in range(0, 300, 60)]
     before = sent_data(client).keys()
 
@@ -509,7 +512,7 @@ def test_a_model_is_sent_to_each_worker_once(client, local):
         lazy = [model.predict_topk(blocks(X_NEW, cuts), 3)[0] for _ in range(2)]
         return [found.compute(scheduler=client) for found in lazy]
 
-    labels = local.predict_topk(X_NEW, 3)[0]
+    labels = model.to_local().predict_topk(X_NEW, 3)[0]
     assert all(np.array_equal(found, labels) for found in computed())
     (first,) = sent_data(client).keys() - before
     # On the workers that have predicted.
@@ -520,13 +523,13 @@ def test_a_model_is_sent_to_each_worker_once(client, local):
     assert len(sent_data(client).keys() - before - {first}) == 1
 
 
-def test_threads_of_one_process_share_a_model(local):
+def test_threads_of_one_process_share_a_model():
     """What tasks are given is what others have, where workers are threads."""
-    labels, found = local.predict_topk(X_NEW, 3)
+    labels, found = LdSMClassifier(**QUICK).fit(X, Y).predict_topk(X_NEW, 3)
     cuts = [slice(at, at + 10) for at in range(0, 300, 10)]
     with in_threads(4) as cluster, Client(cluster, set_as_default=False) as client:
-        for options in ({"scorers": "none"}, {}):
-            model = DaskLdSMClassifier(**FEW | options, client=client).fit(X, Y)
+        for options in (FEW | {"scorers": "none"}, QUICK):
+            model = DaskLdSMClassifier(**options, client=client).fit(X, Y)
             lazy = model.predict_topk(blocks(X_NEW, cuts), 3)
             computed = dask.compute(*lazy, *lazy, scheduler=client)
         for number, wanted in enumerate([labels, found] * 2):
@@ -594,7 +597,7 @@ def test_misaligned_arrays_are_read():
 
 def test_progress_and_logs(client, capsys, caplog):
     with caplog.at_level(logging.INFO, "distributed.xmtree"):
-        DaskLdSMClassifier(**FEW, verbose=1, client=client).fit(X, Y)
+        DaskLdSMClassifier(**QUICK, verbose=1, client=client).fit(X, Y)
     assert "training LdSMClassifier on 2 workers" in caplog.text
     # The bar of distributed.
     assert re.search("[#]+", capsys.readouterr().out)

@@ -37,5 +37,5 @@ pub use precondition::{Power, Preconditioner};
 pub use rate::Rate;
 pub use regressors::{Optimizer, Regressors};
 pub use step::Scores;
-pub use table::{lookup, Slot, Table};
+pub use table::{lookup, prefetch_slot, Slot, Table};
 pub use weights::Weights;

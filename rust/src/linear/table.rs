@@ -129,9 +129,7 @@ impl<V: Copy + Default> Table<V> {
     /// Fetches the line that `key` is looked for in first, ahead of its use.
     #[inline]
     pub fn prefetch(&self, key: u32) {
-        if !self.slots.is_empty() {
-            prefetch(&self.slots[place(key, self.slots.len())]);
-        }
+        prefetch_slot(&self.slots, key);
     }
 
     /// Fetches all of it ahead of its use: for tables of few keys.
@@ -213,6 +211,14 @@ impl<V: Copy + Default> FromIterator<(u32, V)> for Table<V> {
 fn place(key: u32, capacity: usize) -> usize {
     let bits = capacity.trailing_zeros();
     (key.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
+}
+
+/// Fetches the line that [`lookup`] looks at first, ahead of its use.
+#[inline]
+pub fn prefetch_slot<V>(slots: &[Slot<V>], key: u32) {
+    if !slots.is_empty() {
+        prefetch(&slots[place(key, slots.len())]);
+    }
 }
 
 /// The value of `key` among the slots of a table that may lie elsewhere by now.

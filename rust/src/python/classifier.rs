@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
+use super::pickled::{bytes_of, reduced, Reduced};
 use super::run::{attached, brief_or_watched, watched, FEW_ROWS, INSTANT};
 use crate::alloc::{catch_no_memory, try_alloc};
 use crate::classifier::{
@@ -298,8 +299,7 @@ impl Classifier {
 
     /// The model as the bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| catch_no_memory(|| self.wait().to_bundle().to_bytes()))?;
-        Ok(PyBytes::new(py, &bytes))
+        bytes_of(py, || self.wait().to_bundle())
     }
 
     /// What predictions need of the model, to the bit, as the bytes of a model file.
@@ -318,9 +318,8 @@ impl Classifier {
         Self::from_bundle(py, bundle, learner)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Object<'py>, (Bound<'py, PyBytes>,))> {
-        let bytes = slf.get().to_bytes(slf.py())?;
-        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        reduced(slf, slf.get().to_bytes(slf.py())?)
     }
 }
 

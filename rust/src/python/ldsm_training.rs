@@ -7,7 +7,9 @@ use pyo3::types::PyBytes;
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::classifier::Classifier;
+use super::pickled::{bytes_of, reduced, Reduced};
 use super::run::watched;
+use crate::alloc::catch_no_memory;
 use crate::data::{Batch, Values};
 use crate::error::Result;
 use crate::file::Bundle;
@@ -18,7 +20,6 @@ type Object<'py> = Bound<'py, PyAny>;
 type Parts = Vec<Py<LdsmPart>>;
 /// Number of a block, and how many there are.
 type BlockArg = (usize, usize);
-type Reduced<'py> = (Object<'py>, (Bound<'py, PyBytes>,));
 
 /// What a step hands on to others, on whatever machine they run.
 #[pyclass(frozen, module = "xmtree._core")]
@@ -32,13 +33,13 @@ impl LdsmPart {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let part = py.detach(|| Part::from_bundle(Bundle::from_bytes(bytes)?))?;
+        let part =
+            py.detach(|| catch_no_memory(|| Part::from_bundle(Bundle::from_bytes(bytes)?)))?;
         Ok(Self(part))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        let bytes = slf.get().to_bytes(slf.py())?;
-        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+        reduced(slf, slf.get().to_bytes(slf.py())?)
     }
 
     /// Bytes that it holds, about.
@@ -229,13 +230,13 @@ impl LdsmTraining {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let set = py.detach(|| TrainingSet::from_bundle(Bundle::from_bytes(bytes)?))?;
+        let set =
+            py.detach(|| catch_no_memory(|| TrainingSet::from_bundle(Bundle::from_bytes(bytes)?)))?;
         Ok(Self(set))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        let bytes = slf.get().to_bytes(slf.py())?;
-        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+        reduced(slf, slf.get().to_bytes(slf.py())?)
     }
 
     /// Bytes that it holds, about.
@@ -263,12 +264,4 @@ fn all(parts: &Parts) -> Vec<&Part> {
 
 fn all_of_each(candidates: &[Parts]) -> Vec<Vec<&Part>> {
     candidates.iter().map(all).collect()
-}
-
-fn bytes_of(
-    py: Python<'_>,
-    to_bundle: impl FnOnce() -> Bundle + Send,
-) -> PyResult<Bound<'_, PyBytes>> {
-    let bytes = py.detach(|| to_bundle().to_bytes())?;
-    Ok(PyBytes::new(py, &bytes))
 }

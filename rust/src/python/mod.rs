@@ -11,6 +11,7 @@ mod ldsm_training;
 mod metrics;
 mod model_io;
 mod oaa_training;
+mod pickled;
 mod run;
 mod text;
 

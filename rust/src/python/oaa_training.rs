@@ -7,14 +7,15 @@ use pyo3::types::PyBytes;
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::classifier::Classifier;
+use super::pickled::{bytes_of, reduced, Reduced};
 use super::run::watched;
+use crate::alloc::catch_no_memory;
 use crate::data::{Batch, Values};
 use crate::file::Bundle;
 use crate::learners::oaa::{ClassBlock, Params};
 use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
-type Reduced<'py> = (Object<'py>, (Bound<'py, PyBytes>,));
 
 /// What was learned of a block of classes.
 #[pyclass(frozen, module = "xmtree._core")]
@@ -67,19 +68,18 @@ impl OaaClasses {
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.0.to_bundle().to_bytes())?;
-        Ok(PyBytes::new(py, &bytes))
+        bytes_of(py, || self.0.to_bundle())
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let block = py.detach(|| ClassBlock::from_bundle(Bundle::from_bytes(bytes)?))?;
+        let block =
+            py.detach(|| catch_no_memory(|| ClassBlock::from_bundle(Bundle::from_bytes(bytes)?)))?;
         Ok(Self(block))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        let bytes = slf.get().to_bytes(slf.py())?;
-        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+        reduced(slf, slf.get().to_bytes(slf.py())?)
     }
 
     /// Bytes that it holds, about.

@@ -9,10 +9,11 @@
 
 use super::label_index::LocalId;
 use super::scorers::ColumnWeights;
-use crate::alloc::{filled, prefer_large_pages, push, resize};
+use crate::alloc::{extend, filled, prefer_large_pages, push, resize};
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
+use crate::linear::{lookup, prefetch_slot, Slot, Table};
 use crate::simd::prefetch;
 
 /// Bytes that all tables may take together.
@@ -27,27 +28,13 @@ const OF_LABEL: usize = 256;
 /// The weights of the candidates of some final nodes.
 #[derive(Debug, Clone, Default)]
 pub struct CandidateTables {
-    /// One for each node, from the first on.
-    tables: Vec<Table>,
-    slots: Vec<Slot>,
+    /// Where the slots of each node end, from the first on.
+    ends: Vec<usize>,
+    /// Of each node a table: where the list of a column begins.
+    slots: Vec<Slot<u32>>,
     /// The lists of all columns of all nodes. In each first a bit for every candidate of the node,
     /// set if it has a weight, then the bits of these weights.
     lists: Vec<u32>,
-}
-
-/// Where the slots of a node begin, and that there are 2^bits of them.
-#[derive(Debug, Clone, Copy)]
-struct Table {
-    from: u32,
-    bits: u32,
-}
-
-/// A column, and where its list begins. Open addressing with linear probing, at most two thirds
-/// full.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    column: u32,
-    list: u32,
 }
 
 /// Flags in a word.
@@ -61,40 +48,11 @@ fn n_words(n: usize) -> usize {
     n.div_ceil(BITS)
 }
 
-const FREE: Slot = Slot {
-    column: u32::MAX,
-    list: 0,
-};
-
-impl Table {
-    #[inline]
-    fn first(self, column: u32) -> usize {
-        // In 64 bits, as a table of one slot shifts by 32.
-        (u64::from(column.wrapping_mul(0x9E37_79B1)) >> (32 - self.bits)) as usize
-    }
-
-    /// The slot of `column`, or the free one where it would be.
-    #[inline]
-    fn find(self, slots: &[Slot], column: u32) -> usize {
-        let mask = (1 << self.bits) - 1;
-        let mut at = self.first(column);
-        loop {
-            let place = self.from as usize + (at & mask);
-            let found = slots[place].column;
-            if found == column || found == FREE.column {
-                return place;
-            }
-            at += 1;
-        }
-    }
-}
-
 impl CandidateTables {
     /// About how many weights there are for `n_nodes` of `n_candidates` each.
     pub fn n_weights(n_nodes: usize, n_candidates: usize) -> usize {
         let of_node = n_candidates.saturating_mul(OF_LABEL);
-        let most = MOST_BYTES / size_of::<f32>();
-        n_nodes.saturating_mul(of_node).min(most)
+        n_nodes.saturating_mul(of_node).min(MOST_WEIGHTS)
     }
 
     /// Copies the weights of the candidates of each node.
@@ -139,28 +97,23 @@ impl CandidateTables {
                 *n += 1;
                 n_weights += 1;
             }
-            let bits = (columns.len() * 3 / 2 + 1).next_power_of_two().ilog2();
+            let mut table = Table::with_capacity(columns.len());
             let n_listed = made.lists.len() + columns.len() * n_flags + n_weights;
-            let n_slots = made.slots.len() + (1 << bits);
-            if n_slots * size_of::<Slot>() + n_listed * size_of::<u32>() > most_bytes {
+            let n_slots = made.slots.len() + table.capacity();
+            if n_slots * size_of::<Slot<u32>>() + n_listed * size_of::<u32>() > most_bytes {
                 break;
             }
-            let table = Table {
-                from: made.slots.len() as u32,
-                bits,
-            };
-            push(&mut made.tables, table);
-            resize(&mut made.slots, n_slots, FREE);
             let mut list = made.lists.len() as u32;
             resize(&mut made.lists, n_listed, 0);
             for &column in &columns {
-                let at = table.find(&made.slots, column);
-                made.slots[at] = Slot { column, list };
+                *table.entry(column) = list;
                 let place = &mut places[column as usize];
                 let (from, first, n) = (list, list + n_flags as u32, place.1);
                 *place = (from, first);
                 list = first + n;
             }
+            extend(&mut made.slots, table.slots().iter().copied());
+            push(&mut made.ends, n_slots);
             for (place, label) in labels.iter().enumerate() {
                 for &(column, weight) in by_label.get(label.at()) {
                     let (list, next) = &mut places[column as usize];
@@ -181,7 +134,15 @@ impl CandidateTables {
     /// Whether node `terminal` has a table.
     #[inline]
     pub fn has(&self, terminal: u32) -> bool {
-        (terminal as usize) < self.tables.len()
+        (terminal as usize) < self.ends.len()
+    }
+
+    /// The table of node `terminal`, which [has](Self::has) one.
+    fn slots(&self, terminal: usize) -> &[Slot<u32>] {
+        let from = terminal
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before]);
+        &self.slots[from..self.ends[terminal]]
     }
 
     /// Appends the scores of the `n` candidates of node `terminal`, which [has](Self::has) a table,
@@ -194,18 +155,17 @@ impl CandidateTables {
         found: &mut Vec<(u32, f32)>,
         scores: &mut Vec<f32>,
     ) {
-        let table = self.tables[terminal as usize];
+        let slots = self.slots(terminal as usize);
         // Each of the three steps waits for memory, so all columns take one before the next.
         for &column in columns {
-            prefetch(&self.slots[table.from as usize + table.first(column)]);
+            prefetch_slot(slots, column);
         }
         found.clear();
         for (&column, &x) in columns.iter().zip(values) {
-            let slot = self.slots[table.find(&self.slots, column)];
-            if slot.column == column {
-                let list = &self.lists[slot.list as usize..];
-                list.iter().step_by(LINE).take(2).for_each(prefetch);
-                push(found, (slot.list, x));
+            if let Some(&list) = lookup(slots, column) {
+                let lines = self.lists[list as usize..].iter().step_by(LINE);
+                lines.take(2).for_each(prefetch);
+                push(found, (list, x));
             }
         }
         let (from, n_flags) = (scores.len(), n_words(n));
@@ -254,7 +214,7 @@ mod tests {
             let (columns, values): (Vec<u32>, Vec<f32>) = values.into_iter().unzip();
             let row = (&columns[..], &values[..]);
             let all = CandidateTables::new(&candidates, &weights, 40, &Control::new(0)).unwrap();
-            prop_assert_eq!(all.tables.len(), lists.len());
+            prop_assert_eq!(all.ends.len(), lists.len());
             let bytes = |tables: &CandidateTables| {
                 size_of_val(&tables.slots[..]) + size_of_val(&tables.lists[..])
             };
@@ -263,7 +223,8 @@ mod tests {
             (0..n_kept).for_each(|node| first.push(candidates.get(node).iter().copied()));
             let first = CandidateTables::new(&first, &weights, 40, &Control::new(0)).unwrap();
             let some = CandidateTables::within(bytes(&first), &candidates, &weights, 40, &Control::new(0)).unwrap();
-            prop_assert_eq!(some.tables.len(), n_kept);
+            // Nodes without weights take no memory.
+            prop_assert!(some.ends.len() >= n_kept);
             prop_assert!(bytes(&some) == bytes(&first));
             for terminal in 0..lists.len() {
                 let labels = candidates.get(terminal);
