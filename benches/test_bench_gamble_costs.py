@@ -3,8 +3,8 @@
     pytest benches/test_bench_gamble_costs.py
 
 Costs as a share of those where they are ignored. "Weights": examples are weighted by the mean cost
-of their class. "Probabilities": the class of lowest expected cost by those of a model without costs,
-which are calibrated on rows that rounds left out, and not by cross-validation as with cost_matrix.
+of their class. "Probabilities": the class of lowest expected cost by those of a model without
+costs, calibrated on rows that rounds left out; cost_matrix calibrates by cross-validation.
 """
 
 import numpy as np

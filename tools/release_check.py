@@ -2,8 +2,9 @@
 
 Builds the wheel and the source distribution (or takes a wheel that is there), and then, in an empty
 environment for the oldest dependencies that pyproject.toml allows and one for the newest, installs
-the wheel and runs the commands and code blocks of README and docs, and scikit-learn's checks. The
-source distribution is built into a wheel without network, from the crates that Cargo.lock names.
+the wheel and runs the commands and code blocks of README and docs, scikit-learn's checks and the
+tests of a cluster. The source distribution is built into a wheel without network, from the crates
+that Cargo.lock names.
 """
 
 import argparse
@@ -19,7 +20,13 @@ ROOT = Path(__file__).parents[1]
 MOST_MB = 5.0
 #: How dependencies are chosen, by uv.
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
-TESTS = ("test_docs.py", "test_examples.py", "test_sklearn.py", "test_parameters.py")
+TESTS = (
+    "test_docs.py",
+    "test_examples.py",
+    "test_sklearn.py",
+    "test_parameters.py",
+    "test_dask.py",
+)
 
 
 def run(*command, **options):
@@ -55,7 +62,7 @@ def check_installed(wheel, which, folder):
     # Named, so that they are direct requirements.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["plot"], *extras["parquet"]]
+    needed = [*project["dependencies"], *extras["plot"], *extras["parquet"], *extras["dask"]]
     how = ("--resolution", RESOLUTIONS[which])
     uv("pip", "install", "--python", python, *how, wheel, *needed)
     run(python, "-c", VERSIONS)
@@ -66,6 +73,7 @@ def check_installed(wheel, which, folder):
     lines = [line for line in found.splitlines() if not line.startswith("xmtree")]
     there.write_text("\n".join(lines), encoding="utf-8")
     tools = ("pytest", "hypothesis", "pandas", "polars", "skops", "mypy", "scipy-stubs")
+    tools += ("dask[dataframe]",)
     uv("pip", "install", "--python", python, "--constraint", there, *tools)
     run(python, "-c", VERSIONS)
     tests = [ROOT / "tests" / name for name in TESTS]
@@ -75,9 +83,9 @@ def check_installed(wheel, which, folder):
 
 
 VERSIONS = (
-    "import numpy, scipy, sklearn, joblib, tqdm, xmtree; "
+    "import dask, numpy, scipy, sklearn, joblib, tqdm, xmtree; "
     "print(xmtree.__version__, xmtree.__file__, *(f'{m.__name__} {m.__version__}' "
-    "for m in (numpy, scipy, sklearn, joblib, tqdm)))"
+    "for m in (numpy, scipy, sklearn, joblib, tqdm, dask)))"
 )
 
 

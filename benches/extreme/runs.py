@@ -1,7 +1,8 @@
 """Runs of the comparison: what is run, each in a process of its own, and what is remembered.
 
 A run's measures are a line of JSON in a file, which an interrupted comparison takes up again: what
-it has of the same sources (xmtree: the commit) or version (peers) is not run anew.
+it has of the same machine and the same sources (xmtree: the commit) or version (peers) is not run
+anew.
 """
 
 import datetime
@@ -15,6 +16,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import machine
 import numpy as np
 import xmtree
 
@@ -150,6 +152,7 @@ def run(case, task, limit):
         "seed": case.seed,
         "source": source(case.program.package),
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M}",
+        "machine": machine.described(),
         "load": round(os.getloadavg()[0], 1),
         "shape": task.shape(),
     }
@@ -190,22 +193,41 @@ class Results(Records):
     """What was measured of each case."""
 
     def find(self, case, limit):
-        """The record of a case, of these very sources, or None."""
+        """The record of a case, of these very sources on this machine, or None."""
+        now = circumstances(
+            {"source": source(case.program.package), "machine": machine.described()}
+        )
         for record in self.records:
-            of = record["task"], record["program"], record["seed"], record["source"]
-            if of == (case.task, case.program.name, case.seed, source(case.program.package)):
-                if of[-1].endswith("-dirty"):
+            of = record["task"], record["program"], record["seed"]
+            if of == (case.task, case.program.name, case.seed) and circumstances(record) == now:
+                if record["source"].endswith("-dirty"):
                     continue
                 if limit is None or "over_s" not in record or record["over_s"] >= limit:
                     return record
         return None
 
     def newest(self):
-        """The records by task and program: those of the sources that were measured last."""
-        found = {}
+        """The records by task and program: those of the sources and the machine that were
+        measured last. What was measured on another machine than xmtree is left out."""
+        found: dict = {}
         for record in self.records:
             runs = found.setdefault((record["task"], record["program"]), {})
-            if any(run["source"] != record["source"] for run in runs.values()):
+            if any(circumstances(run) != circumstances(record) for run in runs.values()):
                 runs.clear()
             runs[record["seed"]] = record
-        return {key: list(runs.values()) for key, runs in found.items()}
+        newest = {key: list(runs.values()) for key, runs in found.items()}
+
+        def machine_of(task, program):
+            return newest[task, program][0]["machine"]
+
+        return {
+            (task, program): runs
+            for (task, program), runs in newest.items()
+            if (task, OURS.name) not in newest
+            or machine_of(task, program) == machine_of(task, OURS.name)
+        }
+
+
+def circumstances(record):
+    """What the runs of a program on a task share."""
+    return record["source"], record["machine"]

@@ -21,7 +21,11 @@ def markdown(results):
             if runs := found.get((name, program)):
                 lines.append([title, program, *cells(runs)])
                 title = ""
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    machines: dict[str, list[str]] = {}
+    for name in names:
+        machines.setdefault(found[name, PROGRAMS[0]][0]["machine"], []).append(name)
+    told = "; ".join(f"{machine}: {', '.join(on)}" for machine, on in machines.items())
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}.\n"
 
 
 def n_labels(found, name):

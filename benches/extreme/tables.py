@@ -47,8 +47,9 @@ def comparison(name, programs):
     """A task's table, a row for each program."""
     if not programs:
         return
-    n_rows, n_columns, n_labels = next(iter(programs.values()))[0]["shape"]
-    yield f"{name}: {n_rows:,} x {n_columns:,}, {n_labels:,} labels"
+    first = next(iter(programs.values()))[0]
+    n_rows, n_columns, n_labels = first["shape"]
+    yield f"{name}: {n_rows:,} x {n_columns:,}, {n_labels:,} labels; {first['machine']}"
     rows = {program: cells(runs) for program, runs in programs.items()}
     heads = [head for head in COLUMNS if any(head in row for row in rows.values())]
     table = [["", *heads], *([p, *(row.get(h, "") for h in heads)] for p, row in rows.items())]
