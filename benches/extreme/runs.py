@@ -173,6 +173,9 @@ def run(case, task, limit):
 class Records:
     """The records of a file of JSON lines, which grows by a line with each run."""
 
+    #: What the runs of a program on a task share.
+    SHARED: tuple[str, ...] = ("source", "machine")
+
     def __init__(self, path):
         self.path = Path(path)
         text = self.path.read_text() if self.path.is_file() else ""
@@ -188,22 +191,31 @@ class Records:
         with self.path.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
+    def last_measured(self, records, number):
+        """Those of the circumstances of the last one; of each ``number`` of a run the last."""
+        runs: dict = {}
+        for record in records:
+            if any(self.circumstances(run) != self.circumstances(record) for run in runs.values()):
+                runs.clear()
+            runs[record[number]] = record
+        return list(runs.values())
+
+    def circumstances(self, record):
+        return [record[name] for name in self.SHARED]
+
 
 class Results(Records):
     """What was measured of each case."""
 
     def find(self, case, limit):
         """The record of a case, of these very sources on this machine, or None."""
-        now = circumstances(
-            {"source": source(case.program.package), "machine": machine.described()}
-        )
+        now = {"source": source(case.program.package), "machine": machine.described()}
+        key = {"task": case.task, "program": case.program.name, "seed": case.seed} | now
         for record in self.records:
-            of = record["task"], record["program"], record["seed"]
-            if of == (case.task, case.program.name, case.seed) and circumstances(record) == now:
-                if record["source"].endswith("-dirty"):
-                    continue
-                if limit is None or "over_s" not in record or record["over_s"] >= limit:
-                    return record
+            if not key.items() <= record.items() or record["source"].endswith("-dirty"):
+                continue
+            if limit is None or "over_s" not in record or record["over_s"] >= limit:
+                return record
         return None
 
     def newest(self):
@@ -211,23 +223,15 @@ class Results(Records):
         measured last. What was measured on another machine than xmtree is left out."""
         found: dict = {}
         for record in self.records:
-            runs = found.setdefault((record["task"], record["program"]), {})
-            if any(circumstances(run) != circumstances(record) for run in runs.values()):
-                runs.clear()
-            runs[record["seed"]] = record
-        newest = {key: list(runs.values()) for key, runs in found.items()}
-
-        def machine_of(task, program):
-            return newest[task, program][0]["machine"]
-
+            found.setdefault((record["task"], record["program"]), []).append(record)
+        newest = {key: self.last_measured(records, "seed") for key, records in found.items()}
+        machines = {
+            task: runs[0]["machine"]
+            for (task, program), runs in newest.items()
+            if program == OURS.name
+        }
         return {
             (task, program): runs
             for (task, program), runs in newest.items()
-            if (task, OURS.name) not in newest
-            or machine_of(task, program) == machine_of(task, OURS.name)
+            if runs[0]["machine"] == machines.get(task, runs[0]["machine"])
         }
-
-
-def circumstances(record):
-    """What the runs of a program on a task share."""
-    return record["source"], record["machine"]

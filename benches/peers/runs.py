@@ -87,6 +87,8 @@ class Case:
 class Results(Records):
     """What was measured."""
 
+    SHARED = ("source", "options", "threads", "machine")
+
     def find(self, case, limit):
         """The last measures of a case; None where there are none, or it failed, or sources are
         not those of a commit, or it was ended before the limit."""
@@ -101,19 +103,10 @@ class Results(Records):
     def newest(self, task, program):
         """The records of a program on a task, of the source, settings and machine that were
         measured last; where some runs failed, the others."""
-        runs = {}
-        for record in self.records:
-            if (record["task"], record["program"]) == (task, program):
-                if any(circumstances(run) != circumstances(record) for run in runs.values()):
-                    runs.clear()
-                runs[record["run"]] = record
-        done = [run for run in runs.values() if "failed" not in run]
-        return done or list(runs.values())
-
-
-def circumstances(record):
-    """What the runs of a program on a task share."""
-    return [record[name] for name in ("source", "options", "threads", "machine")]
+        asked = (task, program)
+        of_both = [r for r in self.records if (r["task"], r["program"]) == asked]
+        runs = self.last_measured(of_both, "run")
+        return [run for run in runs if "failed" not in run] or runs
 
 
 def measured(case, folder, python, limit):

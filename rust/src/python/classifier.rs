@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
-use super::pickled::{bytes_of, reduced, Reduced};
+use super::pickled::{bytes_of, from_bytes, reduced, Reduced};
 use super::run::{attached, brief_or_watched, watched, FEW_ROWS, INSTANT};
 use crate::alloc::{catch_no_memory, try_alloc};
 use crate::classifier::{
@@ -314,7 +314,7 @@ impl Classifier {
     #[staticmethod]
     #[pyo3(signature = (bytes, learner=None))]
     fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
-        let bundle = py.detach(|| catch_no_memory(|| Bundle::from_bytes(bytes)))?;
+        let bundle = from_bytes(py, bytes, Ok)?;
         Self::from_bundle(py, bundle, learner)
     }
 

@@ -7,12 +7,10 @@ use pyo3::types::PyBytes;
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::classifier::Classifier;
-use super::pickled::{bytes_of, reduced, Reduced};
+use super::pickled::{bytes_of, from_bytes, reduced, Reduced};
 use super::run::watched;
-use crate::alloc::catch_no_memory;
 use crate::data::{Batch, Values};
 use crate::error::Result;
-use crate::file::Bundle;
 use crate::learners::ldsm::{Block, Choice, Params, Part, Plan, Run, TrainingSet};
 use crate::params::Params as _;
 
@@ -33,9 +31,7 @@ impl LdsmPart {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let part =
-            py.detach(|| catch_no_memory(|| Part::from_bundle(Bundle::from_bytes(bytes)?)))?;
-        Ok(Self(part))
+        from_bytes(py, bytes, Part::from_bundle).map(Self)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -230,9 +226,7 @@ impl LdsmTraining {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let set =
-            py.detach(|| catch_no_memory(|| TrainingSet::from_bundle(Bundle::from_bytes(bytes)?)))?;
-        Ok(Self(set))
+        from_bytes(py, bytes, TrainingSet::from_bundle).map(Self)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {

@@ -7,11 +7,9 @@ use pyo3::types::PyBytes;
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::classifier::Classifier;
-use super::pickled::{bytes_of, reduced, Reduced};
+use super::pickled::{bytes_of, from_bytes, reduced, Reduced};
 use super::run::watched;
-use crate::alloc::catch_no_memory;
 use crate::data::{Batch, Values};
-use crate::file::Bundle;
 use crate::learners::oaa::{ClassBlock, Params};
 use crate::params::Params as _;
 
@@ -73,9 +71,7 @@ impl OaaClasses {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let block =
-            py.detach(|| catch_no_memory(|| ClassBlock::from_bundle(Bundle::from_bytes(bytes)?)))?;
-        Ok(Self(block))
+        from_bytes(py, bytes, ClassBlock::from_bundle).map(Self)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {

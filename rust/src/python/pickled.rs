@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::alloc::catch_no_memory;
+use crate::error::Result;
 use crate::file::Bundle;
 
 /// What `__reduce__` returns: the function that makes the object again, and its arguments.
@@ -16,6 +17,15 @@ pub(super) fn bytes_of(
 ) -> PyResult<Bound<'_, PyBytes>> {
     let bytes = py.detach(|| catch_no_memory(|| to_bundle().to_bytes()))?;
     Ok(PyBytes::new(py, &bytes))
+}
+
+/// What `read` makes of the bundle that [`bytes_of`] wrote.
+pub(super) fn from_bytes<T: Send>(
+    py: Python<'_>,
+    bytes: &[u8],
+    read: impl FnOnce(Bundle) -> Result<T> + Send,
+) -> PyResult<T> {
+    Ok(py.detach(|| catch_no_memory(|| read(Bundle::from_bytes(bytes)?)))?)
 }
 
 /// `object` as `from_bytes` of its class and `bytes`.
