@@ -55,7 +55,13 @@ def pack(head, arrays):
 
 def rewritten(path, **changes):
     """Makes the metadata of a sound estimator's file say something else."""
+    changed(path, lambda meta, arrays: meta.update(changes))
+
+
+def changed(path, change):
+    """Lets ``change(meta, arrays)`` change a sound estimator's file."""
     file = _core.EstimatorFile(path, False)
-    meta = json.loads(file.meta)
-    model = file.take_model(LEARNERS[meta["class"]]._short_name)
-    _core.save_estimator(path, json.dumps({**meta, **changes}), file.arrays(), model, False)
+    meta, arrays = json.loads(file.meta), file.arrays()
+    model = file.take_model(LEARNERS[meta.get("learner", meta)["class"]]._short_name)
+    change(meta, arrays)
+    _core.save_estimator(path, json.dumps(meta), arrays, model, False)

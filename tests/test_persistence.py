@@ -14,6 +14,7 @@ import skops.io
 import xmtree
 from model_bytes import rewritten
 from sklearn.base import clone
+from xmtree._persistence import pack, unpack
 
 X, Y = estimators.sparse()
 
@@ -101,6 +102,22 @@ def test_labels_of_any_type_come_back_from_a_file(labels, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("longest", ["x" * 300, "é" * 300, "漢" * 300])
+def test_labels_of_very_uneven_lengths_come_back_from_a_file(longest, tmp_path):
+    labels = [f"topic{at}" for at in range(1500)]
+    labels[7] = longest
+    rows = np.random.default_rng(0).random((1500, 4))
+    model = xmtree.LOMTreeClassifier(n_passes=1, random_state=0).fit(rows, labels)
+    again = through_file(model, tmp_path / "model")
+    assert again.classes_.dtype == model.classes_.dtype == "<U300"
+    np.testing.assert_array_equal(again.classes_, model.classes_)
+
+
+def test_many_empty_names_come_back_from_a_file():
+    names = np.full(200_000, "", object)
+    np.testing.assert_array_equal(unpack("names", pack("names", names), names.dtype), names)
+
+
 def test_two_classes_of_bool(tmp_path):
     model = xmtree.OAAClassifier(random_state=0).fit(X, Y % 2 == 0)
     again = through_file(model, tmp_path / "model")
@@ -177,6 +194,7 @@ def test_foreign_files_are_refused(tmp_path):
         ({"classes_dtype": "O"}, "damaged"),
         ({"classes_dtype": "nonsense"}, "damaged"),
         ({"more": {}}, "damaged"),
+        ({"classes_dtype": "f8," * 10_000}, "damaged"),
     ],
 )
 def test_files_that_lie_are_refused(changes, message, tmp_path):

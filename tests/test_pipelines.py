@@ -1,11 +1,14 @@
 """Pipelines: ``pipeline_topk``, and files of their parts."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
 import xmtree
+from model_bytes import changed
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.dummy import DummyClassifier
@@ -262,3 +265,224 @@ def test_a_changed_file_is_damaged(tmp_path):
     with pytest.raises(ModelFileError):
         xmtree.load(path)
     assert b"pickle" not in data
+
+
+def damaged(name, change, tmp_path):
+    """The error of a file of the part ``name`` whose description ``change`` has changed.
+
+    ``change(params, state, array)``: ``array`` looks up the array that a value stands for.
+    """
+    part, rows = PARTS[name]
+    learner = xmtree.GambleClassifier(n_estimators=1, random_state=0)
+    xmtree.save(make_pipeline(part, learner).fit(rows, Y), tmp_path / "model")
+
+    def change_both(meta, arrays):
+        stored = meta["pipeline"]["steps"][0][1]
+        change(stored["params"], stored["state"], lambda value: arrays[value["name"]])
+
+    changed(tmp_path / "model", change_both)
+    with pytest.raises(ModelFileError) as caught:
+        xmtree.load(tmp_path / "model")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("value", [23, -1, 20_000_000, 0])
+@pytest.mark.parametrize("name", ["CountVectorizer", "TfidfVectorizer"])
+def test_a_vocabulary_numbers_its_words(name, value, tmp_path):
+    def change(params, state, array):
+        numbers = array(state["vocabulary_"]["values"])
+        numbers[numbers == 1] = value
+
+    assert "vocabulary_ must number" in damaged(name, change, tmp_path)
+
+
+def with_infinity(values):
+    values[-1] = np.inf
+
+
+#: By the part what is changed, and what the error names.
+DAMAGE = {
+    "a matrix of another width": (
+        "TruncatedSVD, sparse",
+        lambda params, state, array: state.update(n_features_in_=7),
+        r"components_ must be float\[k,n\], got an array of float64 of shape \(3, 6\)",
+    ),
+    "a matrix that is infinite": (
+        "PCA",
+        lambda params, state, array: with_infinity(array(state["components_"])),
+        "components_",
+    ),
+    "too few means": (
+        "StandardScaler",
+        lambda params, state, array: state.update(mean_={"type": "list", "items": [1]}),
+        "mean_",
+    ),
+    "idf of other words": (
+        "TfidfVectorizer",
+        lambda params, state, array: state["_tfidf"]["state"].update(n_features_in_=5),
+        "idf_",
+    ),
+    "no idf": (
+        "TfidfTransformer",
+        lambda params, state, array: state.pop("idf_"),
+        "lacks the attribute 'idf_'",
+    ),
+    "columns of another encoder": (
+        "OneHotEncoder, drop",
+        lambda params, state, array: state["_n_features_outs"].update(items=[1, 1]),
+        "columns must be",
+    ),
+    "a category that is not there is left out": (
+        "OneHotEncoder, drop",
+        lambda params, state, array: state["_drop_idx_after_grouping"].update(items=[0, 9]),
+        "left out",
+    ),
+    "groups beyond the columns": (
+        "OneHotEncoder",
+        lambda params, state, array: array(
+            state["_default_to_infrequent_mappings"]["items"][0]
+        ).fill(7),
+        "groups",
+    ),
+    "categories that do not ascend": (
+        "OneHotEncoder",
+        lambda params, state, array: state["categories_"]["items"][1].update(items=[2, 1]),
+        "ascending",
+    ),
+    "a missing value that is no category": (
+        "OrdinalEncoder",
+        lambda params, state, array: state["_missing_indices"].update(
+            keys={"type": "list", "items": [9]}, values={"type": "list", "items": [1]}
+        ),
+        "missing values",
+    ),
+    "polynomials of another number": (
+        "PolynomialFeatures",
+        lambda params, state, array: state.update(_n_out_full=23),
+        "_n_out_full must be 22, got 23",
+    ),
+    "columns of other rows": (
+        "ColumnTransformer by number",
+        lambda params, state, array: state["_transformer_to_input_indices"]["values"]["items"][
+            0
+        ].update(items=[6]),
+        "below 6",
+    ),
+    "an indicator of other rows": (
+        "SimpleImputer, indicator",
+        lambda params, state, array: state["indicator_"]["state"].update(_n_features=7),
+        "7 features",
+    ),
+    "another part": (
+        "PowerTransformer",
+        lambda params, state, array: state["_scaler"].update(
+            {"class": "Normalizer", "params": {}, "state": {}}
+        ),
+        "_scaler must be StandardScaler",
+    ),
+    "a step that was not fitted": (
+        "FeatureUnion",
+        lambda params, state, array: params["transformer_list"]["items"][0]["items"][1].update(
+            state={}
+        ),
+        "not fitted",
+    ),
+    "a parameter of another type": (
+        "StandardScaler",
+        lambda params, state, array: params.update(with_mean="yes"),
+        "with_mean",
+    ),
+    "a number that is too large": (
+        "Binarizer",
+        lambda params, state, array: params.update(threshold={"type": "float", "hex": "0x1p99999"}),
+        "damaged",
+    ),
+    "texts that are file names": (
+        "CountVectorizer",
+        lambda params, state, array: params.update(input="filename"),
+        "input must be 'content'",
+    ),
+    "a pattern that takes exponential time": (
+        "CountVectorizer",
+        lambda params, state, array: params.update(token_pattern="(a+)+$"),
+        "token_pattern must be a run",
+    ),
+    "endless n-grams": (
+        "HashingVectorizer",
+        lambda params, state, array: params["ngram_range"].update(items=[1, 10**9]),
+        "ngram_range must be two lengths from 1 to 32",
+    ),
+    "an endless degree": (
+        "PolynomialFeatures",
+        lambda params, state, array: params.update(degree=10**9),
+        "degree must be at most 32",
+    ),
+    "what is called": (
+        "CountVectorizer",
+        lambda params, state, array: params.update(
+            tokenizer={"type": "scalar type", "name": "<f8"}
+        ),
+        "tokenizer must be None",
+    ),
+    "values of a huge type": (
+        "HashingVectorizer",
+        lambda params, state, array: params.update(dtype={"type": "dtype", "name": "<U99999"}),
+        "damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "change", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_part_is_refused(name, change, message, tmp_path):
+    assert re.search(message, damaged(name, change, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_safe"),
+    [
+        (r"(?u)\b\w\w+\b", True),
+        (r"\w+", True),
+        (r"\S+", True),
+        (r"(?u)\b[a-zA-Z]{3,}\b", True),
+        (r"[^\W\d_]+", True),
+        (r"\w+\b", False),
+        (r"(\w+)+", False),
+        (r"o+r[dt]", False),
+    ],
+)
+def test_patterns_that_are_searched_for_in_linear_time_can_be_stored(pattern, is_safe, tmp_path):
+    words = CountVectorizer(token_pattern=pattern)
+    pipe = make_pipeline(words, OAAClassifier(random_state=0)).fit(TEXTS, Y)
+    if is_safe:
+        xmtree.save(pipe, tmp_path / "model")
+        assert (xmtree.load(tmp_path / "model").predict(TEXTS) == pipe.predict(TEXTS)).all()
+    else:
+        with pytest.raises(TypeError, match="'countvectorizer': token_pattern must be"):
+            xmtree.save(pipe, tmp_path / "model")
+
+
+def test_a_cache_belongs_to_the_machine(tmp_path):
+    learner = OAAClassifier(random_state=0)
+    union = make_union(StandardScaler(), n_jobs=2)
+    pipe = Pipeline([("union", union), ("learner", learner)], memory=str(tmp_path / "cache"))
+    path = tmp_path / "model"
+    xmtree.save(pipe.fit(X, Y), path)
+    again = xmtree.load(path)
+    assert again.memory is None
+    assert again[0].n_jobs is None
+    np.testing.assert_array_equal(again.predict(X), pipe.predict(X))
+    changed(path, lambda meta, arrays: meta["pipeline"]["params"].update(memory="/tmp"))
+    assert xmtree.load(path).memory is None
+
+
+def test_a_pipeline_whose_output_is_a_frame(tmp_path):
+    columns = ColumnTransformer(
+        [("kind", OneHotEncoder(sparse_output=False), ["kind"]), ("size", PCA(1), ["size"])]
+    )
+    learner = xmtree.GambleClassifier(n_estimators=2, random_state=0)
+    pipe = make_pipeline(columns, learner).set_output(transform="pandas").fit(FRAME, Y)
+    np.testing.assert_array_equal(pipe[:-1].transform(FRAME).shape, (60, 4))
+    xmtree.save(pipe, tmp_path / "model")
+    again = xmtree.load(tmp_path / "model")
+    assert pipe[:-1].transform(FRAME).equals(again[:-1].transform(FRAME))
+    np.testing.assert_array_equal(again.predict(FRAME), pipe.predict(FRAME))

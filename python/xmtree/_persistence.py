@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -26,10 +27,23 @@ STATE_VERSION = 2
 #: Parameters that are not those of a model but of the machine it runs on: they are not stored.
 _OF_THE_MACHINE = ("n_jobs",)
 
-#: Bytes of an array of strings, all as wide as the dtype says, that are allowed for each byte of
-#: the strings themselves, and for any array.
+#: Bytes of an array of strings, all as wide as the dtype says, that are allowed for each byte that
+#: the file has of them, and for any array: a file cannot ask for more memory than that.
 _MOST_PER_BYTE = 16
 _ALWAYS = 1 << 20
+
+#: The types of arrays that a file can name; others are not even looked at.
+_DTYPE = re.compile(r"[<>|=]?[biufmMUO]\d{0,9}(\[\d{0,9}[a-zA-Z]{1,2}\])?")
+
+#: What reading raises where a file holds something else than was written.
+_DAMAGE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -160,7 +174,7 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
             estimator = outer._from_file(path, estimator, meta, arrays)
     except _core.ModelFileError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except _DAMAGE as error:
         raise _core.ModelFileError(f"{path}: damaged model: {error!r}") from error
     return estimator
 
@@ -180,7 +194,7 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     """The learner that :func:`_describe` has described."""
     cls = class_in_file(path, meta["class"])
     estimator = cls(**restored_params(meta["params"]))
-    estimator.classes_ = unpack("classes", arrays, np.dtype(meta["classes_dtype"]))
+    estimator.classes_ = unpack("classes", arrays, dtype_in_file(meta["classes_dtype"]))
     if len(set(estimator.classes_.tolist())) < len(estimator.classes_):
         raise ValueError("two labels are equal")
     if meta["y_form"] not in get_args(Form):
@@ -268,7 +282,10 @@ def pack(name: str, values: NDArray[Any]) -> Arrays:
             raise TypeError(f"{name} of this type cannot be stored in a model file; use strings")
         encoded = [value.encode() for value in values.tolist()]
         ends = np.cumsum([len(value) for value in encoded], dtype=np.uint64)
-        return {name: np.frombuffer(b"".join(encoded), np.uint8), f"{name}.ends": ends}
+        # A few long strings among many short ones: a file is as large as their array asks for.
+        lacking = _least_bytes(values.dtype, len(ends)) - sum(map(len, encoded))
+        data = np.frombuffer(b"".join(encoded) + bytes(max(0, lacking)), np.uint8)
+        return {name: data, f"{name}.ends": ends}
     if kind in "iu":
         return {name: values.astype(np.int64 if kind == "i" else np.uint64)}
     if kind in "mM":
@@ -287,9 +304,9 @@ def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
         ends = arrays[f"{name}.ends"].astype(np.int64)
         data = values.tobytes()
         starts = np.concatenate([[0], ends[:-1]])
-        if np.any(ends < starts) or (len(ends) and ends[-1] != len(data)):
+        if np.any(ends < starts) or (len(ends) and ends[-1] > len(data)):
             raise ValueError(f"{name} is no list of strings")
-        if dtype.itemsize * len(ends) > max(_ALWAYS, _MOST_PER_BYTE * len(data)):
+        if len(data) < _least_bytes(dtype, len(ends)):
             raise ValueError(f"{name} of type {dtype} for strings of {len(data)} bytes in all")
         strings = [data[a:b].decode() for a, b in zip(starts, ends, strict=True)]
         unpacked = np.empty(len(strings), object)
@@ -298,3 +315,17 @@ def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind in "mM":
         return values.view(dtype)
     return values.astype(dtype)
+
+
+def _least_bytes(dtype: np.dtype[Any], n: int) -> int:
+    """Bytes that a file must have of ``n`` strings that are to be an array of ``dtype``."""
+    size = dtype.itemsize * n
+    # Each string also has the end that is stored of it.
+    return 0 if size <= _ALWAYS else size // _MOST_PER_BYTE - 8 * n
+
+
+def dtype_in_file(name: str) -> np.dtype[Any]:
+    """The type of arrays, of numbers, times or strings, that a file calls ``name``."""
+    if not _DTYPE.fullmatch(name):
+        raise ValueError(f"no type of an array: {name[:50]!r}")
+    return np.dtype(name)

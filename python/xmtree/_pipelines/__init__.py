@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from xmtree._base import Learner
-from xmtree._persistence import LEARNERS, Arrays, check_fitted, name_in_files, save_around
+from xmtree._persistence import LEARNERS, Arrays, name_in_files, save_around
+from xmtree._persistence import check_fitted as check_learned
 from xmtree._pipelines import parts
+from xmtree._pipelines.checks import check, check_fitted
 from xmtree._pipelines.values import Writer, read
 
 __all__ = ["pipeline_topk", "save"]
@@ -91,7 +93,8 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
         OrdinalEncoder, PCA, Pipeline, PolynomialFeatures, PowerTransformer, QuantileTransformer,
         RobustScaler, SimpleImputer, StandardScaler, TfidfTransformer, TfidfVectorizer,
         TruncatedSVD, VarianceThreshold or "passthrough", with parameters that are
-        no functions.
+        no functions, texts as ``input`` and a run of characters as ``token_pattern``. ``memory``
+        and ``n_jobs`` are not stored.
     path : str or Path
     compact : bool, default=False
         Store of the learner what predictions need and no more; see its ``save``.
@@ -131,7 +134,8 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
             f"the last step, {name!r}, is a {type(learner).__name__}; to save a pipeline it must "
             "be a learner of xmtree"
         )
-    check_fitted(learner)
+    check_learned(learner)
+    _check(estimator)
     writer = Writer()
     pipeline = {
         "last": name,
@@ -139,10 +143,17 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
         "params": {
             key: writer.value(value, f"{key} of the pipeline")
             for key, value in estimator.get_params(deep=False).items()
-            if key != "steps"
+            if key not in {"steps", *parts.OF_THE_MACHINE}
         },
     }
     save_around(estimator, learner, path, writer.arrays, compact=compact, pipeline=pipeline)
+
+
+def _check(pipe: Pipeline) -> None:
+    """Raise ValueError or TypeError unless all steps but the last can transform."""
+    check(pipe, {})
+    for _, step in pipe.steps[:-1]:
+        check_fitted(step)
 
 
 class _PipelineFile:
@@ -157,7 +168,10 @@ class _PipelineFile:
         for key in params:
             if key not in Pipeline._get_param_names():
                 raise source.refuse(f"Pipeline has no parameter {key!r}")
-        return Pipeline([*steps, (stored["last"], learner)], **params)
+        kept = {key: value for key, value in params.items() if key not in parts.OF_THE_MACHINE}
+        found = Pipeline([*steps, (stored["last"], learner)], **kept)
+        _check(found)
+        return found
 
 
 LEARNERS[name_in_files(Pipeline)] = _PipelineFile

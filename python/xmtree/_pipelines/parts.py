@@ -9,57 +9,68 @@ import sklearn
 
 from xmtree import _core
 from xmtree._persistence import Arrays
+from xmtree._pipelines.checks import check
 
 if TYPE_CHECKING:
     from xmtree._pipelines.values import Writer
 
-#: By module the classes, with the attributes that ``fit`` sets. Those with a question mark are not
-#: always there.
+#: By module the classes, with the attributes that ``fit`` sets and what they must be, in the words
+#: of :func:`xmtree._pipelines.checks.check`.
 _TABLE = {
     "sklearn.preprocessing": {
         "Binarizer": "",
         "FunctionTransformer": "",
-        "MaxAbsScaler": "max_abs_ scale_ n_samples_seen_",
-        "MinMaxScaler": "data_max_ data_min_ data_range_ min_ n_samples_seen_ scale_",
+        "MaxAbsScaler": "max_abs_=gaps[n] scale_=gaps[n] n_samples_seen_=int",
+        "MinMaxScaler": "data_max_=gaps[n] data_min_=gaps[n] data_range_=gaps[n] min_=gaps[n] "
+        "n_samples_seen_=int scale_=gaps[n]",
         "Normalizer": "",
-        "OneHotEncoder": "categories_ drop_idx_ _drop_idx_after_grouping _infrequent_enabled "
-        "_n_features_outs _infrequent_indices? _default_to_infrequent_mappings?",
-        "OrdinalEncoder": "categories_ _infrequent_enabled _missing_indices _infrequent_indices? "
-        "_default_to_infrequent_mappings?",
-        "PolynomialFeatures": "n_output_features_ _max_degree _min_degree _n_out_full",
-        "PowerTransformer": "lambdas_ _scaler?",
-        "QuantileTransformer": "n_quantiles_ quantiles_ references_",
-        "RobustScaler": "center_ scale_",
-        "StandardScaler": "mean_ n_samples_seen_ scale_ var_",
+        "OneHotEncoder": "categories_=* drop_idx_=* _drop_idx_after_grouping=* "
+        "_infrequent_enabled=bool _n_features_outs=* _infrequent_indices=*/_infrequent_enabled "
+        "_default_to_infrequent_mappings=*/_infrequent_enabled",
+        "OrdinalEncoder": "categories_=* _infrequent_enabled=bool _missing_indices=* "
+        "_infrequent_indices=*/_infrequent_enabled "
+        "_default_to_infrequent_mappings=*/_infrequent_enabled",
+        "PolynomialFeatures": "n_output_features_=int _max_degree=int _min_degree=int "
+        "_n_out_full=int",
+        "PowerTransformer": "lambdas_=gaps[n] _scaler=StandardScaler/standardize",
+        "QuantileTransformer": "quantiles_=gaps[q,n] references_=float[q] n_quantiles_=#q",
+        "RobustScaler": "center_=gaps[n]/with_centering scale_=gaps[n]/with_scaling",
+        "StandardScaler": "mean_=gaps[n]/with_mean n_samples_seen_=int|gaps|gaps[n] "
+        "scale_=gaps[n]/with_std var_=gaps[n]/with_std",
     },
     "sklearn.feature_extraction.text": {
-        "CountVectorizer": "fixed_vocabulary_ vocabulary_",
+        "CountVectorizer": "fixed_vocabulary_=bool vocabulary_=*",
         "HashingVectorizer": "",
-        "TfidfTransformer": "idf_?",
-        "TfidfVectorizer": "fixed_vocabulary_ vocabulary_ _tfidf",
+        "TfidfTransformer": "idf_=float[n]/use_idf",
+        "TfidfVectorizer": "fixed_vocabulary_=bool vocabulary_=* _tfidf=TfidfTransformer",
     },
     "sklearn.decomposition": {
-        "PCA": "components_ explained_variance_ explained_variance_ratio_ mean_ n_components_ "
-        "n_samples_ noise_variance_ singular_values_ _fit_svd_solver",
-        "TruncatedSVD": "components_ explained_variance_ explained_variance_ratio_ "
-        "singular_values_",
+        "PCA": "components_=float[k,n] explained_variance_=gaps[k] "
+        "explained_variance_ratio_=gaps[k] mean_=float[n] n_components_=#k n_samples_=int "
+        "noise_variance_=gaps singular_values_=float[k] _fit_svd_solver=str",
+        "TruncatedSVD": "components_=float[k,n] explained_variance_=gaps[k] "
+        "explained_variance_ratio_=gaps[k] singular_values_=float[k]",
     },
-    "sklearn.feature_selection": {"VarianceThreshold": "variances_"},
+    "sklearn.feature_selection": {"VarianceThreshold": "variances_=gaps[n]"},
     "sklearn.impute": {
-        "MissingIndicator": "features_ _n_features _precomputed",
-        "SimpleImputer": "indicator_ statistics_ _fit_dtype _fill_dtype",
+        "MissingIndicator": "features_=* _n_features=int _precomputed=bool",
+        "SimpleImputer": "indicator_=MissingIndicator/add_indicator statistics_=plain[n] "
+        "_fit_dtype=dtype _fill_dtype=dtype",
     },
     "sklearn.compose": {
-        "ColumnTransformer": "output_indices_ sparse_output_ transformers_ _columns _remainder "
-        "_transformer_to_input_indices",
+        "ColumnTransformer": "output_indices_=* sparse_output_=bool transformers_=* _columns=* "
+        "_remainder=* _transformer_to_input_indices=*",
     },
     "sklearn.pipeline": {"FeatureUnion": "", "Pipeline": ""},
 }
 
 #: Attributes that any of them may have.
-_SHARED = {"n_features_in_", "feature_names_in_", "_sklearn_output_config"}
-#: Those that predictions do not read: to note which stop words were checked, or left out.
-_UNUSED = {"_stop_words_id", "stop_words_"}
+_SHARED = {"n_features_in_": "#n?", "feature_names_in_": "str[n]?", "_sklearn_output_config": "*?"}
+#: Those that predictions do not read: which stop words were checked, or left out, and names that
+#: each transformation sets before it uses them.
+_UNUSED = {"_stop_words_id", "stop_words_", "_transformers_feature_names_out"}
+#: Parameters that are not those of a part but of the machine it runs on: they are not stored.
+OF_THE_MACHINE = {"memory", "n_jobs"}
 
 _MODULES = {name: module for module, classes in _TABLE.items() for name in classes}
 
@@ -97,16 +108,22 @@ def describe(part: Any, writer: Writer, where: str) -> dict[str, Any]:
                 f"which xmtree {_core.__version__} does not store"
             )
     of_steps = name in ("Pipeline", "FeatureUnion", "ColumnTransformer")
-    return {
+    described = {
         "class": name,
         "params": {
             key: writer.value(item, where if of_steps else f"{where}, {key}")
             for key, item in sorted(params.items())
+            if key not in OF_THE_MACHINE
         },
         "state": {
             key: writer.value(item, f"{where}, {key}") for key, item in sorted(state.items())
         },
     }
+    try:
+        check(part, _attributes(name))
+    except (ValueError, TypeError) as error:
+        raise TypeError(f"{where}: {error}") from error
+    return described
 
 
 def restore(stored: dict[str, Any], arrays: Arrays, source: Source) -> Any:
@@ -117,24 +134,24 @@ def restore(stored: dict[str, Any], arrays: Arrays, source: Source) -> Any:
     cls = _class(name)
     if cls is None:
         raise source.refuse(f"xmtree {_core.__version__} has no part {name!r}")
-    params = {key: read(item, arrays, source) for key, item in stored["params"].items()}
+    params, state = (
+        {key: read(item, arrays, source) for key, item in stored[kind].items()}
+        for kind in ("params", "state")
+    )
     for key in params:
         if key not in cls._get_param_names():
             raise source.refuse(f"{name} has no parameter {key!r}")
-    part = cls(**params)
+    part = cls(**{key: item for key, item in params.items() if key not in OF_THE_MACHINE})
     attributes = _attributes(name)
-    for key in stored["state"]:
+    for key, item in state.items():
         if key not in attributes:
             raise source.refuse(f"{name} has no attribute {key!r}")
-    # A ColumnTransformer also has its transformers as they were before fit.
-    is_fitted = not stored["state"].keys() <= _SHARED
-    for key, is_needed in attributes.items():
+        setattr(part, key, item)
+    try:
         # Private attributes come and go with versions: of the same one all that it needs are there.
-        matters = not key.startswith("_") or source.version != sklearn.__version__
-        if is_fitted and is_needed and matters and key not in stored["state"]:
-            raise source.refuse(f"{name} lacks the attribute {key!r}")
-    for key, item in stored["state"].items():
-        setattr(part, key, read(item, arrays, source))
+        check(part, attributes, complete=source.version == sklearn.__version__)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise source.refuse(f"{name}: {error}") from error
     return part
 
 
@@ -144,9 +161,7 @@ def _class(name: str) -> Any:
     return None if module is None else getattr(import_module(module), name)
 
 
-def _attributes(name: str) -> dict[str, bool]:
-    """The attributes of a class of the table, and whether they are always there."""
-    words = _TABLE[_MODULES[name]][name].split()
-    return {word.rstrip("?"): not word.endswith("?") for word in words} | dict.fromkeys(
-        _SHARED, False
-    )
+def _attributes(name: str) -> dict[str, str]:
+    """The attributes of a class of the table, and what they must be."""
+    found = dict(word.split("=") for word in _TABLE[_MODULES[name]][name].split())
+    return {**_SHARED, **found}

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtree._persistence import Arrays, pack, unpack
+from xmtree._persistence import Arrays, dtype_in_file, pack, unpack
 from xmtree._pipelines import parts
 
 
@@ -83,20 +83,21 @@ class Writer:
 
 
 def read(stored: Any, arrays: Arrays, source: parts.Source) -> Any:
-    """What :class:`Writer` has made ``stored`` of."""
-    if not isinstance(stored, dict):
+    """What :class:`Writer` has made ``stored`` of; ValueError where it never makes such."""
+    if stored is None or isinstance(stored, bool | int | str):
         return stored
     kind = stored["type"]
     if kind == "part":
         return parts.restore(stored, arrays, source)
     if kind == "float":
         return float.fromhex(stored["hex"])
-    if kind == "dtype":
-        return np.dtype(stored["name"])
-    if kind == "scalar type":
-        return np.dtype(stored["name"]).type
+    if kind in ("dtype", "scalar type"):
+        dtype = dtype_in_file(stored["name"])
+        if dtype.kind not in "biufO":
+            raise ValueError(f"values of type {dtype}")
+        return dtype if kind == "dtype" else dtype.type
     if kind == "array":
-        flat = unpack(stored["name"], arrays, np.dtype(stored["dtype"]))
+        flat = unpack(stored["name"], arrays, dtype_in_file(stored["dtype"]))
         return flat.reshape(stored["shape"], order=stored["order"])
     if kind == "dictionary":
         keys, items = (read(stored[name], arrays, source) for name in ("keys", "values"))
