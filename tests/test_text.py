@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 import xmtree
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -15,6 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from xmtree import TextClassifier, _core
 from xmtree._labels import encode
+from xmtree._text import features as text_features
 from xmtree._text.rules import choose
 from xmtree.cli import main
 
@@ -299,10 +301,42 @@ def test_a_contribution_is_the_fall_of_the_score_without_the_word():
         assert fall == pytest.approx(best.score - left, abs=1e-6)
 
 
+@pytest.mark.parametrize("options", [{}, {"char_ngrams": (1, 3)}, {"n_bits": 12, "word_ngrams": 3}])
+def test_rows_without_a_word_are_those_of_the_pieces_around_it(options):
+    features = fitted(**options)._features
+    text = "violin old the violin of the old old violin choir the of"
+    words = text.split()
+    found, blocks = features.without_each_word(text)
+    rows = np.vstack([block.toarray() for block in blocks])
+    assert found == ["violin", "old", "the", "of", "choir"]
+    for word, row in zip(found, rows, strict=True):
+        pieces = " ".join("|" if other == word else other for other in words).split("|")
+        counts = features._counts(pieces).sum(axis=0)
+        expected = features._weigh(sp.csr_matrix(counts)).toarray()[0]
+        np.testing.assert_allclose(row, expected, rtol=1e-6)
+
+
+def test_an_explanation_of_a_long_text_looks_at_few_words(monkeypatch):
+    model = fitted(idf=True, word_ngrams=1)
+    text = "the violin of choir unheard"
+    all_words = dict(model.explain(text, k=1)[0].words)
+    monkeypatch.setattr(text_features, "MOST_WORDS", 2)
+    words = dict(model.explain(text, k=1)[0].words)
+    assert words == {word: all_words[word] for word in ("violin", "choir")}
+
+
+def test_no_texts():
+    model = fitted()
+    assert model.predict([]).shape == (0,)
+    assert model.predict_proba([]).shape == (0, 3)
+    assert model.predict_topk([], 2)[0].shape == (0, 2)
+    assert TextClassifier(n_bits=8).fit(SET_TEXTS, SETS).predict([]) == []
+
+
 def test_pairs_across_a_word_left_out_do_not_arise():
     texts = ["red big car", "red car"] * 30
     model = TextClassifier(random_state=0).fit(texts, ["no", "yes"] * 30)
-    rows = model._features.without_each_word("red big car")[1].toarray()
+    rows = next(model._features.without_each_word("red big car")[1]).toarray()
     names = model._features._counters[0].vocabulary_
     assert rows[1, names["red car"]] == 0
     assert rows[1, names["red"]] > 0
@@ -371,6 +405,9 @@ def test_the_model_does_not_depend_on_threads():
     same(fitted(n_jobs=2), fitted(n_jobs=1))
 
 
+FEATURES = {"word_ngrams": 2, "char_ngrams": None, "min_df": 1, "idf": False, "n_bits": None}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -378,7 +415,19 @@ def test_the_model_does_not_depend_on_threads():
         {"learner": {}},
         {"features": {"word_ngrams": 1}},
         {"params": {"unheard_of": 1}},
+        *(
+            {"features": {**FEATURES, **changes}}
+            for changes in (
+                {"n_bits": 20_000_000_000},
+                {"n_bits": 30, "idf": True},
+                {"word_ngrams": 10**9},
+                {"char_ngrams": [1, 10**9]},
+                {"char_ngrams": [3, 1]},
+                {"unheard_of": 1},
+            )
+        ),
     ],
+    ids=str,
 )
 def test_files_that_lie_are_refused(changes, tmp_path):
     path = tmp_path / "model"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import isfunction
+from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -179,7 +180,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         if self._y_form == "sparse":
             return sets
         named = self.classes_[sets.indices]
-        return [part.tolist() for part in np.split(named, sets.indptr[1:-1])]
+        return [named[start:end].tolist() for start, end in pairwise(sets.indptr)]
 
     def predict_topk(
         self, X: MatrixLike, k: int = 5, *, scores: Scores = "raw"
@@ -438,7 +439,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
     def _label_sets(self, X: Any) -> Any:
         """Predicted label sets as a CSR indicator, without all scores at once."""
         step = max(1, CHUNK_BYTES // (4 * len(self.classes_)))
-        starts = range(0, X.shape[0], step)
+        starts = range(0, max(1, X.shape[0]), step)
         parts = [self._present(X if len(starts) == 1 else X[at : at + step]) for at in starts]
         sets = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
         return sets.astype(np.int64, copy=False)

@@ -382,7 +382,11 @@ def _column_transformer(part: Any) -> None:
         "output_indices_ must be slices",
     )
     for name, transformer, columns in part.transformers_:
-        _require(name in inputs and _are_columns(columns), f"transformers_ has no columns {name!r}")
+        is_single = isinstance(columns, str | Integral)
+        _require(
+            name in inputs and _are_columns(columns) and not (is_single and len(inputs[name]) != 1),
+            f"transformers_ has other columns for {name!r}",
+        )
         if len(inputs[name]):  # else it was not fitted
             check_fitted(transformer)
 

@@ -25,6 +25,9 @@ from xmtree._text.features import Settings, TextFeatures, as_texts
 from xmtree._text.rules import choose, weighs_by_idf
 from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
 
+#: A word has about as many features of a length as it has characters.
+_LONGEST_CHAR_NGRAM = 32
+
 
 def _learner_has(method: str) -> Any:
     """For ``available_if``: whether the learner has ``method``."""
@@ -65,8 +68,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     word_ngrams : int, default=2
         Features are sequences of up to this many words, from 0 (none) to 5. 2: words and pairs.
     char_ngrams : tuple of two int, optional
-        Shortest and longest sequence of characters within a word that are features as well, for
-        instance (3, 5): for inflected languages and misspelt words. Slower. None: none.
+        Shortest and longest sequence of characters within a word, up to 32, that are features as
+        well, for instance (3, 5): for inflected languages and misspelt words. Slower. None: none.
     min_df : int, default=1
         Features that fewer texts of :meth:`fit` have are left out. Not with ``n_bits``.
     idf : bool, optional
@@ -262,7 +265,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             As ``predict`` of ``learner_``. A text without a known word has the labels that are
             most likely without any knowledge of it.
         """
-        return self._fitted().predict(self._rows(as_texts(texts)))
+        learner, rows = self._answering(texts)
+        return learner.predict(rows)
 
     def predict_topk(
         self, texts: TextsLike, k: int = 5, *, scores: Scores = "raw"
@@ -285,7 +289,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             Their scores, falling; -inf where there is no label. Of :class:`LdSMClassifier`
             these are probabilities.
         """
-        return self._fitted().predict_topk(self._rows(as_texts(texts)), k, scores=scores)
+        learner, rows = self._answering(texts)
+        labels, found = learner.predict_topk(rows, k, scores=scores)
+        return labels, found
 
     def predict_proba(self, texts: TextsLike) -> NDArray[np.float32]:
         """The probability of each class.
@@ -299,7 +305,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         float32 array of shape (n, n_classes)
             Columns as in ``classes_``.
         """
-        return self._fitted().predict_proba(self._rows(as_texts(texts)))
+        learner, rows = self._answering(texts)
+        found: NDArray[np.float32] = learner.predict_proba(rows)
+        return found
 
     @available_if(_learner_has("decision_function"))
     def decision_function(self, texts: TextsLike) -> NDArray[np.float32]:
@@ -339,7 +347,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
         A word's contribution is by how much the label's score falls when the word is left out,
         with the word pairs that it is part of. So it can be told for every learner; it takes a
-        prediction for each word. Words that change nothing are not listed.
+        prediction for each word. Words that change nothing are not listed, nor, of a text of more
+        than 1,000 different ones, those whose features have small weights in it.
 
         Parameters
         ----------
@@ -412,10 +421,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         pair = self.char_ngrams
         if pair is not None:
             is_pair = len(pair) == 2 and all(isinstance(at, Integral) for at in pair)
-            if not is_pair or not 1 <= pair[0] <= pair[1]:
+            if not is_pair or not 1 <= pair[0] <= pair[1] <= _LONGEST_CHAR_NGRAM:
                 raise ValueError(
-                    "char_ngrams must be None or two lengths, the shorter first, such as (3, 5); "
-                    f"got {pair!r}"
+                    f"char_ngrams must be None or two lengths up to {_LONGEST_CHAR_NGRAM}, the "
+                    f"shorter first, such as (3, 5); got {pair!r}"
                 )
             pair = (int(pair[0]), int(pair[1]))
         if self.word_ngrams == 0 and pair is None:
@@ -483,6 +492,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.learner, str) or self.learner.n_jobs is None:
             self.learner_.n_jobs = self.n_jobs
         return self.learner_
+
+    def _answering(self, texts: TextsLike) -> tuple[Any, Any]:
+        """What predicts the texts, and their rows."""
+        rows, learner = self._rows(as_texts(texts)), self._fitted()
+        # scikit-learn's estimators refuse data without a row.
+        return (learner if rows.shape[0] else learner.predictor()), rows
 
     def _rows(self, texts: list[str]) -> Any:
         check_is_fitted(self)

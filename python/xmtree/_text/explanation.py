@@ -36,10 +36,12 @@ def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list
     """Explains the ``k`` best labels of ``text``."""
     row = features.transform([text])
     labels, scores = learner.predict_topk(row, k)
-    words, rows = features.without_each_word(text)
+    words, blocks = features.without_each_word(text)
     best = int((scores[0] > -np.inf).sum())
     falls = np.zeros((best, len(words)))
-    if words:
+    start = 0
+    for rows in blocks:
+        end = start + rows.shape[0]
         all_labels = min(len(learner.classes_), _MAX_LABELS)
         named, without = learner.predict_topk(rows, max(all_labels, best))
         # A label that is no longer among them has the lowest score, or none, which is 0.
@@ -48,7 +50,8 @@ def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list
             is_label = named == labels[0, rank]
             left = np.where(is_label, without, 0).sum(axis=1)
             left = np.where(is_label.any(axis=1), left, np.minimum(lowest, 0))
-            falls[rank] = scores[0, rank] - left
+            falls[rank, start:end] = scores[0, rank] - left
+        start = end
     is_tree = isinstance(learner, TreeMixin)
     paths = learner._paths_to(row, labels[0, :best]) if is_tree else [[]] * best
     return [

@@ -7,7 +7,9 @@ weights, which a model file stores as arrays.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,11 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer
 
 from xmtree._persistence import Arrays, pack, unpack
+
+#: Words of a text that an explanation looks at, at most: the row of each is as long as the text.
+MOST_WORDS = 1000
+#: Rows that are made at once, each as long as the text.
+_ROWS_PER_BLOCK = 64
 
 _WORD = re.compile(r"\w+")
 
@@ -32,12 +39,6 @@ class Settings:
     def as_json(self) -> dict[str, Any]:
         """The settings in JSON types."""
         return asdict(self)
-
-    @staticmethod
-    def from_json(settings: dict[str, Any]) -> Settings:
-        """What :meth:`as_json` returned, with a tuple for JSON's list."""
-        pair = settings["char_ngrams"]
-        return Settings(**{**settings, "char_ngrams": None if pair is None else tuple(pair)})
 
 
 def as_texts(texts: Any) -> list[str]:
@@ -107,27 +108,61 @@ class TextFeatures:
         """The rows of ``texts``; what ``fit_transform`` has not seen is left out."""
         return self._weigh(self._counts(texts))
 
-    def without_each_word(self, text: str) -> tuple[list[str], sp.csr_matrix]:
-        """The distinct words of a text, and for each the row of the text without it.
+    def without_each_word(self, text: str) -> tuple[list[str], Iterator[sp.csr_matrix]]:
+        """The distinct words of a text that have features, and rows of the text without each.
 
         Word pairs and characters that the word is part of go with it, and its neighbours do
-        not become a pair.
+        not become a pair. Of more than :data:`MOST_WORDS` words, those are taken whose features
+        have the largest weights. The rows come in blocks.
         """
         words = words_of(text)
-        distinct = list(dict.fromkeys(words))
-        if not words:
-            return [], sp.csr_matrix(np.empty((0, self.n_columns()), np.float32))
+        places: dict[str, list[int]] = {}
+        for at, word in enumerate(words):
+            places.setdefault(word, []).append(at)
+        counts, removed = self._counts([text]), self._removed(words, list(places.values()))
+        removed.sum_duplicates()
+        squares = self._weigh(counts.copy()).power(2)
+        changes = (removed > 0) @ squares.T
+        order = np.argsort(-changes.toarray().ravel(), kind="stable")[:MOST_WORDS]
+        kept = np.sort(order[np.diff(removed.indptr)[order] > 0])
+
+        def blocks() -> Iterator[sp.csr_matrix]:
+            for start in range(0, len(kept), _ROWS_PER_BLOCK):
+                block = removed[kept[start : start + _ROWS_PER_BLOCK]]
+                ones = sp.csr_matrix(np.ones((block.shape[0], 1), np.float32))
+                rows = sp.csr_matrix(ones @ counts - block)
+                # The logarithm of a count is taken.
+                rows.eliminate_zeros()
+                yield self._weigh(rows)
+
+        distinct = list(places)
+        return [distinct[at] for at in kept], blocks()
+
+    def _removed(self, words: list[str], places: list[list[int]]) -> sp.csr_matrix:
+        """What goes from the counts of a text with each word, by the ``places`` of the word.
+
+        Only the neighbourhood of a place is counted, with the word and without it.
+        """
+        reach = max(self.settings.word_ngrams - 1, 0)
         pieces: list[str] = []
-        piece_of: list[int] = []
-        for number, left_out in enumerate(distinct):
-            ends = [at for at, word in enumerate(words) if word == left_out]
-            for start, end in zip([-1, *ends], [*ends, len(words)], strict=True):
-                pieces.append(" ".join(words[start + 1 : end]))
-                piece_of.append(number)
-        ones = np.ones(len(pieces), np.float32)
-        shape = (len(distinct), len(pieces))
-        sums = sp.csr_matrix((ones, (piece_of, np.arange(len(pieces)))), shape=shape)
-        return distinct, self._weigh(sp.csr_matrix(sums @ self._counts(pieces)))
+        signs: list[int] = []
+        word_of: list[int] = []
+        for number, all_places in enumerate(places):
+            # Places that share no n-gram are apart.
+            cuts = np.flatnonzero(np.diff(all_places) > reach) + 1
+            for near in np.split(np.array(all_places), cuts):
+                start, end = max(near[0] - reach, 0), near[-1] + reach + 1
+                starts, ends = [start, *(near + 1)], [*near, end]
+                for sign, a, b in [(1, start, end), *zip(repeat(-1), starts, ends, strict=False)]:
+                    pieces.append(" ".join(words[a:b]))
+                    signs.append(sign)
+                    word_of.append(number)
+        shape = (len(places), len(pieces))
+        entries = np.array(signs, np.float32), (np.array(word_of, int), np.arange(len(pieces)))
+        sums = sp.csr_matrix(entries, shape)
+        removed = sp.csr_matrix(sums @ self._counts(pieces))
+        removed.eliminate_zeros()
+        return removed
 
     def to_arrays(self) -> Arrays:
         """All that was learned, as flat arrays."""
@@ -152,10 +187,10 @@ class TextFeatures:
                 if len(counter.vocabulary_) != len(names):
                     raise ValueError("a vocabulary names a word twice")
         n_columns = features.n_columns()
+        if settings.idf and len(arrays["text.idf"]) != n_columns:
+            raise ValueError(f"{len(arrays['text.idf'])} idf weights, {n_columns} features")
         features._weights.fit(sp.csr_matrix((1, n_columns), dtype=np.float64))
         if settings.idf:
-            if len(arrays["text.idf"]) != n_columns:
-                raise ValueError(f"{len(arrays['text.idf'])} idf weights, {n_columns} features")
             features._weights.idf_ = arrays["text.idf"]
         return features
 
@@ -170,9 +205,13 @@ class TextFeatures:
         return sum(len(counter.vocabulary_) for counter in self._counters)
 
     def _counts(self, texts: list[str]) -> sp.csr_matrix:
+        if not texts:
+            return sp.csr_matrix(np.empty((0, self.n_columns()), np.float32))
         return _joined([counter.transform(texts) for counter in self._counters])
 
     def _weigh(self, counts: sp.csr_matrix) -> sp.csr_matrix:
+        if counts.shape[0] == 0:  # which scikit-learn refuses
+            return counts
         rows: sp.csr_matrix = self._weights.transform(counts, copy=False)
         return rows
 

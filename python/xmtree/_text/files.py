@@ -15,7 +15,8 @@ from xmtree._persistence import (
     restored_params,
     save_around,
 )
-from xmtree._text.features import Settings, TextFeatures
+from xmtree._sklearn import validate_params
+from xmtree._text.features import TextFeatures
 
 T = TypeVar("T")
 
@@ -47,18 +48,27 @@ def restored(
 ) -> T:
     """What :func:`save` has written of an estimator of ``cls``, around the learner of the file."""
     template = meta["params"]["learner"]
-    params = restored_params({**meta["params"], "learner": "auto"})
+    params = _restored({**meta["params"], "learner": "auto"})
     if template != "auto":
         params["learner"] = class_in_file(path, template["class"])(
             **restored_params(template["params"])
         )
-    if isinstance(params["char_ngrams"], list):
-        params["char_ngrams"] = tuple(params["char_ngrams"])
     estimator: Any = cls(**params)
     estimator.learner_ = learner
-    features = TextFeatures.from_arrays(Settings.from_json(meta["features"]), arrays)
+    # Parameters may have changed since the features were learned.
+    settings: Any = cls(**{**params, **_restored(meta["features"])})
+    validate_params(settings, *meta["features"])
+    features = TextFeatures.from_arrays(settings._settings(), arrays)
     if features.n_columns() != learner.n_features_in_:
         raise ValueError(f"{features.n_columns()} features for {learner.n_features_in_} columns")
     estimator._features = features
     found: T = estimator
     return found
+
+
+def _restored(stored: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a text classifier, with a tuple for JSON's list."""
+    params = restored_params(stored)
+    if isinstance(params["char_ngrams"], list):
+        params["char_ngrams"] = tuple(params["char_ngrams"])
+    return params
