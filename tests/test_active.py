@@ -340,8 +340,8 @@ DAYS = np.array(["3000-01-01", "2000-01-01"], "M8[D]")
     ("before", "y"),
     [
         (UINT, np.array([-1, 1])),
-        (np.array([2**53 + 1, 0]), np.array([1.0, 2.0])),
-        (np.array([1.0, 2.0]), np.array([2**63 - 1, 0])),
+        (np.array([2**53 + 1, 0]), np.array([1e300, 2.0])),
+        (np.array([1.0, 1e300]), np.array([2**63 - 1, 0])),
         (np.array([0, 1]), np.array([True, False])),
         (np.array([True, False]), np.array([0.0, 1.0])),
         (np.array(["a", "b"]), np.array([True, False])),
@@ -357,6 +357,14 @@ def test_labels_that_would_be_changed_are_refused(before, y):
         session.teach([2, 3], y)
     assert session.classes_.tolist() == sorted(before.tolist())
     assert len(session.selected_) == 2
+
+
+def test_numbers_of_other_types_are_kept_exactly():
+    X, _ = estimators.dense()
+    session = active().start(X).teach([0, 1], np.array([1.0, 2.0]))
+    session.teach([2, 3], np.array([2**63 - 1, 2**53 + 1]))
+    session.teach([4, 5], np.array([2**63 + 1, 1], np.uint64))
+    assert session.classes_.tolist() == [1, 2, 2**53 + 1, 2**63 - 1, 2**63 + 1]
 
 
 @pytest.mark.parametrize(

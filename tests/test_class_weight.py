@@ -142,7 +142,7 @@ def test_labels_of_any_type(kind, tmp_path):
 WRONG = [
     ({7: 2}, "class_weight names 7, no label of y; the classes are 0, 1, 2, 3, 4 and 1 more"),
     ({"0": 2}, "names '0', no label"),
-    ({None: 2}, "names None, no label"),
+    ({None: 2}, "None, which is no label"),
     ({(0, 1): 2}, r"names \(0, 1\), no label"),
     ({np.datetime64("2020-01-01"): 2}, "no label of y"),
     (dict.fromkeys(range(10, 18), 1), "names 10, 11, 12, 13, 14 and 3 more, no label"),

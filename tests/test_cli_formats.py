@@ -177,6 +177,10 @@ def test_numbers_without_names_are_taken_by_position(tmp_path, capsys):
         ("a.jsonl", '{"text": 1, "label": 2}\n', "a.jsonl:1: column 'text' holds 1"),
         ("a.jsonl", '{"text": "a", "label": {"b": 1}}\n', "a.jsonl:1: the label {'b': 1}"),
         ("a.jsonl", '{"text": "a", "label": true}\n', "a.jsonl:1: the label True"),
+        ("a.jsonl", f'{{"x": 1{"0" * 400}, "label": 1}}\n', "a.jsonl:1: column 'x' holds 1000"),
+        ("a.jsonl", f'{{"x": 1{"0" * 5000}, "label": 1}}\n', "a.jsonl:1: an integer of too many"),
+        ("a.csv", "x,label\n1,a\n1_000,b\n", "a.csv:3: column 'x' holds '1_000', which is no num"),
+        ("a.csv", "x,label\n\u0661,a\n", "a.csv:2: column 'x' holds '\u0661', which is no number"),
         ("a.parquet", "no parquet", "a.parquet: "),
         ("a.csv.gz", b"\x1f\x8b\x08\x00abc", "a.csv.gz:1: the gzip data is"),
     ],
@@ -189,6 +193,45 @@ def test_bad_files_are_told_by_line(name, content, told, tmp_path, capsys):
     assert told in err
     assert str(data) in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.jsonl", f'{{"x": 1, "label": 1{"0" * 400}}}\n', "one of 1329 bits, which neither"),
+        ("a.jsonl", '{"x": 1, "label": "a"}\n{"x": 1, "label": 2}\n', "different types: int, str"),
+        ("a.vw", "1 1_0 | a\n", "a.vw:1: the importance must be a finite number"),
+    ],
+)
+@pytest.mark.parametrize("n_passes", [1, 2])
+def test_labels_and_numbers_that_would_be_changed_are_refused(
+    name, content, told, n_passes, tmp_path, capsys
+):
+    data = tmp_path / name
+    data.write_text(content)
+    options = ["--learner", "lomtree", "--passes", n_passes, "-o", tmp_path / "m"]
+    assert run("fit", data, *options) == 1
+    err = capsys.readouterr().err
+    assert told in err
+    assert str(data) in err
+
+
+@pytest.mark.parametrize("n_passes", [1, 2])
+def test_integers_and_label_lists_are_kept_as_they_are(n_passes, tmp_path, capsys):
+    data, model = tmp_path / "data.jsonl", tmp_path / "model"
+    ids = [2**63 + 1, 2**63 + 2, 5, 6] * 10
+    X = np.tile(np.eye(4), (10, 1))
+    files.write_jsonl(data, {**{f"x{at}": X[:, at] for at in range(4)}, "label": ids})
+    options = ["--passes", n_passes, "-o", model, "--learner"]
+    assert run("fit", data, *options, "oaa") == 0
+    assert xmtree.load(model).classes_.tolist() == sorted(set(ids))
+    assert error(model, data, capsys) == 0
+    # Not an indicator, as which they could be read elsewhere.
+    files.write_jsonl(data, {"x": [1, 2] * 10, "labels": [[0, 1]] * 20})
+    assert run("fit", data, *options, "oaa") == 0
+    capsys.readouterr()
+    assert run("predict", model, data, "--json") == 0
+    assert sorted(json.loads(capsys.readouterr().out.splitlines()[0])["labels"]) == [0, 1]
 
 
 def test_columns_that_do_not_fit_the_model(tmp_path, capsys):

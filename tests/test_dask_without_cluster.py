@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -14,7 +15,10 @@ pytest.importorskip("distributed")
 from test_ldsm import FEW, X_NEW, X, Y
 from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier
+from xmtree.dask._bagging import _union
+from xmtree.dask._base import _predicted, _scored, _topk
 from xmtree.dask._ldsm import Read, _fitted
+from xmtree.dask._partitions import together
 
 
 def test_parameters_that_mean_nothing_are_refused():
@@ -41,6 +45,57 @@ def test_no_task_changes_what_it_is_given():
     fitted = _fitted(prepared, local._model)
     assert not hasattr(prepared[1], "_model")
     assert fitted.predict_topk(X_NEW)[0].tolist() == local.predict_topk(X_NEW)[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([np.array([2**53 + 1, -1]), np.array([2**63 - 1], np.uint64)], [2**53 + 1, -1, 2**63 - 1]),
+        ([np.array([1, 2]), np.array([2**63 + 1], np.uint64)], [1, 2, 2**63 + 1]),
+        ([np.array([2**53 + 1]), np.array([])], [2**53 + 1]),
+        ([pd.Series([2**53 + 1], dtype="Int64"), np.array([1])], [2**53 + 1, 1]),
+        ([["a"], np.array(["bcd"])], ["a", "bcd"]),
+        ([np.array(["a"]), np.array(["bcd"], object)], ["a", "bcd"]),
+        ([np.array([1], "M8[D]"), np.array([2], "M8[ns]")], [86400 * 10**9, 2]),
+        ([[[1]], [[2, 3]]], [1, 2, 3]),
+    ],
+)
+def test_labels_of_partitions_are_kept_as_they_are(parts, expected):
+    labels = together(parts, "y")
+    model = OAAClassifier(random_state=0, calibrate=False).fit(np.eye(3)[: len(labels)], labels)
+    assert model.classes_.tolist() == sorted(expected)
+
+
+def test_partitions_that_do_not_fit_together_are_refused():
+    numbers, names = np.array([1, 2]), np.array(["a", "b"])
+    with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
+        OAAClassifier().fit(np.eye(4), together([numbers, names], "y"))
+    with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
+        _union([numbers, names])
+    assert _union([np.array([1]), np.array([2**53 + 1], np.uint64)]).tolist() == [1, 2**53 + 1]
+    with pytest.raises(
+        ValueError, match="partition 0 of sample_weight is None, partition 1 is not"
+    ):
+        together([None, np.ones(2)], "sample_weight")
+    assert together([None, None], "sample_weight") is None
+    frame = pd.DataFrame(np.eye(2), columns=["b", "a"])
+    for others in (np.eye(2), frame.rename(columns={"a": "c"})):
+        with pytest.raises(ValueError, match="partitions 0 and 1 of X have not the same columns"):
+            together([others, frame], "X")
+    joined = together([frame, frame[["a", "b"]]], "X")
+    assert joined.to_numpy().tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("y", [["a", "b"], [["a"], ["a", "b"]], np.eye(2), sp.csr_array(np.eye(2))])
+def test_a_partition_without_rows_is_predicted(y):
+    model = OAAClassifier(random_state=0).fit(np.eye(2), y)
+    found, none = _predicted(model, np.eye(2)), _predicted(model, np.empty((0, 2)))
+    assert (type(none), none.dtype) == (type(found), found.dtype)
+    assert none.shape == (0, *found.shape[1:])
+    labels, scores = _topk(model, sp.csr_matrix((0, 2)), 3)
+    assert (labels.shape, scores.shape, scores.dtype) == ((0, 3), (0, 3), np.float32)
+    assert labels.dtype == model.predict_topk(np.eye(2))[0].dtype
+    assert _scored(model, np.empty((0, 2)), y[:0], None) == (0, 0)
 
 
 def json_of(params):

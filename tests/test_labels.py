@@ -1,6 +1,7 @@
 """Labels of any type, label sets in any form, and how predictions come back."""
 
 import datetime
+import enum
 
 import estimators
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import xmtree
+from xmtree import metrics
 
 NAMES = np.array(["ash", "beech", "cherry", "dogwood", "elm", "fir"])
 TYPES = {
@@ -18,8 +20,9 @@ TYPES = {
     "float": np.arange(6) / 1.0,
     "str": NAMES,
     "object": NAMES.astype(object),
-    "bytes": NAMES.astype("S"),
     "datetime": np.array(["2020-01-01"], "M8[D]") + np.arange(6),
+    "nanoseconds": np.array(["2020-01-01"], "M8[ns]") + np.arange(6),
+    "timedelta": np.arange(6).astype("m8[h]"),
 }
 
 
@@ -53,6 +56,7 @@ def test_y_in_any_container(kind):
         (np.array([0.0, 1.0]), np.nan, np.float64),
         (np.array(["a", "b"]), None, object),
         (np.array([False, True]), None, object),
+        (np.array([5, 9], "M8[ns]"), np.datetime64("NaT", "ns"), "M8[ns]"),
     ],
 )
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree", "gamble", "samme"])
@@ -88,6 +92,13 @@ def test_a_single_class_is_always_predicted(name):
         ([object(), object()] * 120, "object"),
         (np.zeros((240, 2, 2)), "dim"),
         ([datetime.timedelta(days=1), "a"] * 120, "different types"),
+        (["a", None] * 120, "None, which is no label"),
+        (pd.Series(pd.Categorical(pd.array([1, None] * 120, "Int64"))), "contains NaN"),
+        (np.array(["2020-01-01", "NaT"] * 120, "M8[D]"), "NaT"),
+        (np.ma.array([1, 2] * 120, mask=[0, 1] * 120), "masked"),
+        ([b"a", b"b"] * 120, r"bytes; decode them: np\.char\.decode"),
+        (["a", "\ud800"] * 120, r"'\\ud800', which UTF-8 cannot encode"),
+        (np.array(["a", "\ud800"] * 120), "UTF-8"),
     ],
 )
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree", "gamble", "samme"])
@@ -174,3 +185,149 @@ def test_learners_of_one_label_refuse_sets():
     X, Y = estimators.label_sets()
     with pytest.raises(ValueError, match="one label per row"):
         xmtree.LOMTreeClassifier().fit(X, Y)
+
+
+class Tree(str, enum.Enum):  # noqa: UP042
+    ASH = "ash"
+    BEECH = "beech"
+
+
+FIRST = 15 * 10**17
+HUGE = [2**63 + 1, 2**63 + 2, 3, 4]
+IDS = [FIRST + at for at in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (pd.Series(IDS, dtype="Int64"), IDS),
+        (pd.Series(IDS, dtype="UInt64"), IDS),
+        (pd.Series(IDS, dtype="int64[pyarrow]"), IDS),
+        (pd.Series(pd.Categorical(pd.array(IDS, "Int64"))), IDS),
+        (pl.Series(IDS), IDS),
+        (np.array(IDS, object), IDS),
+        (HUGE, sorted(HUGE)),
+        ([np.int64(-1), np.uint64(2), 3, 4], [-1, 2, 3, 4]),
+        (["a", "a\0", "a\0\0", ""], ["", "a", "a\0", "a\0\0"]),
+        (list(Tree), ["ash", "beech"]),
+        (pd.Series(list(Tree), dtype=object), ["ash", "beech"]),
+    ],
+)
+def test_every_label_is_kept_as_it_is(labels, expected, tmp_path):
+    X = np.eye(len(labels))
+    model = xmtree.LOMTreeClassifier(random_state=0, calibrate=False).fit(X, labels)
+    assert model.classes_.tolist() == expected
+    assert all(type(label) in (int, str) for label in model.classes_.tolist())
+    predicted = model.predict(X)
+    assert model.score(X, labels) == np.mean(predicted == np.array(list(labels), object))
+    assert metrics.precision_at_k(labels, predicted, 1) == model.score(X, labels)
+    model.partial_fit(X, labels).partial_fit(X[:1], [labels[0]]).save(tmp_path / "model")
+    assert xmtree.load(tmp_path / "model").classes_.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([-1, 2**63 + 1, 2], "-1 and 9223372036854775809, which neither int64 nor uint64"),
+        ([1, 10**400], "1 and one of 1329 bits, which neither"),
+        ([2**53 + 1, 1.0], "9007199254740993 beside floats, as one of which it would be"),
+        ([1, np.timedelta64(1, "D")], "different types: int, timedelta64"),
+    ],
+)
+def test_labels_that_no_type_holds_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        xmtree.LOMTreeClassifier().fit(np.eye(len(y)), y)
+    with pytest.raises(ValueError, match=message):
+        metrics.precision_at_k(y, [[0]] * len(y), 1)
+
+
+def test_integers_of_other_types_are_those_of_the_model():
+    X = np.eye(4)
+    model = xmtree.OAAClassifier(random_state=0, calibrate=False).fit(X, IDS)
+    for labels in (np.array(IDS, np.uint64), pd.Series(IDS, dtype="UInt64"), np.array(IDS, object)):
+        assert model.partial_fit(X, labels, classes=labels).score(X, labels) == 1
+    with pytest.raises(ValueError, match="y holds labels that are not in classes"):
+        model.partial_fit(X, np.array([FIRST + 512] * 4, float))
+    grown = model.partial_fit(X[:1], np.array([2**63 + 1], np.uint64), classes="grow")
+    assert grown.classes_.tolist() == [*IDS, 2**63 + 1]
+    with pytest.raises(ValueError, match=f"as float64, which is both, {IDS[1]} would"):
+        grown.partial_fit(X[:1], [-1], classes="grow")
+
+
+def test_a_later_list_of_classes_is_shown_in_part():
+    model = xmtree.LOMTreeClassifier(random_state=0)
+    model.partial_fit(np.eye(2), [0, 1], classes=[0, 1, -5])
+    with pytest.raises(ValueError, match="first call") as error:
+        model.partial_fit(np.eye(2), [0, 1], classes=np.arange(5000))
+    assert str(error.value).endswith("new are 2, 3, 4, 5, 6 and 4993 more, missing are -5")
+
+
+def test_dates_of_another_unit_are_the_same_dates():
+    days = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
+    X, y = np.eye(2)[[0, 1] * 20], days[[0, 1] * 20]
+    model = xmtree.OAAClassifier(random_state=0).fit(X, y.astype("M8[ns]"))
+    best, _ = model.predict_topk(X, 3)
+    assert model.score(X, y) == model.score(X, y.astype(object).astype("M8")) == 1
+    for unit in ("D", "s", "ns"):
+        assert metrics.precision_at_k(y, best.astype(f"M8[{unit}]"), 1) == 1
+        assert metrics.recall_at_k(y.astype("M8[ns]"), best.astype(f"M8[{unit}]"), 3) == 1
+    model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="labels that are not in classes: 2020-01-03"):
+        model.partial_fit(X, y + 1)
+    with pytest.raises(ValueError, match="y mixes types: its labels are int64"):
+        model.partial_fit(X, np.arange(40), classes="grow")
+
+
+def test_score_takes_labels_as_fit_does():
+    X, y = estimators.dense(n_classes=2)
+    model = xmtree.OAAClassifier(random_state=0).fit(X, y.astype(object))
+    expected = np.mean(model.predict(X) == y)
+    for labels in (y, y.astype(object), y.astype(float), y.astype(bool), y.tolist()):
+        assert model.score(X, labels) == expected
+    weights = np.arange(len(y))
+    assert model.score(X, y, weights) == np.average(model.predict(X) == y, weights=weights)
+    assert model.score(X, y + 5) == 0
+    with pytest.raises(ValueError, match="y holds strings, classes numbers"):
+        model.score(X, y.astype(str))
+    with pytest.raises(ValueError, match="one label per row"):
+        model.score(X, [[0, 1]] * len(y))
+
+
+@pytest.mark.parametrize("name", ["oaa", "ldsm"])
+def test_nested_lists_are_read_alike_everywhere(name):
+    X = np.repeat(np.eye(2), 20, axis=0)
+    nested = [[1, 0]] * 20 + [[0, 1]] * 20
+    model = estimators.ALL[name]().fit(X, nested)
+    assert model.score(X, nested) == model.score(X, np.array(nested)) > 0.9
+    best, _ = model.predict_topk(X, 1)
+    right = metrics.precision_at_k(np.array(nested), best, 1)
+    assert metrics.precision_at_k(nested, best, 1) == right > 0.9
+    assert metrics.make_scorers(1)["P@1"](model, X, nested) == right
+    # Sets, series and arrays of lists are label lists, whatever they hold.
+    for lists in ([{0, 1}] * 40, [frozenset({0, 1})] * 40, pd.Series([[0, 1]] * 40)):
+        model = estimators.ALL[name]().fit(X, lists)
+        assert model._y_form == "lists"
+        assert model.score(X, lists) == 1
+        best, _ = model.predict_topk(X, 2)
+        assert metrics.precision_at_k(lists, best, 2) == 1
+
+
+@pytest.mark.parametrize("classes", [None, "grow"])
+def test_a_stream_of_label_lists_may_look_like_an_indicator(classes):
+    X = np.eye(2)[[0, 1] * 20]
+    model = xmtree.OAAClassifier(random_state=0, calibrate=False)
+    model.partial_fit(X, [[0], [0, 1]] * 20, classes=[0, 1])
+    for _ in range(5):
+        model.partial_fit(X[1::2], [[0, 1]] * 20, classes=classes)
+    lists = [[0, 1]] * 20
+    assert model.predict(X[1::2]) == lists
+    assert model.score(X[1::2], lists) == 1
+    assert metrics.make_scorers(2)["P@2"](model, X[1::2], lists) == 1
+
+
+def test_labels_of_one_partial_fit_keep_a_nul():
+    model = xmtree.LOMTreeClassifier(random_state=0)
+    model.partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"])
+    model.partial_fit(np.eye(2)[:1], ["a"])
+    with pytest.raises(ValueError, match=r"not in classes: 'a\\x00'"):
+        model.partial_fit(np.eye(2)[:1], ["a\0"])

@@ -111,9 +111,11 @@ def test_against_a_slow_version_in_every_form(problem, empty):
     best = np.full((len(truth), N_LABELS), -1)
     for row, labels in zip(best, ranked, strict=True):
         row[: len(labels)] = labels
+    # As lists they might be taken for an indicator.
+    truth = [set(labels) for labels in truth]
     dense = np.zeros((len(truth), N_LABELS))
     for row, labels in zip(dense, truth, strict=True):
-        row[labels] = 1
+        row[list(labels)] = 1
     at = np.nonzero(scores >= 0)
     stored = sp.coo_array((scores[at], at), shape=scores.shape)
     names = np.array([f"l{c:02}" for c in range(N_LABELS)], object)
@@ -151,9 +153,11 @@ def test_against_a_slow_version_in_every_form(problem, empty):
         np.array([-1, 1, 2]),
         np.array([3, 2**40, 2**41]),
         np.array(["ash", "beech", "fir"]),
-        np.array([b"ash", b"beech", b"fir"]),
+        np.array(["ash", "beech", "fir"], np.dtypes.StringDType()),
+        np.array([3, 2**63 + 1, 2**63 + 2], np.uint64),
         np.array([0.0, 1.0, 2.0]),
         np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]"),
+        np.array([-1, 0, 1], "M8[ns]"),
     ],
 )
 def test_what_a_learner_predicts_is_matched_by_value(labels):
@@ -161,14 +165,14 @@ def test_what_a_learner_predicts_is_matched_by_value(labels):
     X = np.eye(3)[[0, 1, 2] * 20]
     model = xmtree.OAAClassifier(random_state=0).fit(X, y)
     for k, k_asked in ((1, 1), (3, 3), (3, 5)):
-        if k_asked > 3 and -1 in labels:
+        if k_asked > 3 and labels.dtype == int and -1 in labels:
             continue
         best, _ = model.predict_topk(X, k_asked)
         assert precision_at_k(y, best, k_asked) == pytest.approx(1 / k_asked)
         assert recall_at_k(y, best, k) == 1
     p = propensities(y, classes=model.classes_)
     # Beside classes, floats are scores.
-    first = best[:, :1].astype(int) if labels.dtype.kind == "f" else best
+    first = best[:, :1].astype(object) if labels.dtype.kind == "f" else best
     assert psp_at_k(y, first, p, 1, classes=model.classes_) == 1
     assert ndcg_at_k(y, model.decision_function(X), 2, classes=model.classes_) == 1
     assert precision_at_k(y, model.predict(X), 1) == 1
@@ -213,6 +217,13 @@ WRONG = [
     (lambda: precision_at_k([1, 4], np.eye(2), 1), "row 1 of y_true: label 4 is outside 0..2"),
     (lambda: precision_at_k(["a", "b"], np.eye(2), 1), "classes must say"),
     (lambda: precision_at_k([0.0, 1.0], np.eye(2) / 2, 1), "pass classes"),
+    (
+        lambda: precision_at_k([1.0, 2.0], [[1.0, 2.0], [2.0, 1.0]], 1, classes=[1.0, 2.0]),
+        "all values of y_pred are in classes: pass labels as y_pred.astype(object)",
+    ),
+    (lambda: precision_at_k([2**63 + 1], [[2**63 + 1, -1]], 1), "neither int64 nor uint64"),
+    (lambda: precision_at_k([1, 2], np.ma.array([1, 2], mask=[0, 1]), 1), "y_pred holds masked"),
+    (lambda: precision_at_k([b"a"], [b"a"], 1), "y_true holds bytes"),
     (lambda: precision_at_k(None, BEST, 1), "y_true is None"),
     (lambda: precision_at_k(TRUTH, BEST[0] / 1.0, 1), "y_pred has 1 dimensions"),
     (lambda: precision_at_k([], np.empty((0, 3), int), 1), "y_true has no rows"),

@@ -121,7 +121,8 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             Examples. float32 and float64, C-contiguous or CSR, are read
             in place; other types are converted. Values must be finite.
         y : array of shape (n,), or label sets
-            Labels of any sortable type.
+            Labels: numbers, strings, or dates and times. Each is kept exactly as it is; what no
+            type holds exactly (-1 beside 2**63) is an error, and so are missing values and bytes.
             Learners for label sets also take a dense or sparse indicator of
             shape (n, n_classes), or a list of label lists. The columns of a data frame
             are named by labels, which become ``classes_`` in this order; frames of later calls may
@@ -201,8 +202,8 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         -------
         labels : array of shape (n, k)
             Ties go to the class that comes first in ``classes_``. Where fewer
-            than ``k`` labels have a score the rest is -1 for integer labels,
-            NaN for floats, and None for all others (which are objects here).
+            than ``k`` labels have a score the rest is -1 for integer labels, NaN for floats,
+            NaT for dates and times, and None for all others (which are objects here).
         scores : float32 array of shape (n, k)
             Their scores, falling; -inf where there is no label.
         """
@@ -243,10 +244,12 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         -------
         float
         """
-        if not self.__sklearn_is_fitted__() or self._y_form == "labels":
-            return float(super().score(X, y, sample_weight))
+        check_is_fitted(self)
+        if self._y_form == "labels":
+            right = matching.are_right(y, self.predict(X), self.classes_)
+            return float(np.average(right, weights=sample_weight))
         # scikit-learn's accuracy takes no label lists, and does not look at the names of columns.
-        true, _ = matching.label_sets(y, self.classes_, "y")
+        true, _ = matching.label_sets(y, self.classes_, "y", lists=self._y_form == "lists")
         found = sp.csr_array(self._label_sets(self._rows(X)))
         check_consistent_length(found, true)
         # Labels that were not learned have columns beyond those of classes_.
@@ -346,7 +349,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         return self._checked(encode_among(y, classes))
 
     def _encode(self, y: Any, classes: NDArray[Any]) -> Target:
-        return self._checked(encode(y, classes))
+        return self._checked(encode(y, classes, lists=self._y_form == "lists"))
 
     def _checked(self, target: Target) -> Target:
         if target.multilabel and not self._multilabel:

@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 
 from xmtree import _validation
 from xmtree._labels import Target
-from xmtree._labels.forms import check_types, positions
+from xmtree._labels.forms import label_array, positions
 from xmtree._sklearn import StrOptions
 
 #: What the parameter may be.
@@ -85,15 +85,8 @@ def _is_weight(weight: Any) -> bool:
 
 def _positions(labels: list[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """The position of each label in ``classes``; -1 where it is not there."""
-    check_types({type(label) for label in labels}, "class_weight")
-    array = np.array(labels)
-    none = np.full(len(labels), -1, np.int64)
-    if array.ndim != 1:
-        return none
-    try:
-        return positions(array, classes)
-    except TypeError:  # types without an order between them
-        return none
+    array = label_array(labels, "class_weight")
+    return positions(array, classes) if array.ndim == 1 else np.full(len(labels), -1, np.int64)
 
 
 def _shown(labels: list[Any], n_labels: int | None = None) -> str:

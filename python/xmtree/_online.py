@@ -335,6 +335,8 @@ class OnlineLearner(Learner):
 
     def _stream_target(self, y: Any, classes: Any, started: bool) -> Target:
         """The labels of ``y`` by number; ``classes`` is the argument of ``partial_fit``."""
+        # Label lists remain such where all rows happen to be as an indicator's.
+        lists = started and self._y_form == "lists"
         if is_growing(classes):
             if not self._takes_new_labels:
                 raise ValueError(
@@ -342,13 +344,14 @@ class OnlineLearner(Learner):
                     "set of labels: name every label in the classes of the first partial_fit, or "
                     "use OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
                 )
-            known = (self.classes_, self._order()) if started else (None,)
-            return self._checked(encode_growing(y, *known))
+            if not started:
+                return self._checked(encode_growing(y))
+            return self._checked(encode_growing(y, self.classes_, self._order(), lists=lists))
         if not started:
             return self._target(y, classes)
         if classes is not None:
             check_known(classes, self.classes_)
-        target = self._checked(encode(y, self.classes_, self._order()))
+        target = self._checked(encode(y, self.classes_, self._order(), lists=lists))
         if classes is not None:
             check_column_order(target, classes, y)
         return target

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from xmtree._labels.forms import Indicator, read
+from xmtree._labels.forms import Indicator, as_label_lists, read
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,10 @@ class RankingScorer:
         if not hasattr(estimator, "predict_topk"):
             raise TypeError(f"{type(estimator).__name__} has no predict_topk, which ranks labels")
         ranking, _ = estimator.predict_topk(X, self.k)
+        if ranking.dtype.kind == "f":  # which are scores beside classes
+            ranking = ranking.astype(object)
+        if getattr(estimator, "_y_form", None) == "lists" and isinstance(y, list | tuple):
+            y = as_label_lists(list(y))
         classes = self.classes
         if classes is None and _is_indicator(y):
             classes = estimator.classes_

@@ -48,6 +48,15 @@ def rows(
     """
     if not reset and is_plain(estimator, X, any_width):
         return X
+    if np.ma.is_masked(X):
+        raise ValueError("X holds masked values; replace them, for instance by X.filled(0)")
+    dtypes = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
+    times = [str(dtype) for dtype in dtypes if getattr(dtype, "kind", "") in ("m", "M")]
+    if times:
+        raise ValueError(
+            f"X holds dates or times ({times[0]}), which are no numbers; turn them into some, for "
+            "instance into days since a first one"
+        )
     if getattr(X, "format", "csr") != "csr":
         # It is converted, before the core looks at it.
         check_structure(X, "X")
@@ -113,6 +122,8 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     """``sample_weight`` as float64, or None."""
     if sample_weight is None:
         return None
+    if np.ma.is_masked(sample_weight):
+        raise ValueError("sample_weight holds masked values; 0 leaves out a row")
     return np.require(sample_weights(sample_weight, X), requirements=["C", "A"])
 
 

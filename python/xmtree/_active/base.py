@@ -14,7 +14,7 @@ from xmtree._active.pool import checked
 from xmtree._active.selection import first_set, held_out
 from xmtree._active.session import LabellingSession
 from xmtree._base import transaction, without_own_name
-from xmtree._labels.kinds import check_kind
+from xmtree._labels.forms import common_type
 from xmtree._progress import progress
 from xmtree._sklearn import Interval, validate_params
 from xmtree._typing import LabelsLike, MatrixLike, Weights
@@ -90,7 +90,7 @@ class ActiveEstimator(LabellingSession):
                 usable = np.flatnonzero(weights)
             self._start_session(pool, self._checked_validation(X_val, y_val))
             if self._held is not None:
-                check_kind(labels, self._held[1], "in y_val")
+                common_type(labels, self._held[1], "in y_val")
             if self.early_stopping and self._held is None:
                 draw = np.random.default_rng(self._seed)
                 held = held_out(usable, labels, self.validation_fraction, draw)

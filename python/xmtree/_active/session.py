@@ -20,7 +20,7 @@ from xmtree._active.predictor import SessionPredictor
 from xmtree._active.selection import Rows
 from xmtree._active.uncertainty import best_labels, margins
 from xmtree._base import transaction
-from xmtree._labels.kinds import check_kind
+from xmtree._labels.forms import common_type
 from xmtree._sklearn import validate_params
 from xmtree._typing import LabelsLike, MatrixLike
 
@@ -149,9 +149,11 @@ class LabellingSession(SessionPredictor):
         with transaction(self) as change:
             numbers = self._row_numbers(rows)
             labels = labels_of(y, len(numbers), "y")
-            check_kind(labels, self._labels if len(self._labels) else labels, "before")
+            if len(self._labels):
+                dtype = common_type(labels, self._labels, "before")
+                self._labels, labels = self._labels.astype(dtype), labels.astype(dtype)
             if self._held is not None:
-                check_kind(labels, self._held[1], "in y_val")
+                common_type(labels, self._held[1], "in y_val")
             self._add(numbers, labels)
             change.keep()
         return self

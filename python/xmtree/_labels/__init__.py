@@ -17,11 +17,11 @@ from xmtree._labels.forms import (
     Form,
     Indicator,
     NamedLabels,
-    canonical,
     class_list,
     column_names,
     positions,
     read,
+    shown,
 )
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "encode",
     "encode_among",
     "encode_single",
-    "is_nested_indicator",
+    "numbered",
     "place",
     "plain_codes",
     "plain_sets",
@@ -42,9 +42,6 @@ __all__ = [
 
 #: Labels that are looked up one by one, at most.
 _FEW = 8
-
-#: Labels named in a message.
-_MAX_SHOWN = 5
 
 #: Types of labels of which an array holds the very value.
 _PLAIN_LABELS = (int, str, np.int64, np.str_)
@@ -70,14 +67,26 @@ class Target:
 
 
 def encode(
-    y: Any, classes: NDArray[Any] | None = None, order: NDArray[np.intp] | None = None
+    y: Any,
+    classes: NDArray[Any] | None = None,
+    order: NDArray[np.intp] | None = None,
+    *,
+    lists: bool = False,
 ) -> Target:
     """Numbers the labels of ``y`` by their position in ``classes``, the labels that may occur, by
     default those that do: sorted, or the names of a data frame's columns. ``order`` is what sorts
-    the classes, where that is known."""
+    the classes, where that is known; ``lists``: nested lists are never an indicator."""
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
-    found = read(y, "y", column_is_labels=True)
+    return numbered(read(y, "y", column_is_labels=True, lists=lists), classes, order)
+
+
+def numbered(
+    found: Indicator | NamedLabels,
+    classes: NDArray[Any] | None,
+    order: NDArray[np.intp] | None = None,
+) -> Target:
+    """As :func:`encode`, of labels that were read."""
     if isinstance(found, Indicator):
         return _of_indicator(found, classes)
     single = found.form == "labels"
@@ -88,9 +97,6 @@ def encode(
     occurring, codes = np.unique(found.labels, return_inverse=True)
     if classes is not None:
         codes = _known(occurring, classes, order)[codes]
-    if is_nested_indicator(found):
-        rows = found.labels.reshape(len(found.lengths), -1)
-        return _of_indicator(Indicator(canonical(rows, "y"), "indicator"), classes)
     classes = occurring if classes is None else classes
     if single:
         return Target(codes.astype(np.uint32), classes, found.form)
@@ -102,7 +108,9 @@ def plain_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.uint32] | None:
     them: integers, strings or bools in an array, or a list of one, of the type of the sorted
     ``classes`` and all among them. None for all else."""
     if type(y) is list and len(y) == 1 and type(y[0]) in _PLAIN_LABELS:
-        y = np.array(y)
+        label, y = y[0], np.array(y)
+        if y[0] != label:  # numpy drops "\0" at the end
+            return None
     if type(y) is not np.ndarray or y.ndim != 1:
         return None
     if y.dtype.kind != classes.dtype.kind or y.dtype.itemsize > classes.dtype.itemsize:
@@ -152,11 +160,20 @@ def encode_among(y: Any, classes: Any) -> Target:
 
 def check_known(classes: Any, known: NDArray[Any]) -> None:
     """Refuses a ``classes`` argument of a later ``partial_fit`` that is not ``known``."""
-    if not np.array_equal(np.unique(class_list(classes)), np.sort(known)):
-        raise ValueError(
-            f"classes={classes!r} are not those of the first call to partial_fit "
-            f"or of fit, {known!r}"
-        )
+    given = np.unique(class_list(classes))
+    is_known = positions(given, known) >= 0
+    if len(given) == len(known) and is_known.all():
+        return
+    new, missing = given[~is_known], known[positions(known, given) < 0]
+    differences = [
+        f"{what} {shown(labels)}"
+        for what, labels in (("new are", new), ("missing are", missing))
+        if len(labels)
+    ]
+    raise ValueError(
+        "classes are not those of the first call to partial_fit or of fit: "
+        + ", ".join(differences)
+    )
 
 
 def check_column_order(target: Target, classes: Any, y: Any) -> None:
@@ -173,20 +190,21 @@ def check_column_order(target: Target, classes: Any, y: Any) -> None:
 
 
 def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels of class numbers; -1, no label, becomes -1, NaN or None by type.
+    """Labels of class numbers; -1, no label, becomes -1, NaN, NaT or None by type.
 
     Integer labels keep their type (unsigned ones become int64, or objects where they do not
-    fit), floats have NaN for none, all others become objects with None.
+    fit), floats have NaN for none, times NaT, all others become objects with None.
     """
     labels = taken(codes, classes)
     kind = classes.dtype.kind
     if kind == "u" and _fit_int64(classes):
         labels = labels.astype(np.int64)
-    elif kind not in "if":
+    elif kind not in "ifmM":
         labels = labels.astype(object)
     missing = codes < 0
     if missing.any():
-        labels[missing] = -1 if labels.dtype.kind == "i" else np.nan if kind == "f" else None
+        kinds_of_none = {"i": -1, "f": np.nan, "m": "NaT", "M": "NaT"}
+        labels[missing] = kinds_of_none.get(labels.dtype.kind)
     return labels
 
 
@@ -237,16 +255,8 @@ def _check_discrete(y: NDArray[Any]) -> None:
                 f"Unknown label type: continuous; row {row} of y is {y[row]}, "
                 "a classifier needs discrete classes"
             )
-    elif y.dtype.kind not in "biuUSOmM":
+    elif y.dtype.kind not in "biuUOmM":
         raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
-
-
-def is_nested_indicator(found: NamedLabels) -> bool:
-    """Lists of one length, two or more, of 0 and 1: an indicator, as scikit-learn reads them."""
-    width = found.lengths[0]
-    if width < 2 or found.labels.dtype.kind not in "biu" or np.any(found.lengths != width):
-        return False
-    return bool(np.isin(found.labels, (0, 1)).all())
 
 
 def _known(
@@ -256,10 +266,8 @@ def _known(
     at = positions(labels, classes, order)
     unseen = labels[at < 0]
     if len(unseen):
-        shown = ", ".join(repr(label) for label in unseen[:_MAX_SHOWN].tolist())
-        more = f" and {len(unseen) - _MAX_SHOWN} more" if len(unseen) > _MAX_SHOWN else ""
         raise ValueError(
-            f"y holds labels that are not in classes: {shown}{more}; "
+            f"y holds labels that are not in classes: {shown(unseen)}; "
             'name every label in the classes of the first partial_fit, or pass classes="grow" to '
             "the partial_fit of OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
         )

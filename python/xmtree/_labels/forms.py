@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from xmtree._sparse import check_structure
@@ -19,6 +19,9 @@ from xmtree._sparse import check_structure
 #: How the labels came: one per row, or label sets as a dense indicator, a
 #: sparse indicator or lists. ``predict`` answers in the same form.
 Form = Literal["labels", "indicator", "sparse", "lists"]
+
+#: Labels named in a message.
+_MAX_SHOWN = 5
 
 _EXPECTED = "it must be an indicator, a list of label lists, or one label per row"
 
@@ -74,10 +77,14 @@ class NamedLabels:
         return sets
 
 
-def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | NamedLabels:
+def read(
+    y: Any, name: str, *, column_is_labels: bool = False, lists: bool = False
+) -> Indicator | NamedLabels:
     """Labels in any form; ``name`` is what messages call them.
 
-    A dense array of one column is an indicator of one label unless ``column_is_labels``.
+    A dense array of one column is an indicator of one label unless ``column_is_labels``. Nested
+    lists of one length, two or more, that hold 0 and 1 alone are an indicator, as scikit-learn
+    reads them, unless ``lists``. Sets, series and arrays of lists are always label lists.
     """
     if y is None:
         raise ValueError(f"{name} is None; {_EXPECTED}")
@@ -86,14 +93,20 @@ def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | Na
     columns = column_names(y, name)
     if getattr(y, "ndim", 0) == 2 and hasattr(y, "sparse"):  # a data frame of pandas
         return Indicator(canonical(y.sparse.to_coo(), name), "sparse", columns)
+    may_be_indicator = not lists and isinstance(y, list | tuple)
     if hasattr(y, "to_pylist"):  # of pyarrow
         y = y.to_pylist()
     if _is_label_lists(y):
         lengths = np.fromiter((len(row) for row in y), np.int64, len(y))
         flat = list(chain.from_iterable(y))
-        labels = _array(flat, name) if flat else np.empty(0, np.int64)
+        labels = label_array(flat, name) if flat else np.empty(0, np.int64)
+        if labels.ndim != 1:
+            raise ValueError(f"{name} holds lists of lists of lists; {_EXPECTED}")
+        may_be_indicator &= not any(isinstance(row, set | frozenset) for row in y)
+        if may_be_indicator and _is_nested_indicator(labels, lengths):
+            return Indicator(canonical(labels.reshape(len(y), -1), name), "indicator")
         return NamedLabels(labels, lengths, "lists", name)
-    array = _array(y, name)
+    array = label_array(y, name)
     if column_is_labels and array.ndim == 2 and array.shape[1] == 1:
         array = column_or_1d(array, warn=True)
     if array.ndim == 1:
@@ -108,6 +121,13 @@ def read(y: Any, name: str, *, column_is_labels: bool = False) -> Indicator | Na
     return Indicator(canonical(array, name), "indicator", columns)
 
 
+def _is_nested_indicator(labels: NDArray[Any], lengths: NDArray[np.int64]) -> bool:
+    width = lengths[0]
+    if width < 2 or labels.dtype.kind not in "biu" or np.any(lengths != width):
+        return False
+    return bool(np.isin(labels, (0, 1)).all())
+
+
 def column_names(y: Any, name: str) -> NDArray[Any] | None:
     """The labels that the columns of a data frame are named by; None for anything else, for a
     single column, and for the numbers 0, 1, ... that frames without names have."""
@@ -116,7 +136,7 @@ def column_names(y: Any, name: str) -> NDArray[Any] | None:
     names = list(y.columns)
     if len(names) < 2:
         return None
-    labels = _array(names, f"the columns of {name}")
+    labels = label_array(names, f"the columns of {name}")
     if labels.ndim != 1:
         raise ValueError(f"{name} has columns of several levels; name each by one label")
     found, counts = np.unique(labels, return_counts=True)
@@ -129,7 +149,7 @@ def column_names(y: Any, name: str) -> NDArray[Any] | None:
 def in_order(matrix: Any, columns: NDArray[Any] | None, classes: NDArray[Any], name: str) -> Any:
     """``matrix``, as many columns as ``classes``, in their order by the names ``columns``. Without
     names, and with strings where the labels are numbers or the other way round, it is as it was."""
-    if columns is None or are_strings(columns) != are_strings(classes):
+    if columns is None or kind_of(columns) != kind_of(classes):
         return matrix
     at = positions(classes, columns)
     if np.any(at < 0):
@@ -153,7 +173,7 @@ def class_list(classes: Any) -> NDArray[Any]:
         raise ValueError(
             f'classes must be a list of labels, or "grow" in partial_fit; got {classes!r}'
         )
-    labels = _array(classes, "classes")
+    labels = label_array(classes, "classes")
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(
             f"classes must be a list of at least one label, got an array of shape {labels.shape}"
@@ -166,8 +186,14 @@ def positions(
 ) -> NDArray[np.int64]:
     """The position of each of ``labels`` in ``classes``; -1 where it is not there. ``order`` is
     what sorts the classes, where that is known."""
-    if are_strings(labels) != are_strings(classes):
+    if kind_of(labels) != kind_of(classes):
         return np.full(len(labels), -1, np.int64)
+    if labels.dtype != classes.dtype and kind_of(labels) != "strings":
+        # numpy would compare both as floats, of which one can stand for several integers.
+        is_kept = ~changed(labels, classes.dtype)
+        at = np.full(len(labels), -1, np.int64)
+        at[is_kept] = positions(labels[is_kept].astype(classes.dtype), classes, order)
+        return at
     at = _places(labels, classes, order)
     is_there = classes[at] == labels
     # What was found is right in any order. Classes are looked at only where something was not:
@@ -192,9 +218,56 @@ def order_of(classes: NDArray[Any]) -> NDArray[np.intp] | None:
     return np.argsort(classes) if np.any(classes[1:] < classes[:-1]) else None
 
 
-def are_strings(labels: NDArray[Any]) -> bool:
-    """Whether they are not numbers, dates or bytes."""
-    return labels.dtype.kind in "UO"
+def kind_of(labels: NDArray[Any]) -> str:
+    """What labels are compared as, in words."""
+    kinds = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UO", "strings")}
+    return kinds.get(labels.dtype.kind, labels.dtype.name.partition("[")[0])
+
+
+def common_type(labels: NDArray[Any], others: NDArray[Any], where: str) -> np.dtype[Any]:
+    """The type that holds both exactly: that of the ``others`` where it can. Refuses labels that
+    numpy would change, or confuse, beside the ``others``."""
+    if labels.dtype == others.dtype:
+        return others.dtype
+    mixed = f"y mixes types: its labels are {labels.dtype}, those {where} {others.dtype}"
+    is_bool = labels.dtype.kind == "b", others.dtype.kind == "b"
+    if kind_of(labels) != kind_of(others) or is_bool[0] != is_bool[1]:
+        raise ValueError(mixed)
+    common = np.promote_types(labels.dtype, others.dtype)
+    for dtype in (others.dtype, labels.dtype, common):
+        different = [values[changed(values, dtype)] for values in (labels, others)]
+        if not any(map(len, different)):
+            return dtype
+    value = next(filter(len, different))[0]
+    raise ValueError(f"{mixed}; as {common}, which is both, {value} would be another")
+
+
+def changed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+    """Which of them conversion to ``dtype`` changes."""
+    if values.dtype == dtype or (dtype.kind not in "fmM" and np.can_cast(values.dtype, dtype)):
+        return np.zeros(len(values), np.bool_)
+    with np.errstate(invalid="ignore"):
+        converted = values.astype(dtype)
+    if dtype.kind in "mM":
+        return np.asarray(converted.astype(values.dtype) != values)
+    # Python compares integers with floats as they are, numpy as floats.
+    pairs = zip(values.tolist(), converted.tolist(), strict=True)
+    return np.array([one != other for one, other in pairs], np.bool_)
+
+
+def shown(labels: NDArray[Any]) -> str:
+    """The first labels, for a message."""
+    times = labels.dtype.kind in "mM"  # as which tolist gives integers
+    first = ", ".join(map(str if times else repr, labels[:_MAX_SHOWN].tolist()))
+    more = len(labels) - _MAX_SHOWN
+    return f"{first} and {more} more" if more > 0 else first
+
+
+def as_label_lists(rows: list[Any]) -> NDArray[Any]:
+    """``rows`` as an array of objects, which :func:`read` never takes for an indicator."""
+    lists = np.empty(len(rows), object)
+    lists[:] = rows
+    return lists
 
 
 def entry_rows(sets: Any) -> NDArray[np.int64]:
@@ -246,35 +319,106 @@ def check_columns(name: str, n_columns: int, classes: NDArray[Any] | None) -> No
         raise ValueError(f"{name} has {n_columns} columns, but there are {len(classes)} classes")
 
 
-def check_types(types: set[type], name: str) -> None:
-    """Refuses a mixture, except of kinds of numbers or of strings."""
-    if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
+def label_array(values: Any, name: str) -> NDArray[Any]:
+    """``values`` as an array that holds each of them exactly. Refuses missing values, bytes, text
+    that no file can hold, and mixtures, except of kinds of numbers or of strings."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            raise ValueError(f"{name} holds masked values; leave out the rows without a label")
+        values = values.data
+    array: NDArray[Any]
+    if isinstance(values, list | tuple):
+        array = _of_list(list(values), name)
+    else:
+        # Not check_array, which makes floats of the nullable integers of pandas.
+        array = np.asarray(values)
+        if array.dtype.kind == "T":
+            array = array.astype(object)
+        if array.dtype == object and array.ndim > 0:
+            array = _of_list(array.ravel().tolist(), name, keeps_objects=True).reshape(array.shape)
+    if array.dtype.kind == "S":
+        raise ValueError(f"{name} holds bytes; decode them: np.char.decode({name}, 'utf-8')")
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise ValueError(f"Input {name} contains NaT; leave out the rows without a label")
+    if array.dtype.kind == "f":
+        assert_all_finite(array, input_name=name)
+    if array.dtype.kind in "UO" and array.ndim > 0:
+        _check_text(array.ravel().tolist(), name)
+    return array
+
+
+def _of_list(values: list[Any], name: str, *, keeps_objects: bool = False) -> NDArray[Any]:
+    """Values of Python as an array; strings as objects if ``keeps_objects``."""
+    types = {type(value) for value in values}
+    if len(types) > 1 or types & {type(None)}:
+        missing = next((value for value in values if is_missing(value)), values)
+        if missing is not values:
+            raise ValueError(f"Input {name} contains {missing}, which is no label")
+    # numpy would turn 1 into "1" beside "a".
+    kinds = {_kind_of_type(t) for t in types}
+    if len(kinds) > 1:
         names = ", ".join(sorted(t.__name__ for t in types))
         raise ValueError(f"{name} mixes labels of different types: {names}; use one type")
+    if kinds == {str}:
+        if not types <= {str, np.str_}:  # numpy would call __str__ of an enum
+            values = [str.__str__(value) for value in values]
+        array = np.array(values, object if keeps_objects else None)
+        # numpy drops "\0" at the end.
+        is_exact = keeps_objects or np.strings.str_len(array).sum() == sum(map(len, values))
+        return array if is_exact else np.array(values, object)
+    array = np.array(values)
+    if kinds == {Real}:
+        if array.dtype.kind not in "biu" and all(issubclass(t, Integral) for t in types):
+            # numpy makes floats of int64 beside what only uint64 holds.
+            low, high = min(values), max(values)
+            if not -(2**63) <= low <= high < (2**63 if low < 0 else 2**64):
+                raise ValueError(
+                    f"{name} holds the integers {_shortened(low)} and {_shortened(high)}, which "
+                    "neither int64 nor uint64 holds; use strings"
+                )
+            array = np.array([int(value) for value in values], np.int64 if low < 0 else np.uint64)
+        for value, kept in zip(values, array.tolist(), strict=True) if len(types) > 1 else ():
+            if value != kept and kept == kept:
+                raise ValueError(
+                    f"{name} holds {_shortened(value)} beside floats, as one of which it would be "
+                    f"{kept}; use integers alone"
+                )
+    if array.dtype == object and len(values):
+        names = ", ".join(sorted(t.__name__ for t in types))
+        raise ValueError(f"{name} holds labels of type {names}; use numbers or strings")
+    return array
 
 
-def _array(values: Any, name: str) -> NDArray[Any]:
-    """``values`` as an array without NaN or infinity, of the type that all labels have."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iubUSM":
-        return values
-    if isinstance(values, list | tuple):
-        # numpy would turn 1 into "1" beside "a".
-        check_types({type(label) for label in values}, name)
-    array: NDArray[Any] = check_array(
-        values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name, ensure_min_samples=0
-    )
-    if array.dtype != object or array.ndim != 1:
-        return array
-    types = {type(label) for label in array.tolist()}
-    check_types(types, name)
-    if all(issubclass(t, str) for t in types):
-        return array
-    typed = np.array(array.tolist())
-    if typed.ndim != 1 or typed.dtype == object:
+def _kind_of_type(label_type: type) -> type:
+    if issubclass(label_type, str):
+        return str
+    # numpy's time differences are registered as integers, too.
+    is_number = issubclass(label_type, Real) and not issubclass(label_type, np.timedelta64)
+    return Real if is_number else label_type
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, NaT or pandas' NA."""
+    if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
+        return True
+    return bool(isinstance(value, float | np.floating | np.datetime64) and value != value)
+
+
+def _shortened(value: Any) -> str:
+    n_bits = int(value).bit_length()
+    return str(value) if n_bits <= 128 else f"one of {n_bits} bits"
+
+
+def _check_text(labels: list[str], name: str) -> None:
+    """Refuses strings that UTF-8, and so a model file, cannot hold."""
+    try:
+        "".join(labels).encode()
+    except UnicodeEncodeError as error:
+        shown = ascii(error.object[error.start : error.end])
         raise ValueError(
-            f"{name} holds labels of type {types.pop().__name__}; use numbers or strings"
-        )
-    return typed
+            f"{name} holds a label with {shown}, which UTF-8 cannot encode; read the labels with "
+            "the encoding that they were written in"
+        ) from None
 
 
 def _is_label_lists(y: Any) -> bool:

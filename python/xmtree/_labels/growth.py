@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmtree._labels import Target, encode, is_nested_indicator
-from xmtree._labels.forms import Indicator, are_strings, positions, read
-from xmtree._labels.kinds import changed, check_kind, kind_of
+from xmtree._labels import Target, encode, numbered
+from xmtree._labels.forms import Indicator, common_type, kind_of, positions, read
 
 GROW = "grow"
 
@@ -22,29 +21,30 @@ def is_growing(classes: Any) -> bool:
 
 
 def encode_growing(
-    y: Any, known: NDArray[Any] | None, order: NDArray[np.intp] | None = None
+    y: Any,
+    known: NDArray[Any] | None = None,
+    order: NDArray[np.intp] | None = None,
+    *,
+    lists: bool = False,
 ) -> Target:
     """As :func:`encode`; labels that are not in ``known``, None for no labels at all, follow it:
     sorted among themselves, or in the order of a data frame's columns. ``order`` is what sorts
     ``known``, None where it is sorted."""
-    target = encode(y) if known is None else _after(y, known, order)
+    target = encode(y) if known is None else _after(y, known, order, lists)
     return replace(target, is_open=True)
 
 
-def _after(y: Any, known: NDArray[Any], order: NDArray[np.intp] | None) -> Target:
-    found = read(y, "y", column_is_labels=True)
+def _after(y: Any, known: NDArray[Any], order: NDArray[np.intp] | None, lists: bool) -> Target:
+    found = read(y, "y", column_is_labels=True, lists=lists)
     if isinstance(found, Indicator):
         names = found.columns
-        if names is not None and are_strings(names) == are_strings(known):
+        if names is not None and kind_of(names) == kind_of(known):
             return _of_named_columns(found, names, known, order)
         _check_width(found.sets.shape[1], known)
-        return encode(y, known, order)
-    if len(found.labels) and is_nested_indicator(found):
-        _check_width(int(found.lengths[0]), known)
-        return encode(y, known, order)
+        return numbered(found, known, order)
     if len(found.labels):
         known, order = _joined(known, np.unique(found.labels), order)
-    return replace(encode(y, known, order), order=order)
+    return replace(numbered(found, known, order), order=order)
 
 
 def _of_named_columns(
@@ -68,14 +68,12 @@ def _joined(
     """``known``, then those of the distinct ``labels`` that are not in it, as the type that they
     have, or a wider one where these need it; and what sorts the whole."""
     if kind_of(labels) != kind_of(known):
-        check_kind(labels, known, "of the model")
+        common_type(labels, known, "of the model")
     new = labels[positions(labels, known, order) < 0]
     if not len(new):
         return known, order
-    if not len(changed(new, known.dtype)):
-        new = new.astype(known.dtype)
-    else:
-        check_kind(new, known, "of the model")
+    dtype = common_type(new, known, "of the model")
+    known, new = known.astype(dtype, copy=False), new.astype(dtype)
     # Not sorted anew: there may be very many, and one more.
     if order is None:
         order = np.arange(len(known))

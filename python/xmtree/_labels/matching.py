@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import chain, count
-from numbers import Real
+from itertools import count
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
 
 from xmtree._labels.forms import (
     Indicator,
     NamedLabels,
     as_csr,
+    changed,
     check_columns,
-    check_types,
     class_list,
     column_names,
     in_order,
+    is_missing,
+    kind_of,
+    label_array,
     read,
 )
 from xmtree._sparse import check_structure
@@ -61,6 +64,8 @@ def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Mat
     floats = own is not None and own.dtype.kind == "f"
     ranking = _prediction(y_pred, float_labels=floats)
     scored = sp.issparse(ranking) or (ranking.dtype.kind == "f" and not floats)
+    if scored:
+        _check_scores(ranking, classes)
     names = column_names(y_pred, "y_pred") if scored else None
     if classes is None:
         if isinstance(truth, Indicator):
@@ -80,7 +85,7 @@ def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Mat
                 "scores need a column for each"
             )
         return Match(sets, ranking, n_columns, bounded=not scored and classes is None)
-    index = _LabelIndex(classes)
+    index = _LabelIndex(classes, truth.labels, ranking)
     if scored:
         check_columns("y_pred", ranking.shape[1], classes)
         if classes is None:
@@ -112,14 +117,16 @@ def column_labels(classes: Any) -> NDArray[Any] | None:
     return labels
 
 
-def label_sets(y: Any, classes: NDArray[Any] | None, name: str) -> tuple[Any, int]:
+def label_sets(
+    y: Any, classes: NDArray[Any] | None, name: str, *, lists: bool = False
+) -> tuple[Any, int]:
     """The labels of ``y`` by their position in ``classes``, as a CSR indicator, and how many
     positions there are; labels that are not in ``classes`` have columns beyond.
 
     Without ``classes`` integer labels of at least 0 are their own positions, all others
-    have theirs among the sorted labels that occur.
+    have theirs among the sorted labels that occur. ``lists``: nested lists are no indicator.
     """
-    truth = read(y, name)
+    truth = read(y, name, lists=lists)
     if isinstance(truth, Indicator):
         sets = truth.sets if classes is None else truth.of_classes(classes, name)
         return sets, sets.shape[1]
@@ -128,7 +135,19 @@ def label_sets(y: Any, classes: NDArray[Any] | None, name: str) -> tuple[Any, in
         return sets, sets.shape[1]
     if classes is None:
         classes = np.unique(truth.labels)
-    return truth.indicator(_LabelIndex(classes).of(truth.labels, name)), len(classes)
+    index = _LabelIndex(classes, truth.labels)
+    return truth.indicator(index.of(truth.labels, name)), len(classes)
+
+
+def are_right(y: Any, predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether the label ``predicted`` for each row, one of ``classes``, is that of ``y``."""
+    truth = read(y, "y", column_is_labels=True)
+    if isinstance(truth, Indicator) or truth.form != "labels":
+        raise ValueError("y must hold one label per row, as in fit, not label sets")
+    check_consistent_length(predicted, truth.labels)
+    index = _LabelIndex(classes, truth.labels, predicted)
+    right: NDArray[np.bool_] = index.of(truth.labels, "y") == index.of(predicted, "predictions")
+    return right
 
 
 def _prediction(y: Any, float_labels: bool) -> Any:
@@ -142,14 +161,11 @@ def _prediction(y: Any, float_labels: bool) -> Any:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         return matrix
-    if isinstance(y, list | tuple):
-        rows = [row for row in y if isinstance(row, list | tuple)]
-        found = {type(label) for label in (chain.from_iterable(rows) if rows else y)}
-        # numpy would turn 1 into "1" beside "a".
-        check_types(found - {type(None)}, "y_pred")
-        if len({len(row) for row in rows}) > 1:
-            raise ValueError("y_pred holds rows of different lengths; fill up with None or -1")
-    array = np.asarray(y)
+    if np.ma.is_masked(y):
+        raise ValueError("y_pred holds masked values; None, NaN or -1 stand for no label")
+    array = _of_lists(y) if isinstance(y, list | tuple) else np.asarray(y)
+    if array.dtype.kind == "T":
+        array = array.astype(object)
     if array.ndim == 1 and (array.dtype.kind != "f" or float_labels):
         # What predict returns: a ranking of one label.
         array = array[:, None]
@@ -166,11 +182,35 @@ def _prediction(y: Any, float_labels: bool) -> Any:
                 f"row {row}, column {column} of y_pred is {array[row, column]}: the labels of "
                 "y_true are floats, so these are taken for labels; if they are scores, pass classes"
             )
-    if array.dtype.kind not in "biufUSOmMT":
+    if array.dtype.kind not in "biufUOmM":
         raise ValueError(f"y_pred holds {array.dtype}; it must be labels or scores")
     if array.dtype.kind == "f":
         array = _single_or_double(array)
     return np.ascontiguousarray(array)
+
+
+def _of_lists(y: Any) -> NDArray[Any]:
+    """Rows as lists as an array: of scores if there are floats, of objects if there is None."""
+    array = np.array(y, object)
+    types = {type(value) for value in array.ravel().tolist()}
+    if any(issubclass(t, list | tuple) for t in types):
+        raise ValueError("y_pred holds rows of different lengths; fill up with None or -1")
+    if any(issubclass(t, float | np.floating) for t in types):
+        return np.asarray(y)
+    return array if type(None) in types else label_array(array, "y_pred")
+
+
+def _check_scores(scores: Any, classes: NDArray[Any] | None) -> None:
+    """Refuses floats that can be labels as well as scores, as ``classes`` are floats, too."""
+    if classes is None or classes.dtype.kind != "f" or sp.issparse(scores) or not scores.size:
+        return
+    order = np.sort(scores, axis=1)
+    is_distinct = np.all(order[:, 1:] != order[:, :-1])
+    if is_distinct and np.all(np.isin(scores, classes) | np.isnan(scores)):
+        raise ValueError(
+            "y_pred and classes are floats, and all values of y_pred are in classes: pass labels "
+            "as y_pred.astype(object), scores beside classes.astype(int)"
+        )
 
 
 def _ranked_columns(
@@ -185,7 +225,7 @@ def _ranked_columns(
                 "classes must say which label each column is"
             )
         return ints
-    numbers = _LabelIndex(classes).of_ranking(ranking, k)
+    numbers = _LabelIndex(classes, ranking).of_ranking(ranking, k)
     unknown = np.argwhere(numbers >= n_columns)
     if len(unknown):
         row, column = unknown[0]
@@ -211,36 +251,47 @@ def _own_columns(truth: NamedLabels, n_columns: int) -> NDArray[Any]:
 
 
 class _LabelIndex:
-    """Numbers labels: those of ``classes`` by their position, others by first occurrence."""
+    """Numbers labels: those of ``classes`` by their position, others by first occurrence.
 
-    def __init__(self, classes: NDArray[Any] | None) -> None:
-        known: list[Any] = [] if classes is None else classes.tolist()
-        self._numbers: defaultdict[Any, int] = defaultdict(count(len(known)).__next__)
-        self._numbers.update(zip(known, range(len(known)), strict=True))
-        self._kinds = {"classes": None if classes is None else _kind(classes)}
+    ``others`` are all arrays whose labels will be numbered.
+    """
+
+    def __init__(self, classes: NDArray[Any] | None, *others: Any) -> None:
+        arrays = [array for array in (classes, *others) if array is not None]
+        #: The unit of times, which are compared as integers.
+        self._times = {array.dtype for array in arrays if array.dtype.kind in "mM"}
+        self._kinds: dict[str, str] = {}
+        self._numbers: defaultdict[Any, int] = defaultdict(count().__next__)
+        if classes is not None:
+            self.of(classes, "classes")
 
     def of(self, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
         """The numbers of ``labels``."""
         kind = _kind(labels)
         for other, known in self._kinds.items():
-            if kind and known and kind != known:
+            if kind and kind != known:
                 raise ValueError(f"{name} holds {kind}, {other} {known}: they cannot be compared")
-        self._kinds[name] = kind
+        if kind:
+            self._kinds[name] = kind
+        if labels.dtype.kind in "mM":
+            unit = np.result_type(*self._times)
+            if changed(labels, unit).any():
+                raise ValueError(f"{name} holds times that {unit} does not reach")
+            labels = labels.astype(unit).view(np.int64)
         numbers = self._numbers
         return np.fromiter((numbers[label] for label in labels.tolist()), np.int64, len(labels))
 
     def of_ranking(self, ranking: NDArray[Any], k: int) -> NDArray[np.int64]:
-        """The numbers of the labels predicted, -1 where None, NaN or -1 stands for none."""
+        """The numbers of the labels predicted, -1 where None, NaN, NaT or -1 stands for none."""
         ranking = ranking[:, :k]
-        self._numbers[None] = -1
-        # Unless -1 is a label.
-        self._numbers.setdefault(-1, -1)
         flat = ranking.ravel()
-        if flat.dtype.kind == "f":
-            missing = np.isnan(flat)
-            flat = flat.astype(object)
-            flat[missing] = None
-        numbers = self.of(flat, "y_pred").reshape(ranking.shape)
+        is_label = ~_missing(flat)
+        labels = label_array(flat[is_label], "y_pred")
+        if kind_of(labels) == "numbers":
+            # Unless -1 is a label.
+            self._numbers.setdefault(-1, -1)
+        numbers = np.full(ranking.shape, -1, np.int64)
+        numbers[is_label.reshape(ranking.shape)] = self.of(labels, "y_pred")
         order = np.sort(numbers, axis=1)
         repeated = (order[:, 1:] == order[:, :-1]) & (order[:, 1:] >= 0)
         if repeated.any():
@@ -252,6 +303,14 @@ class _LabelIndex:
                 "a ranking names each label once"
             )
         return numbers
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where None, NaN or NaT stands for no label."""
+    if labels.dtype == object:
+        return np.fromiter(map(is_missing, labels.tolist()), np.bool_, len(labels))
+    # NaN and NaT are not even what they are themselves.
+    return np.asarray(labels != labels)
 
 
 def _are_numbers(labels: NDArray[Any]) -> bool:
@@ -277,10 +336,7 @@ def _single_or_double(scores: Any) -> Any:
 
 def _kind(labels: NDArray[Any]) -> str | None:
     """The kind of the labels, in words; None if there are none."""
-    label = next((label for label in labels.flat if label is not None), None)
-    if label is None:
-        return None
-    # numpy's time differences are registered as real numbers, too.
-    if labels.dtype.kind in "biuf" or (labels.dtype == object and isinstance(label, Real)):
-        return "numbers"
-    return "strings" if isinstance(label, str) else "other labels"
+    if labels.dtype != object:
+        return kind_of(labels) if labels.size else None
+    label = next((label for label in labels.flat if not is_missing(label)), None)
+    return None if label is None else kind_of(np.asarray(label))

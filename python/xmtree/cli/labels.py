@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmtree._labels.forms import positions, row_sets
+from xmtree._labels.forms import as_label_lists, kind_of, label_array, positions, row_sets
 from xmtree.cli.formats import Batch, Reader, Sets
 from xmtree.cli.formats.reader import is_sparse
 
@@ -39,7 +39,9 @@ def target(reader: Reader, batch: Batch, sets: Sets) -> Any:
         labels = [[int(label) for label in row] for row in labels]
     if sets == "auto":
         sets = _are_sets(reader, labels)
-    return labels if sets else _one_each(reader, batch, labels, 0)
+    if sets:
+        return as_label_lists(labels)
+    return label_array(_one_each(reader, batch, labels, 0), reader.shown_name)
 
 
 def _are_sets(reader: Reader, labels: list[list[Any]]) -> bool:
@@ -69,8 +71,9 @@ class Vocabulary:
         if isinstance(labels, list):
             if self.converts:
                 labels = [[_integer(reader, label) for label in row] for row in labels]
-            if not self.sets:
-                labels = _one_each(reader, batch, labels, first_row)
+            labels = (
+                as_label_lists(labels) if self.sets else _one_each(reader, batch, labels, first_row)
+            )
         return labels, self.classes
 
     @staticmethod
@@ -135,7 +138,7 @@ def named(labels: list[Any], sets: bool, reader: Reader) -> Vocabulary:
     """The vocabulary of these labels."""
     if are_integers(labels):
         return Vocabulary(np.unique([int(label) for label in labels]), sets, reader.untyped_labels)
-    return Vocabulary(np.unique(np.array(labels)), sets)
+    return Vocabulary(np.unique(label_array(labels, reader.shown_name)), sets)
 
 
 def one_label_each(reader: Reader, batch: Batch, first_row: int) -> NDArray[Any]:
@@ -154,7 +157,7 @@ def as_sets(reader: Reader, y: Any, classes: NDArray[Any]) -> Any:
     """
     if y is None:
         raise reader.no_labels()
-    names = classes.dtype.kind in "UO"
+    names = kind_of(classes) == "strings"
     if is_sparse(y):
         lengths, flat = np.diff(y.indptr).astype(np.int64), y.indices
     elif isinstance(y, np.ndarray):
@@ -164,8 +167,8 @@ def as_sets(reader: Reader, y: Any, classes: NDArray[Any]) -> Any:
         listed = [label for row in y for label in row]
         if reader.untyped_labels and not names:
             listed = [_integer(reader, label) for label in listed]
-        flat = np.array(listed) if listed else np.empty(0, classes.dtype)
-    if len(flat) and (flat.dtype.kind in "UO") != names:
+        flat = label_array(listed, reader.shown_name) if listed else classes[:0]
+    if len(flat) and kind_of(flat) != kind_of(classes):
         raise ValueError(
             f"the model's labels are {classes.dtype} ({classes.tolist()[0]!r}, ...), "
             f"those of {reader.shown_name} are {'numbers' if names else 'names'} "

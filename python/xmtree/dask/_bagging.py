@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
-from xmtree._labels import decode
+from xmtree._labels import decode, matching
+from xmtree._labels.forms import label_array
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers
-from xmtree.dask._partitions import Partitions, Source, is_remote
+from xmtree.dask._partitions import Partitions, Source, is_remote, together
 
 #: Labels of each member that its average with others looks at, at least.
 _LEAST_LABELS = 20
@@ -72,7 +73,8 @@ class BaggedModels:
         -------
         float
         """
-        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+        right = matching.are_right(y, self.predict(X), self.classes_)
+        return float(np.average(right, weights=sample_weight))
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` labels of the highest averages of each row, best first.
@@ -155,7 +157,7 @@ class _DaskBagging(DaskEstimator):
         seed = _validation.seed(self.random_state)
         known: Any = classes
         if classes is None:
-            found = [tasks.submit("labels", np.unique, part) for part in data.labels]
+            found = [tasks.submit("labels", _distinct, part) for part in data.labels]
             known = tasks.submit("classes", _union, found)
         models = [
             tasks.submit("fit", _trained, local, *part, known, seed + number)
@@ -201,7 +203,11 @@ class _DaskBagging(DaskEstimator):
 
 
 def _union(labels: list[Any]) -> Any:
-    return np.unique(np.concatenate(labels))
+    return _distinct(together(labels, "y"))
+
+
+def _distinct(labels: Any) -> NDArray[Any]:
+    return np.unique(label_array(labels, "y"))
 
 
 def _trained(local: Any, X: Any, y: Any, sample_weight: Any, classes: Any, seed: int) -> Any:

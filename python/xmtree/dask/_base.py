@@ -9,11 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
 from distributed import Client, Future
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core
 from xmtree._labels import decode
+from xmtree._labels.forms import as_label_lists
 from xmtree._ldsm import LdSMClassifier
 from xmtree._probabilities import Scores
 from xmtree._sklearn import validate_params
@@ -30,6 +32,7 @@ from xmtree.dask._partitions import (
     Source,
     by_partition,
     is_remote,
+    n_rows,
     partitions,
     row_parts,
     source,
@@ -193,17 +196,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         parts = by_partition(_predicted, self._on_workers(), X, name)
         if not isinstance(X, da.Array):
             return parts
-        form = self._y_form
-        if form in ("labels", "lists"):
-            empty: Any = np.empty(0, self.classes_.dtype if form == "labels" else object)
-            shapes: list[tuple[Any, ...]] = [(n,) for n in X.chunks[0]]
-        else:
-            n = len(self.classes_)
-            shapes = [(rows, n) for rows in X.chunks[0]]
-            empty = np.empty((0, n), np.int64)
-            if form == "sparse":
-                empty = sp.csr_matrix(empty)
-        return _as_array(parts, shapes, empty)
+        empty = _predicted_of_none(self._y_form, self.classes_)
+        return _as_array(parts, [(n, *empty.shape[1:]) for n in X.chunks[0]], empty)
 
     def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
         """The ``k`` best labels of each row, best first.
@@ -238,10 +232,10 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         if not isinstance(X, da.Array):
             return parts
         shapes = [(n, k) for n in X.chunks[0]]
-        labels = decode(np.full((0, k), -1, np.int32), self.classes_)
+        labels, values = _ranked_of_none(k, self.classes_)
         return (
             _as_array([part[0] for part in parts], shapes, labels),
-            _as_array([part[1] for part in parts], shapes, np.empty((0, k), np.float32)),
+            _as_array([part[1] for part in parts], shapes, values),
         )
 
     def _on_workers(self) -> Any:
@@ -298,28 +292,36 @@ def _missing(learner: Any) -> str:
 
 def _predicted(model: Any, rows: Any) -> Any:
     check_complete(model)
+    if not n_rows(rows):
+        return _predicted_of_none(getattr(model, "learner_", model)._y_form, model.classes_)
     found = model.predict(rows)
-    if isinstance(found, list):
-        lists = np.empty(len(found), object)
-        lists[:] = found
-        return lists
-    return found
+    return as_label_lists(found) if isinstance(found, list) else found
+
+
+def _predicted_of_none(form: Any, classes: NDArray[Any]) -> Any:
+    """What is predicted for no rows; learners refuse these."""
+    if form in ("labels", "lists"):
+        return np.empty(0, classes.dtype if form == "labels" else object)
+    empty = np.empty((0, len(classes)), np.int64)
+    return sp.csr_matrix(empty) if form == "sparse" else empty
 
 
 def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, float]:
     """The weight of what is predicted rightly, and of all."""
     check_complete(model)
-    total = float(_n_rows(rows) if weights is None else np.sum(weights))
-    return model.score(rows, labels, weights) * total, total
-
-
-def _n_rows(rows: Any) -> int:
-    return int(rows.shape[0] if hasattr(rows, "shape") else len(rows))
+    total = float(n_rows(rows) if weights is None else np.sum(weights))
+    return (model.score(rows, labels, weights) * total if total else 0.0), total
 
 
 def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:
     check_complete(model)
+    if not n_rows(rows):
+        return _ranked_of_none(k, model.classes_)
     return model.predict_topk(rows, k, **options)
+
+
+def _ranked_of_none(k: int, classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    return decode(np.full((0, k), -1, np.int32), classes), np.empty((0, k), np.float32)
 
 
 def _as_array(parts: list[Any], shapes: list[tuple[Any, ...]], empty: Any) -> Any:

@@ -72,20 +72,55 @@ def _are_known(*arrays: Any) -> bool:
     return not any(np.isnan(size) for array in arrays for size in array.chunks[0])
 
 
-def together(parts: Sequence[Any]) -> Any:
-    """Partitions of rows, of labels or of weights as one."""
-    first = parts[0]
-    if len(parts) == 1 or first is None:
-        return first
+def together(parts: Sequence[Any], name: str) -> Any:
+    """Partitions of rows, of labels or of weights as one; ``name`` is what messages call them."""
+    missing = [part is None for part in parts]
+    if any(missing):
+        if all(missing):
+            return None
+        raise ValueError(
+            f"partition {missing.index(True)} of {name} is None, partition {missing.index(False)} "
+            "is not"
+        )
+    # Empty ones may be of any type.
+    parts = [part for part in parts if n_rows(part)] or parts
+    if len(parts) == 1:
+        return parts[0]
+    if any(hasattr(part, "columns") for part in parts):
+        return _frames_together(parts, name)
     if any(sp.issparse(part) for part in parts):
         return sp.vstack(parts, format="csr")
-    if hasattr(first, "iloc"):
-        import pandas as pd
+    if any(isinstance(part, list) for part in parts):
+        return list(chain.from_iterable(map(_as_list, parts)))
+    arrays = [np.asarray(part) for part in parts]
+    if arrays[0].ndim == 1 and len({array.dtype for array in arrays}) > 1:
+        # numpy would convert them to a type that may not hold all of them.
+        return list(chain.from_iterable(map(_as_list, arrays)))
+    return np.concatenate(arrays)
 
-        return pd.concat(parts)
-    if isinstance(first, list):
-        return list(chain.from_iterable(parts))
-    return np.concatenate(parts)
+
+def _frames_together(parts: Sequence[Any], name: str) -> Any:
+    first = parts[0]
+    for number, part in enumerate(parts):
+        if set(getattr(part, "columns", ())) != set(getattr(first, "columns", ())):
+            raise ValueError(
+                f"partitions 0 and {number} of {name} have not the same columns; make all of them "
+                "data frames of the same columns, or arrays"
+            )
+    import pandas as pd
+
+    return pd.concat(parts)
+
+
+def _as_list(values: Any) -> list[Any]:
+    # The list of an array of times may hold integers.
+    is_plain = isinstance(values, np.ndarray) and values.dtype.kind not in "mM"
+    return values.tolist() if is_plain else list(values)
+
+
+def n_rows(part: Any) -> int:
+    """The number of rows of a partition."""
+    return int(part.shape[0] if hasattr(part, "shape") else len(part))
 
 
 def by_partition(function: Any, model: Any, X: Any, name: str) -> list[Delayed]:
@@ -139,7 +174,7 @@ class Partitions:
 
 
 def _read(read: Read, X: list[Any], y: list[Any], weights: list[Any]) -> Any:
-    return read(together(X), together(y), together(weights))
+    return read(together(X, "X"), together(y, "y"), together(weights, "sample_weight"))
 
 
 def source(tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> Source:

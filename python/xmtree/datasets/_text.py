@@ -113,7 +113,8 @@ def load_svmlight(
         If a line cannot be read, an index is out of range or stands twice in a
         row, a value is NaN or infinite, the file has no examples, or a
         compressed file is truncated or damaged. The message begins with
-        ``file:line:``, lines counted from 1.
+        ``file:line:``, lines counted from 1. A label that is an integer beyond 2**53
+        cannot be read if float64 would round it.
     OSError
         If the file cannot be opened or read.
 
@@ -275,7 +276,7 @@ def save_xmc(
     y : array-like of shape (n_samples,), indicator of shape (n_samples, n_labels), \
 or list of label lists
         Labels: one whole number per row, a sparse or dense 0/1 indicator, or
-        each row's whole numbers.
+        each row's whole numbers, read as by ``fit``.
     n_labels : int, default=None
         The header's ``K``; None: the indicator's width, or one more than the
         highest label.

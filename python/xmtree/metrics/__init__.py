@@ -4,15 +4,17 @@ Extreme Classification Repository (http://manikvarma.org/downloads/XC/XMLReposit
 All functions take the same kinds of input (:func:`calibration_error` one label per row).
 
 True labels (``y_true``) come as an indicator of shape (n, n_labels), dense or in any
-sparse format; as a list of label lists; or as one label per row.
+sparse format; as a list of label lists; or as one label per row. Nested lists of one length, two
+or more, that hold 0 and 1 alone are an indicator; sets (``[{0, 1}, {1, 2}]``) never are.
 
 Predictions (``y_pred``) come as labels, best first, of shape (n, at least k), for
 instance from ``predict_topk``; or as scores of shape (n, n_labels), floats, dense or
 sparse. Of a sparse matrix only the stored entries are ranked; scores of -inf are
 not. Equal scores are in the order of the columns.
 An array of integers, strings or objects holds labels, one of floats scores (unless
-the true labels are floats themselves and ``classes`` is not given).
--1, None and NaN stand for no label.
+the true labels are floats themselves and ``classes`` is not given; beside ``classes`` of floats
+they must be an array of objects to be labels).
+-1, None, NaN and NaT stand for no label.
 
 Labels are compared with labels by value. Columns, of an indicator or of scores, stand for
 the labels 0, 1, ..., or for those of ``classes``: pass a learner's ``classes_`` unless its

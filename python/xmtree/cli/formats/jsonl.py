@@ -50,6 +50,8 @@ class JsonLinesReader(TableReader):
             found = json.loads(line)
         except json.JSONDecodeError as error:
             raise self.wrong(number, f"no JSON: {error.msg}, character {error.colno}") from error
+        except ValueError as error:  # Python reads at most 4,300 digits
+            raise self.wrong(number, "an integer of too many digits") from error
         if not isinstance(found, dict):
             raise self.wrong(number, f"a {type(found).__name__}; each line must hold an object")
         return found

@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from xmtree import _core
 
 
+def is_plain_number(text: str) -> bool:
+    """Whether nothing in it is read as a number by Python alone, as "1_000" and the digits of other
+    scripts are."""
+    return "_" not in text and text.isascii()
+
+
 def lines(path: str, name: str) -> Iterator[str]:
     """The lines, without their ends; ``name`` is what messages call the file."""
     number = 0

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtree.cli.formats.lines import is_plain_number
 from xmtree.cli.formats.reader import Batch, Kind, Reader, Sets
 
 #: Names of columns that need not be told.
@@ -22,6 +23,9 @@ LABEL_NAMES = ("label", "labels")
 
 #: Column names shown in a message.
 _MAX_SHOWN = 8
+
+#: Characters of a value shown in a message.
+_LONGEST_SHOWN = 60
 
 
 @dataclass
@@ -203,13 +207,15 @@ class TableReader(Reader):
             return binary
         values = [np.nan if value in (None, "") else value for value in chunk.values(name)]
         try:
+            if not is_plain_number("".join(value for value in values if isinstance(value, str))):
+                raise ValueError
             return np.array(values, np.float64)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             value, place = next(
                 (v, p) for v, p in zip(values, chunk.places, strict=True) if not _is_number(v)
             )
             raise ValueError(
-                f"{self._row(place)}: column {name!r} holds {value!r}, which is no number; "
+                f"{self._row(place)}: column {name!r} holds {_quoted(value)}, which is no number; "
                 f"name a column of texts by --text-column, or leave it out: --ignore-column {name}"
             ) from None
 
@@ -217,9 +223,14 @@ class TableReader(Reader):
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return False
-    return True
+    return not isinstance(value, str) or is_plain_number(value)
+
+
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _shown(names: list[str]) -> str:

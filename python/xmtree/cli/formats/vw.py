@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from xmtree.cli.formats.lines import lines
+from xmtree.cli.formats.lines import is_plain_number, lines
 from xmtree.cli.formats.reader import Batch, Kind, NamedRows, Reader, Sets
 
 _FIRST_LINE = re.compile(r"\s*([^\s|]+\s+){0,3}('?[^\s|]*)?\|.*")
@@ -150,7 +150,7 @@ def _is_word(value: str) -> bool:
         float(value)
     except ValueError:
         return bool(value) and ":" not in value
-    return False
+    return not is_plain_number(value)
 
 
 def _number(text: str, what: str) -> float:
@@ -158,6 +158,6 @@ def _number(text: str, what: str) -> float:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
+    if not math.isfinite(number) or not is_plain_number(text):
         raise ValueError(f"the {what} must be a finite number, got {text!r}")
     return number
