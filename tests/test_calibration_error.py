@@ -33,6 +33,7 @@ def test_known_values():
     assert calibration_error([0, 1], [1, 0], [1, 1]) == 1
     assert calibration_error([0, 1], [0, 0], np.array([0.5, 0.5], np.float32)) == 0
     assert type(calibration_error([0], [0], [0.25])) is float
+    assert calibration_error([2**63 + 1, 5], [2**63 + 1, None], [1, 0]) == 0
     # Calibrated by construction: the error falls with the root of the number of rows.
     rng = np.random.default_rng(1)
     p = rng.random(100_000)

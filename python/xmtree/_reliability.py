@@ -101,7 +101,7 @@ def reliability_bins(
     """Sorts predictions into bins; arguments as of :func:`calibration_error`."""
     if not _validation.is_integer(n_bins, 1):
         raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}")
-    best, given = np.asarray(labels), np.asarray(probabilities)
+    best, given = matching.as_array(labels), np.asarray(probabilities)
     if best.ndim != 1 or given.shape != best.shape:
         raise ValueError(
             "labels and probabilities must be two arrays of shape (n,), "

@@ -34,7 +34,8 @@ class RankingScorer:
         ranking, _ = estimator.predict_topk(X, self.k)
         if ranking.dtype.kind == "f":  # which are scores beside classes
             ranking = ranking.astype(object)
-        if getattr(estimator, "_y_form", None) == "lists" and isinstance(y, list | tuple):
+        form = getattr(getattr(estimator, "learner_", estimator), "_y_form", None)
+        if form == "lists" and isinstance(y, list | tuple):
             y = as_label_lists(list(y))
         classes = self.classes
         if classes is None and _is_indicator(y):

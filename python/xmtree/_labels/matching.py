@@ -163,7 +163,7 @@ def _prediction(y: Any, float_labels: bool) -> Any:
         return matrix
     if np.ma.is_masked(y):
         raise ValueError("y_pred holds masked values; None, NaN or -1 stand for no label")
-    array = _of_lists(y) if isinstance(y, list | tuple) else np.asarray(y)
+    array = as_array(y)
     if array.dtype.kind == "T":
         array = array.astype(object)
     if array.ndim == 1 and (array.dtype.kind != "f" or float_labels):
@@ -189,8 +189,11 @@ def _prediction(y: Any, float_labels: bool) -> Any:
     return np.ascontiguousarray(array)
 
 
-def _of_lists(y: Any) -> NDArray[Any]:
-    """Rows as lists as an array: of scores if there are floats, of objects if there is None."""
+def as_array(y: Any) -> NDArray[Any]:
+    """Predictions as an array; lists as one of scores if there are floats, of objects if there is
+    None."""
+    if not isinstance(y, list | tuple):
+        return np.asarray(y)
     array = np.array(y, object)
     types = {type(value) for value in array.ravel().tolist()}
     if any(issubclass(t, list | tuple) for t in types):

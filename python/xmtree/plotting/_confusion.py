@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from xmtree import _validation
+from xmtree._labels.forms import common_type, label_array
 from xmtree.plotting._axes import axes
 from xmtree.plotting._text import shortened
 
@@ -57,7 +58,7 @@ def plot_confusion(
     """
     if not _validation.is_integer(n_labels, 1):
         raise ValueError(f"n_labels must be an integer of at least 1, got {n_labels!r}")
-    labels, true, predicted = _codes(np.asarray(y_true), np.asarray(y_pred))
+    labels, true, predicted = _codes(label_array(y_true, "y_true"), label_array(y_pred, "y_pred"))
     wrong = true != predicted
     n_errors = int(wrong.sum())
     errors = np.bincount(np.r_[true[wrong], predicted[wrong]], minlength=len(labels))
@@ -101,7 +102,7 @@ def _codes(
             "y_true and y_pred must be two arrays of shape (n,), one label per row, "
             f"got shapes {y_true.shape} and {y_pred.shape}"
         )
-    if (y_true.dtype.kind in "UO") != (y_pred.dtype.kind in "UO"):
-        raise ValueError(f"y_true holds {y_true.dtype}, y_pred {y_pred.dtype}: strings or numbers")
-    labels, codes = np.unique(np.concatenate([y_true, y_pred]), return_inverse=True)
+    dtype = common_type(y_pred, y_true, "of y_true")
+    both = np.concatenate([y_true.astype(dtype), y_pred.astype(dtype)])
+    labels, codes = np.unique(both, return_inverse=True)
     return labels, codes[: len(y_true)], codes[len(y_true) :]
