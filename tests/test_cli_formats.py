@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xmtree
 from cli_files import LABELS, NAMES, NUMBER_LABELS, NUMBERS, SETS, TEXTS, run
+from model_bytes import rewritten
 from xmtree.cli import formats
 
 
@@ -90,6 +91,41 @@ def test_columns_of_other_names(tmp_path, capsys):
     assert xmtree.load(tmp_path / "again").classes_.tolist() == sorted(set(LABELS))
 
 
+def test_a_model_remembers_how_its_table_was_read(tmp_path, capsys):
+    data, model, bare = tmp_path / "data.csv", tmp_path / "model", tmp_path / "bare.csv"
+    files.write_csv(data, {"n": range(80), "Body": TEXTS, "Tag": LABELS}, ";")
+    columns = ["--text-column", "Body", "--label-column", "Tag", "--delimiter", ";"]
+    assert run("fit", data, *columns, "-o", model) == 0
+    assert "columns that were not used: 'n'\n" in capsys.readouterr().err
+    assert error(model, data, capsys) == error(model, data, capsys, *columns)
+    files.write_csv(bare, {"Body": TEXTS}, ";")
+    expected = predictions(model, bare, capsys, *columns[:2])
+    assert predictions(model, bare, capsys) == expected
+    # Another file, of other columns and another delimiter.
+    files.write_csv(bare, {"Text": TEXTS})
+    told = ["--text-column", "Text", "--delimiter", ","]
+    assert predictions(model, bare, capsys, *told) == expected
+    # Without a header.
+    data.write_text(data.read_text(encoding="utf-8").split("\n", 1)[1], encoding="utf-8")
+    numbers = ["--text-column", 1, "--label-column", 2, "--delimiter", ";"]
+    assert run("fit", data, *numbers, "--no-header", "-o", model) == 0
+    assert error(model, data, capsys) == 0
+    assert predictions(model, bare, capsys, "--header", *told) == expected
+    # Another format has no such options.
+    (tmp_path / "plain").write_text("\n".join(TEXTS), encoding="utf-8")
+    assert predictions(model, tmp_path / "plain", capsys, "--format", "text")
+    assert run("fit", data, "--continue", model, "-o", tmp_path / "more") == 2  # pruned
+    capsys.readouterr()
+
+
+def test_options_of_tables_in_files_are_checked(tmp_path):
+    xmtree.OAAClassifier(random_state=0).fit(NUMBERS, NUMBER_LABELS).save(tmp_path / "model")
+    for options in ({"delimiter": 7}, {"ignore_column": [1]}, {"output": "x"}, {"no_header": "y"}):
+        rewritten(tmp_path / "model", table_options=options)
+        with pytest.raises(xmtree.ModelFileError, match="the option"):
+            xmtree.load(tmp_path / "model")
+
+
 def test_an_ignored_column_is_no_feature(tmp_path):
     data, model = tmp_path / "data.csv", tmp_path / "model"
     files.write_csv(data, {"text": TEXTS, "label": LABELS, "n": range(80), "m": range(80)})
@@ -165,6 +201,9 @@ def test_numbers_without_names_are_taken_by_position(tmp_path, capsys):
         ("a.csv", 'text,label\n"a,b\n', "a.csv:2: unexpected end of data"),
         ("a.csv", "text,text\na,b\n", "2 columns 'text'"),
         ("a.csv", "review,label\ngood,1\n", "a.csv:2: column 'review' holds 'good'"),
+        ("a.csv", "good one,1\nbad one,2\n", "does not name the columns: --no-header"),
+        ("a.csv", "text;label\ngood;1\n", "';' stands between fields: --delimiter ';'"),
+        ("a.csv", "text;label\ngood, or not;1\n", "';' stands between fields: --delimiter ';'"),
         ("a.csv", "text,topic\na,b\n", "no column 'label' or 'labels'"),
         ("a.csv", "text,label,labels\na,b,c\n", "choose by --label-column"),
         ("a.csv", "", "holds no examples"),

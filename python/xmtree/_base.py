@@ -81,6 +81,8 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
 
     #: Where indices began in the svmlight file that the command line trained it on.
     _index_base: int | None = None
+    #: How the table that it was trained on was read, by the names of options of the command line.
+    _table_options: dict[str, Any] | None = None
     #: Whether the command line made its columns by a hash of the features' names.
     _hashes_names: bool = False
     #: Name in the core and on the command line.

@@ -45,6 +45,11 @@ _DAMAGE = (
     RecursionError,
 )
 
+#: Options of the command line that say how a table is read: a model remembers them.
+TABLE_OPTIONS = frozenset(
+    ["text_column", "label_column", "label_separator", "ignore_column", "no_header", "delimiter"]
+)
+
 Arrays = dict[str, NDArray[Any]]
 
 #: The learners by their names in files. Each registers itself, subclasses of users too.
@@ -110,6 +115,7 @@ def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "has_feature_names": names is not None,
         "more": estimator._more_state(),
         "index_base": estimator._index_base,
+        "table_options": estimator._table_options,
         "hashes_names": estimator._hashes_names,
         "versions": {
             "xmtree": _core.__version__,
@@ -208,6 +214,7 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     estimator._set_more_state(meta["more"])
     if meta["index_base"] is not None:
         estimator._index_base = int(meta["index_base"])
+    estimator._table_options = _table_options(meta.get("table_options"))
     # Files from before names were hashed do not have it.
     estimator._hashes_names = bool(meta.get("hashes_names", False))
     estimator._model = file.take_model(cls._short_name)
@@ -222,6 +229,16 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
             f"{path}: damaged model: {estimator.n_features_in_} features for {n_features} columns"
         )
     return estimator
+
+
+def _table_options(stored: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Options of the command line that a file holds, of the types that they have there."""
+    for name, value in (stored or {}).items():
+        items = value if name == "ignore_column" else [value]
+        wanted = bool if name == "no_header" else str
+        if name not in TABLE_OPTIONS or not all(isinstance(item, wanted) for item in items):
+            raise ValueError(f"the option {name} is {value!r}")
+    return stored
 
 
 def plain_params(estimator: Any, seed: int, *, but: str = "") -> dict[str, Any]:

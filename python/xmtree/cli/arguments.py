@@ -30,7 +30,8 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--text-column",
         metavar="NAME",
         help="tables (csv, tsv, jsonl, parquet): the texts; by default the column text, and if "
-        "there is none, all columns but the labels are features, which must be numbers",
+        "there is none, all columns but the labels are features, which must be numbers. A model "
+        "remembers this and the options for tables below",
     )
     group.add_argument(
         "--label-column", metavar="NAME", help="tables: the labels; by default label or labels"
@@ -49,8 +50,17 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     )
     group.add_argument(
         "--no-header",
-        action="store_true",
+        action="store_const",
+        const=True,
         help="csv, tsv: the first row is an example; columns have numbers, from 0",
+    )
+    group.add_argument(
+        "--header",
+        action="store_const",
+        dest="no_header",
+        const=False,
+        help="csv, tsv: the first row names the columns (default, unless it did not in the file "
+        "that the model was trained on)",
     )
     group.add_argument("--delimiter", metavar="CHAR", help="csv, tsv: another delimiter")
     group.add_argument(

@@ -45,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
     model, reader = open_model(options)
     propensities = None
     if options.train is not None:
-        train = open_reader(options.train, options, strict=False)
+        remembered = model.learner._table_options
+        train = open_reader(options.train, options, strict=False, remembered=remembered)
         model.prepare(train, ignores_unknown=True)
         propensities = Propensities.of(train, model)
     labels = per_label.PerLabel(model.learner.classes_) if options.per_label else None

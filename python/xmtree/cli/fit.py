@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         estimator = plan.new_estimator(reader, options)
     else:
         model = Model.load(options.start)
-        reader = open_reader(options.data, options, on_stdin=model.stdin_format)
+        reader = model.open(options.data, options)
         plan.check_continued(model, reader, options)
         estimator = model.estimator
     _check_output(options.output)
@@ -130,11 +130,16 @@ def run(options: argparse.Namespace) -> int:
         if not estimator.__sklearn_is_fitted__():
             raise
         stopped = True
+    if options.start is None:
+        learner_of(estimator)._table_options = reader.table_options()
     estimator.save(options.output, compact=options.compact)
     seconds = time.perf_counter() - began
     parts = _summary(estimator)
     if valid is not None:
         parts += _validated(Model.of(options.output, estimator), valid, options)
+    if reader.unused:
+        shown = ", ".join(map(repr, reader.unused))
+        print(f"{reader.shown_name}: columns that were not used: {shown}", file=sys.stderr)
     how = "stopped early" if stopped else "done"
     print(f"{options.output}: {', '.join(parts)}, {how} in {seconds:.1f} s", file=sys.stderr)
     return 1 if stopped else 0

@@ -55,6 +55,11 @@ class Model:
         """The learner itself, which takes numbers."""
         return learner_of(self.estimator)
 
+    def open(self, path: str, options: argparse.Namespace) -> Reader:
+        """The reader of a file that this is applied to."""
+        remembered = self.learner._table_options
+        return open_reader(path, options, on_stdin=self.stdin_format, remembered=remembered)
+
     @property
     def stdin_format(self) -> str | None:
         """The format of stdin where no option tells it."""
@@ -140,7 +145,7 @@ def open_model(options: argparse.Namespace) -> tuple[Model, Reader]:
     """The model of the options, and the file that it is applied to."""
     model = Model.load(options.model)
     model.learner.set_params(n_jobs=options.jobs)
-    reader = open_reader(options.data, options, on_stdin=model.stdin_format)
+    reader = model.open(options.data, options)
     model.prepare(reader, options.unknown_features == "ignore")
     return model, reader
 

@@ -6,6 +6,7 @@ import argparse
 import os
 import stat
 from collections.abc import Sequence
+from typing import Any
 
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.delimited import CsvReader, TsvReader
@@ -50,10 +51,16 @@ _PACKED = (".gz", ".xz", ".zst")
 
 
 def open_reader(
-    path: str, options: argparse.Namespace, *, strict: bool = True, on_stdin: str | None = None
+    path: str,
+    options: argparse.Namespace,
+    *,
+    strict: bool = True,
+    on_stdin: str | None = None,
+    remembered: dict[str, Any] | None = None,
 ) -> Reader:
     """The reader of ``path``; ``strict``: options of other formats are refused; ``on_stdin``:
-    the format of stdin if no option tells it."""
+    the format of stdin if no option tells it; ``remembered``: options of the model's own table,
+    for those that are not given."""
     if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
         raise WrongUsage(f"{path} is a pipe, which can be read only once; pass - and < {path}")
     if options.batch_size < 1:
@@ -61,7 +68,12 @@ def open_reader(
     kind = FORMATS[options.format] if options.format != "auto" else format_of(path, on_stdin)
     if strict:
         _check_options(kind, path, options)
-    return kind(path, options)
+    known = {
+        name: value
+        for name, value in (remembered or {}).items()
+        if name in kind.takes and getattr(options, name) is None
+    }
+    return kind(path, argparse.Namespace(**{**vars(options), **known, "remembered": set(known)}))
 
 
 def format_of(path: str, on_stdin: str | None) -> type[Reader]:

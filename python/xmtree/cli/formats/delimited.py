@@ -34,6 +34,14 @@ class CsvReader(TableReader):
         names = next(csv.reader([first_line], delimiter=cls.delimiter), [])
         return len(names) > 1 and not {*TEXT_NAMES, *LABEL_NAMES}.isdisjoint(names)
 
+    def _hint(self, names: list[str]) -> str:
+        other = next((mark for mark in ";\t|," if mark in names[0]), None)
+        if len(names) == 1 and other is not None:
+            return f"; if {other!r} stands between fields: --delimiter {other!r}"
+        if self._options.no_header:
+            return ""
+        return "; if the first row is an example and does not name the columns: --no-header"
+
     def chunks(self) -> Iterator[Chunk]:
         csv.field_size_limit(_LONGEST_FIELD)
         # A field in quotes may hold line ends.
@@ -53,7 +61,8 @@ class CsvReader(TableReader):
                 names = names or [str(at) for at in range(len(row))]
                 if len(row) != len(names):
                     raise self.wrong(
-                        found.line_num, f"{len(row)} fields, but there are {len(names)} columns"
+                        found.line_num,
+                        f"{len(row)} fields, but there are {len(names)} columns{self._hint(names)}",
                     )
                 rows.append(row)
                 places.append(found.line_num)

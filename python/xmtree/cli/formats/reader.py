@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtree._persistence import TABLE_OPTIONS
+
 #: Whether rows have label sets (True), one label each (False), or what the file shows.
 Sets = bool | Literal["auto"]
 Kind = Literal["texts", "numbers"]
@@ -98,6 +100,7 @@ class Reader(ABC):
     labels_in_header: ClassVar[bool] = False
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
+        self._options = options
         self.path = path
         self.batch_size: int = options.batch_size
 
@@ -126,6 +129,16 @@ class Reader(ABC):
     @abstractmethod
     def kind(self) -> Kind:
         """Whether rows are texts or numbers."""
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns of a table that hold neither texts nor labels nor numbers."""
+        return []
+
+    def table_options(self) -> dict[str, Any]:
+        """The options that say how a table is read, those that were given."""
+        found = {name: getattr(self._options, name) for name in TABLE_OPTIONS & self.takes}
+        return {name: value for name, value in sorted(found.items()) if value is not None}
 
     @abstractmethod
     def batches(self, sets: Sets = True) -> Iterator[Batch]:

@@ -50,6 +50,8 @@ class Roles:
     #: Whether text in the label column is several labels with a separator between them.
     is_split: bool
     features: list[str]
+    unused: list[str]
+    names: list[str]
 
 
 class TableReader(Reader):
@@ -61,7 +63,6 @@ class TableReader(Reader):
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
         super().__init__(path, options)
-        self._options = options
         self._pending: Iterator[Chunk] | None = None
         self._roles: Roles | None = None
         #: Columns to read, whatever others there are; None: all.
@@ -74,6 +75,10 @@ class TableReader(Reader):
     @property
     def has_one_label_each(self) -> bool:
         return not self._known_roles().is_split
+
+    @property
+    def unused(self) -> list[str]:
+        return self._known_roles().unused
 
     @property
     def kind(self) -> Kind:
@@ -111,7 +116,12 @@ class TableReader(Reader):
         more = f" (it has {_shown(names)})" if names else ""
         return ValueError(
             f"{self.shown_name} has no column 'label' or 'labels'{more}; name it by --label-column"
+            f"{self._hint(self._known_roles().names)}"
         )
+
+    def _hint(self, names: list[str]) -> str:
+        """What else may be wrong with a table of such columns."""
+        return ""
 
     def _row(self, place: int) -> str:
         return f"{self.shown_name}:{place}" if self.has_lines else f"{self.shown_name}, row {place}"
@@ -133,11 +143,13 @@ class TableReader(Reader):
                 raise ValueError(f"{self.shown_name} has {times} columns {name!r}")
         ignored = self._options.ignore_column or []
         for name in ignored:
-            self._check_name("ignore", name, names)
+            if "ignore_column" not in self._options.remembered:
+                self._check_name("ignore", name, names)
         left = [name for name in names if name not in ignored]
         label = self._column("label", LABEL_NAMES, left)
         text = self._column("text", TEXT_NAMES, [name for name in left if name != label])
-        features = [] if text else [name for name in left if name != label]
+        others = [name for name in left if name not in (label, text)]
+        features, unused = ([], others) if text else (others, [])
         if not text and not features:
             raise ValueError(
                 f"{self.shown_name} has no column but {_shown(names)}: neither texts nor numbers"
@@ -146,11 +158,13 @@ class TableReader(Reader):
         is_split = labels == "sets" or (
             labels != "one" and (separator is not None or label == "labels")
         )
-        return Roles(text, label, is_split, features)
+        return Roles(text, label, is_split, features, unused, names)
 
     def _column(self, role: str, known: tuple[str, ...], names: list[str]) -> str | None:
         """The column with this role: that of the option, else one of a known name."""
         option: str | None = getattr(self._options, f"{role}_column")
+        if role == "label" and "label_column" in self._options.remembered and option not in names:
+            option = None  # there may be none where a model is applied
         if option is not None:
             self._check_name(role, option, names)
             return option
@@ -217,6 +231,7 @@ class TableReader(Reader):
             raise ValueError(
                 f"{self._row(place)}: column {name!r} holds {_quoted(value)}, which is no number; "
                 f"name a column of texts by --text-column, or leave it out: --ignore-column {name}"
+                f"{self._hint(chunk.names)}"
             ) from None
 
 
