@@ -118,7 +118,7 @@ def test_a_number_of_features_that_no_array_counts_takes_no_memory(tmp_path):
         head["meta"]["n_features"] = 10**9
 
     model, lying = gamble_file(change)
-    assert len(lying.summary()["importance_gain"]) <= 4
+    assert len(lying.importances()["gain"]) <= 4
     model._model = lying
     model.save(tmp_path / "model")
     with pytest.raises(xmtree.ModelFileError, match="features"):

@@ -414,9 +414,15 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         first: NDArray[np.int32] = best[:, 0]
         return first
 
-    def _rows(self, X: Any) -> Any:
+    def _fitted(self) -> _core.Classifier:
+        """The model, of which there must be one."""
+        # scikit-learn's own check takes longer than a prediction.
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
+        return self._model
+
+    def _rows(self, X: Any) -> Any:
+        self._fitted()
         return self._validated(X, reset=False)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:

@@ -10,14 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _categories, _class_weight, _core, _validation
 from xmtree._base import Learner, transaction, without_own_name
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
+from xmtree._probabilities import softmax
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, LabelsLike, MatrixLike, OneLabelMixin, Weights
@@ -191,7 +190,6 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
     @property
     def n_estimators_(self) -> int:
         """Number of trees: of rounds up to the lowest held-out error, if rows are held out."""
-        check_is_fitted(self)
         return self._n_trees()
 
     @property
@@ -201,8 +199,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         Found on the votes of each tree for the rows that chance left out of it; 1 where
         every tree is trained on all rows.
         """
-        check_is_fitted(self)
-        return 1 / float(self._model.summary()["slope"])
+        return 1 / float(self._fitted().summary()["slope"])
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -213,22 +210,20 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         A split's gain is by how much it lowers the squared error, as a share of its tree's
         weight.
         """
-        check_is_fitted(self)
-        gains: NDArray[np.float64] = self._by_feature("importance_gain")
+        gains: NDArray[np.float64] = self._by_feature("gain")
         total = gains.sum()
         return gains / total if total > 0 else gains
 
     @property
     def feature_splits_(self) -> NDArray[np.uint64]:
         """Number of splits by each feature, over all trees."""
-        check_is_fitted(self)
-        return self._by_feature("importance_splits")
+        return self._by_feature("splits")
 
     def _by_feature(self, name: str) -> NDArray[Any]:
-        """A column of the summary by feature, 0 where nothing is split by it."""
-        summary = self._model.summary()
-        values = np.zeros(self.n_features_in_, summary[name].dtype)
-        values[summary["features"]] = summary[name]
+        """A column of the importances by feature, 0 where nothing is split by it."""
+        importances = self._fitted().importances()
+        values = np.zeros(self.n_features_in_, importances[name].dtype)
+        values[importances["features"]] = importances[name]
         return values
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
@@ -246,7 +241,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             yield scores
 
     def _n_trees(self) -> int:
-        return int(self._model.summary()["n_trees"])
+        return int(self._fitted().summary()["n_trees"])
 
     def _shaped(self, scores: NDArray[np.float64]) -> NDArray[np.float32]:
         if len(self.classes_) == 2:
@@ -256,7 +251,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         # With a single class the divisor would be 0.
         scale = max(len(self.classes_) - 1, 1) * self.temperature_
-        return np.asarray(softmax(scores / scale, axis=1), dtype=np.float32)
+        return softmax(scores / scale)
 
     def _check_dense_size(self, rows: Any) -> None:
         _validation.check_dense_size(

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, Transaction, transaction, without_own_name
@@ -327,11 +326,6 @@ class OnlineLearner(Learner):
         if missing := self._learning_params().keys() - self._started_with.keys():
             raise KeyError(min(missing))
         self._calibration = Calibration.from_json(state.get("calibration", {}))
-
-    def _fitted(self) -> _core.Classifier:
-        """The model, of which there must be one."""
-        check_is_fitted(self)
-        return self._model
 
     def _stream_target(self, y: Any, classes: Any, started: bool) -> Target:
         """The labels of ``y`` by number; ``classes`` is the argument of ``partial_fit``."""

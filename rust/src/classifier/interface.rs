@@ -265,6 +265,11 @@ pub trait Classifier: Debug + Send + Sync {
     /// What there is to know of the model as a whole: cheap.
     fn summary(&self) -> Report;
 
+    /// How much the model rests on which features.
+    fn importances(&self) -> Report {
+        Report::new()
+    }
+
     /// What there is to know of each tree.
     fn reports(&self) -> Vec<Report> {
         Vec::new()

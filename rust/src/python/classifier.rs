@@ -252,6 +252,11 @@ impl Classifier {
         to_dict(py, py.detach(|| self.wait().summary()))
     }
 
+    /// How much it rests on which features: columns of equal length by name.
+    fn importances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        to_dict(py, py.detach(|| self.wait().importances()))
+    }
+
     /// What there is to know of each tree: a column of values per name.
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let reports = py.detach(|| self.wait().reports());

@@ -379,10 +379,21 @@ impl Classifier for Gamble {
     /// |---|---|
     /// | `n_trees` | trees there are |
     /// | `slope` | the factor of F / (K - 1) before the softmax that gives probabilities |
-    /// | `features` | those that are split by, rising |
-    /// | `importance_gain` | the gain of the splits by each, each tree's in shares of its weight |
-    /// | `importance_splits` | the number of these splits |
     fn summary(&self) -> Report {
+        let mut summary = Report::new();
+        summary.scalar("n_trees", self.trees.len() as u32);
+        summary.scalar("slope", self.slope);
+        summary
+    }
+
+    /// Columns:
+    ///
+    /// | column | what it holds |
+    /// |---|---|
+    /// | `features` | those that are split by, rising |
+    /// | `gain` | the gain of the splits by each, each tree's in shares of its weight |
+    /// | `splits` | the number of these splits |
+    fn importances(&self) -> Report {
         let mut of_features = BTreeMap::<u32, (f64, u64)>::new();
         for tree in &self.trees {
             let all = tree.statistics[0].weight;
@@ -394,14 +405,12 @@ impl Classifier for Gamble {
                 }
             }
         }
-        let mut summary = Report::new();
-        summary.scalar("n_trees", self.trees.len() as u32);
-        summary.scalar("slope", self.slope);
-        summary.column("features", of_features.keys().copied());
+        let mut importances = Report::new();
+        importances.column("features", of_features.keys().copied());
         let found = of_features.values();
-        summary.column("importance_gain", found.clone().map(|&(gain, _)| gain));
-        summary.column("importance_splits", found.map(|&(_, n_splits)| n_splits));
-        summary
+        importances.column("gain", found.clone().map(|&(gain, _)| gain));
+        importances.column("splits", found.map(|&(_, n_splits)| n_splits));
+        importances
     }
 
     fn reports(&self) -> Vec<Report> {

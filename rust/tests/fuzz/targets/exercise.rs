@@ -112,6 +112,7 @@ fn reloaded(bundle: &Bundle) -> Box<dyn Classifier> {
 
 fn inspect(model: &dyn Classifier) {
     model.summary();
+    model.importances();
     model.reports();
     model.n_examples_seen();
     let json = model.params_json().unwrap();

@@ -264,7 +264,7 @@ fn reports_and_summary_are_in_shares_of_the_weight() {
         );
         assert_eq!(report.get::<u32>("n_examples").unwrap(), [4, 3, 1]);
     }
-    close(model.summary().get("importance_gain").unwrap(), &[0.75]);
+    close(model.importances().get("gain").unwrap(), &[0.75]);
 }
 
 #[test]
