@@ -1,6 +1,9 @@
 """``partial_fit(classes="grow")``: labels that a model did not know."""
 
+import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 
 import estimators
@@ -10,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 import xmtree
 from xmtree import metrics
+from xmtree._labels import taken
 from xmtree._labels.forms import positions
 
 GROWING = ["oaa", "lomtree", "recall-tree"]
@@ -242,15 +246,108 @@ def test_types_of_labels(first, then, expected):
 
 def test_the_order_of_labels_is_kept_up():
     model = grown("lomtree")
-    labels, order = model._class_order
+    labels, _, order = model._labels
     assert labels is model.classes_
     np.testing.assert_array_equal(labels[order], np.sort(NAMES))
     again = pickle.loads(pickle.dumps(model))
-    assert again._class_order is None
     again.partial_fit(X[:9], NAMES[Y[:9]])
-    np.testing.assert_array_equal(again._class_order[1], order)
+    np.testing.assert_array_equal(again._labels.order, order)
     model.fit(X, Y).partial_fit(X, Y)
-    assert model._class_order[1] is None
+    assert model._labels.order is None
+
+
+def run(*works):
+    """Runs each of ``works`` in a thread of its own; errors are raised here."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        for future in [pool.submit(work) for work in works]:
+            future.result()
+
+
+ONE_HOT = np.eye(120, dtype=np.float32)
+
+
+def learn_alone(model, labels):
+    for label in labels:
+        model.partial_fit(ONE_HOT[[label] * 8], np.full(8, label), classes="grow")
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_is_read_while_labels_come_fits_together(name, tmp_path):
+    model = estimators.ALL[name]()
+    learn_alone(model, range(3))
+
+    def is_whole(other):
+        labels = set(range(len(other.classes_)))
+        assert set(other.classes_.tolist()) == labels
+        assert other.predict_proba(ONE_HOT).shape == (120, len(labels))
+        assert set(other.predict(ONE_HOT).tolist()) <= labels
+
+    def read():
+        for _ in range(12):
+            is_whole(model.predictor())
+            is_whole(copy.deepcopy(model))
+            is_whole(pickle.loads(pickle.dumps(model)))
+            model.save(tmp_path / "model")
+            is_whole(xmtree.load(tmp_path / "model"))
+            n_before = len(model.classes_)
+            assert n_before <= model.predict_proba(ONE_HOT).shape[1] <= len(model.classes_)
+            assert 0 <= model.score(ONE_HOT, np.arange(120)) <= 1
+            labels, scores = model.predict_topk(ONE_HOT, 3, scores="probability")
+            assert np.isfinite(scores[:, 0]).all()
+            assert labels.max() < len(model.classes_)
+
+    run(read, lambda: learn_alone(model, range(3, 120)))
+    is_whole(model)
+    assert len(model.classes_) == 120
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_threads_that_learn_wait_for_each_other(name):
+    for _ in range(3):
+        model = estimators.ALL[name]()
+        run(*(partial(learn_alone, model, range(t, 120, 3)) for t in range(3)))
+        assert sorted(model.classes_.tolist()) == list(range(120))
+        assert model.n_examples_seen_ == 8 * 120
+        # Rows of one label were not learned as another's.
+        counts = np.bincount(model.predict(ONE_HOT), minlength=120)
+        assert name != "oaa" or (counts == 1).all()
+
+
+def test_fit_changes_all_in_one_step(monkeypatch):
+    model = estimators.ALL["lomtree"]().fit(X, NAMES[Y])
+    before, learn = model.predict(X), type(model)._train
+
+    def train(self, *arguments):
+        learn(self, *arguments)
+        np.testing.assert_array_equal(model.predict(X), before)
+        assert model.n_features_in_ == X.shape[1]
+
+    monkeypatch.setattr(type(model), "_train", train)
+    model.fit(X[:, :5], Y)
+    assert model.n_features_in_ == 5
+    assert model.classes_.dtype.kind == "i"
+
+
+def test_who_was_interrupted_lets_others_learn(monkeypatch):
+    model = grown("oaa")
+    learn = type(model)._train
+
+    def interrupted(self, *arguments):
+        learn(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "_train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[:50], ["new"] * 50, classes="grow")
+    run(lambda: model.partial_fit(X[:50], ["newer"] * 50, classes="grow"))
+    assert model.classes_[-2:].tolist() == ["new", "newer"]
+
+
+def test_an_unknown_class_number_has_no_label():
+    with pytest.raises(IndexError):
+        taken(np.full(20, 3), np.array(["a", "b", "c"]))
+    assert taken(np.full(20, -1), np.array(["a", "b"])).tolist() == ["a"] * 20
 
 
 def test_class_weights_may_name_labels_to_come():

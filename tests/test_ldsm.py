@@ -278,6 +278,24 @@ def test_trees_that_cannot_be_added(change, rows, labels, message):
     assert model._model.params_json == params
 
 
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_an_interrupted_fit_changes_nothing(warm_start, monkeypatch):
+    model = LdSMClassifier(**FEW, warm_start=warm_start).fit(X, Y)
+    before, learn = model._model.to_bytes(), LdSMClassifier._train
+
+    def interrupted(self, *arguments):
+        # Ctrl-C may come when everything is trained.
+        learn(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LdSMClassifier, "_train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.set_params(n_estimators=5).fit(X, Y)
+    assert model._model.to_bytes() == before
+    assert model.fit(X, Y)._n_trees() == 5
+
+
 def test_collapsed_trees_are_told_of():
     """Labels that nothing foretells, and a great wish to keep each at one child."""
     random = np.random.default_rng(0)

@@ -1,5 +1,6 @@
 """partial_fit, progressive error, progress and interruption."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -212,6 +213,62 @@ def test_ctrl_c_stops_within_a_second(cls):
     assert took < 1
     assert seen > 0
     assert score > 0.8
+
+
+FORKED = """
+import contextlib, copy, os, pickle, signal, threading
+import numpy as np
+import xmtree, xmtree._base
+
+X = np.random.default_rng(0).random((3000, 100), dtype=np.float32)
+y = np.arange(3000) % 100
+model = xmtree.OAAClassifier(random_state=0, calibrate=False).partial_fit(X, y, classes=y)
+learning, forked = threading.Event(), threading.Event()
+
+@contextlib.contextmanager
+def progress(*_):
+    yield lambda *_: (learning.set(), forked.wait(60))
+
+xmtree._base.progress = progress
+thread = threading.Thread(target=model.partial_fit, args=(X, y))
+thread.start()
+assert learning.wait(60)
+child = os.fork()
+if child:
+    forked.set()
+    _, status = os.waitpid(child, 0)
+    thread.join()
+    assert status == 0, status
+    model.predict(X)
+else:
+    signal.alarm(60)
+    forked.set()
+    try:
+        asked = [
+            lambda: model.predict(X[:1]), lambda: model.partial_fit(X, y), model.predictor,
+            lambda: pickle.dumps(model), lambda: copy.deepcopy(model),
+            lambda: model.n_examples_seen_,
+        ]
+        for ask in asked:
+            try:
+                ask()
+            except RuntimeError as error:
+                assert "forked while another thread" in str(error), error
+            else:
+                raise AssertionError("no error")
+        model.fit(X[:200], y[:200]).predict(X[:1])
+    except BaseException as error:
+        print(repr(error), flush=True)
+        os._exit(1)
+    os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
+def test_a_process_forked_while_a_thread_learns_does_not_hang():
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_as_many_classes_as_rows_raise_no_warning():

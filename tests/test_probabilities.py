@@ -255,3 +255,17 @@ def test_labels_that_are_known_but_not_seen(name):
     assert model.predict_proba(X).shape == (240, 12)
     with pytest.raises(ValueError, match="not in classes"):
         estimators.ALL[name]().fit(X, y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("name", ["gamble", "samme", "ldsm"])
+def test_what_each_probability_asks_for_does_not_grow_with_the_model(name):
+    X, y = estimators.dense()
+    few, many = (estimators.ALL[name](n_estimators=n).fit(X, y) for n in (1, 8))
+    sizes = [
+        {column: np.size(values) for column, values in model._model.summary().items()}
+        for model in (few, many)
+    ]
+    # LdSM has a flag for each tree.
+    assert all(size.pop("collapsed", n) == n for size, n in zip(sizes, (1, 8), strict=True))
+    assert sizes[0] == sizes[1]
+    assert set(sizes[0].values()) == {1}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from inspect import isfunction
 from itertools import pairwise
 from numbers import Integral
@@ -19,12 +18,20 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _class_weight, _core, _validation
-from xmtree._labels import Form, Target, decode, encode, encode_among, matching, taken
+from xmtree._labels import (
+    Target,
+    decode,
+    encode,
+    encode_among,
+    matching,
+    taken,
+)
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._predictor import Predictor
 from xmtree._probabilities import CHUNK_BYTES, ProbabilityMixin, Scores, TopK
 from xmtree._progress import progress
+from xmtree._sharing import Change, learning, packed, unpacked, view
 from xmtree._sklearn import validate_params
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
@@ -32,29 +39,6 @@ T = TypeVar("T")
 
 #: Columns of ``predict_topk`` at most, unless there are more classes.
 _MAX_K = 1000
-
-
-class Transaction:
-    """Whether the changes made to an estimator are kept."""
-
-    kept = False
-
-    def keep(self) -> None:
-        """Keeps them, even if an exception follows."""
-        self.kept = True
-
-
-@contextmanager
-def transaction(estimator: Any) -> Iterator[Transaction]:
-    """Restores the attributes of ``estimator`` unless their changes are kept."""
-    before = dict(vars(estimator))
-    change = Transaction()
-    try:
-        yield change
-    finally:
-        if not change.kept:
-            vars(estimator).clear()
-            vars(estimator).update(before)
 
 
 def without_own_name(cls: type[T]) -> type[T]:
@@ -74,9 +58,6 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
     same name, with ``random_state`` as ``seed``.
     """
 
-    _model: _core.Classifier
-    _y_form: Form
-    classes_: NDArray[Any]
     n_features_in_: int
 
     #: Where indices began in the svmlight file that the command line trained it on.
@@ -146,10 +127,12 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             then as it was before.
         """
         validate_params(self)
-        with transaction(self) as change:
-            X = self._validated(X, reset=True)
-            target = self._target(y, classes)
-            self._fit(X, target, sample_weight, change)
+        with learning(self):
+            change = Change(self)
+            draft = change.draft
+            X = draft._validated(X, reset=True)
+            target = draft._target(y, classes)
+            draft._fit(X, target, sample_weight, change)
         return self
 
     def predict(self, X: MatrixLike) -> Any:
@@ -167,7 +150,8 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             Where the estimator has learned label sets: those labels that are
             more likely present than not, in the form that ``y`` had in ``fit``.
         """
-        return self._predicted(self._rows(X))
+        now, rows = self._now(X)
+        return now._predicted(rows)
 
     def _predicted(self, X: Any) -> Any:
         """As :meth:`predict` of the validated rows ``X``."""
@@ -209,7 +193,8 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         scores : float32 array of shape (n, k)
             Their scores, falling; -inf where there is no label.
         """
-        return self._ranked_labels(self._rows(X), k, scores)
+        now, rows = self._now(X)
+        return now._ranked_labels(rows, k, scores)
 
     def _ranked_labels(
         self, X: Any, k: int, scores: Scores
@@ -246,13 +231,14 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         -------
         float
         """
-        check_is_fitted(self)
-        if self._y_form == "labels":
-            right = matching.are_right(y, self.predict(X), self.classes_)
+        self._fitted()
+        now = view(self, brief=True)
+        if now._y_form == "labels":
+            right = matching.are_right(y, now.predict(X), now.classes_)
             return float(np.average(right, weights=sample_weight))
         # scikit-learn's accuracy takes no label lists, and does not look at the names of columns.
-        true, _ = matching.label_sets(y, self.classes_, "y", lists=self._y_form == "lists")
-        found = sp.csr_array(self._label_sets(self._rows(X)))
+        true, _ = matching.label_sets(y, now.classes_, "y", lists=now._y_form == "lists")
+        found = sp.csr_array(now._label_sets(now._rows(X)))
         check_consistent_length(found, true)
         # Labels that were not learned have columns beyond those of classes_.
         found.resize(true.shape)
@@ -274,7 +260,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         ------
         NotFittedError
         """
-        check_is_fitted(self)
+        self._fitted()
         return Predictor(self)
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
@@ -296,16 +282,10 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         save(self, path, compact=compact)
 
     def __getstate__(self) -> dict[str, Any]:
-        # As bytes, which pickle, joblib and skops can store.
-        state = dict(super().__getstate__())
-        if "_model" in state:
-            state["_model"] = state["_model"].to_bytes()
-        return state
+        return packed(super().__getstate__(), _core.Classifier.to_bytes)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_model" in state:
-            self._model = _core.Classifier.from_bytes(state["_model"], self._short_name)
+        super().__setstate__(unpacked(state, self._short_name))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -342,9 +322,14 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
     def _new_model(self, target: Target) -> _core.Classifier:
         """An empty model for the classes of ``target``."""
         params = {**self._core_params(), "seed": _validation.seed(self.random_state)}
-        return _core.Classifier(
+        return self._empty(params, target)
+
+    def _empty(self, params: dict[str, Any], target: Target) -> _core.Classifier:
+        """An empty model with these parameters of the core."""
+        model = _core.Classifier(
             self._short_name, json.dumps(params), len(target.classes), target.multilabel
         )
+        return model.with_labels(target.labels)
 
     def _target(self, y: Any, classes: Any) -> Target:
         """What to learn from scratch; ``classes`` are all labels, None for those of ``y``."""
@@ -362,7 +347,7 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
             )
         return target
 
-    def _fit(self, X: Any, target: Target, sample_weight: Any, change: Transaction) -> None:
+    def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
         """Trains a new model on checked data."""
         model = self._new_model(target)
         self._learn(model.fit, model, X, target, sample_weight, change)
@@ -374,23 +359,20 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         X: Any,
         target: Target,
         sample_weight: Any,
-        change: Transaction,
+        change: Change[Any],
     ) -> None:
         """Runs ``learn`` of ``model`` and keeps the trained model.
 
         An online model that was stopped by Ctrl-C is kept as well: it is
-        trained on the examples so far. So is one that has taken new classes.
+        trained on the examples so far.
         """
         try:
             self._train(learn, X, target, sample_weight)
-        except BaseException as error:
-            is_trained = isinstance(error, KeyboardInterrupt) and model.n_examples_seen > 0
-            is_own = self.__sklearn_is_fitted__() and self._model is model
-            has_grown = is_own and len(self.classes_) < model.n_classes
-            if (is_trained or has_grown) and model.n_classes == len(target.classes):
-                self._adopt(model, target, change)
+        except KeyboardInterrupt:
+            if model.n_examples_seen > 0:
+                self._adopt(model, change)
             raise
-        self._adopt(model, target, change)
+        self._adopt(model, change)
 
     def _train(
         self, learn: Callable[..., object], X: Any, target: Target, sample_weight: Any
@@ -403,9 +385,9 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
                 X, lambda X: learn(X, target.codes, weights, self._n_threads(), report)
             )
 
-    def _adopt(self, model: _core.Classifier, target: Target, change: Transaction) -> None:
+    def _adopt(self, model: _core.Classifier, change: Change[Any]) -> None:
         """Keeps a trained model."""
-        self.classes_, self._y_form, self._model = target.classes, target.form, model
+        self._model = model
         change.keep()
 
     def _best(self, X: Any) -> NDArray[np.int32]:
@@ -420,6 +402,12 @@ class Learner(ProbabilityMixin, ClassifierMixin, BaseEstimator):
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
         return self._model
+
+    def _now(self, X: Any) -> tuple[Self, Any]:
+        """The estimator as it is now, and ``X`` as rows for it."""
+        self._fitted()
+        now = view(self, brief=True)
+        return now, now._rows(X)
 
     def _rows(self, X: Any) -> Any:
         self._fitted()

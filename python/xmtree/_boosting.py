@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
 from xmtree import _categories, _class_weight, _core, _validation
-from xmtree._base import Learner, transaction, without_own_name
+from xmtree._base import Learner, without_own_name
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
 from xmtree._probabilities import softmax
+from xmtree._sharing import Change, learning
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, LabelsLike, MatrixLike, OneLabelMixin, Weights
@@ -92,16 +93,18 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             raise ValueError(
                 "X_val is for early stopping: set early_stopping=True, or leave it out"
             )
-        adds = self.warm_start and self.__sklearn_is_fitted__()
-        with transaction(self) as change:
-            X = self._more_rows(X) if adds else self._validated(X, reset=True)
-            target = self._target(y, classes)
-            model = self._model_for_more_rounds(target) if adds else self._new_model(target)
+        with learning(self):
+            adds = self.warm_start and self.__sklearn_is_fitted__()
+            change = Change(self)
+            draft = change.draft
+            X = draft._more_rows(X) if adds else draft._validated(X, reset=True)
+            target = draft._target(y, classes)
+            model = draft._model_for_more_rounds(target) if adds else draft._new_model(target)
             validation = None
             if X_val is not None:
                 # Its names of categories are those of the new model, too.
                 categorical = model.params["categorical_features"]
-                validation = self._validation(X_val, y_val, sample_weight_val, target, categorical)
+                validation = draft._validation(X_val, y_val, sample_weight_val, target, categorical)
 
             def learn(X: Any, codes: Any, weights: Any, n_threads: int, report: Any) -> None:
                 call = partial(model.fit, X, codes, weights, n_threads, report, adds)
@@ -111,7 +114,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
                     rows, *rest = validation
                     _validation.canonical(rows, lambda rows: call((rows, *rest)))
 
-            self._learn(learn, model, X, target, sample_weight, change)
+            draft._learn(learn, model, X, target, sample_weight, change)
         return self
 
     def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
@@ -133,7 +136,9 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             Where the array would not fit in memory; ``predict_topk`` gives the best
             classes of any number of rows.
         """
-        return self._shaped(self._scores(X))
+        now, rows = self._now(X)
+        now._check_dense_size(rows)
+        return now._shaped(now._call(now._model.predict_scores, rows))
 
     def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
         """The best label of each row after each round.
@@ -151,13 +156,13 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         ValueError
             Where the labels of all rounds, which are computed at once, would not fit in memory.
         """
-        rows = self._rows(X)
+        now, rows = self._now(X)
         _validation.check_dense_size(
-            rows.shape[0], self._n_trees(), 4, "pass fewer rows at a time", "trees"
+            rows.shape[0], now._n_trees(), 4, "pass fewer rows at a time", "trees"
         )
-        stages = self._call(self._model.staged_predict, rows)
+        stages = now._call(now._model.staged_predict, rows)
         for stage in range(stages.shape[1]):
-            yield self.classes_[stages[:, stage]]
+            yield now.classes_[stages[:, stage]]
 
     def staged_decision_function(self, X: MatrixLike) -> Iterator[NDArray[np.float32]]:
         """``decision_function`` after each round.
@@ -170,8 +175,9 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         ------
         float32 array of shape (n, n_classes), or (n,) for two classes
         """
-        for scores in self._staged_scores(X):
-            yield self._shaped(scores)
+        now, rows = self._now(X)
+        for scores in now._staged_scores(rows):
+            yield now._shaped(scores)
 
     def staged_predict_proba(self, X: MatrixLike) -> Iterator[NDArray[np.float32]]:
         """``predict_proba`` after each round.
@@ -184,8 +190,9 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         ------
         float32 array of shape (n, n_classes)
         """
-        for scores in self._staged_scores(X):
-            yield self._chances(scores)
+        now, rows = self._now(X)
+        for scores in now._staged_scores(rows):
+            yield now._chances(scores)
 
     @property
     def n_estimators_(self) -> int:
@@ -226,13 +233,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         values[importances["features"]] = importances[name]
         return values
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
-        rows = self._rows(X)
-        self._check_dense_size(rows)
-        return self._call(self._model.predict_scores, rows)
-
-    def _staged_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        rows = self._rows(X)
+    def _staged_scores(self, rows: Any) -> Iterator[NDArray[np.float64]]:
         self._check_dense_size(rows)
         scores = np.zeros((rows.shape[0], len(self.classes_)))
         for tree in range(self._n_trees()):
@@ -305,7 +306,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
                 f"warm_start=True adds rounds for the {len(self.classes_)} classes of the model: "
                 f"y must have these and no others, it has {len(target.classes)}"
             )
-        model = _core.Classifier.from_bytes(self._model.to_bytes(), self._short_name)
+        model = self._model.snapshot()
         model.set_params(json.dumps({**fitted, "n_estimators": self.n_estimators}))
         return model
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree import _core, _costs, _validation
-from xmtree._base import Transaction, without_own_name
+from xmtree._base import without_own_name
 from xmtree._boosting import Boosting
 from xmtree._labels import Target
 from xmtree._probabilities import CHUNK_BYTES, TopK
+from xmtree._sharing import Change
 from xmtree._typing import MatrixLike
 
 #: Committees that the temperature is found with; five find much the same.
@@ -62,11 +63,14 @@ class CostSensitiveBoosting(Boosting):
             Where the labels of all rounds, or with ``cost_matrix`` the scores of all classes,
             would not fit in memory.
         """
-        if self._costs is None:
-            yield from super().staged_predict(X)
+        now, rows = self._now(X)
+        costs = now._costs
+        if costs is None:
+            yield from super(CostSensitiveBoosting, now).staged_predict(X)
             return
-        for chances in self.staged_predict_proba(X):
-            yield self.classes_[_costs.expected(chances, self._costs).argmin(axis=1)]
+        for scores in now._staged_scores(rows):
+            expected = _costs.expected(now._chances(scores), costs)
+            yield now.classes_[expected.argmin(axis=1)]
 
     def _learn(
         self,
@@ -75,7 +79,7 @@ class CostSensitiveBoosting(Boosting):
         X: Any,
         target: Target,
         sample_weight: Any,
-        change: Transaction,
+        change: Change[Any],
     ) -> None:
         costs = _costs.checked(self.cost_matrix, len(target.classes))
         self._costs, self._temperature = costs, 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from xmtree import _validation
-from xmtree._base import Learner, transaction
+from xmtree._base import Learner
 from xmtree._probabilities import softmax_of_known
-from xmtree._progress import progress
+from xmtree._sharing import Change, learning
 from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
@@ -391,16 +392,20 @@ class LdSMClassifier(TreeMixin, Learner):
         ValueError, TypeError
             If a parameter, ``X`` or ``y`` cannot be used, or no row has a label. The
             estimator is then as it was before.
+        KeyboardInterrupt
+            On Ctrl-C. The estimator is then as it was before, with ``warm_start`` too, even if
+            all trees were trained by then.
         """
-        first = 0
-        if self.warm_start and self.__sklearn_is_fitted__():
-            if classes is not None:
-                raise ValueError("classes are those of the first fit where warm_start=True")
-            first = self._n_trees()
-            self._add_trees(X, y, sample_weight)
-        else:
-            super().fit(X, y, sample_weight, classes)
-        self._warn_collapsed(first, stacklevel=3)
+        with learning(self):
+            first = 0
+            if self.warm_start and self.__sklearn_is_fitted__():
+                if classes is not None:
+                    raise ValueError("classes are those of the first fit where warm_start=True")
+                first = self._n_trees()
+                self._add_trees(X, y, sample_weight)
+            else:
+                super().fit(X, y, sample_weight, classes)
+            self._warn_collapsed(first, stacklevel=3)
         return self
 
     def _warn_collapsed(self, first: int, stacklevel: int) -> None:
@@ -419,33 +424,23 @@ class LdSMClassifier(TreeMixin, Learner):
     def _add_trees(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Trains the trees that are missing."""
         validate_params(self)
-        model = self._model
         if self.n_estimators < self._n_trees():
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be at least the {self._n_trees()} trees "
                 f"that there are where warm_start=True"
             )
-        with transaction(self) as change:
-            X = self._rows(X)
-            target = self._encode(y, self.classes_)
-            if (target.form == "labels") != (self._y_form == "labels"):
-                raise ValueError("y must be of the kind it was in the first fit: labels, or sets")
-            weights = _validation.weights(sample_weight, X)
-            before = model.params_json
-            seed = self._fitted_params()["seed"]
-            if self.random_state is not None:
-                seed = _validation.seed(self.random_state)
-            model.set_params(json.dumps({**self._core_params(), "seed": seed}))
-            try:
-                with progress(self.verbose, type(self).__name__) as report:
-                    threads = self._n_threads()
-                    _validation.canonical(
-                        X, lambda X: model.fit(X, target.codes, weights, threads, report, True)
-                    )
-            except BaseException:
-                model.set_params(before)
-                raise
-            change.keep()
+        change = Change(self)
+        draft = change.draft
+        X = draft._validated(X, reset=False)
+        target = draft._encode(y, self.classes_)
+        if (target.form == "labels") != (self._y_form == "labels"):
+            raise ValueError("y must be of the kind it was in the first fit: labels, or sets")
+        seed = self._fitted_params()["seed"]
+        if self.random_state is not None:
+            seed = _validation.seed(self.random_state)
+        model = self._model.snapshot()
+        model.set_params(json.dumps({**draft._core_params(), "seed": seed}))
+        draft._learn(partial(model.fit, warm_start=True), model, X, target, sample_weight, change)
 
     def predict_scores(self, X: MatrixLike, threshold: float = 0.0) -> sp.csr_matrix:
         """The scores of all labels that have one.
@@ -465,8 +460,8 @@ class LdSMClassifier(TreeMixin, Learner):
             the leaf's labels; with other scorers and re-ranking see ``scorer_weight`` and
             ``beta``.
         """
-        X = self._rows(X)
-        return self._sparse(X, float(threshold), None)
+        now, rows = self._now(X)
+        return now._sparse(rows, float(threshold), None)
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), _MOST_SCORED)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
 from xmtree._calibration import Calibration
@@ -268,8 +267,10 @@ default="squared_hinge"
             Where the array would take more than 8 GiB or half of the memory;
             ``predict_topk`` gives the best classes of any number of rows.
         """
-        scores = self._all_scores(X)
-        if self._y_form == "labels" and len(self.classes_) == 2:
+        now, rows = self._now(X)
+        now._check_dense_size(rows)
+        scores = now._call(now._model.predict_scores, rows)
+        if now._y_form == "labels" and len(now.classes_) == 2:
             # Without examples both are minus infinity, and neither is ahead.
             first, second = scores.T
             ahead: NDArray[np.float32] = np.zeros_like(first)
@@ -280,16 +281,11 @@ default="squared_hinge"
     @property
     def threshold_(self) -> float:
         """Probability above which :meth:`predict` takes a label into a label set."""
-        check_is_fitted(self)
+        self._fitted()
         return self._least_chance()
 
     def _least_chance(self) -> float:
         return self._calibration.threshold if self.threshold is None else float(self.threshold)
-
-    def _all_scores(self, X: Any) -> NDArray[np.float32]:
-        rows = self._rows(X)
-        self._check_dense_size(rows)
-        return self._call(self._model.predict_scores, rows)
 
     def _present(self, X: Any) -> Any:
         if self.threshold is not None or self.n_labels is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, replace
@@ -14,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree import _calibration, _class_weight, _core, _validation
-from xmtree._base import Learner, Transaction, transaction, without_own_name
+from xmtree._base import Learner, without_own_name
 from xmtree._calibration import Calibration, ScoredRows
 from xmtree._labels import (
+    Labels,
     Target,
     check_column_order,
     check_known,
@@ -24,9 +24,10 @@ from xmtree._labels import (
     plain_codes,
     plain_sets,
 )
-from xmtree._labels.forms import entry_rows, order_of
+from xmtree._labels.forms import entry_rows
 from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
+from xmtree._sharing import Change, learning
 from xmtree._sklearn import validate_params
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
@@ -57,8 +58,6 @@ class OnlineLearner(Learner):
     #: Whether ``classes="grow"`` is possible.
     _takes_new_labels: ClassVar[bool] = True
     _started_with: dict[str, Any]
-    #: Labels, and what sorts them.
-    _class_order: tuple[NDArray[Any], NDArray[np.intp] | None] | None = None
     #: Which ``_started_with`` the last ``partial_fit`` has compared with which parameters.
     _compared: tuple[dict[str, Any], dict[str, Any]] | None = None
     calibrate: bool
@@ -107,36 +106,44 @@ class OnlineLearner(Learner):
             ``classes_`` (without "grow"), or a parameter was changed after the first call.
             The estimator is then as it was before.
         """
-        codes = self._plain_codes(X, y) if classes is None and sample_weight is None else None
-        if codes is not None:
-            rows: Any = X
-            threads = self._n_threads(rows.shape[0])
-            _validation.canonical(
-                rows, lambda X: self._model.partial_fit(X, codes, None, threads, None)
-            )
-            return self
+        with learning(self):
+            codes = None
+            if classes is None and sample_weight is None:
+                codes = self._plain_codes(X, y)
+            if codes is None:
+                self._learn_on(X, y, classes, sample_weight)
+            else:
+                rows: Any = X
+                threads = self._n_threads(rows.shape[0])
+                _validation.canonical(
+                    rows, lambda X: self._model.partial_fit(X, codes, None, threads, None)
+                )
+        return self
+
+    def _learn_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """As :meth:`partial_fit`, with all checks."""
         validate_params(self)
         if self.class_weight == "balanced":
             raise ValueError(
                 'class_weight="balanced" needs all labels at once and so fit; for partial_fit set '
                 "class_weight to a dict or None, or pass sample_weight"
             )
-        started = hasattr(self, "_model")
-        with transaction(self) as change:
-            target = self._stream_target(y, classes, started)
-            X = self._validated(X, reset=not started)
-            if started:
-                self._check_same(target)
-                model = self._model
-            else:
-                self._check_first(target, classes)
-                model = self._new_model(target)
-            if started:
-                self._calibrate_on_stream(X, target, sample_weight)
-            learn = partial(model.partial_fit, n_classes=len(target.classes))
-            self._learn(learn, model, X, target, sample_weight, change)
-            self._compared = self._started_with, self.get_params(deep=False)
-        return self
+        started = self.__sklearn_is_fitted__()
+        change = Change(self)
+        draft = change.draft
+        target = draft._stream_target(y, classes, started)
+        X = draft._validated(X, reset=not started)
+        if started:
+            draft._check_same(target)
+            model = draft._model
+            draft._calibrate_on_stream(X, target, sample_weight)
+        else:
+            draft._check_first(target, classes)
+            model = draft._new_model(target)
+        labels = Labels(target.classes, target.form, target.order)
+        learn = partial(model.partial_fit, n_classes=len(target.classes), labels=labels)
+        draft._learn(learn, model, X, target, sample_weight, change)
+        draft._compared = draft._started_with, draft.get_params(deep=False)
 
     def _plain_codes(self, X: Any, y: Any) -> Any:
         """The labels of rows that the model can learn right away, as the long way would have it do;
@@ -179,7 +186,7 @@ class OnlineLearner(Learner):
         self._started_with = self._learning_params()
         return model
 
-    def _fit(self, X: Any, target: Target, sample_weight: Any, change: Transaction) -> None:
+    def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
         model = self._new_model(target)
         self._calibration = Calibration()
         if self.calibrate:
@@ -192,7 +199,7 @@ class OnlineLearner(Learner):
         X: Any,
         target: Target,
         sample_weight: Any,
-        change: Transaction,
+        change: Change[Any],
     ) -> None:
         """Calibrates on a part of the rows, by a model that learns the others."""
         weights = row_weights(sample_weight, X)
@@ -200,8 +207,7 @@ class OnlineLearner(Learner):
         if parts is None:
             return
         params, learned, rows = parts
-        arguments = json.dumps(params), len(target.classes), target.multilabel
-        model = _core.Classifier(self._short_name, *arguments)
+        model = self._empty(params, target)
         try:
             self._train(model.fit, X, target, learned)
         except (ValueError, MemoryError):
@@ -210,9 +216,9 @@ class OnlineLearner(Learner):
         except KeyboardInterrupt:
             # It is what was learned so far.
             if model.n_examples_seen > 0:
-                self._adopt(model, target, change)
+                self._adopt(model, change)
             raise
-        self.classes_, self._y_form, self._model = target.classes, target.form, model
+        self._model = model
         self._calibrate_on(X, target, weights, learned, rows)
         # It would stay in memory while all rows are learned.
         del self._model
@@ -340,31 +346,21 @@ class OnlineLearner(Learner):
                 )
             if not started:
                 return self._checked(encode_growing(y))
-            return self._checked(encode_growing(y, self.classes_, self._order(), lists=lists))
-        if not started:
+            known, _, order = self._labels
+            target = self._checked(encode_growing(y, known, order, lists=lists))
+        elif not started:
             return self._target(y, classes)
-        if classes is not None:
-            check_known(classes, self.classes_)
-        target = self._checked(encode(y, self.classes_, self._order(), lists=lists))
-        if classes is not None:
-            check_column_order(target, classes, y)
-        return target
-
-    def _order(self) -> NDArray[np.intp] | None:
-        """What sorts ``classes_``, found once; None where they are sorted."""
-        kept = self._class_order
-        if kept is None or kept[0] is not self.classes_:
-            kept = self._class_order = (self.classes_, order_of(self.classes_))
-        return kept[1]
-
-    def _adopt(self, model: _core.Classifier, target: Target, change: Transaction) -> None:
-        if target.order is not None:
-            self._class_order = (target.classes, target.order)
-        super()._adopt(model, target, change)
+        else:
+            known, _, order = self._labels
+            if classes is not None:
+                check_known(classes, known)
+            target = self._checked(encode(y, known, order, lists=lists))
+            if classes is not None:
+                check_column_order(target, classes, y)
+        return target if target.order is not None else replace(target, order=order)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("_class_order", None)
         state.pop("_compared", None)
         return state
 

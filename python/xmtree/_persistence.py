@@ -19,7 +19,8 @@ import sklearn
 from numpy.typing import NDArray
 
 from xmtree import _core, _validation
-from xmtree._labels import Form
+from xmtree._labels import Form, Labels
+from xmtree._sharing import view
 
 #: Raised when an older version could not read what this one writes.
 STATE_VERSION = 2
@@ -66,6 +67,7 @@ def name_in_files(cls: type[Any]) -> str:
 def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
     """Writes a fitted estimator to ``path``; ``compact``: for prediction only."""
     check_fitted(estimator)
+    estimator = view(estimator)
     meta, arrays = _describe(estimator)
     _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, estimator._model, compact)
 
@@ -78,6 +80,7 @@ def save_around(
     ``arrays`` and ``state`` (of JSON types) are what the class of ``outer`` makes it from, with
     its method ``_from_file``.
     """
+    learner = view(learner)
     inner, inner_arrays = _describe(learner)
     meta = {
         "state_version": STATE_VERSION,
@@ -200,8 +203,8 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     """The learner that :func:`_describe` has described."""
     cls = class_in_file(path, meta["class"])
     estimator = cls(**restored_params(meta["params"]))
-    estimator.classes_ = unpack("classes", arrays, dtype_in_file(meta["classes_dtype"]))
-    if len(set(estimator.classes_.tolist())) < len(estimator.classes_):
+    classes = unpack("classes", arrays, dtype_in_file(meta["classes_dtype"]))
+    if len(set(classes.tolist())) < len(classes):
         raise ValueError("two labels are equal")
     if meta["y_form"] not in get_args(Form):
         raise ValueError(f"y_form {meta['y_form']!r}")
@@ -210,19 +213,18 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     estimator.n_features_in_ = int(meta["n_features_in"])
     if meta["has_feature_names"]:
         estimator.feature_names_in_ = unpack("feature_names", arrays, np.dtype(object))
-    estimator._y_form = meta["y_form"]
+    model = file.take_model(cls._short_name)
+    if model.n_classes != len(classes):
+        raise _core.ModelFileError(
+            f"{path}: damaged model: {len(classes)} labels for {model.n_classes} classes"
+        )
+    estimator._model = model.with_labels(Labels.of(classes, meta["y_form"]))
     estimator._set_more_state(meta["more"])
     if meta["index_base"] is not None:
         estimator._index_base = int(meta["index_base"])
     estimator._table_options = _table_options(meta.get("table_options"))
     # Files from before names were hashed do not have it.
     estimator._hashes_names = bool(meta.get("hashes_names", False))
-    estimator._model = file.take_model(cls._short_name)
-    if estimator._model.n_classes != len(estimator.classes_):
-        raise _core.ModelFileError(
-            f"{path}: damaged model: {len(estimator.classes_)} labels for "
-            f"{estimator._model.n_classes} classes"
-        )
     n_features = estimator._model.n_features
     if estimator.n_features_in_ != n_features and not estimator._takes_any_width():
         raise _core.ModelFileError(

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from xmtree import _core
 from xmtree._probabilities import Scores
+from xmtree._sharing import packed, unpacked, view
 from xmtree._typing import Sparse
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _CSR = (sp.csr_matrix, sp.csr_array)
 #: Attributes of an estimator that predictions do not need.
-_NOT_NEEDED = ("feature_names_in_", "_class_order", "_compared")
+_NOT_NEEDED = ("feature_names_in_", "_compared")
 
 
 class Predictor:
@@ -63,13 +64,10 @@ class Predictor:
     def __init__(self, estimator: Any) -> None:
         if not isinstance(getattr(estimator, "_model", None), _core.Classifier):
             raise TypeError(f"estimator must be a fitted learner, got {type(estimator).__name__}")
-        state = {name: value for name, value in vars(estimator).items() if name not in _NOT_NEEDED}
-        model = estimator._model.snapshot()
-        self._set(type(estimator), state | {"_model": model, "n_jobs": 1})
-
-    def _set(self, cls: type[Any], state: dict[str, Any]) -> None:
-        self._estimator = object.__new__(cls)
-        vars(self._estimator).update(state)
+        self._estimator = view(estimator)
+        self._estimator.n_jobs = 1
+        for name in _NOT_NEEDED:
+            vars(self._estimator).pop(name, None)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -145,14 +143,13 @@ class Predictor:
         return chances
 
     def __getstate__(self) -> tuple[type[Any], dict[str, Any]]:
-        state = dict(vars(self._estimator))
-        state["_model"] = state["_model"].to_prediction_bytes()
+        state = packed(vars(self._estimator), _core.Classifier.to_prediction_bytes)
         return type(self._estimator), state
 
     def __setstate__(self, state: tuple[type[Any], dict[str, Any]]) -> None:
         cls, values = state
-        model = _core.Classifier.from_bytes(values["_model"], cls._short_name)
-        self._set(cls, values | {"_model": model})
+        self._estimator = object.__new__(cls)
+        vars(self._estimator).update(unpacked(values, cls._short_name))
 
 
 def _rows(X: Any) -> Any:

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from xmtree import _validation
 from xmtree._calibration import Calibration
+from xmtree._sharing import Labelled
 from xmtree._typing import MatrixLike
 
 TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
@@ -22,19 +23,16 @@ Scores = Literal["raw", "probability"]
 CHUNK_BYTES = 64 << 20
 
 
-class ProbabilityMixin:
+class ProbabilityMixin(Labelled):
     """``predict_proba`` and what else rests on probabilities.
 
     A learner says by ``_n_scored`` how many labels of a row can have a score, None for all, and
     by ``_logits`` what its scores are on the scale of logits; or all of it by ``_chances``.
     """
 
-    classes_: NDArray[Any]
-    _model: Any
-    _y_form: Any
     _topk: Any
     _call: Any
-    _rows: Any
+    _now: Any
     _calibration: Calibration = Calibration()
 
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float32]:
@@ -60,9 +58,10 @@ class ProbabilityMixin:
             Where the array would take more than 8 GiB or half of the memory;
             ``predict_topk(X, k, scores="probability")`` has those of the best labels.
         """
-        rows = self._rows(X)
-        self._check_dense_size(rows)
-        return self._all_chances(rows)
+        now, rows = self._now(X)
+        now._check_dense_size(rows)
+        chances: NDArray[np.float32] = now._all_chances(rows)
+        return chances
 
     def _check_dense_size(self, rows: Any) -> None:
         """Refuses scores of all classes where they would not fit in memory."""

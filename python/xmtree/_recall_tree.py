@@ -380,17 +380,17 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         -------
         float
         """
-        rows = self._rows(X)
-        codes = place(y, self.classes_)
+        now, rows = self._now(X)
+        codes = place(y, now.classes_)
         if len(codes) != rows.shape[0]:
             raise ValueError(f"X has {rows.shape[0]} rows, y has {len(codes)}")
         weights = _validation.weights(sample_weight, rows)
-        k = self._n_scored()
+        k = now._n_scored()
         step = max(1, CHUNK_BYTES // (8 * k))
         found = np.zeros(len(codes), bool)
         for start in range(0, len(codes), step):
             part = slice(start, start + step)
-            candidates, _ = self._topk(rows[part], k)
+            candidates, _ = now._topk(rows[part], k)
             wanted = codes[part, np.newaxis]
             found[part] = np.any((candidates == wanted) & (wanted >= 0), axis=1)
         return float(np.average(found, weights=weights))

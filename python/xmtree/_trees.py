@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from xmtree import _core
 from xmtree._typing import MatrixLike
 
 Leaves: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
@@ -33,8 +34,7 @@ class TreePath(NamedTuple):
 class TreeMixin:
     """For learners whose model has ``trees()`` and ``leaves()``."""
 
-    _model: Any
-    classes_: NDArray[Any]
+    _model: _core.Classifier
 
     @property
     def trees_(self) -> list[Bunch]:
@@ -58,7 +58,7 @@ class TreeMixin:
             )
         return trees[0]
 
-    def decision_path(self, X: MatrixLike) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+    def decision_path(self: Any, X: MatrixLike) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
         """The nodes that each row passes on its way to its prediction, as forests tell them.
 
         A row may end at several leaves of a tree: in :class:`LdSMClassifier` as far as routers
@@ -81,9 +81,10 @@ class TreeMixin:
         AttributeError
             Where the model was saved for prediction only, and so has no ``trees_``.
         """
-        trees = self.trees_
+        now, rows = self._now(X)
+        trees = now.trees_
         ends = np.cumsum([0, *(len(tree.parent) for tree in trees)])
-        starts, numbers, leaves = self._leaves(X)
+        starts, numbers, leaves = now._leaves(rows)
         above = np.full(ends[-1], -1)
         for tree, (start, end) in zip(trees, pairwise(ends), strict=True):
             above[start:end][1:] = tree.parent[1:] + start
@@ -101,9 +102,9 @@ class TreeMixin:
         indicator.data[:] = 1
         return indicator, ends
 
-    def _leaves(self: Any, X: Any) -> Leaves:
+    def _leaves(self: Any, rows: Any) -> Leaves:
         """Where the leaves of each row begin; the tree and the node of each."""
-        found: Leaves = self._call(self._model.leaves, self._rows(X))
+        found: Leaves = self._call(self._model.leaves, rows)
         return found
 
     def _paths_to(self, X: Any, labels: NDArray[Any]) -> list[list[TreePath]]:

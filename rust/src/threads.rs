@@ -25,7 +25,7 @@ pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce(bool) -> T + Se
     if n_threads <= 1 {
         return Ok(work(false));
     }
-    let n_threads = n_threads.min(most_threads());
+    let n_threads = sensible(n_threads);
     let pool = ThreadPoolBuilder::new()
         .num_threads(n_threads)
         .build()
@@ -33,9 +33,11 @@ pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce(bool) -> T + Se
     Ok(pool.install(|| work(true)))
 }
 
-fn most_threads() -> usize {
+/// `n_threads`, or as many as make sense on this machine: what needs memory for each thread is to
+/// count these.
+pub fn sensible(n_threads: usize) -> usize {
     let n_cores = available_parallelism().map_or(1, usize::from);
-    ALWAYS.max(MOST_PER_CORE * n_cores)
+    n_threads.min(ALWAYS.max(MOST_PER_CORE * n_cores))
 }
 
 /// What `of_number` makes of each number below `n`, in their order, or an error of one. Each thread
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn no_more_threads_start_than_make_sense() {
         let started = with_threads(1_000_000, |_| rayon::current_num_threads());
-        assert_eq!(started.unwrap(), most_threads());
+        assert_eq!(started.unwrap(), sensible(usize::MAX));
         assert_eq!(
             with_threads(3, |_| rayon::current_num_threads()).unwrap(),
             3

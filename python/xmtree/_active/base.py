@@ -13,9 +13,10 @@ from xmtree._active.labels import labels_of
 from xmtree._active.pool import checked
 from xmtree._active.selection import first_set, held_out
 from xmtree._active.session import LabellingSession
-from xmtree._base import transaction, without_own_name
+from xmtree._base import without_own_name
 from xmtree._labels.forms import common_type
 from xmtree._progress import progress
+from xmtree._sharing import Change
 from xmtree._sklearn import Interval, validate_params
 from xmtree._typing import LabelsLike, MatrixLike, Weights
 
@@ -79,42 +80,41 @@ class ActiveEstimator(LabellingSession):
             If a parameter or the data cannot be used. The estimator is then as it was.
         """
         validate_params(self)
-        with transaction(self) as change:
-            self._clear()
-            pool = checked(self._validated(X, reset=True), self._takes_nan())
-            n = pool.shape[0]
-            labels = labels_of(y, n, "y")
-            weights = _validation.weights(sample_weight, pool)
-            usable = np.arange(n)
-            if weights is not None:
-                usable = np.flatnonzero(weights)
-            self._start_session(pool, self._checked_validation(X_val, y_val))
-            if self._held is not None:
-                common_type(labels, self._held[1], "in y_val")
-            if self.early_stopping and self._held is None:
-                draw = np.random.default_rng(self._seed)
-                held = held_out(usable, labels, self.validation_fraction, draw)
-                importance = None if weights is None else weights[held]
-                self._held = self._pool[held], labels[held], importance
-                usable = np.setdiff1d(usable, held)
-            self._left_out = np.setdiff1d(np.arange(n), usable)
-            self._weights = weights
-            self._n_left = len(usable)
-            self._queried = first_set(usable, labels, self.n_initial, self._draw())
-            with progress(self.verbose, type(self).__name__) as report:
-                total = min(
-                    len(usable), len(self._queried) + (self.n_rounds - 1) * self.n_per_round
-                )
-                while self.stop_reason_ is None:
-                    queried = self.query()
-                    self._add(queried, labels[queried])
-                    if report is not None:
-                        error = self.learning_curve_.validation_error[-1]
-                        known = None if math.isnan(error) else float(error)
-                        report(len(self.selected_), total, known, None)
-            self._ended = self.stop_reason_
-            # Only a session needs them; a model of a large set should be small.
-            del self._pool, self._held, self._weights, self._labels, self._left_out
-            del self._latest
-            change.keep()
+        change = Change(self)
+        draft = change.draft
+        draft._clear()
+        pool = checked(draft._validated(X, reset=True), draft._takes_nan())
+        n = pool.shape[0]
+        labels = labels_of(y, n, "y")
+        weights = _validation.weights(sample_weight, pool)
+        usable = np.arange(n)
+        if weights is not None:
+            usable = np.flatnonzero(weights)
+        draft._start_session(pool, draft._checked_validation(X_val, y_val))
+        if draft._held is not None:
+            common_type(labels, draft._held[1], "in y_val")
+        if draft.early_stopping and draft._held is None:
+            draw = np.random.default_rng(draft._seed)
+            held = held_out(usable, labels, draft.validation_fraction, draw)
+            importance = None if weights is None else weights[held]
+            draft._held = draft._pool[held], labels[held], importance
+            usable = np.setdiff1d(usable, held)
+        draft._left_out = np.setdiff1d(np.arange(n), usable)
+        draft._weights = weights
+        draft._n_left = len(usable)
+        draft._queried = first_set(usable, labels, draft.n_initial, draft._draw())
+        with progress(draft.verbose, type(self).__name__) as report:
+            total = min(len(usable), len(draft._queried) + (draft.n_rounds - 1) * draft.n_per_round)
+            while draft.stop_reason_ is None:
+                queried = draft.query()
+                draft._add(queried, labels[queried])
+                if report is not None:
+                    error = draft.learning_curve_.validation_error[-1]
+                    known = None if math.isnan(error) else float(error)
+                    report(len(draft.selected_), total, known, None)
+        draft._ended = draft.stop_reason_
+        # Only a session needs them; a model of a large set should be small.
+        del draft._pool, draft._held, draft._weights, draft._labels, draft._left_out
+        del draft._latest
+        change.keep()
         return self

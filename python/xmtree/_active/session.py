@@ -19,8 +19,8 @@ from xmtree._active.pool import checked, find_rows, free_numbers
 from xmtree._active.predictor import SessionPredictor
 from xmtree._active.selection import Rows
 from xmtree._active.uncertainty import best_labels, margins
-from xmtree._base import transaction
 from xmtree._labels.forms import common_type
+from xmtree._sharing import Change
 from xmtree._sklearn import validate_params
 from xmtree._typing import LabelsLike, MatrixLike
 
@@ -96,14 +96,15 @@ class LabellingSession(SessionPredictor):
             If a parameter or the data cannot be used. The estimator is then as it was.
         """
         validate_params(self)
-        with transaction(self) as change:
-            self._clear()
-            self._start_session(
-                checked(self._validated(X, reset=True), self._takes_nan()),
-                self._checked_validation(X_val, y_val),
-            )
-            self._check_session()
-            change.keep()
+        change = Change(self)
+        draft = change.draft
+        draft._clear()
+        draft._start_session(
+            checked(draft._validated(X, reset=True), draft._takes_nan()),
+            draft._checked_validation(X_val, y_val),
+        )
+        draft._check_session()
+        change.keep()
         return self
 
     def query(self) -> Rows:
@@ -146,16 +147,17 @@ class LabellingSession(SessionPredictor):
             has been learned then.
         """
         self._check_session()
-        with transaction(self) as change:
-            numbers = self._row_numbers(rows)
-            labels = labels_of(y, len(numbers), "y")
-            if len(self._labels):
-                dtype = common_type(labels, self._labels, "before")
-                self._labels, labels = self._labels.astype(dtype), labels.astype(dtype)
-            if self._held is not None:
-                common_type(labels, self._held[1], "in y_val")
-            self._add(numbers, labels)
-            change.keep()
+        change = Change(self)
+        draft = change.draft
+        numbers = draft._row_numbers(rows)
+        labels = labels_of(y, len(numbers), "y")
+        if len(draft._labels):
+            dtype = common_type(labels, draft._labels, "before")
+            draft._labels, labels = draft._labels.astype(dtype), labels.astype(dtype)
+        if draft._held is not None:
+            common_type(labels, draft._held[1], "in y_val")
+        draft._add(numbers, labels)
+        change.keep()
         return self
 
     def skip(self, rows: MatrixLike | Sequence[int]) -> Self:
@@ -171,11 +173,12 @@ class LabellingSession(SessionPredictor):
             If all queried rows have a label now, the classifier was trained.
         """
         self._check_session()
-        with transaction(self) as change:
-            numbers = self._row_numbers(rows)
-            self._left_out = np.concatenate([self._left_out, numbers])
-            self._finish_round(numbers)
-            change.keep()
+        change = Change(self)
+        draft = change.draft
+        numbers = draft._row_numbers(rows)
+        draft._left_out = np.concatenate([draft._left_out, numbers])
+        draft._finish_round(numbers)
+        change.keep()
         return self
 
     @property

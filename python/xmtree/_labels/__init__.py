@@ -7,7 +7,7 @@ learning read labels with :mod:`xmtree._labels.forms`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,7 @@ from xmtree._labels.forms import (
     NamedLabels,
     class_list,
     column_names,
+    order_of,
     positions,
     read,
     shown,
@@ -26,6 +27,7 @@ from xmtree._labels.forms import (
 
 __all__ = [
     "Form",
+    "Labels",
     "Target",
     "check_column_order",
     "check_known",
@@ -47,6 +49,19 @@ _FEW = 8
 _PLAIN_LABELS = (int, str, np.int64, np.str_)
 
 
+class Labels(NamedTuple):
+    """What the classes of a model are called, by number, and in which form rows have them."""
+
+    classes: NDArray[Any]
+    form: Form
+    #: What sorts the classes; None where they are sorted.
+    order: NDArray[np.intp] | None
+
+    @classmethod
+    def of(cls, classes: NDArray[Any], form: Form) -> Labels:
+        return cls(classes, form, order_of(classes))
+
+
 @dataclass(frozen=True)
 class Target:
     """What to learn for each row: class numbers, uint32 of shape (n,), or a CSR indicator
@@ -59,6 +74,11 @@ class Target:
     is_open: bool = False
     #: What sorts the classes, where some were added.
     order: NDArray[np.intp] | None = None
+
+    @property
+    def labels(self) -> Labels:
+        """Those of a model that learns it from the beginning."""
+        return Labels.of(self.classes, self.form)
 
     @property
     def multilabel(self) -> bool:
@@ -216,7 +236,8 @@ def taken(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     than anything else where several threads ask for such.
     """
     if codes.size > _FEW:
-        return classes.take(codes, mode="clip")
+        # Not with mode="clip", which would name a class that does not exist by another's label.
+        return classes.take(np.maximum(codes, 0))
     labels = np.empty(codes.size, classes.dtype)
     for i, code in enumerate(codes.ravel().tolist()):
         labels[i] = classes[max(code, 0)]

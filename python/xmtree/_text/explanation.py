@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xmtree._base import Learner
+from xmtree._sharing import view
 from xmtree._text.features import TextFeatures
 from xmtree._trees import TreeMixin, TreePath
 
@@ -34,6 +35,7 @@ class Explanation(NamedTuple):
 
 def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list[Explanation]:
     """Explains the ``k`` best labels of ``text``."""
+    learner = view(learner)
     row = features.transform([text])
     labels, scores = learner.predict_topk(row, k)
     words, blocks = features.without_each_word(text)

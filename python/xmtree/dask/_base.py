@@ -18,6 +18,7 @@ from xmtree._labels import decode
 from xmtree._labels.forms import as_label_lists
 from xmtree._ldsm import LdSMClassifier
 from xmtree._probabilities import Scores
+from xmtree._sharing import copied, view
 from xmtree._sklearn import validate_params
 from xmtree.dask._cluster import (
     Tasks,
@@ -250,15 +251,13 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
 
 def snapshot(estimator: Any) -> Any:
     """A copy that has the model as it is now; it is copied where one of them learns on."""
-    copied = estimator.__class__.__new__(estimator.__class__)
-    vars(copied).update(vars(estimator))
-    if isinstance(getattr(estimator, "_model", None), _core.Classifier):
-        copied._model = estimator._model.snapshot()
+    is_learner = isinstance(getattr(estimator, "_model", None), _core.Classifier)
+    copy = view(estimator) if is_learner else copied(estimator)
     if hasattr(estimator, "learner_"):
-        copied.learner_ = snapshot(estimator.learner_)
+        copy.learner_ = snapshot(estimator.learner_)
     if hasattr(estimator, "estimators_"):
-        copied.estimators_ = [snapshot(member) for member in estimator.estimators_]
-    return copied
+        copy.estimators_ = [snapshot(member) for member in estimator.estimators_]
+    return copy
 
 
 def check_complete(model: Any) -> None:

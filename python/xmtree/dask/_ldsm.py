@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from distributed import Future
 
 from xmtree import _core, _validation
+from xmtree._labels import Labels
 from xmtree._ldsm import LdSMClassifier
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, own_threads, refuse, threads_of
@@ -129,8 +130,10 @@ class Read:
         self.local, self.params_json, self.classes = local, params_json, classes
         self.workers = workers
 
-    def __call__(self, X: Any, y: Any, sample_weight: Any) -> tuple[_core.LdsmTraining, Any]:
-        """The examples, and the estimator that knows all but the model."""
+    def __call__(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[_core.LdsmTraining, Any, Labels]:
+        """The examples, the estimator that knows all but the model, and its labels."""
         # A task may be done again, and leaves what it is given as it was.
         local = snapshot(self.local)
         X = local._validated(X, reset=True)
@@ -142,7 +145,6 @@ class Read:
                 self.params_json, len(target.classes), X, target.codes, weights
             ),
         )
-        local.classes_, local._y_form = target.classes, target.form
         n_bytes = training.__sizeof__()
         # The examples, their values as the scorers scale them, which is half as much, and for
         # each thread a copy of those of a node, at the root at least half of them.
@@ -151,7 +153,7 @@ class Read:
             "each worker holds all examples",
             self.workers,
         )
-        return training, local
+        return training, local, target.labels
 
 
 class Graph:
@@ -296,10 +298,10 @@ def _solve(
     return training.solve(negatives, block, duals=duals, known=known, **choice)
 
 
-def _fitted(prepared: tuple[Any, Any], model: _core.Classifier) -> Any:
+def _fitted(prepared: tuple[Any, Any, Labels], model: _core.Classifier) -> Any:
     """The estimator of the prepared examples with its model."""
-    _, local = prepared
+    _, local, labels = prepared
     # Others may be reading that one: workers can be threads of one process.
     fitted = snapshot(local)
-    fitted._model = model
+    fitted._model = model.with_labels(labels)
     return fitted

@@ -158,7 +158,6 @@ class Read:
         X = local._validated(X, reset=True)
         target = local._target(y, self.classes)
         weights = _validation.weights(sample_weight, X)
-        local.classes_, local._y_form = target.classes, target.form
         local._started_with = local._learning_params()
         self._check_memory(X, len(target.classes))
         return Examples(local, self.params, X, target, weights)
@@ -222,7 +221,7 @@ def _calibrate(examples: Examples, part: Any, model: _core.Classifier | None) ->
         return None
     _, learned, rows = part
     local = snapshot(examples.local)
-    local._model = model
+    local._model = model.with_labels(examples.target.labels)
     weights = row_weights(examples.sample_weight, examples.X)
     local._calibrate_on(examples.X, examples.target, weights, learned, rows)
     return local._calibration
@@ -230,7 +229,7 @@ def _calibrate(examples: Examples, part: Any, model: _core.Classifier | None) ->
 
 def _fitted(examples: Examples, calibration: Any, model: _core.Classifier) -> OAAClassifier:
     fitted: OAAClassifier = snapshot(examples.local)
-    fitted._model = model
+    fitted._model = model.with_labels(examples.target.labels)
     if calibration is not None:
         fitted._calibration = calibration
     return fitted

@@ -1,19 +1,19 @@
 //! `_core.Classifier`: every learner, by name.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::model_io::to_numpy;
 use super::pickled::{bytes_of, from_bytes, reduced, Reduced};
 use super::run::{attached, brief_or_watched, watched, FEW_ROWS, INSTANT};
+use super::shared_model::{Lease, Model, Share, SharedModel};
 use crate::alloc::{catch_no_memory, try_alloc};
-use crate::classifier::{
-    self, FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task,
-};
+use crate::classifier::{FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task};
 use crate::control::Control;
 use crate::data::{Batch, Rows, Values};
 use crate::error::{Error, Result};
@@ -29,7 +29,9 @@ const BEST: Task<'static> = Task::Predict {
 type Object<'py> = Bound<'py, PyAny>;
 type Progress<'a, 'py> = Option<&'a Object<'py>>;
 type Validation<'py> = (Object<'py>, Object<'py>, Option<WeightsArg<'py>>);
-type Labels<'py> = Bound<'py, PyArray1<i32>>;
+type ClassNumbers<'py> = Bound<'py, PyArray1<i32>>;
+/// The parameters, once they were read.
+type KnownParams = Arc<PyOnceLock<Py<PyAny>>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
 
 /// The parameters of a learner, their defaults and ranges, as JSON.
@@ -40,17 +42,15 @@ pub(super) fn parameters(learner: &str) -> PyResult<String> {
     Ok(json.map_err(|error| Error::data(format!("parameters of {learner}: {error}")))?)
 }
 
-/// A model of any learner, for any number of threads: predictions wait while it learns, learning
-/// waits for the predictions that are under way.
+/// A model of any learner, for any number of threads.
 #[pyclass(frozen, module = "xmtree._core")]
 pub(super) struct Classifier {
-    /// Shared with its snapshots until it learns on.
-    model: RwLock<Arc<Model>>,
-    /// The parameters, once they were read.
-    params: Mutex<Option<Py<PyAny>>>,
+    model: SharedModel,
+    /// Those that its snapshots read are its own.
+    params: Mutex<KnownParams>,
+    /// Of what reads another model, whose learning waits meanwhile.
+    _lease: Option<Lease>,
 }
-
-type Model = dyn classifier::Classifier;
 
 #[pymethods]
 impl Classifier {
@@ -79,7 +79,10 @@ impl Classifier {
         validation: Option<Validation<'_>>,
     ) -> PyResult<()> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
-        let batch = self.batch(X.py(), &x, &y, sample_weight.as_ref())?;
+        let py = X.py();
+        let mut taken = self.model.take(py)?;
+        let n_classes = taken.model().n_classes();
+        let batch = batch(taken.model(), n_classes, &x, &y, sample_weight.as_ref())?;
         let validation = validation
             .map(|(x, y, weights)| {
                 PyResult::Ok((RowsArg::take(&x)?, TargetsArg::take(&y)?, weights))
@@ -87,25 +90,25 @@ impl Classifier {
             .transpose()?;
         let validation = validation
             .as_ref()
-            .map(|(x, y, weights)| self.batch(X.py(), x, y, weights.as_ref()))
+            .map(|(x, y, weights)| self::batch(taken.model(), n_classes, x, y, weights.as_ref()))
             .transpose()?;
-        let effort = self.read(X.py(), |model| model.effort(&batch.rows, Task::Fit));
+        let effort = taken.model().effort(&batch.rows, Task::Fit);
         let options = FitOptions {
             n_threads,
             warm_start,
         };
-        brief_or_watched(X.py(), effort, progress, |control| {
-            self.learn(|model| match &validation {
-                None => model.fit(&batch, options, control),
-                Some(rows) => model.fit_validated(&batch, rows, options, control),
-            })
+        brief_or_watched(py, effort, progress, |control| match &validation {
+            None => taken.own().fit(&batch, options, control),
+            Some(rows) => taken.own().fit_validated(&batch, rows, options, control),
         })
     }
 
     /// Learns once, in the order given. With `answers` returns the class answered for each row
     /// just before it was learned, -1 for none. `n_classes`, if larger than that of the model,
-    /// adds classes.
-    #[pyo3(signature = (X, y, sample_weight=None, n_threads=1, progress=None, answers=false, n_classes=None))]
+    /// adds classes. The model then has these `labels`, if any.
+    #[pyo3(signature = (
+        X, y, sample_weight=None, n_threads=1, progress=None, answers=false, n_classes=None, labels=None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn partial_fit<'py>(
         &self,
@@ -116,29 +119,37 @@ impl Classifier {
         progress: Progress<'_, 'py>,
         answers: bool,
         n_classes: Option<usize>,
-    ) -> PyResult<Option<Labels<'py>>> {
+        labels: Option<Py<PyAny>>,
+    ) -> PyResult<Option<ClassNumbers<'py>>> {
         let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
         let py = X.py();
-        let n_classes = n_classes.unwrap_or_else(|| self.n_classes(py));
-        let batch = self.batch_over(py, n_classes, &x, &y, sample_weight.as_ref())?;
-        let effort = self.read(py, |model| model.effort(&batch.rows, Task::PartialFit));
+        let mut taken = self.model.take(py)?;
+        let n_known = taken.model().n_classes();
+        let n_classes = n_classes.unwrap_or(n_known);
+        let batch = batch(taken.model(), n_classes, &x, &y, sample_weight.as_ref())?;
+        let effort = taken.model().effort(&batch.rows, Task::PartialFit);
         let predicted = answers.then(|| try_alloc(batch.rows.n_rows(), 1, -1));
         let mut predicted = predicted.transpose()?;
         let into = predicted.as_deref_mut();
-        brief_or_watched(py, effort, progress, |control| {
-            self.learn(|model| {
-                if n_classes > model.n_classes() {
-                    model.add_classes(&batch)?;
-                }
-                model.partial_fit(&batch, n_threads, into, control)
-            })
-        })?;
+        let outcome = brief_or_watched(py, effort, progress, |control| {
+            let model = taken.own();
+            if n_classes > n_known {
+                model.add_classes(&batch)?;
+            }
+            model.partial_fit(&batch, n_threads, into, control)
+        });
+        if outcome.is_ok() || taken.model().n_classes() > n_known {
+            if let Some(labels) = labels {
+                taken.rename(Some(labels.into()));
+            }
+        }
+        outcome?;
         Ok(predicted.map(|labels| labels.into_pyarray(X.py())))
     }
 
     /// The best class of each row.
     #[pyo3(signature = (X, n_threads=1))]
-    fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Labels<'py>> {
+    fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<ClassNumbers<'py>> {
         let (_, labels) = self.on_rows(X, BEST, |model, rows, control| {
             model.predict(&Query::new(rows, n_threads, control))
         })?;
@@ -235,82 +246,106 @@ impl Classifier {
     }
 
     /// The model as it is now, whatever it learns later: it is copied where it learns on while
-    /// this lives.
-    fn snapshot(&self, py: Python<'_>) -> Self {
-        Self::of(py.detach(|| self.wait().clone()))
+    /// this lives. `brief`: learning waits a moment before that.
+    #[pyo3(signature = (brief=false))]
+    fn snapshot(&self, py: Python<'_>, brief: bool) -> PyResult<Self> {
+        let share = self.model.share(py)?;
+        Ok(Self {
+            model: SharedModel::new(share.model, share.labels),
+            params: Mutex::new(self.known_params()),
+            _lease: brief.then_some(share.lease),
+        })
+    }
+
+    /// The model as it is now, with these labels.
+    fn with_labels(&self, py: Python<'_>, labels: Py<PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            model: SharedModel::new(self.share(py)?.model, Some(labels.into())),
+            params: Mutex::new(self.known_params()),
+            _lease: None,
+        })
+    }
+
+    /// What Python calls the classes, for it to say; None if it has not. They change with the
+    /// model, in one step.
+    #[getter]
+    fn labels(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.model.labels().map(|labels| labels.clone_ref(py))
     }
 
     /// Replaces parameters that do not concern what was learned.
     fn set_params(&self, py: Python<'_>, params_json: &str) -> PyResult<()> {
-        py.detach(|| catch_no_memory(|| self.learn(|model| model.set_params(params_json))))?;
-        *self.params.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut taken = self.model.take(py)?;
+        py.detach(|| catch_no_memory(|| taken.own().set_params(params_json)))?;
+        *self.params.lock().unwrap_or_else(PoisonError::into_inner) =
+            KnownParams::new(PyOnceLock::new());
         Ok(())
     }
 
     /// What there is to know of the model as a whole, by name.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        to_dict(py, py.detach(|| self.wait().summary()))
+        to_dict(py, self.share(py)?.summary())
     }
 
     /// How much it rests on which features: columns of equal length by name.
     fn importances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        to_dict(py, py.detach(|| self.wait().importances()))
+        let model = self.share(py)?;
+        to_dict(py, py.detach(|| model.importances()))
     }
 
     /// What there is to know of each tree: a column of values per name.
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let reports = py.detach(|| self.wait().reports());
+        let model = self.share(py)?;
+        let reports = py.detach(|| model.reports());
         let dicts = reports.into_iter().map(|report| to_dict(py, report));
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
     #[getter]
-    fn n_classes(&self, py: Python<'_>) -> usize {
-        self.read(py, classifier::Classifier::n_classes)
+    fn n_classes(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.share(py)?.n_classes())
     }
 
     /// Columns of X; 0 before anything was learned.
     #[getter]
-    fn n_features(&self, py: Python<'_>) -> usize {
-        self.read(py, classifier::Classifier::n_features)
+    fn n_features(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.share(py)?.n_features())
     }
 
     /// Examples learned, each pass counted; 0 where the learner is not online.
     #[getter]
-    fn n_examples_seen(&self, py: Python<'_>) -> u64 {
-        self.read(py, classifier::Classifier::n_examples_seen)
+    fn n_examples_seen(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.share(py)?.n_examples_seen())
     }
 
     #[getter]
     fn params_json(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(self.read(py, classifier::Classifier::params_json)?)
+        Ok(self.share(py)?.params_json()?)
     }
 
     /// The parameters as a dictionary, which is the same each time: every prediction asks.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let known = || self.params.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(params) = &*known() {
-            return Ok(params.bind(py).clone());
-        }
-        let json = self.params_json(py)?;
-        let params = py.import("json")?.call_method1("loads", (json,))?;
-        let mut known = known();
-        Ok(known
-            .get_or_insert_with(|| params.unbind())
-            .bind(py)
-            .clone())
+        let known = self.known_params();
+        let params = known.get_or_try_init(py, || {
+            let json = self.params_json(py)?;
+            let params = py.import("json")?.call_method1("loads", (json,))?;
+            PyResult::Ok(params.unbind())
+        })?;
+        Ok(params.bind(py).clone())
     }
 
     /// The model as the bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bytes_of(py, || self.wait().to_bundle())
+        let model = self.share(py)?;
+        bytes_of(py, || model.to_bundle())
     }
 
     /// What predictions need of the model, to the bit, as the bytes of a model file.
     fn to_prediction_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let model = self.share(py)?;
         let bytes = watched(py, None, |control| {
-            self.wait().to_prediction_bundle(control)?.to_bytes()
+            model.to_prediction_bundle(control)?.to_bytes()
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -331,37 +366,20 @@ impl Classifier {
 impl Classifier {
     pub(super) fn of(model: Arc<Model>) -> Self {
         Self {
-            model: RwLock::new(model),
-            params: Mutex::new(None),
+            model: SharedModel::new(model, None),
+            params: Mutex::new(KnownParams::new(PyOnceLock::new())),
+            _lease: None,
         }
     }
 
-    /// The model, when nothing learns it. Not for threads that hold the interpreter: they would
-    /// stop all others for as long.
-    pub(super) fn wait(&self) -> RwLockReadGuard<'_, Arc<Model>> {
-        // A model is sound whatever has happened: learning that panicked has left it so.
-        self.model.read().unwrap_or_else(PoisonError::into_inner)
+    fn known_params(&self) -> KnownParams {
+        let params = self.params.lock().unwrap_or_else(PoisonError::into_inner);
+        params.clone()
     }
 
-    /// What `ask` finds of the model: little, which takes no time.
-    fn read<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&Model) -> T + Send) -> T {
-        match self.model.try_read() {
-            Ok(model) => ask(&**model),
-            Err(TryLockError::Poisoned(model)) => ask(&**model.into_inner()),
-            Err(TryLockError::WouldBlock) => py.detach(|| ask(&**self.wait())),
-        }
-    }
-
-    /// Runs `work` on the model alone, or on a copy that takes its place where it is shared.
-    fn learn<T>(&self, work: impl FnOnce(&mut Model) -> T) -> T {
-        let mut model = self.model.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = Arc::get_mut(&mut model) {
-            return work(own);
-        }
-        let mut copy = model.boxed_clone();
-        let outcome = work(&mut *copy);
-        *model = copy.into();
-        outcome
+    /// The model, when nothing learns it.
+    pub(super) fn share(&self, py: Python<'_>) -> PyResult<Share> {
+        self.model.share(py)
     }
 
     /// The model in `bundle`, which must be one of `learner`.
@@ -380,35 +398,6 @@ impl Classifier {
         Ok(Self::of(model.into()))
     }
 
-    /// Everything that is learned from, checked before anything changes.
-    fn batch<'a>(
-        &self,
-        py: Python<'_>,
-        x: &'a RowsArg<'_>,
-        y: &'a TargetsArg<'_>,
-        weights: Option<&'a WeightsArg<'_>>,
-    ) -> PyResult<Batch<'a>> {
-        self.batch_over(py, self.n_classes(py), x, y, weights)
-    }
-
-    /// As [`batch`](Self::batch), over `n_classes`.
-    fn batch_over<'a>(
-        &self,
-        py: Python<'_>,
-        n_classes: usize,
-        x: &'a RowsArg<'_>,
-        y: &'a TargetsArg<'_>,
-        weights: Option<&'a WeightsArg<'_>>,
-    ) -> PyResult<Batch<'a>> {
-        let rows = x.rows(self.read(py, |model| model.accepts().missing_values))?;
-        let weights = weights.map(|weights| weights.as_slice()).transpose()?;
-        Ok(Batch::new(
-            rows,
-            y.targets(n_classes)?,
-            weights.map(Values::F64),
-        )?)
-    }
-
     /// Runs `work`, of the effort of `task`, on the checked rows of X; also how many they are.
     fn on_rows<T: Send>(
         &self,
@@ -417,18 +406,34 @@ impl Classifier {
         work: impl FnOnce(&Model, &Rows<'_>, &Control) -> Result<T> + Send,
     ) -> PyResult<(usize, T)> {
         let (py, x) = (X.py(), RowsArg::take(X)?);
-        let rows = x.rows(self.read(py, |model| model.accepts().missing_values))?;
-        let effort = self.read(py, |model| model.effort(&rows, task));
-        let is_brief = effort <= INSTANT && rows.n_rows() <= FEW_ROWS;
-        let at_once = self.model.try_read().ok().filter(|_| is_brief);
-        let found = match at_once {
-            Some(model) => attached(|control| work(&**model, &rows, control)),
-            None => brief_or_watched(py, effort, None, |control| {
-                work(&**self.wait(), &rows, control)
-            }),
+        let model = self.share(py)?;
+        let rows = x.rows(model.accepts().missing_values)?;
+        let effort = model.effort(&rows, task);
+        let work = |control: &Control| work(&*model, &rows, control);
+        let found = if effort <= INSTANT && rows.n_rows() <= FEW_ROWS {
+            attached(work)
+        } else {
+            brief_or_watched(py, effort, None, work)
         };
         Ok((rows.n_rows(), found?))
     }
+}
+
+/// Everything that `model` is to learn from, of `n_classes`, checked before anything changes.
+fn batch<'a>(
+    model: &Model,
+    n_classes: usize,
+    x: &'a RowsArg<'_>,
+    y: &'a TargetsArg<'_>,
+    weights: Option<&'a WeightsArg<'_>>,
+) -> PyResult<Batch<'a>> {
+    let rows = x.rows(model.accepts().missing_values)?;
+    let weights = weights.map(|weights| weights.as_slice()).transpose()?;
+    Ok(Batch::new(
+        rows,
+        y.targets(n_classes)?,
+        weights.map(Values::F64),
+    )?)
 }
 
 fn shaped(array: Object<'_>, n_rows: usize, width: usize) -> PyResult<Object<'_>> {

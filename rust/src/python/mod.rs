@@ -13,6 +13,7 @@ mod model_io;
 mod oaa_training;
 mod pickled;
 mod run;
+mod shared_model;
 mod text;
 
 use pyo3::prelude::*;

@@ -38,12 +38,12 @@ pub(super) fn save_estimator(
     let meta: serde_json::Value =
         serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is no JSON: {e}")))?;
     bundle.put_meta(META, &meta);
-    let model = model.get();
+    let model = model.get().share(py)?;
     watched(py, None, move |control| {
         let model = if compact {
-            model.wait().to_compact_bundle(control)?
+            model.to_compact_bundle(control)?
         } else {
-            model.wait().to_bundle()
+            model.to_bundle()
         };
         bundle.nest(MODEL, model);
         bundle.write(&path)

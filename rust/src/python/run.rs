@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// How often signals are looked for and progress is shown.
-const BEAT: Duration = Duration::from_millis(50);
+pub(super) const BEAT: Duration = Duration::from_millis(50);
 
 /// Runs `work`, calling `progress(done, total, loss or None, recall or None)` about
 /// every 50 ms if there is one. Ctrl-C, or an exception out of `progress`, stops the

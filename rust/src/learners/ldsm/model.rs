@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
 use crate::params::{to_json, Params as _};
 use crate::pool::Lent;
+use crate::threads::sensible;
 
 /// Rows that traverse the trees together: many, so that few of a node's weights are
 /// read for one row alone.
@@ -59,7 +60,7 @@ impl Classifier for Ldsm {
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
         checks::no_missing_values(&batch.rows, "LdSM")?;
-        let n_threads = options.n_threads;
+        let n_threads = sensible(options.n_threads);
         let before = usize::from(options.warm_start) * self.trees.len();
         let known = self.preparation.as_ref().filter(|_| before > 0);
         let training = TrainingSet::read(&self.params, batch, known, n_threads, control)?;

@@ -15,6 +15,7 @@ use crate::classifier::{Learning, Member, Mistakes, Schedule};
 use crate::control::Control;
 use crate::data::Batch;
 use crate::error::Result;
+use crate::threads::sensible;
 
 /// Bytes of weights that are dense at a time, about, if there are more tiles than threads.
 pub(super) const MOST_BYTES: usize = 1 << 29;
@@ -42,7 +43,7 @@ pub(super) fn fit(
     let n_columns = member.preparation.width().min(batch.rows.n_values() + 1);
     let of_column = Tile::n_planes(&member.learner.params) * tiles[0].width() * size_of::<f32>();
     let n_at_once = most_bytes / of_column.saturating_mul(n_columns);
-    let n_at_once = n_at_once.max(n_threads);
+    let n_at_once = n_at_once.max(sensible(n_threads));
     let n_rounds = tiles.len().div_ceil(n_at_once);
     control.set_total(n_rounds as u64 * u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
     let mut learned = Vec::new();
