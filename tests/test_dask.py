@@ -537,7 +537,9 @@ def test_a_model_that_is_not_complete_does_not_predict(client, local):
     few_classes = LdSMClassifier(**FEW).fit(X, ONE_LABEL % 7)
     rows = blocks(X_NEW)
     with pytest.raises(RuntimeError, match="not complete, it has 7 classes of 30"):
-        broken(_model=few_classes._model).predict(rows).compute(scheduler=client)
+        broken(_model=few_classes._model.with_labels(local._labels)).predict(rows).compute(
+            scheduler=client
+        )
     with pytest.raises(RuntimeError, match="has no model"):
         check_complete(LdSMClassifier())
     check_complete(local)

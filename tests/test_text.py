@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -462,3 +463,15 @@ def test_commands_say_that_a_model_takes_texts(tmp_path, capsys, command):
     data.write_text("1 1:1\n")
     assert main([command, str(path), str(data)]) == 2
     assert "a TextClassifier, trained on texts" in capsys.readouterr().err
+
+
+def test_threads_that_begin_together_learn_one_model():
+    model = xmtree.TextClassifier(xmtree.OAAClassifier(random_state=0), n_bits=10)
+
+    def learn(label):
+        model.partial_fit([label] * 8, [label] * 8, classes="grow")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(learn, "abcdefghijklmnop"))
+    assert sorted(model.classes_) == list("abcdefghijklmnop")
+    assert model.learner_.n_examples_seen_ == 8 * 16

@@ -110,9 +110,7 @@ class ProbabilityMixin(Labelled):
         for part in self._parts(X.shape[0], n_scored or len(self.classes_)):
             if n_scored is None:
                 best, _ = self._topk(X[part], k)
-                of_best = np.take_along_axis(
-                    self._all_chances(X[part]), np.maximum(best, 0), axis=1
-                )
+                of_best = self._all_chances(X[part])[np.arange(len(best))[:, np.newaxis], best]
             else:
                 best, scores = self._topk(X[part], max(k, n_scored))
                 of_best = self._ranked(scores)[:, :k]

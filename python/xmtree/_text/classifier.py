@@ -18,6 +18,7 @@ from xmtree._base import Learner
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._probabilities import Scores
+from xmtree._sharing import learning
 from xmtree._sklearn import Interval, StrOptions, validate_params
 from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
@@ -198,7 +199,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         finally:
             # One that was stopped by Ctrl-C is kept where it has learned something.
             if learner.__sklearn_is_fitted__():
-                self.learner_, self._features = learner, features
+                self.__dict__.update(learner_=learner, _features=features)
         return self
 
     @available_if(_learner_has("partial_fit"))
@@ -230,12 +231,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         validate_params(self)
+        with learning(self):
+            self._learn_on(texts, labels, classes, sample_weight)
+        return self
+
+    def _learn_on(self, texts: Any, labels: Any, classes: Any, sample_weight: Any) -> None:
+        """As :meth:`partial_fit`."""
         listed = as_texts(texts)
         if self.__sklearn_is_fitted__():
             self._check_learns_on()
             started: Any = self._fitted()
             started.partial_fit(self._rows(listed), labels, classes, sample_weight)
-            return self
+            return
         settings = self._settings()
         if self.n_bits is None or self.idf:
             raise ValueError(
@@ -249,8 +256,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             learner.partial_fit(features.transform(listed), labels, classes, sample_weight)
         finally:
             if learner.__sklearn_is_fitted__():
-                self.learner_, self._features = learner, features
-        return self
+                self.__dict__.update(learner_=learner, _features=features)
 
     def predict(self, texts: TextsLike) -> Any:
         """The best label of each text, or its label set in the form that ``labels`` had.
