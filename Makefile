@@ -104,7 +104,8 @@ figures: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Take every figu
 
 # Nightly Rust, cargo-fuzz (cargo install cargo-fuzz) and a C++ compiler. SECONDS is for each target,
 # SELECT='gamble xmc' runs these. rust/tests/fuzz has the bodies, which `make test` runs on stable Rust.
-fuzz: $(VENV)/.python ## Fuzz model files, text and parameters with libFuzzer (nightly; SECONDS=60 a target)
+# SELECT=properties needs neither: it runs the property tests on fresh seeds.
+fuzz: install $(VENV)/.test ## Run property tests on fresh seeds, and libFuzzer on files, text and parameters (nightly)
 	$(PHASE) "fuzz" $(BIN)/python tools/fuzz.py $(or $(filter-out 0,$(SECONDS)),60) $(SELECT)
 
 fuzz-seeds: ## Write the seeds of the fuzz targets anew

@@ -49,7 +49,7 @@ def piped(*arguments, stdin=None):
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -65,6 +65,9 @@ def cluster():
         "distributed.diagnostics.nvml": False,
         # Workers that are killed on purpose.
         "distributed.scheduler.allowed-failures": 100,
+        # A busy machine starts workers slowly.
+        "distributed.comm.timeouts.connect": "600s",
+        "distributed.comm.timeouts.tcp": "600s",
     }
     with (
         dask.config.set(config),
@@ -562,7 +565,7 @@ def test_tasks_are_named_by_what_they_do(client):
 
 def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):
     """With something else at first; the other one begins meanwhile."""
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=600)
     busy, other = client.scheduler_info(n_workers=-1)["workers"]
     held = client.submit(time.sleep, 1.5, workers=[busy], pure=False)
     with get_task_stream(client=client) as stream:
@@ -579,7 +582,7 @@ def test_a_worker_that_is_killed_costs_its_tasks_alone(client, cluster, local, t
     """By SIGKILL, a little later each time."""
     wanted, killed = file_of(local, tmp_path), 0
     for attempt in range(10 * N_KILLS):
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=600)
         pid = list(cluster.workers.values())[attempt % 2].pid
         killer = threading.Timer(0.1 + 0.1 * (attempt % 8), os.kill, [pid, signal.SIGKILL])
         killer.start()

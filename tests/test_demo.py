@@ -90,7 +90,7 @@ def test_texts_in_the_browser(ran, tmp_path):
     page.write_text(text, encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
     command = [chromium, *options, "--window-size=1200,900", "--dump-dom", page.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if shown.returncode:
         pytest.skip("chromium does not start here")
     assert re.search("<title>(.*?)</title>", shown.stdout)[1].split("|") == ["read"] * 6

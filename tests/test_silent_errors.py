@@ -204,7 +204,7 @@ def test_hashed_features_need_no_number_on_stdin(widening, capsys):
         input=(widening / "test.svm").read_text(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,19 +1,23 @@
-"""Runs the fuzz targets with cargo-fuzz, each for some seconds, and counts what was executed.
+"""Run the fuzz targets with cargo-fuzz, each for some seconds, and count the executions.
 
     python tools/fuzz.py 60 [TARGET...]
 
-What libFuzzer found worth keeping stays in fuzz/corpus, an input that broke something in
-fuzz/artifacts. Fails where there was one.
+The target "properties" runs the property tests of Rust and Python on fresh seeds, as often as
+fits into its seconds, at least once; a seed that fails is printed. libFuzzer keeps interesting
+inputs in fuzz/corpus and inputs that break something in fuzz/artifacts. Fails where there are any.
 """
 
 import argparse
 import os
 import re
+import secrets
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 FUZZ = Path(__file__).parent.parent / "fuzz"
+PROPERTIES = "properties"
 #: Nothing that a small input asks for may take more memory or time than this; that memory could
 #: be had is asked by allocating it, which is not counted before it is written to. Inputs are of any
 #: length from the start: the edits of a model are 12 bytes each.
@@ -21,12 +25,32 @@ LIMITS = ["-rss_limit_mb=3000", "-malloc_limit_mb=1000000", "-timeout=30", "-len
 
 
 def targets() -> list[str]:
-    """Every target, in the order of the manifest."""
-    return re.findall(r'\[\[bin\]\]\nname = "(.*)"', (FUZZ / "Cargo.toml").read_text())
+    """Return every target: the property tests, then those of the manifest in its order."""
+    return [PROPERTIES] + re.findall(r'\[\[bin\]\]\nname = "(.*)"', (FUZZ / "Cargo.toml").read_text())
+
+
+def run_properties(seconds: int) -> tuple[int, int]:
+    """Return how many seeds the property tests took, and the exit code of the last one."""
+    end, n_seeds = time.monotonic() + seconds, 0
+    while n_seeds == 0 or time.monotonic() < end:
+        seed = str(secrets.randbits(64))
+        environment = {**os.environ, "PROPTEST_RNG_SEED": seed, "XMTREE_HYPOTHESIS": "fresh"}
+        python = ["-m", "pytest", "-m", "hypothesis", f"--hypothesis-seed={seed}"]
+        for command in (["cargo", "test", "--quiet", "--locked", "--lib"], [sys.executable, *python]):
+            done = subprocess.run(
+                command, cwd=FUZZ.parent, text=True, capture_output=True, env=environment
+            )
+            if done.returncode:
+                print(f"PROPTEST_RNG_SEED={seed}", done.stdout[-6000:], done.stderr[-2000:])
+                return n_seeds, done.returncode
+        n_seeds += 1
+    return n_seeds, 0
 
 
 def run(target: str, seconds: int) -> tuple[int, int]:
-    """Executions of a target, and its exit code."""
+    """Return the executions of a target, and its exit code."""
+    if target == PROPERTIES:
+        return run_properties(seconds)
     corpus = FUZZ / "corpus" / target
     corpus.mkdir(parents=True, exist_ok=True)
     seeds = FUZZ / "seeds" / target
