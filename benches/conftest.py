@@ -196,5 +196,6 @@ def version(name):
 def outcome(terminalreporter):
     """How many benchmarks ran, and which did not reach what is required."""
     stats = terminalreporter.stats
-    counts = [f"{len(stats.get(kind, []))} {kind}" for kind in ("passed", "failed", "skipped")]
-    return "benchmarks: " + ", ".join(counts)
+    words = {"passed": "met", "failed": "missed", "skipped": "not run"}
+    counts = [f"{len(stats.get(kind, []))} {word}" for kind, word in words.items()]
+    return "targets: " + ", ".join(counts)

@@ -150,7 +150,7 @@ class LdSMClassifier(TreeMixin, Learner):
         With scorers: the scorers' features are multiplied by this power of
         ``ln((n_rows + 1) / (rows with the feature + 0.5))`` after rows are brought to length
         1, so that rare features can have large weights more easily. None: 1 where this
-        ranks the labels of the rows held out clearly better (by 5 per cent), else 0. 1
+        ranks the labels of the rows held out clearly better (by 10 per cent), else 0. 1
         suits long texts, 0 short ones.
     cost : float, optional
         With scorers: C of their problems, what losses weigh against half of the squared

@@ -133,9 +133,9 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     batch_size : int, default=1
         Examples per update of the scorers: all are scored with the weights before
         the first of them; the routers still learn one example after the other. With
-        ``n_jobs`` of 2 or more a batch's examples are scored in parallel: 16
-        to 64 make use of several cores. At 1 further cores only route ahead. The
-        model depends on the batch size, never on ``n_jobs``. Not in the paper.
+        ``n_jobs`` of 2 or more a batch's examples are scored in parallel; at 1
+        further cores route ahead, which gains as much. The model depends on the
+        batch size, never on ``n_jobs``. Not in the paper.
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False

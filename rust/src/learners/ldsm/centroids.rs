@@ -1,4 +1,4 @@
-//! Re-ranking for tail labels (Section 4 of the paper): a label whose training
+//! Re-ranking for tail labels (Section 5 of the paper): a label whose training
 //! examples lie near the row gains, however rare it is.
 
 use super::examples::Examples;
