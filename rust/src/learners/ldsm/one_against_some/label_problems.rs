@@ -4,7 +4,7 @@ use super::super::params::Params;
 use super::fit_rows::FitSample;
 use super::negatives::Negatives;
 use super::out_of_sample::OutOfSample;
-use super::scorer_rows::ScorerRows;
+use super::scorer_rows::{DistinctRows, ScorerRows};
 use super::svm::{Accuracy, Problem, Scorer, Solver};
 use crate::data::Ragged;
 use crate::error::Result;
@@ -38,6 +38,8 @@ pub struct LabelProblems<'a> {
     positive_weights: Vec<f64>,
     pub is_parallel: bool,
     pub fit_sample: FitSample,
+    /// Rows of the fit apart: these are left out.
+    distinct: DistinctRows,
 }
 
 /// Rows that the join is fitted on, and their margins by a label's scorer trained without them.
@@ -130,13 +132,15 @@ impl<'a> LabelProblems<'a> {
         let examples = source.examples;
         let labels = &examples.labels;
         let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
+        let fit_sample = FitSample::new(examples.len());
         Ok(Self {
             params,
             source,
             positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
             positives,
             is_parallel,
-            fit_sample: FitSample::new(examples.len()),
+            fit_sample,
+            distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
         })
     }
 
@@ -152,7 +156,7 @@ impl<'a> LabelProblems<'a> {
         block: LabelBlock,
         is_meant: impl Fn(usize) -> bool + Sync,
     ) -> Result<Solved> {
-        let new_solver = || Solver::new(rows, ACCURACY);
+        let new_solver = || Solver::new(rows, &self.distinct, ACCURACY);
         let one = |solver: &mut Solver<'_>, at: usize| {
             self.source.control.tick(usize::from(!round.is_sample))?;
             let label = block.label(at);
@@ -204,7 +208,7 @@ impl<'a> LabelProblems<'a> {
         };
         let held_out = if round.is_judged() {
             solver.accuracy = ACCURACY;
-            solver.solve_without(|row| self.fit_sample.contains(row), seed)
+            solver.solve_without(&problem, |row| self.fit_sample.contains(row), seed)
         } else {
             HeldOutMargins::new()
         };

@@ -1,12 +1,14 @@
 //! Rows as the scorers see them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::examples::Examples;
 use super::lengths::inverse_length;
 use super::svm::Scorer;
-use crate::alloc::{collect, filled, push, zeros};
+use crate::alloc::{collect, filled, push, resize, zeros};
 use crate::data::Ragged;
+use crate::random::mix;
 
 /// Rows and the constant 1. Rows are brought to length 1, then features are multiplied by their
 /// scales: a weight of a feature of twice the scale costs half as much.
@@ -26,6 +28,46 @@ pub struct ScaledValues {
     scales: Vec<f32>,
     /// Each row's product with itself, without the constant.
     squares: Vec<f32>,
+}
+
+/// Equal rows, whatever their labels and weights.
+#[derive(Debug, Default)]
+pub struct DistinctRows {
+    /// The first row that equals each row, [`Self::ALONE`] where there is no other; empty where all
+    /// rows are alone.
+    first: Vec<u32>,
+}
+
+impl DistinctRows {
+    const ALONE: u32 = u32::MAX;
+
+    /// Compares all rows. Those that `is_out` says differ from all others. O(values).
+    pub fn new(examples: &Examples, is_out: impl Fn(u32) -> bool) -> Self {
+        let mut by_hash: HashMap<u64, u32> = HashMap::new();
+        let mut first = Vec::new();
+        for row in 0..examples.len() as u32 {
+            let (columns, values) = examples.row(row);
+            let pairs = columns.iter().zip(values);
+            let hash = pairs.fold(u64::from(is_out(row)), |hash, (&column, x)| {
+                mix(hash ^ (u64::from(column) << 32 | u64::from(x.to_bits())))
+            });
+            let other = *by_hash.entry(hash).or_insert(row);
+            let is_same = examples.row(other) == (columns, values) && is_out(other) == is_out(row);
+            if other != row && is_same {
+                resize(&mut first, examples.len(), Self::ALONE);
+                first[other as usize] = other;
+                first[row as usize] = other;
+            }
+        }
+        Self { first }
+    }
+
+    /// The first of the rows that equal `row`; None where there is no other.
+    #[inline]
+    pub fn first(&self, row: u32) -> Option<u32> {
+        let first = self.first.get(row as usize).copied();
+        first.filter(|&first| first != Self::ALONE)
+    }
 }
 
 impl ScaledValues {

@@ -5,13 +5,17 @@
 //! Minimises |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2 through its dual: min over a >= 0
 //! of a'(Q + D) a / 2 - sum_i a_i, with Q_ij = y_i y_j x_i.x_j and D_ii = 1 / (2 C_i).
 //! A round takes one pass over the values of the rows that are not at a bound.
+//!
+//! Equal rows of one sign are one example, whose C is the sum of theirs: the problem is the same,
+//! and its size is the number of distinct rows. The dual variable of many equal rows grows by no
+//! more in a step than that of one, so rounds over fewer examples are more.
 
 use std::iter;
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::scorer_rows::ScorerRows;
+use super::scorer_rows::{DistinctRows, ScorerRows};
 use crate::alloc::{collect, extend, push, zeros};
 
 /// When a problem is solved well enough.
@@ -26,6 +30,9 @@ pub struct Accuracy {
 #[derive(Debug)]
 pub struct Solver<'a> {
     rows: &'a ScorerRows<'a>,
+    distinct: &'a DistinctRows,
+    /// The place in `examples` of each distinct row of one sign, while a problem is read.
+    places: Vec<u32>,
     /// Of the next solution.
     pub accuracy: Accuracy,
     /// w by column; all zero between problems.
@@ -46,14 +53,18 @@ pub struct Problem<'a> {
     pub cost: f64,
 }
 
-/// A row of the current problem.
+/// Equal rows of the current problem.
 #[derive(Debug, Clone, Copy)]
 pub struct SvmExample {
+    /// The first of the rows.
     pub row: u32,
+    n_rows: u32,
     /// y: 1 or -1.
     pub sign: f64,
     /// The dual variable a.
     pub alpha: f64,
+    /// C_i.
+    cost: f64,
     /// D_ii.
     diagonal: f64,
     /// 1 / (Q_ii + D_ii).
@@ -68,10 +79,20 @@ pub struct Scorer {
     pub weights: Vec<(u32, f32)>,
 }
 
+impl Problem<'_> {
+    /// Positives, then negatives.
+    fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        let negatives = self.negatives.iter().copied().flatten();
+        self.positives.iter().chain(negatives).copied()
+    }
+}
+
 impl<'a> Solver<'a> {
-    pub fn new(rows: &'a ScorerRows<'a>, accuracy: Accuracy) -> Self {
+    pub fn new(rows: &'a ScorerRows<'a>, distinct: &'a DistinctRows, accuracy: Accuracy) -> Self {
         Self {
             rows,
+            distinct,
+            places: Vec::new(),
             accuracy,
             weights: zeros(rows.n_features()),
             bias: 0.0,
@@ -79,36 +100,62 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Solves a problem, from `duals` of its positives and then its negatives; those that are
-    /// missing are 0.
+    /// Solves a problem, from the `duals` of its examples; those that are missing are 0. Further
+    /// negatives leave the examples before them in their places.
     pub fn solve(&mut self, problem: &Problem<'_>, duals: &[f32], seed: u64) {
         self.clear();
-        let positives = problem.positives.iter().map(|&row| (row, 1.0));
+        let positive_cost = problem.cost * problem.positive_weight;
+        self.read(problem.positives.iter().copied(), 1.0, positive_cost);
         let negatives = problem.negatives.iter().copied().flatten();
-        let negatives = negatives.map(|&row| (row, -1.0));
+        self.read(negatives.copied(), -1.0, problem.cost);
         let duals = duals.iter().copied().chain(iter::repeat(0.0));
-        for ((row, sign), alpha) in positives.chain(negatives).zip(duals) {
-            let factor = if sign > 0.0 {
-                problem.positive_weight
-            } else {
-                1.0
-            };
-            let cost = problem.cost * factor * f64::from(self.rows.examples.weight(row));
-            let alpha = f64::from(alpha);
-            let diagonal = 0.5 / cost;
-            let example = SvmExample {
-                row,
-                sign,
-                alpha,
-                diagonal,
-                inverse: (self.rows.square(row) + diagonal).recip(),
-            };
-            push(&mut self.examples, example);
-            if alpha > 0.0 {
-                self.add(row, alpha * sign);
+        for (i, alpha) in (0..self.examples.len()).zip(duals) {
+            let example = &mut self.examples[i];
+            let row = example.row;
+            example.alpha = f64::from(alpha);
+            example.diagonal = 0.5 / example.cost;
+            example.inverse = (self.rows.square(row) + example.diagonal).recip();
+            if example.alpha > 0.0 {
+                let factor = example.alpha * example.sign;
+                self.add(row, factor);
             }
         }
         self.descend(self.examples.len(), seed);
+    }
+
+    /// Adds the examples of rows of one sign, whose losses weigh `cost` where their weight is 1.
+    fn read(&mut self, rows: impl Iterator<Item = u32>, sign: f64, cost: f64) {
+        let start = self.examples.len();
+        for row in rows {
+            let cost = cost * f64::from(self.rows.examples.weight(row));
+            let first = self.distinct.first(row);
+            if let Some(place) = first.and_then(|first| self.places.get(first as usize)) {
+                if let Some(example) = self.examples.get_mut(*place as usize) {
+                    example.cost += cost;
+                    example.n_rows += 1;
+                    continue;
+                }
+            }
+            if let Some(first) = first {
+                self.places.resize(self.rows.examples.len(), u32::MAX);
+                self.places[first as usize] = self.examples.len() as u32;
+            }
+            let example = SvmExample {
+                row,
+                n_rows: 1,
+                sign,
+                alpha: 0.0,
+                cost,
+                diagonal: 0.0,
+                inverse: 0.0,
+            };
+            push(&mut self.examples, example);
+        }
+        for example in &self.examples[start..] {
+            if let Some(first) = self.distinct.first(example.row) {
+                self.places[first as usize] = u32::MAX;
+            }
+        }
     }
 
     /// The dual variables, to go on from.
@@ -117,34 +164,39 @@ impl<'a> Solver<'a> {
         collect(examples.map(|example| example.alpha as f32))
     }
 
-    /// Solves the problem anew, from where it is, without the rows that `is_out` says. Returns
-    /// these and their margins.
-    pub fn solve_without(&mut self, is_out: impl Fn(u32) -> bool, seed: u64) -> Vec<(u32, f32)> {
+    /// Solves the current problem again, from where it is, without the rows that `is_out` says.
+    /// Returns these and their margins. Equal rows are in or out together.
+    pub fn solve_without(
+        &mut self,
+        problem: &Problem<'_>,
+        is_out: impl Fn(u32) -> bool,
+        seed: u64,
+    ) -> Vec<(u32, f32)> {
         let out = self.examples.iter().filter(|example| is_out(example.row));
         let out: Vec<SvmExample> = collect(out.copied());
-        self.examples.retain(|example| !is_out(example.row));
-        let n = self.examples.len();
-        extend(&mut self.examples, out);
-        if n == self.examples.len() {
+        if out.is_empty() {
             return Vec::new();
         }
+        self.examples.retain(|example| !is_out(example.row));
+        let n = self.examples.len();
         let mut has_changed = false;
-        for i in n..self.examples.len() {
-            let SvmExample {
-                row, sign, alpha, ..
-            } = self.examples[i];
-            if alpha > 0.0 {
-                self.add(row, -alpha * sign);
+        for SvmExample {
+            row, sign, alpha, ..
+        } in &out
+        {
+            if *alpha > 0.0 {
+                self.add(*row, -alpha * sign);
                 has_changed = true;
             }
         }
+        // The weights of all rows are cleared with the problem.
+        extend(&mut self.examples, out);
         // A solution does not depend on rows whose dual variable is 0.
         if has_changed {
             self.descend(n, seed);
         }
-        let out = self.examples[n..].iter();
-        out.map(|example| (example.row, self.margin(example.row) as f32))
-            .collect()
+        let rows = problem.rows().filter(|&row| is_out(row));
+        rows.map(|row| (row, self.margin(row) as f32)).collect()
     }
 
     /// Descends over the first `n` examples, from their dual variables as they are.
@@ -153,7 +205,9 @@ impl<'a> Solver<'a> {
         let mut active: Vec<u32> = collect(0..n as u32);
         let mut n_active = n;
         let mut highest_before = f64::INFINITY;
-        for _ in 0..self.accuracy.most_rounds {
+        let n_rows: u64 = self.examples[..n].iter().map(|e| u64::from(e.n_rows)).sum();
+        let most_rounds = u64::from(self.accuracy.most_rounds) * (n_rows / n.max(1) as u64);
+        for _ in 0..most_rounds {
             let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
             active[..n_active].shuffle(&mut random);
             let mut at = 0;
@@ -165,6 +219,7 @@ impl<'a> Solver<'a> {
                     alpha,
                     diagonal,
                     inverse,
+                    ..
                 } = self.examples[i];
                 let gradient = sign * self.margin(row) - 1.0 + diagonal * alpha;
                 // At the bound only what leads away from it counts; what is far from

@@ -3,7 +3,7 @@
 use super::super::one_against_some::mining::{Miner, ShortIndex};
 use super::super::one_against_some::negatives::Negatives;
 use super::super::one_against_some::positive_weights;
-use super::super::one_against_some::scorer_rows::ScorerRows;
+use super::super::one_against_some::scorer_rows::{DistinctRows, ScorerRows};
 use super::super::one_against_some::svm::{Problem, Scorer, Solver};
 use super::one_against_some::{full, full_weights, parted, problem, product, sparse, EXACT};
 use super::prediction::all;
@@ -34,7 +34,8 @@ proptest! {
         let rows = ScorerRows::new(&examples, 0.0);
         let (positives, negatives) = parted(&examples);
         let (first, second) = negatives.split_at(negatives.len() * share / 3);
-        let mut solver = Solver::new(&rows, EXACT);
+        let alone = DistinctRows::default();
+        let mut solver = Solver::new(&rows, &alone, EXACT);
         solver.solve(&problem(&positives, &[first]), &[], 7);
         let duals = solver.duals();
         prop_assert_eq!(duals.len(), positives.len() + first.len());
@@ -57,7 +58,8 @@ proptest! {
         let twice = [&positives[..], &positives[..]].concat();
         let negatives = [&negatives[..], &negatives[..]];
         let n_lists = 1 + usize::from(is_cost);
-        let mut solver = Solver::new(&rows, EXACT);
+        let alone = DistinctRows::default();
+        let mut solver = Solver::new(&rows, &alone, EXACT);
         solver.solve(&problem(&twice, &negatives[..n_lists]), &[], 3);
         let wanted = full_weights(&solver.scorer(0.0), examples.width);
         let once = problem(&positives, &negatives[..1]);
