@@ -26,7 +26,8 @@ LIMITS = ["-rss_limit_mb=3000", "-malloc_limit_mb=1000000", "-timeout=30", "-len
 
 def targets() -> list[str]:
     """Return every target: the property tests, then those of the manifest in its order."""
-    return [PROPERTIES] + re.findall(r'\[\[bin\]\]\nname = "(.*)"', (FUZZ / "Cargo.toml").read_text())
+    manifest = (FUZZ / "Cargo.toml").read_text()
+    return [PROPERTIES, *re.findall(r'\[\[bin\]\]\nname = "(.*)"', manifest)]
 
 
 def run_properties(seconds: int) -> tuple[int, int]:
@@ -35,8 +36,9 @@ def run_properties(seconds: int) -> tuple[int, int]:
     while n_seeds == 0 or time.monotonic() < end:
         seed = str(secrets.randbits(64))
         environment = {**os.environ, "PROPTEST_RNG_SEED": seed, "XMTREE_HYPOTHESIS": "fresh"}
-        python = ["-m", "pytest", "-m", "hypothesis", f"--hypothesis-seed={seed}"]
-        for command in (["cargo", "test", "--quiet", "--locked", "--lib"], [sys.executable, *python]):
+        rust = ["cargo", "test", "--quiet", "--locked", "--lib"]
+        options = ["-m", "pytest", "-m", "hypothesis", f"--hypothesis-seed={seed}"]
+        for command in (rust, [sys.executable, *options]):
             done = subprocess.run(
                 command, cwd=FUZZ.parent, text=True, capture_output=True, env=environment
             )
