@@ -239,6 +239,7 @@ def test_bad_files_are_told_by_line(name, content, told, tmp_path, capsys):
     [
         ("a.jsonl", f'{{"x": 1, "label": 1{"0" * 400}}}\n', "one of 1329 bits, which neither"),
         ("a.jsonl", '{"x": 1, "label": "a"}\n{"x": 1, "label": 2}\n', "different types: int, str"),
+        ("a.svm", "9007199254740993 1:1\n", "a.svm:1: label '9007199254740993' would be rounded"),
         ("a.vw", "1 1_0 | a\n", "a.vw:1: the importance must be a finite number"),
     ],
 )

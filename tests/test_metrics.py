@@ -178,6 +178,12 @@ def test_what_a_learner_predicts_is_matched_by_value(labels):
     assert precision_at_k(y, model.predict(X), 1) == 1
 
 
+def test_propensities_of_huge_parameters():
+    y = [[1], [2]] * 50
+    found = propensities(y, a=1e308, b=1e308, classes=[1, 2])
+    np.testing.assert_allclose(found, 1 / np.log(100))
+
+
 def test_labels_unknown_to_the_learner_are_missed():
     y = [["a"], ["new"], ["new", "newer"]]
     assert precision_at_k(y, [["a"], ["a"], ["b"]], 1) == pytest.approx(1 / 3)
@@ -235,6 +241,7 @@ WRONG = [
     (lambda: psp_at_k(["a"], [["b"]], [0.5], 1, classes=["b"]), "row 0 of y_true: a label is not"),
     (lambda: psp_at_k(["a"], [["b"]], "x", 1, classes=["b"]), "propensities must be numbers"),
     (lambda: propensities(TRUTH, a=-1), "a must be a finite number of at least 0"),
+    (lambda: propensities(TRUTH, a=1e308), "a must be small enough that no propensity is 0"),
     (lambda: propensities(TRUTH, b=0), "b must be a finite number above 0"),
     (lambda: propensities(np.empty((0, 3))), "y has no rows"),
 ]

@@ -26,9 +26,21 @@ pub fn propensities(counts: &[i64], n_rows: usize, a: f64, b: f64) -> Result<Vec
             counts[label]
         )));
     }
-    let c = ((n_rows as f64).ln() - 1.0).max(0.0) * (b + 1.0).powf(a);
-    let propensity = |&n: &i64| 1.0 / (1.0 + c * (n as f64 + b).powf(-a));
-    Ok(counts.iter().map(propensity).collect())
+    let factor = ((n_rows as f64).ln() - 1.0).max(0.0);
+    if factor == 0.0 {
+        return Ok(vec![1.0; counts.len()]);
+    }
+    // The power of a quotient, as powers of its two parts may overflow.
+    let propensity = |&n: &i64| 1.0 / (1.0 + factor * ((b + 1.0) / (n as f64 + b)).powf(a));
+    let found: Vec<f64> = counts.iter().map(propensity).collect();
+    if found.contains(&0.0) {
+        return Err(Error::parameter(
+            "a",
+            a,
+            "small enough that no propensity is 0",
+        ));
+    }
+    Ok(found)
 }
 
 /// What a hit on each label is worth: its inverse propensity.

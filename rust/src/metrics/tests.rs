@@ -128,6 +128,11 @@ fn propensities_by_hand() {
     ));
     // C would be negative.
     assert_eq!(propensities(&[0, 2], 2, 0.55, 1.5).unwrap(), [1.0, 1.0]);
+    // The powers of b + 1 and N_l + b are infinite, their quotient is 1.
+    let huge = propensities(&[0, 2], 100, 1e308, 1e308).unwrap();
+    assert_eq!(huge, [1.0 / 100f64.ln(); 2]);
+    let message = propensities(&[0], 100, 1e308, 1.0).unwrap_err().to_string();
+    assert!(message.contains("no propensity is 0"), "{message}");
 }
 
 #[test]

@@ -220,6 +220,15 @@ impl<'a> Cursor<'a> {
         self.rare(from, "float64", |value: f64| value.is_finite())
     }
 
+    /// Whether the text from `from` to here is an integer that `value`, read from it, is not.
+    pub fn has_rounded(&self, from: usize, value: f64) -> bool {
+        let digits = self.bytes[from..self.at].strip_prefix(b"+");
+        let digits = digits.unwrap_or(&self.bytes[from..self.at]);
+        let is_integer = digits.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
+        // The shortest text that is `value` may be another integer; this one is `value` itself.
+        is_integer && format!("{value:.0}").as_bytes() != digits
+    }
+
     /// Long numbers, exponents, and everything that is no number.
     #[cold]
     fn rare<F: fast_float2::FastFloat>(

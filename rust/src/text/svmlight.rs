@@ -202,9 +202,11 @@ impl Svmlight {
 
 const NOT_WHOLE: &str = "a label of a multilabel file must be a whole number";
 
+/// The integers up to here, 2^53, are f64 without exception.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// Whether a label can be passed on as an i64.
 fn is_whole(label: f64) -> bool {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     label.fract() == 0.0 && label.abs() <= EXACT
 }
 
@@ -212,7 +214,11 @@ fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), St
     let from = cursor.at;
     loop {
         let at = cursor.at;
-        table.labels.push(cursor.double()?);
+        let label = cursor.double()?;
+        if label.abs() >= EXACT && cursor.has_rounded(at, label) {
+            return Err(rounded(cursor, at, label));
+        }
+        table.labels.push(label);
         match cursor.peek() {
             b',' => cursor.bump(),
             // No label: the line begins with its first feature.
@@ -226,6 +232,15 @@ fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), St
             _ => return Err(format!("{} is not a label", cursor.quote(at))),
         }
     }
+}
+
+/// Two labels of different digits must not become one.
+#[cold]
+fn rounded(cursor: &Cursor<'_>, at: usize, label: f64) -> String {
+    format!(
+        "label {} would be rounded to {label}; integers up to 2^53 can be labels",
+        cursor.quote(at)
+    )
 }
 
 /// Reads `index:value` pairs to the end of the line, indices as they stand in

@@ -135,7 +135,7 @@ fn broken_svmlight_lines_are_named() {
         n_features,
         multilabel,
     };
-    let cases: [(&[u8], SvmlightOptions, &str); 18] = [
+    let cases: [(&[u8], SvmlightOptions, &str); 19] = [
         (b"", auto, "test:1: the file has no examples"),
         (b"# nothing\n\n", auto, "test:2: the file has no examples"),
         (b"1 1:1\nx 1:1\n", auto, "test:2: 'x' is not a number"),
@@ -202,7 +202,15 @@ fn broken_svmlight_lines_are_named() {
             auto,
             "test:2: a label of a multilabel file must be a whole",
         ),
+        (
+            b"9007199254740992 1:1\n-9007199254740993 1:1\n",
+            auto,
+            "test:2: label '-9007199254740993' would be rounded to -9007199254740992; integers up",
+        ),
     ];
+    for exact in ["+18014398509481984", "9007199254740993.0", "1e300"] {
+        svmlight(format!("{exact} 1:1\n").as_bytes(), auto).unwrap();
+    }
     for (text, options, expected) in cases {
         let message = svmlight(text, options).unwrap_err().to_string();
         assert!(
