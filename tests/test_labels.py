@@ -254,6 +254,23 @@ def test_integers_of_other_types_are_those_of_the_model():
         grown.partial_fit(X[:1], [-1], classes="grow")
 
 
+def test_text_that_no_file_holds_is_refused_before_training():
+    X, broken = np.eye(2), ["a", "\udfff"]
+    model = xmtree.OAAClassifier(random_state=0)
+    for call in (
+        lambda: model.fit(X, [["a"], broken]),
+        lambda: model.partial_fit(X, ["a", "a"], classes=broken),
+        lambda: model.partial_fit(X, np.array(broken), classes="grow"),
+        lambda: (
+            xmtree.OAAClassifier()
+            .partial_fit(X, ["a", "b"], classes="grow")
+            .partial_fit(X, broken, classes="grow")
+        ),
+    ):
+        with pytest.raises(ValueError, match=r"'\\udfff', which UTF-8 cannot encode"):
+            call()
+
+
 def test_a_later_list_of_classes_is_shown_in_part():
     model = xmtree.LOMTreeClassifier(random_state=0)
     model.partial_fit(np.eye(2), [0, 1], classes=[0, 1, -5])

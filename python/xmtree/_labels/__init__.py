@@ -17,6 +17,7 @@ from xmtree._labels.forms import (
     Form,
     Indicator,
     NamedLabels,
+    as_classes,
     class_list,
     column_names,
     order_of,
@@ -117,7 +118,7 @@ def numbered(
     occurring, codes = np.unique(found.labels, return_inverse=True)
     if classes is not None:
         codes = _known(occurring, classes, order)[codes]
-    classes = occurring if classes is None else classes
+    classes = as_classes(occurring, "y") if classes is None else classes
     if single:
         return Target(codes.astype(np.uint32), classes, found.form)
     return Target(found.indicator(codes, len(classes)), classes, found.form)

@@ -143,7 +143,8 @@ def column_names(y: Any, name: str) -> NDArray[Any] | None:
     if len(found) < len(labels):
         twice = found[counts > 1].tolist()[0]
         raise ValueError(f"{name} has two columns {twice!r}; each stands for one label")
-    return None if np.array_equal(labels, np.arange(len(labels))) else labels
+    is_unnamed = np.array_equal(labels, np.arange(len(labels)))
+    return None if is_unnamed else as_classes(labels, f"the columns of {name}")
 
 
 def in_order(matrix: Any, columns: NDArray[Any] | None, classes: NDArray[Any], name: str) -> Any:
@@ -178,7 +179,7 @@ def class_list(classes: Any) -> NDArray[Any]:
         raise ValueError(
             f"classes must be a list of at least one label, got an array of shape {labels.shape}"
         )
-    return labels
+    return as_classes(labels, "classes")
 
 
 def positions(
@@ -320,8 +321,8 @@ def check_columns(name: str, n_columns: int, classes: NDArray[Any] | None) -> No
 
 
 def label_array(values: Any, name: str) -> NDArray[Any]:
-    """``values`` as an array that holds each of them exactly. Refuses missing values, bytes, text
-    that no file can hold, and mixtures, except of kinds of numbers or of strings."""
+    """``values`` as an array that holds each of them exactly. Refuses missing values, bytes, and
+    mixtures, except of kinds of numbers or of strings."""
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(f"{name} holds masked values; leave out the rows without a label")
@@ -342,14 +343,12 @@ def label_array(values: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"Input {name} contains NaT; leave out the rows without a label")
     if array.dtype.kind == "f":
         assert_all_finite(array, input_name=name)
-    if array.dtype.kind in "UO" and array.ndim > 0:
-        _check_text(array.ravel().tolist(), name)
     return array
 
 
 def _of_list(values: list[Any], name: str, *, keeps_objects: bool = False) -> NDArray[Any]:
     """Values of Python as an array; strings as objects if ``keeps_objects``."""
-    types = {type(value) for value in values}
+    types = set(map(type, values))
     if len(types) > 1 or types & {type(None)}:
         missing = next((value for value in values if is_missing(value)), values)
         if missing is not values:
@@ -399,7 +398,9 @@ def _kind_of_type(label_type: type) -> type:
 
 def is_missing(value: Any) -> bool:
     """Whether it is None, NaN, NaT or pandas' NA."""
-    if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
+    if value is None or isinstance(value, str | int):
+        return value is None
+    if type(value).__name__ in ("NAType", "NaTType"):
         return True
     return bool(isinstance(value, float | np.floating | np.datetime64) and value != value)
 
@@ -409,16 +410,17 @@ def _shortened(value: Any) -> str:
     return str(value) if n_bits <= 128 else f"one of {n_bits} bits"
 
 
-def _check_text(labels: list[str], name: str) -> None:
-    """Refuses strings that UTF-8, and so a model file, cannot hold."""
+def as_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """``labels``, refused if there is one that UTF-8, and so a model file, cannot hold."""
     try:
-        "".join(labels).encode()
+        "".join(labels.tolist() if kind_of(labels) == "strings" else ()).encode()
     except UnicodeEncodeError as error:
-        shown = ascii(error.object[error.start : error.end])
+        surrogate = ascii(error.object[error.start : error.end])
         raise ValueError(
-            f"{name} holds a label with {shown}, which UTF-8 cannot encode; read the labels with "
-            "the encoding that they were written in"
+            f"{name} holds a label with {surrogate}, which UTF-8 cannot encode; read the labels "
+            "with the encoding that they were written in"
         ) from None
+    return labels
 
 
 def _is_label_lists(y: Any) -> bool:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree._labels import Target, encode, numbered
-from xmtree._labels.forms import Indicator, common_type, kind_of, positions, read
+from xmtree._labels.forms import Indicator, as_classes, common_type, kind_of, positions, read
 
 GROW = "grow"
 
@@ -73,7 +73,7 @@ def _joined(
     if not len(new):
         return known, order
     dtype = common_type(new, known, "of the model")
-    known, new = known.astype(dtype, copy=False), new.astype(dtype)
+    known, new = known.astype(dtype, copy=False), as_classes(new.astype(dtype), "y")
     # Not sorted anew: there may be very many, and one more.
     if order is None:
         order = np.arange(len(known))

@@ -195,7 +195,7 @@ def as_array(y: Any) -> NDArray[Any]:
     if not isinstance(y, list | tuple):
         return np.asarray(y)
     array = np.array(y, object)
-    types = {type(value) for value in array.ravel().tolist()}
+    types = set(map(type, array.ravel().tolist()))
     if any(issubclass(t, list | tuple) for t in types):
         raise ValueError("y_pred holds rows of different lengths; fill up with None or -1")
     if any(issubclass(t, float | np.floating) for t in types):
@@ -311,7 +311,10 @@ class _LabelIndex:
 def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Where None, NaN or NaT stands for no label."""
     if labels.dtype == object:
-        return np.fromiter(map(is_missing, labels.tolist()), np.bool_, len(labels))
+        values = labels.tolist()
+        if set(map(type, values)) <= {str, int}:
+            return np.zeros(len(values), np.bool_)
+        return np.fromiter(map(is_missing, values), np.bool_, len(values))
     # NaN and NaT are not even what they are themselves.
     return np.asarray(labels != labels)
 
