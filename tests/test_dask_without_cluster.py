@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -80,10 +81,11 @@ def test_partitions_that_do_not_fit_together_are_refused():
     assert together([None, None], "sample_weight") is None
     frame = pd.DataFrame(np.eye(2), columns=["b", "a"])
     for others in (np.eye(2), frame.rename(columns={"a": "c"})):
-        with pytest.raises(ValueError, match="partitions 0 and 1 of X have not the same columns"):
+        with pytest.raises(ValueError, match="partitions 0 and 1 of X do not have the same"):
             together([others, frame], "X")
-    joined = together([frame, frame[["a", "b"]]], "X")
-    assert joined.to_numpy().tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
+    for rows in (frame, pl.from_pandas(frame)):
+        joined = together([rows, rows[["a", "b"]]], "X")
+        assert np.asarray(joined).tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("y", [["a", "b"], [["a"], ["a", "b"]], np.eye(2), sp.csr_array(np.eye(2))])

@@ -103,6 +103,11 @@ BAD_X = {
     "no columns": (X_DENSE[:, :0], "0 feature"),
     "text": (np.full((240, 6), "a"), "could not convert"),
     "complex": (X_DENSE * 1j, "[Cc]omplex"),
+    "masked": (np.ma.masked_greater(X_DENSE, 1), "X holds masked values"),
+    "dates": (
+        pd.DataFrame(X_DENSE).assign(day=np.datetime64("2020-01-01", "s")),
+        r"X holds dates or times \(datetime64\[s\]\), which are no numbers",
+    ),
 }
 
 
@@ -139,6 +144,7 @@ def test_bad_x_is_refused_and_changes_nothing(name, X, message):
         (np.full(240, np.nan), "sample_weight|NaN"),
         (np.full(240, 1e300), "row 0: sample_weight"),
         (np.zeros(240), "weight"),
+        (np.ma.array(np.ones(240), mask=np.arange(240) == 3), "sample_weight holds masked values"),
         (np.ones((240, 2)), "[Ss]ample weights|sample_weight"),
     ],
 )

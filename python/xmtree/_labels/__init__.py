@@ -107,7 +107,7 @@ def numbered(
     classes: NDArray[Any] | None,
     order: NDArray[np.intp] | None = None,
 ) -> Target:
-    """As :func:`encode`, of labels that were read."""
+    """Number labels that were read, as :func:`encode` does."""
     if isinstance(found, Indicator):
         return _of_indicator(found, classes)
     single = found.form == "labels"

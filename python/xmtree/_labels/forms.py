@@ -220,14 +220,14 @@ def order_of(classes: NDArray[Any]) -> NDArray[np.intp] | None:
 
 
 def kind_of(labels: NDArray[Any]) -> str:
-    """What labels are compared as, in words."""
+    """Return the kind of labels, in words; labels of two kinds are never equal."""
     kinds = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UO", "strings")}
     return kinds.get(labels.dtype.kind, labels.dtype.name.partition("[")[0])
 
 
 def common_type(labels: NDArray[Any], others: NDArray[Any], where: str) -> np.dtype[Any]:
-    """The type that holds both exactly: that of the ``others`` where it can. Refuses labels that
-    numpy would change, or confuse, beside the ``others``."""
+    """Return a type that holds both exactly, that of the ``others`` if it does. Labels that numpy
+    would change, or confuse, beside the ``others`` are refused."""
     if labels.dtype == others.dtype:
         return others.dtype
     mixed = f"y mixes types: its labels are {labels.dtype}, those {where} {others.dtype}"
@@ -244,7 +244,7 @@ def common_type(labels: NDArray[Any], others: NDArray[Any], where: str) -> np.dt
 
 
 def changed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
-    """Which of them conversion to ``dtype`` changes."""
+    """Return which values a conversion to ``dtype`` changes."""
     if values.dtype == dtype or (dtype.kind not in "fmM" and np.can_cast(values.dtype, dtype)):
         return np.zeros(len(values), np.bool_)
     with np.errstate(invalid="ignore"):
@@ -257,7 +257,7 @@ def changed(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
 
 
 def shown(labels: NDArray[Any]) -> str:
-    """The first labels, for a message."""
+    """Return the first labels as text for a message."""
     times = labels.dtype.kind in "mM"  # as which tolist gives integers
     first = ", ".join(map(str if times else repr, labels[:_MAX_SHOWN].tolist()))
     more = len(labels) - _MAX_SHOWN
@@ -265,7 +265,7 @@ def shown(labels: NDArray[Any]) -> str:
 
 
 def as_label_lists(rows: list[Any]) -> NDArray[Any]:
-    """``rows`` as an array of objects, which :func:`read` never takes for an indicator."""
+    """Return ``rows`` as an array of objects, which :func:`read` never takes for an indicator."""
     lists = np.empty(len(rows), object)
     lists[:] = rows
     return lists
@@ -321,8 +321,11 @@ def check_columns(name: str, n_columns: int, classes: NDArray[Any] | None) -> No
 
 
 def label_array(values: Any, name: str) -> NDArray[Any]:
-    """``values`` as an array that holds each of them exactly. Refuses missing values, bytes, and
-    mixtures, except of kinds of numbers or of strings."""
+    """Return ``values`` as an array that holds each of them exactly.
+
+    Missing values, bytes and mixtures are refused, except mixtures of kinds of numbers or of
+    strings. ``name`` is what messages call the values.
+    """
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(f"{name} holds masked values; leave out the rows without a label")
@@ -347,7 +350,7 @@ def label_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def _of_list(values: list[Any], name: str, *, keeps_objects: bool = False) -> NDArray[Any]:
-    """Values of Python as an array; strings as objects if ``keeps_objects``."""
+    """Convert values of Python; ``keeps_objects``: strings become objects."""
     types = set(map(type, values))
     if len(types) > 1 or types & {type(None)}:
         missing = next((value for value in values if is_missing(value)), values)
@@ -397,7 +400,7 @@ def _kind_of_type(label_type: type) -> type:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN, NaT or pandas' NA."""
+    """Return whether ``value`` is None, NaN, NaT or pandas' NA."""
     if value is None or isinstance(value, str | int):
         return value is None
     if type(value).__name__ in ("NAType", "NaTType"):
@@ -411,7 +414,7 @@ def _shortened(value: Any) -> str:
 
 
 def as_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
-    """``labels``, refused if there is one that UTF-8, and so a model file, cannot hold."""
+    """Return ``labels``; refuse text that UTF-8, and so a model file, cannot hold."""
     try:
         "".join(labels.tolist() if kind_of(labels) == "strings" else ()).encode()
     except UnicodeEncodeError as error:

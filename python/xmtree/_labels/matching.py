@@ -140,7 +140,7 @@ def label_sets(
 
 
 def are_right(y: Any, predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether the label ``predicted`` for each row, one of ``classes``, is that of ``y``."""
+    """Return whether the label ``predicted`` for each row, one of ``classes``, is that of ``y``."""
     truth = read(y, "y", column_is_labels=True)
     if isinstance(truth, Indicator) or truth.form != "labels":
         raise ValueError("y must hold one label per row, as in fit, not label sets")
@@ -190,8 +190,7 @@ def _prediction(y: Any, float_labels: bool) -> Any:
 
 
 def as_array(y: Any) -> NDArray[Any]:
-    """Predictions as an array; lists as one of scores if there are floats, of objects if there is
-    None."""
+    """Return predictions as an array. Lists with floats become scores, with None objects."""
     if not isinstance(y, list | tuple):
         return np.asarray(y)
     array = np.array(y, object)
@@ -204,7 +203,7 @@ def as_array(y: Any) -> NDArray[Any]:
 
 
 def _check_scores(scores: Any, classes: NDArray[Any] | None) -> None:
-    """Refuses floats that can be labels as well as scores, as ``classes`` are floats, too."""
+    """Refuse floats that can be labels as well as scores, as ``classes`` are floats, too."""
     if classes is None or classes.dtype.kind != "f" or sp.issparse(scores) or not scores.size:
         return
     order = np.sort(scores, axis=1)
@@ -309,7 +308,7 @@ class _LabelIndex:
 
 
 def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where None, NaN or NaT stands for no label."""
+    """Return where None, NaN or NaT stands for no label."""
     if labels.dtype == object:
         values = labels.tolist()
         if set(map(type, values)) <= {str, int}:

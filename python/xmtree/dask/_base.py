@@ -298,7 +298,7 @@ def _predicted(model: Any, rows: Any) -> Any:
 
 
 def _predicted_of_none(form: Any, classes: NDArray[Any]) -> Any:
-    """What is predicted for no rows; learners refuse these."""
+    """Return the prediction for no rows, which learners refuse."""
     if form in ("labels", "lists"):
         return np.empty(0, classes.dtype if form == "labels" else object)
     empty = np.empty((0, len(classes)), np.int64)

@@ -73,7 +73,7 @@ def _are_known(*arrays: Any) -> bool:
 
 
 def together(parts: Sequence[Any], name: str) -> Any:
-    """Partitions of rows, of labels or of weights as one; ``name`` is what messages call them."""
+    """Join partitions of rows, labels or weights; ``name`` is what messages call them."""
     missing = [part is None for part in parts]
     if any(missing):
         if all(missing):
@@ -104,9 +104,11 @@ def _frames_together(parts: Sequence[Any], name: str) -> Any:
     for number, part in enumerate(parts):
         if set(getattr(part, "columns", ())) != set(getattr(first, "columns", ())):
             raise ValueError(
-                f"partitions 0 and {number} of {name} have not the same columns; make all of them "
-                "data frames of the same columns, or arrays"
+                f"partitions 0 and {number} of {name} do not have the same columns; make all of "
+                "them data frames of the same columns, or arrays"
             )
+    if not hasattr(first, "iloc"):  # of polars
+        return np.concatenate([np.asarray(part[list(first.columns)]) for part in parts])
     import pandas as pd
 
     return pd.concat(parts)
@@ -119,7 +121,7 @@ def _as_list(values: Any) -> list[Any]:
 
 
 def n_rows(part: Any) -> int:
-    """The number of rows of a partition."""
+    """Return the number of rows of a partition."""
     return int(part.shape[0] if hasattr(part, "shape") else len(part))
 
 

@@ -8,8 +8,8 @@ from xmtree import _core
 
 
 def is_plain_number(text: str) -> bool:
-    """Whether nothing in it is read as a number by Python alone, as "1_000" and the digits of other
-    scripts are."""
+    """Return whether ``text`` is free of what only Python reads as part of a number: the "_" of
+    "1_000" and digits of other scripts."""
     return "_" not in text and text.isascii()
 
 
