@@ -60,6 +60,7 @@ fn cut(
                     "no line end within {LONGEST_LINE} bytes; this is no text of examples"
                 )));
             }
+            buffer.try_reserve(filled)?;
             buffer.resize(2 * filled, 0);
         }
         let read = match bytes.read(&mut buffer[filled..]) {

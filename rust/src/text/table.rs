@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt::Display;
 
+use crate::alloc::{push, reserve};
+
 /// Rows of features and labels, both in CSR form. `L` is the label's type:
 /// f64 in svmlight files, where a target may be any number, i32 in XMC files,
 /// where it is the number of a column.
@@ -58,8 +60,8 @@ impl<L> Table<L> {
 
     /// Closes the row to which features and labels have been pushed.
     pub(super) fn end_row(&mut self) {
-        self.starts.push(self.columns.len() as i64);
-        self.label_starts.push(self.labels.len() as i64);
+        push(&mut self.starts, self.columns.len() as i64);
+        push(&mut self.label_starts, self.labels.len() as i64);
     }
 
     /// Sorts the labels pushed to the row that is not closed yet and checks them; with
@@ -98,8 +100,8 @@ impl<L> Table<L> {
         // A feature takes four bytes at least (" 1:1"), about ten as a rule.
         let features = bytes / 8;
         if self.columns.capacity() - self.columns.len() < features {
-            self.columns.reserve(features);
-            self.values.reserve(features);
+            reserve(&mut self.columns, features);
+            reserve(&mut self.values, features);
         }
     }
 }

@@ -5,6 +5,7 @@ use super::cursor::Cursor;
 use super::format::{wrong_first_line, Fault, Format};
 use super::svmlight::{outside, read_features, Columns, MAX_INDEX};
 use super::table::{Batch, Table};
+use crate::alloc::push;
 
 /// The three numbers of the first line.
 #[derive(Clone, Copy, Default)]
@@ -158,7 +159,7 @@ fn read_labels(cursor: &mut Cursor<'_>, end: u64, table: &mut Table<i32>) -> Res
         if length == 0 || !(has_more || cursor.at_blank()) {
             return Err(format!("{} is not a list of labels", cursor.quote(from)));
         }
-        table.labels.push(label as i32);
+        push(&mut table.labels, label as i32);
         if !has_more {
             return Ok(());
         }
