@@ -137,9 +137,14 @@ impl Bundle {
         if metadata.is_file() {
             return Self::decode(BufReader::new(file), metadata.len(), name);
         }
-        // A pipe does not say how long it is.
+        // A pipe does not say how long it is, and a device may have no end: what the header promises
+        // is read, and a byte that shows whether there is more.
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        (&mut file).take(HEADER).read_to_end(&mut bytes)?;
+        if let (true, Some((_, body))) = (bytes.starts_with(&MAGIC), bytes.split_last_chunk()) {
+            let rest = u64::from_le_bytes(*body).saturating_add(TRAILER + 1);
+            file.take(rest).read_to_end(&mut bytes)?;
+        }
         Self::decode(bytes.as_slice(), bytes.len() as u64, name)
     }
 

@@ -32,8 +32,7 @@ enum State {
 
 impl Replacement {
     pub fn begin(path: &Path) -> io::Result<Self> {
-        // A link stays a link: what it points to is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = followed(path)?;
         let standing = fs::metadata(&target).ok();
         if standing.as_ref().is_some_and(|file| !file.is_file()) {
             // A directory fails here with the system's own words.
@@ -77,6 +76,25 @@ impl Replacement {
         let _ = File::open(directory_of(&target)).and_then(|directory| directory.sync_all());
         Ok(())
     }
+}
+
+/// What stands, or will stand, at `path`: a link stays a link, also one to a file that is not there
+/// yet, and what it points to is replaced.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    /// Linux follows as many.
+    const MOST_LINKS: usize = 40;
+    let error = match fs::canonicalize(path) {
+        Ok(target) => return Ok(target),
+        Err(error) => error,
+    };
+    let mut target = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&target) {
+            Ok(link) => target = directory_of(&target).join(link),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(error)
 }
 
 /// What `make` makes at a new path beside `target`; an error is the system's, with its number.
