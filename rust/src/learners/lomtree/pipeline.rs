@@ -12,6 +12,7 @@
 //! O(upper nodes), and moved, not copied, to a tree of their own and back.
 
 use std::collections::BinaryHeap;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
 use super::arena::Arena;
 use super::learner::{Descent, LomTree};
@@ -134,33 +135,37 @@ impl LomTree {
             preparation: &mut *learning.preparation,
             scratch: RowBuffer::default(),
         };
-        let mut groups = learning.order.chunks(Control::CHUNK);
-        let (mut current, mut next) = (Vec::new(), Vec::new());
-        stage.pass(groups.next().unwrap_or_default(), &mut current);
-        let (mut all_depths, mut outcome) = (0, Ok(()));
-        while !current.is_empty() {
-            let next_group = groups.next().filter(|_| outcome.is_ok());
-            let progress = &mut *learning.progress;
-            let learn_group = || {
-                for passed in &current {
-                    let (label, importance) = (passed.label, passed.importance);
-                    let (was_right, depth) =
-                        self.learn_from(passed.descent, &passed.example, label, importance);
-                    progress.count(!was_right, importance);
-                    all_depths += u64::from(depth);
+        // Where memory does not suffice, what was learned stays: the upper nodes go back all the same.
+        let learned = catch_unwind(AssertUnwindSafe(|| {
+            let mut groups = learning.order.chunks(Control::CHUNK);
+            let (mut current, mut next) = (Vec::new(), Vec::new());
+            stage.pass(groups.next().unwrap_or_default(), &mut current);
+            let (mut all_depths, mut outcome) = (0, Ok(()));
+            while !current.is_empty() {
+                let next_group = groups.next().filter(|_| outcome.is_ok());
+                let progress = &mut *learning.progress;
+                let learn_group = || {
+                    for passed in &current {
+                        let (label, importance) = (passed.label, passed.importance);
+                        let (was_right, depth) =
+                            self.learn_from(passed.descent, &passed.example, label, importance);
+                        progress.count(!was_right, importance);
+                        all_depths += u64::from(depth);
+                    }
+                };
+                let pass_group = || stage.pass(next_group.unwrap_or_default(), &mut next);
+                rayon::join(learn_group, pass_group);
+                if let Some(loss) = learning.progress.loss() {
+                    learning.control.set_loss(loss);
                 }
-            };
-            let pass_group = || stage.pass(next_group.unwrap_or_default(), &mut next);
-            rayon::join(learn_group, pass_group);
-            if let Some(loss) = learning.progress.loss() {
-                learning.control.set_loss(loss);
+                outcome = outcome.and(learning.control.tick(current.len()));
+                std::mem::swap(&mut current, &mut next);
             }
-            outcome = outcome.and(learning.control.tick(current.len()));
-            std::mem::swap(&mut current, &mut next);
-        }
-        self.mean_depth = all_depths as f64 / learning.order.len() as f64;
+            self.mean_depth = all_depths as f64 / learning.order.len() as f64;
+            outcome
+        }));
         self.put_back_upper(stage.upper);
-        outcome
+        learned.unwrap_or_else(|no_memory| resume_unwind(no_memory))
     }
 
     /// Takes out the nodes that most examples pass, as many as an example passes about `levels` of.
@@ -190,11 +195,13 @@ impl LomTree {
                 ids.push(child);
             }
         }
-        self.exchange(&mut arena, &ids);
+        // Only now, when no more memory is needed, are they moved.
+        let params = self.params.clone();
         let regressors = self.regressors.take_out(&numbers);
+        self.exchange(&mut arena, &ids);
         UpperTree {
             tree: Self {
-                params: self.params.clone(),
+                params,
                 n_classes: self.n_classes,
                 budget: self.budget,
                 rate: self.rate,

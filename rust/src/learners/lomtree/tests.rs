@@ -5,16 +5,19 @@ mod learning;
 mod shares;
 mod structure;
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::classifier::{
-    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, Predictor, Query,
+    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
+    PredictOptions, Predictor, Query,
 };
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::{Loss, Optimizer};
+use crate::linear::{Loss, Optimizer, Weights};
 use crate::pool::Lent;
 
 type Model = OnlineModel<LomTree>;
@@ -126,6 +129,47 @@ fn the_number_of_threads_changes_nothing() {
         (model.to_bytes().unwrap(), top.unwrap())
     };
     assert_eq!(fit(1), fit(3));
+}
+
+/// Where memory does not suffice on two threads, the nodes that one of them had stay in the tree.
+#[test]
+fn a_tree_is_whole_after_a_panic_on_two_threads() {
+    let (values, labels) = few_rows();
+    let n = labels.len();
+    let batch = batch(&values, &labels, 7);
+    let params = Params {
+        max_internal: Some(3000),
+        ..params()
+    };
+    let mut tree = empty(&params, 7);
+    let mut preparation = Preparation::new(Scaling::None, None, &batch.rows).unwrap();
+    let mut progress = Mistakes::default();
+    let mut learn = |order: &[u32]| {
+        tree.learn(&mut Learning {
+            batch: &batch,
+            order,
+            clock: 0.0,
+            preparation: &mut preparation,
+            progress: &mut progress,
+            n_threads: 2,
+            predicted: None,
+            control: &Control::new(0),
+        })
+    };
+    let mut order: Vec<u32> = (0..2000).map(|i| i % n as u32).collect();
+    learn(&order).unwrap();
+    // There is no such row.
+    order[1000] = n as u32;
+    assert!(catch_unwind(AssertUnwindSafe(|| learn(&order))).is_err());
+    order.truncate(1000);
+    learn(&order).unwrap();
+    assert!(progress.examples > 3000);
+    tree.arena.check(tree.regressors.len()).unwrap();
+    for node in tree.arena.nodes.iter().filter(|node| !node.is_leaf()) {
+        assert!(node.count > 0.0 && node.labels.len() > 1);
+        let weights = tree.regressors.plain(node.regressor);
+        assert!(!matches!(weights, Weights::Table(table) if table.is_empty()));
+    }
 }
 
 /// A tree on two threads: in a stream and in passes, with splits and with none left to do, with
