@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import xmtree
 from model_bytes import pack, rewritten, unpack
+from sklearn.datasets import load_iris
 from xmtree import _core
 from xmtree._printable import printable
 from xmtree.cli import main
@@ -205,6 +206,30 @@ def test_no_thread_can_be_started(tmp_path):
     assert "panicked" not in done.stdout
 
 
+SHORT_OF_MEMORY = """
+import resource, sys
+from xmtree.datasets import load_svmlight
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (300 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    load_svmlight(sys.argv[1])
+except MemoryError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits address space")
+def test_readers_report_that_memory_is_short(tmp_path):
+    path = tmp_path / "rows.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(16):
+            file.write(b"1\n" * (1 << 20))
+    done = in_process(SHORT_OF_MEMORY, path)
+    assert done.returncode == 0, done.stderr
+    assert "no memory" in done.stdout
+
+
 def test_a_killed_process_leaves_nothing_behind(tmp_path):
     model = xmtree.OAAClassifier(random_state=0).fit(np.eye(300), np.arange(300))
     model.save(tmp_path / "model")
@@ -292,3 +317,46 @@ def test_ctrl_c_while_the_command_starts_prints_no_traceback(tmp_path):
         )
         assert done.returncode in (-signal.SIGINT, 128 + signal.SIGINT), (module, done.stderr)
         assert "Traceback" not in done.stderr
+
+
+# Rows of extreme numbers.
+
+
+def extreme_rows():
+    sizes = [3.4e38, 1e30, 1e18, 1e-30, 1e-45]
+    signs = np.array([[1, 1, 1, 1], [-1, 1, -1, 1], [0, 0, 1, 0], [-1, -1, -1, -1]])
+    return np.concatenate([signs * size for size in sizes]).astype("f4")
+
+
+@pytest.mark.parametrize("scale", [1, 1e-12, 1e30], ids=str)
+@pytest.mark.parametrize("name", estimators.ALL)
+def test_scores_of_extreme_rows_are_finite(name, scale):
+    iris = load_iris(return_X_y=True)
+    X, y = (iris[0] * scale).astype("f4"), iris[1]
+    model = estimators.ALL[name](scaling="none") if scale == 1e30 else estimators.ALL[name]()
+    model.fit(X, y)
+    rows = extreme_rows()
+    if name in estimators.ONLINE:
+        learning = estimators.ALL[name]().partial_fit(X, y, classes=np.unique(y))
+        learning.partial_fit(rows, np.arange(len(rows)) % 3)
+        assert np.isfinite(learning.predict_topk(X, 3)[1]).any()
+        assert_finite(learning, X)
+        assert_finite(learning, rows)
+    assert_finite(model, rows)
+
+
+def assert_finite(model, rows):
+    labels, scores = model.predict_topk(rows, 3)
+    assert not np.isnan(scores).any()
+    assert (scores < np.inf).all()
+    assert (model.predict(rows) == labels[:, 0]).all()
+    probabilities = model.predict_proba(rows)
+    assert ((probabilities >= 0) & (probabilities <= 1 + 1e-6)).all()
+
+
+def test_probabilities_of_label_sets_of_extreme_rows():
+    X, Y = load_iris().data, np.eye(3, dtype=int)[load_iris().target]
+    for name in estimators.MULTILABEL:
+        model = estimators.ALL[name]().fit(X, Y)
+        probabilities = model.predict_proba(extreme_rows())
+        assert ((probabilities >= 0) & (probabilities <= 1)).all()

@@ -57,7 +57,7 @@ default="squared_hinge"
         Whether ``sample_weight`` counts relative to its mean: ``fit`` divides the
         weights by their mean, ``partial_fit`` by the mean so far, so that a model does
         not depend on their unit. False multiplies steps and counts by the weights as
-        they are, as Vowpal Wabbit does.
+        they are, as Vowpal Wabbit does; those above 1e18 count as 1e18.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``, so they count in all that it
         counts in: in training, ``progressive_loss_`` and the error of early stopping; and

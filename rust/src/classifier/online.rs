@@ -217,7 +217,11 @@ impl<L: OnlineLearner> Member<L> {
         predicted: Option<&mut [i32]>,
         control: &Control,
     ) -> Result<()> {
-        let is_checked = cfg!(debug_assertions) && self.is_due_for_check(order.len() as u64);
+        // In debug builds, each time that the count of examples doubles, so that the cost stays in
+        // proportion.
+        let before = self.progress.examples;
+        let is_checked = cfg!(debug_assertions)
+            && before.checked_ilog2() < (before + order.len() as u64).checked_ilog2();
         let learned = self.learner.learn(&mut Learning {
             batch,
             order,
@@ -229,23 +233,15 @@ impl<L: OnlineLearner> Member<L> {
             control,
         });
         if is_checked {
-            let broken = self.to_bundle().array_with(f64::is_nan);
-            assert_eq!(broken, None, "{} learned what is no number", L::KIND);
+            let broken = self.to_bundle().array_with(|x| !x.is_finite());
+            assert_eq!(
+                broken,
+                None,
+                "{} learned a number that is not finite",
+                L::KIND
+            );
         }
         learned
-    }
-
-    /// Whether to look, in debug builds, if `n` further examples leave anything but numbers: each
-    /// time that their count doubles, so that the cost stays in proportion. What came from a file
-    /// may be so large already that sums of it are infinite.
-    fn is_due_for_check(&self, n: u64) -> bool {
-        const LARGE: f64 = 1e18;
-        let before = self.progress.examples;
-        before.checked_ilog2() < (before + n).checked_ilog2()
-            && self
-                .to_bundle()
-                .array_with(|float| float.is_nan() || float.abs() >= LARGE)
-                .is_none()
     }
 
     /// Learns in the passes of `schedule`, all of it in each.

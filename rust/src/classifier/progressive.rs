@@ -3,6 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::MOST_EXAMPLES;
+use crate::file::is_count;
+
 /// Mistakes so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mistakes {
@@ -18,7 +21,7 @@ impl Mistakes {
     /// Takes in one example.
     #[inline]
     pub fn count(&mut self, is_wrong: bool, importance: f32) {
-        self.examples += 1;
+        self.examples = (self.examples + 1).min(MOST_EXAMPLES);
         self.weight += f64::from(importance);
         if is_wrong {
             self.wrong += f64::from(importance);
@@ -27,16 +30,15 @@ impl Mistakes {
 
     /// Takes in another count.
     pub fn add(&mut self, other: &Self) {
-        self.examples += other.examples;
+        self.examples = (self.examples + other.examples).min(MOST_EXAMPLES);
         self.weight += other.weight;
         self.wrong += other.wrong;
     }
 
     /// Whether these are counts.
     pub fn is_sound(&self) -> bool {
-        const MOST: u64 = 1 << 53;
-        self.examples <= MOST
-            && self.weight.is_finite()
+        self.examples <= MOST_EXAMPLES
+            && is_count(&self.weight)
             && 0.0 <= self.wrong
             && self.wrong <= self.weight
     }

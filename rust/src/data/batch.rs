@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LabelSets, Labels, Rows, Values};
+use super::{LabelSets, Labels, Rows, Values, LARGEST_VALUE};
 use crate::alloc::{collect, with_capacity};
 use crate::error::{Error, Result};
 
@@ -89,9 +89,10 @@ impl<'a> Batch<'a> {
         wrong / all
     }
 
-    /// Importance of row `i`.
+    /// Importance of row `i`; as learners count it, at most 1e18: more makes no difference to a
+    /// step, and sums of squares would overflow.
     pub fn weight(&self, i: usize) -> f32 {
-        self.raw_weight(i) as f32
+        (self.raw_weight(i) as f32).min(LARGEST_VALUE)
     }
 
     fn raw_weight(&self, i: usize) -> f64 {
@@ -149,13 +150,14 @@ impl MeanWeight {
 
     /// Whether this is a mean of importances, or of none.
     pub fn is_sound(&self) -> bool {
-        const MOST: u64 = 1 << 53;
+        // A mean may be beyond the weights by rounding.
         let mean = self.sum / self.rows as f64;
-        self.rows <= MOST && (self.rows == 0 && self.sum == 0.0 || WEIGHTS.contains(&mean))
+        let is_mean = (0.5 * WEIGHTS.start()..=2.0 * WEIGHTS.end()).contains(&mean);
+        self.rows <= MOST_EXAMPLES && (self.rows == 0 && self.sum == 0.0 || is_mean)
     }
 
     fn add(&mut self, weight: f64) {
-        self.rows += u64::from(weight > 0.0);
+        self.rows = (self.rows + u64::from(weight > 0.0)).min(MOST_EXAMPLES);
         self.sum += weight;
     }
 
@@ -172,7 +174,7 @@ impl MeanWeight {
     /// all are 1.
     pub fn follow(&mut self, batch: &Batch<'_>) -> Option<Vec<f64>> {
         if batch.weights.is_none() && self.sum == self.rows as f64 {
-            self.rows += batch.rows.n_rows() as u64;
+            self.rows = (self.rows + batch.rows.n_rows() as u64).min(MOST_EXAMPLES);
             self.sum = self.rows as f64;
             return None;
         }
@@ -183,6 +185,9 @@ impl MeanWeight {
         Some(collect((0..batch.rows.n_rows()).map(relative)))
     }
 }
+
+/// Counts of examples end here, where floats of double precision no longer tell them apart.
+pub(crate) const MOST_EXAMPLES: u64 = 1 << 53;
 
 /// Importances above 0: far from where sums of them, or steps by them, would overflow.
 const WEIGHTS: RangeInclusive<f64> = 1e-36..=1e36;

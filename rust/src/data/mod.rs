@@ -12,10 +12,11 @@ mod rows;
 mod slices;
 
 pub(crate) use batch::MeanWeight;
+pub(crate) use batch::MOST_EXAMPLES;
 pub use batch::{Batch, Targets};
 pub(crate) use csr_checks::check_structure;
 pub use labels::{LabelSets, Labels};
-pub use preparation::{Preparation, Scaling};
+pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows};
 pub use rows::{RowBuffer, Rows};
 pub use slices::{Indices, Values};

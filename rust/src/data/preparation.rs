@@ -10,7 +10,7 @@ use crate::alloc::{can_alloc, zeros};
 use crate::choices;
 use crate::control::Control;
 use crate::error::{Error, Result};
-use crate::file::Bundle;
+use crate::file::{is_count, Bundle};
 use crate::simd::{dispatched, sum_of_squares};
 
 choices! {
@@ -29,9 +29,9 @@ choices! {
     }
 }
 
-/// Values that are not scaled are taken for this where they are larger: their squares would be
-/// infinite, and sums of them not numbers.
-const LARGEST: f32 = 1e18;
+/// Prepared values are taken for this where they are larger: their squares would be infinite, and
+/// sums of them not numbers.
+pub const LARGEST_VALUE: f32 = 1e18;
 
 /// Share of non-zeros above which `Auto` standardises columns.
 const DENSE: f64 = 0.5;
@@ -133,6 +133,14 @@ impl Preparation {
                 rate: zeros(n),
                 dense: Vec::new(),
             };
+            // Values are in single precision: so are their means.
+            let is_mean = |mean: &f64| mean.abs() <= 2.0 * f64::from(f32::MAX);
+            let is_sound = is_count(&moments.n)
+                && moments.mean.iter().all(is_mean)
+                && moments.square.iter().all(|&square| square >= 0.0);
+            if !is_sound {
+                return Err(bundle.damaged("means or deviations of columns are out of range"));
+            }
             moments.refresh();
             preparation.moments = Some(moments);
         }
@@ -219,7 +227,7 @@ impl Preparation {
             }
             (None, _) => {
                 let values = example.values.iter_mut();
-                values.for_each(|x| *x = x.clamp(-LARGEST, LARGEST));
+                values.for_each(|x| *x = x.clamp(-LARGEST_VALUE, LARGEST_VALUE));
             }
         }
         example.columns.push(self.width() as u32 - 1);
@@ -348,8 +356,10 @@ dispatched! {
 
 dispatched! {
     fn standardise(values: &mut [f32], means: &[f64], rates: &[f64]) {
+        let most = f64::from(LARGEST_VALUE);
         for (value, (mean, rate)) in values.iter_mut().zip(means.iter().zip(rates)) {
-            *value = ((f64::from(*value) - mean) * rate) as f32;
+            let standard = (f64::from(*value) - mean) * rate;
+            *value = standard.clamp(-most, most) as f32;
         }
     }
 }

@@ -11,6 +11,11 @@ use super::Flat;
 /// How many bytes are converted at a time.
 const CHUNK: usize = 1 << 16;
 
+/// No float of a model is larger; see [`Bundle::take`](super::Bundle::take).
+pub const LARGEST: f32 = 1e38;
+/// The same of double precision, in which counts and sums are kept.
+pub(super) const LARGEST_DOUBLE: f64 = 1e100;
+
 /// An element type a model file can hold. Any bytes are one.
 pub trait Element: Copy + Sized + 'static {
     /// The type's name in messages.
@@ -74,6 +79,13 @@ macro_rules! element_types {
             pub fn type_name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => <$type>::NAME,)*
+                }
+            }
+
+            /// Whether it lies in a file.
+            pub(super) fn is_mapped(&self) -> bool {
+                match self {
+                    $(Self::$variant(elements) => elements.is_mapped(),)*
                 }
             }
 
@@ -158,5 +170,25 @@ impl Array {
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The first float that is not finite or beyond what learning makes.
+    pub(super) fn first_out_of_bounds(&self) -> Option<usize> {
+        // Without an early exit in a chunk, so that it vectorizes.
+        match self {
+            Self::F32(floats) => {
+                let is_wrong = |x: &f32| !(-LARGEST..=LARGEST).contains(x);
+                let all_fit = |chunk: &[f32]| !chunk.iter().fold(false, |any, x| any | is_wrong(x));
+                if floats.chunks(CHUNK).all(all_fit) {
+                    return None;
+                }
+                floats.iter().position(is_wrong)
+            }
+            Self::F64(floats) => {
+                let is_wrong = |x: &f64| !(-LARGEST_DOUBLE..=LARGEST_DOUBLE).contains(x);
+                floats.iter().position(is_wrong)
+            }
+            _ => None,
+        }
     }
 }

@@ -78,6 +78,12 @@ impl Bundle {
         &self.arrays
     }
 
+    /// Metadata and arrays, to be damaged.
+    #[cfg(test)]
+    pub(crate) fn parts_mut(&mut self) -> (&mut Map<String, Value>, &mut BTreeMap<String, Array>) {
+        (&mut self.meta, &mut self.arrays)
+    }
+
     /// Bytes of the arrays.
     pub(crate) fn n_bytes(&self) -> usize {
         let arrays = self.arrays.values();
@@ -110,19 +116,51 @@ impl Bundle {
     }
 
     /// Moves an array out.
+    ///
+    /// Floats that are not finite, or above 1e38 in size (1e100 in double precision), are an error:
+    /// learning keeps every number of a model below that, and goes on from any such number without
+    /// exceeding it (`linear/step.rs`). What may be infinite or unknown is read by
+    /// [`take_any`](Self::take_any).
     pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
-        Ok(self.take_flat(name)?.into_vec())
+        let array = self.take_array::<T>(name)?;
+        self.check_bounds(name, &array)?;
+        Ok(self.typed(name, array)?.into_vec())
     }
 
-    /// Moves an array out, and leaves it in the file if it lies there.
+    /// As [`take`](Self::take), and leaves the array in the file if it lies there: then it is not
+    /// checked, as that would read all of it.
     pub fn take_flat<T: Element>(&mut self, name: &str) -> Result<Flat<T>> {
+        let array = self.take_array::<T>(name)?;
+        if !array.is_mapped() {
+            self.check_bounds(name, &array)?;
+        }
+        self.typed(name, array)
+    }
+
+    /// As [`take`](Self::take), whatever the floats are.
+    pub fn take_any<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
+        let array = self.take_array::<T>(name)?;
+        Ok(self.typed(name, array)?.into_vec())
+    }
+
+    fn take_array<T: Element>(&mut self, name: &str) -> Result<Array> {
         let Some(array) = self.arrays.remove(name) else {
             return Err(self.damaged(format_args!("array {name:?} is missing")));
         };
-        let array = match array {
-            Array::I16(numbers) if T::NAME == f32::NAME => self.widened(name, &numbers)?,
-            other => other,
-        };
+        match array {
+            Array::I16(numbers) if T::NAME == f32::NAME => self.widened(name, &numbers),
+            other => Ok(other),
+        }
+    }
+
+    fn check_bounds(&self, name: &str, array: &Array) -> Result<()> {
+        match array.first_out_of_bounds() {
+            None => Ok(()),
+            Some(at) => Err(self.damaged(format_args!("value {at} of {name:?} is out of range"))),
+        }
+    }
+
+    fn typed<T: Element>(&self, name: &str, array: Array) -> Result<Flat<T>> {
         T::from_array(array).map_err(|other| {
             self.damaged(format_args!(
                 "array {name:?} holds {}, expected {}",
@@ -134,19 +172,26 @@ impl Bundle {
 
     /// Moves an array out that must have `len` elements.
     pub fn take_exactly<T: Element>(&mut self, name: &str, len: usize) -> Result<Vec<T>> {
-        Ok(self.take_flat_exactly(name, len)?.into_vec())
+        let elements = self.take(name)?;
+        self.check_len(name, elements.len(), Some(len))?;
+        Ok(elements)
     }
 
     /// [`take_flat`](Self::take_flat) of an array that must have `len` elements.
     pub fn take_flat_exactly<T: Element>(&mut self, name: &str, len: usize) -> Result<Flat<T>> {
         let elements = self.take_flat(name)?;
-        if elements.len() == len {
-            return Ok(elements);
+        self.check_len(name, elements.len(), Some(len))?;
+        Ok(elements)
+    }
+
+    /// An error where an array of `len` elements should have another number of them.
+    pub(super) fn check_len(&self, name: &str, len: usize, expected: Option<usize>) -> Result<()> {
+        match expected {
+            Some(expected) if expected != len => Err(self.damaged(format_args!(
+                "array {name:?} has {len} elements, expected {expected}"
+            ))),
+            _ => Ok(()),
         }
-        Err(self.damaged(format_args!(
-            "array {name:?} has {} elements, expected {len}",
-            elements.len()
-        )))
     }
 
     /// Stores those arrays of single precision in 16 bits that `is_chosen` says by name (nested

@@ -57,11 +57,14 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use array::{Array, Element};
+pub use array::{Array, Element, LARGEST};
 pub use bundle::Bundle;
 pub use flat::Flat;
 pub use format::VERSION;
-pub use persist::{Columns, Meta, Nest, Persist};
-pub use record::{check_column, is_count, put_lengths, take_lengths, Record};
+pub use persist::{Columns, Meta, Nest, Persist, Scores};
+pub use record::{
+    bounded_count, check_column, is_count, is_score, is_statistic, is_sum, put_lengths,
+    take_lengths, Record,
+};
 pub(crate) use replacement::Replacement;
 pub use report::{Column, Report, Shape};

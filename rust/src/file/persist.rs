@@ -2,7 +2,7 @@
 
 use serde::{de::DeserializeOwned, Serialize};
 
-use super::{Bundle, Record};
+use super::{check_column, is_score, Bundle, Record};
 use crate::error::Result;
 
 /// A part of a model with named fields. [`persist!`](crate::persist) implements it by the
@@ -21,6 +21,8 @@ pub trait Persist {
 pub struct Meta;
 /// How a field is stored: records, as an array for each of their fields.
 pub struct Columns;
+/// How a field is stored: scores as an array, minus infinity where there is none.
+pub struct Scores;
 /// How a field is stored: a part with fields of its own, in a bundle of its own.
 pub struct Nest;
 
@@ -50,6 +52,24 @@ impl Columns {
     }
 }
 
+impl Scores {
+    /// Stores `scores`.
+    pub fn put(scores: &[f32], name: &str, bundle: &mut Bundle) {
+        bundle.put(name, scores);
+    }
+
+    /// Replaces `scores` by those stored.
+    pub fn fill<S>(scores: &mut S, name: &str, bundle: &mut Bundle) -> Result<()>
+    where
+        S: FromIterator<f32>,
+    {
+        let stored = bundle.take_any(name)?;
+        check_column(&stored, is_score, name, bundle)?;
+        *scores = stored.into_iter().collect();
+        Ok(())
+    }
+}
+
 impl Nest {
     /// Stores `part`.
     pub fn put(part: &impl Persist, name: &str, bundle: &mut Bundle) {
@@ -67,8 +87,8 @@ impl Nest {
 }
 
 /// Implements [`Persist`] by the list of fields, in the order in which they are read. A field
-/// is `Meta`, `Columns`, `Flat` (the type [`Flat`](super::Flat), which may stay in the file) or
-/// `Nest`, and has its own name in the file unless `name = path` gives
+/// is `Meta`, `Columns`, `Scores`, `Flat` (the type [`Flat`](super::Flat), which may stay in the
+/// file) or `Nest`, and has its own name in the file unless `name = path` gives
 /// another. `check` names a method `fn(&self) -> Result<()>` that says what does not fit
 /// together;
 ///

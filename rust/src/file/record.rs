@@ -4,7 +4,8 @@
 //! check of single values follow from the list. Ragged values (vectors, hash tables) are
 //! their lengths and all their entries end to end.
 
-use super::{Bundle, Element, Flat};
+use super::array::LARGEST_DOUBLE;
+use super::{Bundle, Element, Flat, LARGEST};
 use crate::error::Result;
 
 /// A value of which many are stored column by column.
@@ -16,6 +17,12 @@ pub trait Record: Sized {
 
     /// Moves `n` records out, or as many as there are.
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>>;
+
+    /// As [`take`](Self::take), whatever the floats among them are: for records whose rule allows
+    /// infinities or NaN.
+    fn take_any(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        Self::take(n, name, bundle)
+    }
 
     /// As [`take`](Self::take); elements stay in the file if they lie there.
     fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>>
@@ -42,6 +49,12 @@ where
             Some(n) => bundle.take_exactly(name, n),
             None => bundle.take(name),
         }
+    }
+
+    fn take_any(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let elements = bundle.take_any(name)?;
+        bundle.check_len(name, elements.len(), n)?;
+        Ok(elements)
     }
 
     fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>> {
@@ -94,12 +107,22 @@ impl<R: Record> Record for Vec<R> {
 
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
         let lengths = take_lengths(n, name, bundle)?;
-        let mut all = R::take(Some(lengths.iter().sum()), name, bundle)?.into_iter();
-        Ok(lengths
-            .into_iter()
-            .map(|n| all.by_ref().take(n).collect())
-            .collect())
+        let all = R::take(Some(lengths.iter().sum()), name, bundle)?;
+        Ok(split_by(lengths, all))
     }
+
+    fn take_any(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
+        let lengths = take_lengths(n, name, bundle)?;
+        let all = R::take_any(Some(lengths.iter().sum()), name, bundle)?;
+        Ok(split_by(lengths, all))
+    }
+}
+
+/// Lists of these lengths, from their entries end to end.
+fn split_by<R>(lengths: Vec<usize>, all: Vec<R>) -> Vec<Vec<R>> {
+    let mut all = all.into_iter();
+    let list = |n| all.by_ref().take(n).collect();
+    lengths.into_iter().map(list).collect()
 }
 
 /// A key and what belongs to it.
@@ -137,10 +160,35 @@ pub fn take_lengths(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result
     Ok(lengths.into_iter().map(|n| n as usize).collect())
 }
 
-/// Whether a count or a sum of weights is one: finite and not negative.
+/// No count is larger: added one by one importances end at 2^54 of the largest, 1e18, from where
+/// on one more changes nothing.
+const LARGEST_COUNT: f64 = 1e36;
+
+/// Whether a count or a sum of importances is one.
 pub fn is_count<N: Copy + Into<f64>>(count: &N) -> bool {
     let count: f64 = (*count).into();
-    count.is_finite() && count >= 0.0
+    count.is_sign_positive() && count <= LARGEST_COUNT
+}
+
+/// Whether a sum of squares or counts in single precision is one: learning cuts them off there.
+pub fn is_sum(sum: &f32) -> bool {
+    (0.0..=LARGEST).contains(sum)
+}
+
+/// A sum of importances times something, as a count.
+#[inline]
+pub fn bounded_count(sum: f64) -> f64 {
+    sum.min(LARGEST_COUNT)
+}
+
+/// Whether a statistic is one: NaN where it is unknown.
+pub fn is_statistic(statistic: &f64) -> bool {
+    statistic.is_nan() || statistic.abs() <= LARGEST_DOUBLE
+}
+
+/// Whether a score is one: minus infinity where there is none.
+pub fn is_score(score: &f32) -> bool {
+    *score == f32::NEG_INFINITY || score.abs() <= LARGEST
 }
 
 /// An error where a value of the column `name` breaks its rule.
@@ -157,7 +205,8 @@ pub fn check_column<T>(
 }
 
 /// Implements [`Record`] for a struct by the list of its fields. `field: rule` refuses
-/// values for which `rule(&value)` is false; fields after `..` are not stored and take the
+/// values for which `rule(&value)` is false, in place of the bounds of
+/// [`Bundle::take`](crate::file::Bundle::take); fields after `..` are not stored and take the
 /// value given.
 ///
 /// ```text
@@ -165,6 +214,12 @@ pub fn check_column<T>(
 /// ```
 #[macro_export]
 macro_rules! record {
+    (@take $n:ident $column:ident $bundle:ident) => {
+        $crate::file::Record::take($n, &$column, $bundle)?
+    };
+    (@take $n:ident $column:ident $bundle:ident $rule:path) => {
+        $crate::file::Record::take_any($n, &$column, $bundle)?
+    };
     ($type:ty { $($field:ident $(: $rule:path)?),* $(,)? }
         $(.. { $($rest:ident: $value:expr),* $(,)? })?) => {
         impl $crate::file::Record for $type {
@@ -189,7 +244,7 @@ macro_rules! record {
             ) -> $crate::Result<Vec<Self>> {
                 $(
                     let column = format!("{name}.{}", stringify!($field));
-                    let $field = $crate::file::Record::take(n, &column, bundle)?;
+                    let $field = $crate::record!(@take n column bundle $($rule)?);
                     let n = Some($field.len());
                     $($crate::file::check_column(&$field, $rule, &column, bundle)?;)?
                 )*

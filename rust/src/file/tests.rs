@@ -9,7 +9,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{is_count, Array, Bundle, Flat, Persist, VERSION};
+use super::{is_count, Array, Bundle, Flat, Persist, Scores, VERSION};
 use crate::error::{Error, Result};
 use crate::{persist, record};
 
@@ -129,6 +129,32 @@ fn taking_moves_out_and_names_what_is_wrong() {
     assert!(length.to_string().ends_with("3 elements, expected 4"));
     let meta = bundle.take_meta::<Params>("params").unwrap_err();
     assert!(meta.to_string().ends_with("metadata \"params\" is missing"));
+}
+
+#[test]
+fn floats_out_of_bounds_are_refused() {
+    let put = || {
+        let mut bundle = Bundle::new("k");
+        bundle.put("fine", vec![1e38f32, -1e38, 0.0]);
+        bundle.put("single", vec![0.0, 1.1e38f32]);
+        bundle.put("nan", vec![f32::NAN]);
+        bundle.put("double", vec![1e100, -1.1e100]);
+        bundle.put("scores", vec![f32::NEG_INFINITY, 1.0]);
+        bundle
+    };
+    let mut bundle = put();
+    assert_eq!(bundle.take::<f32>("fine").unwrap().len(), 3);
+    for (name, at) in [("single", 1), ("nan", 0)] {
+        let refused = bundle.take::<f32>(name).unwrap_err().to_string();
+        assert!(refused.ends_with(&format!("value {at} of {name:?} is out of range")));
+    }
+    let refused = bundle.take_flat::<f64>("double").unwrap_err().to_string();
+    assert!(refused.ends_with("value 1 of \"double\" is out of range"));
+    assert_eq!(put().take_any::<f32>("single").unwrap(), [0.0, 1.1e38]);
+    let mut scores: Vec<f32> = Vec::new();
+    Scores::fill(&mut scores, "scores", &mut put()).unwrap();
+    assert_eq!(scores, [f32::NEG_INFINITY, 1.0]);
+    assert!(Scores::fill(&mut scores, "nan", &mut put()).is_err());
 }
 
 #[test]
@@ -276,6 +302,22 @@ fn links_modes_and_devices_stay_what_they_are() {
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
 
+    let (dangling, new) = (
+        directory.path().join("dangling"),
+        directory.path().join("new"),
+    );
+    symlink("new", &dangling).unwrap();
+    small().write(&dangling).unwrap();
+    assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink());
+    assert!(fs::symlink_metadata(&new).unwrap().is_file());
+    let circle = directory.path().join("circle");
+    symlink("circle", &circle).unwrap();
+    assert!(matches!(small().write(&circle), Err(Error::Io { .. })));
+
+    // This one has no end.
+    let zero = Bundle::read(Path::new("/dev/zero")).unwrap_err();
+    assert!(zero.to_string().contains("not an xmtree model"), "{zero}");
+
     let null = Path::new("/dev/null");
     small().write(null).unwrap();
     assert!(fs::metadata(null).unwrap().file_type().is_char_device());
@@ -392,7 +434,7 @@ proptest! {
         bundle.put_meta("v", &value);
         let mut again = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
         let bits = |v: &[f32]| v.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
-        prop_assert_eq!(bits(&again.take::<f32>("f").unwrap()), bits(&floats));
+        prop_assert_eq!(bits(&again.take_any::<f32>("f").unwrap()), bits(&floats));
         prop_assert_eq!(again.take_meta::<f64>("v").unwrap().to_bits(), value.to_bits());
     }
 }

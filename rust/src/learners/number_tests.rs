@@ -1,15 +1,19 @@
-//! Values and weights at the ends of what is allowed: no model gets a number that is none, and no
-//! answer has one.
+//! Values and weights at the ends of what is allowed, and files of such numbers: models and answers
+//! stay finite, and what was saved can be loaded.
 
-use proptest::prelude::*;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use serde_json::Value;
 
-use super::find;
+use super::{find, load};
 use crate::classifier::{Classifier, FitOptions, Query};
 use crate::control::Control;
 use crate::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
+use crate::error::Error;
+use crate::file::{Array, Bundle, Flat};
 
 const N_ROWS: usize = 60;
 const N_COLUMNS: usize = 7;
@@ -35,6 +39,16 @@ const MODELS: &[(&str, &str, bool)] = &[
         r#"{"n_negatives": 2, "l1": 1e-3, "scale_weights": false}"#,
         false,
     ),
+    (
+        "oaa",
+        r#"{"loss": "squared", "optimizer": "adagrad", "average": true, "scaling": "none", "scale_weights": false}"#,
+        false,
+    ),
+    (
+        "oaa",
+        r#"{"loss": "hinge", "optimizer": "nag", "average": true, "l2": 0.1, "scale_weights": false}"#,
+        true,
+    ),
     ("lomtree", "{}", false),
     (
         "lomtree",
@@ -57,7 +71,22 @@ const MODELS: &[(&str, &str, bool)] = &[
         r#"{"optimizer": "nag", "loss": "hinge", "max_depth": 9}"#,
         false,
     ),
+    (
+        "recall-tree",
+        r#"{"scaling": "none", "loss": "margin", "scale_weights": false}"#,
+        false,
+    ),
+    (
+        "recall-tree",
+        r#"{"optimizer": "adagrad", "loss": "squared", "scaling": "none", "scale_weights": false}"#,
+        false,
+    ),
     ("filter-tree", "{}", false),
+    (
+        "filter-tree",
+        r#"{"optimizer": "sgd", "scaling": "none", "scale_weights": false}"#,
+        false,
+    ),
     (
         "random-tree",
         r#"{"optimizer": "nag", "scaling": "none", "scale_weights": false}"#,
@@ -148,43 +177,224 @@ impl Extremes {
     }
 }
 
-/// The array of the model that holds NaN, or that scores do.
+/// What of the model is not finite: an array, or the scores of its answers. What it saves must load.
 fn broken(model: &dyn Classifier, rows: &Rows<'_>) -> Option<String> {
     let control = Control::new(0);
-    let (_, scores) = model
-        .predict_topk(&Query::new(rows, 1, &control), 3)
-        .unwrap();
-    let in_scores = || {
-        scores
-            .iter()
-            .any(|score| score.is_nan())
-            .then(|| "scores".into())
-    };
-    model.to_bundle().array_with(f64::is_nan).or_else(in_scores)
+    let query = Query::new(rows, 1, &control);
+    let is_wrong = |&score: &f32| score.is_nan() || score == f32::INFINITY;
+    let (labels, scores) = model.predict_topk(&query, 3).unwrap();
+    let missing = labels
+        .iter()
+        .zip(&scores)
+        .any(|(&label, score)| label >= 0 && !score.is_finite());
+    if missing || scores.iter().any(is_wrong) {
+        return Some("scores".into());
+    }
+    if let Ok(Array::F32(scores)) = model.predict_scores(&query) {
+        if scores.iter().any(is_wrong) {
+            return Some("scores of all classes".into());
+        }
+    }
+    let bytes = model.to_bundle().to_bytes().unwrap();
+    let again = Bundle::from_bytes(&bytes).and_then(load);
+    again.err().map(|error| error.to_string())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+/// Learns and checks what came of it, in both ways that there are.
+fn learn_on(model: &mut dyn Classifier, batch: &Batch<'_>) -> Option<String> {
+    let (control, n_threads) = (Control::new(0), 1);
+    let options = FitOptions {
+        n_threads,
+        warm_start: true,
+    };
+    let mut stream = model.boxed_clone();
+    let learned = [
+        (stream.partial_fit(batch, n_threads, None, &control), stream),
+        (model.fit(batch, options, &control), model.boxed_clone()),
+    ];
+    let of_learned = learned.iter().filter(|(result, _)| result.is_ok());
+    let mut found = of_learned.map(|(_, model)| broken(&**model, &batch.rows));
+    found.find_map(|broken| broken)
+}
 
-    #[test]
-    fn extremes_leave_numbers(seed in any::<u64>()) {
+/// How many cases a test tries: few by themselves, as many as `XMTREE_FUZZ_CASES` says for a search.
+fn cases(few: u64) -> u64 {
+    let asked = std::env::var("XMTREE_FUZZ_CASES").ok();
+    asked.map_or(few, |n| n.parse().unwrap())
+}
+
+#[test]
+fn extremes_leave_finite_numbers() {
+    for seed in 0..cases(40) {
         let (data, control) = (Extremes::new(seed), Control::new(0));
-        let mut all_broken = Vec::new();
         for &(learner, params, label_sets) in MODELS {
-            let create = || find(learner).unwrap().create(params, N_CLASSES, label_sets).unwrap();
+            let create = || {
+                find(learner)
+                    .unwrap()
+                    .create(params, N_CLASSES, label_sets)
+                    .unwrap()
+            };
             let batch = data.batch(label_sets);
             let mut model = create();
-            if model.fit(&batch, FitOptions::threads(1), &control).is_ok() {
-                let broken = broken(&*model, &batch.rows);
-                all_broken.extend(broken.map(|what| (learner, params, "fit", what)));
+            let is_fitted = model.fit(&batch, FitOptions::threads(1), &control).is_ok();
+            let of_fit = is_fitted.then(|| broken(&*model, &batch.rows)).flatten();
+            let of_streams = [model, create()].map(|mut model| learn_on(&mut *model, &batch));
+            let found = of_fit.or(of_streams.into_iter().flatten().next());
+            assert_eq!(found, None, "{learner} {params}, seed {seed}");
+        }
+    }
+}
+
+/// Rows on which models are trained before their files are damaged, and learn on afterwards.
+fn ordinary() -> Extremes {
+    let mut data = Extremes::new(0);
+    for (i, value) in data.values.iter_mut().enumerate() {
+        *value = ((i * 37) % 11) as f32 / 5.0 - 1.0;
+    }
+    data.weights.fill(1.0);
+    data
+}
+
+const FLOATS: &[f64] = &[
+    0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1e-38, 1e-18, 1e18, -1e18, 1e36, 9.9e37, -9.9e37, 3.4e38,
+    -3.4e38, 1e99, -1e99, 1e300, -1e300,
+];
+const COUNTS: &[u64] = &[0, 1, 2, 100, 1 << 32, (1 << 53) - 1, 1 << 53, u64::MAX];
+
+/// Metadata that stays: parameters may ask for any work, and a model may have fewer columns.
+const KEPT: &[&str] = &["params", "n_features", "n_classes", "n_members", "n_trees"];
+
+/// Makes some floats of a model, and some numbers of its metadata, extreme.
+fn damage(bundle: &mut Bundle, random: &mut Pcg64Mcg) {
+    fn numbers<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Value>) {
+        match value {
+            Value::Object(map) => {
+                let inner = map
+                    .iter_mut()
+                    .filter(|(key, _)| !KEPT.contains(&key.as_str()));
+                inner.for_each(|(_, value)| numbers(value, found));
             }
-            for mut model in [model, create()] {
-                if model.partial_fit(&batch, 1, None, &control).is_ok() {
-                    let broken = broken(&*model, &batch.rows);
-                    all_broken.extend(broken.map(|what| (learner, params, "partial_fit", what)));
-                }
+            Value::Number(_) => found.push(value),
+            _ => {}
+        }
+    }
+    fn change<T: Copy>(values: &mut Flat<T>, extremes: &[T], random: &mut Pcg64Mcg) {
+        let all = random.random_bool(0.3);
+        let values = values.to_mut();
+        let extreme = *extremes.choose(random).unwrap();
+        if all {
+            values.fill(extreme);
+        } else if let Some(at) = values.len().checked_sub(1) {
+            values[random.random_range(0..=at)] = extreme;
+        }
+    }
+    let doubles = FLOATS;
+    let floats: Vec<f32> = doubles.iter().map(|&x| x as f32).collect();
+    let (meta, arrays) = bundle.parts_mut();
+    let is_float = |array: &&mut Array| matches!(array, Array::F32(_) | Array::F64(_));
+    let mut arrays: Vec<&mut Array> = arrays.values_mut().filter(is_float).collect();
+    let mut found = Vec::new();
+    meta.iter_mut()
+        .filter(|(key, _)| !KEPT.contains(&key.as_str()))
+        .for_each(|(_, value)| numbers(value, &mut found));
+    for _ in 0..random.random_range(1..4) {
+        if random.random_bool(0.2) {
+            let number = random.random_range(0..found.len());
+            *found[number] = if found[number].is_u64() {
+                (*COUNTS.choose(random).unwrap()).into()
+            } else {
+                (*doubles.choose(random).unwrap()).into()
+            };
+        } else if !arrays.is_empty() {
+            let number = random.random_range(0..arrays.len());
+            match &mut *arrays[number] {
+                Array::F32(values) => change(values, &floats, random),
+                Array::F64(values) => change(values, doubles, random),
+                _ => unreachable!("only floats were chosen"),
             }
         }
-        prop_assert!(all_broken.is_empty(), "{:?}", all_broken);
+    }
+}
+
+/// Whatever numbers a file has, it is refused, or its model answers by finite scores, goes on
+/// learning, and saves what loads again.
+#[test]
+fn files_of_extreme_numbers_are_refused_or_work() {
+    let ordinary = ordinary();
+    let control = Control::new(0);
+    let trained = MODELS.iter().map(|&(learner, params, label_sets)| {
+        let registration = find(learner).unwrap();
+        let mut model = registration.create(params, N_CLASSES, label_sets).unwrap();
+        let batch = ordinary.batch(label_sets);
+        model.fit(&batch, FitOptions::threads(1), &control).unwrap();
+        model.to_bundle()
+    });
+    let trained: Vec<Bundle> = trained.collect();
+    let (mut n_taken, mut failed, n_cases) = (0, Vec::new(), cases(40));
+    for seed in 0..n_cases {
+        let extremes = Extremes::new(seed);
+        for (&(learner, params, label_sets), bundle) in MODELS.iter().zip(&trained) {
+            let mut random = Pcg64Mcg::seed_from_u64(seed);
+            let mut bundle = bundle.clone();
+            damage(&mut bundle, &mut random);
+            let bytes = bundle.to_bytes().unwrap();
+            let mut model = match Bundle::from_bytes(&bytes).and_then(load) {
+                Ok(model) => model,
+                Err(Error::ModelFile(_)) => continue,
+                Err(error) => panic!("{learner} {params}, seed {seed}: {error}"),
+            };
+            n_taken += 1;
+            let data = if random.random_bool(0.5) {
+                &ordinary
+            } else {
+                &extremes
+            };
+            let batch = data.batch(label_sets);
+            let work = || {
+                let of_file = broken(&*model, &batch.rows);
+                of_file.or_else(|| learn_on(&mut *model, &batch))
+            };
+            let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Some("panic".into()));
+            failed.extend(found.map(|what| format!("{learner} {params}, seed {seed}: {what}")));
+        }
+    }
+    println!(
+        "{n_taken} of {} damaged files were taken",
+        n_cases * MODELS.len() as u64
+    );
+    assert!(n_taken > 0 && failed.is_empty(), "{failed:#?}");
+}
+
+/// A file that was saved for prediction only lacks what learning needs, whatever it says.
+#[test]
+fn models_for_prediction_do_not_become_models_that_learn() {
+    let (data, control) = (ordinary(), Control::new(0));
+    for (learner, params) in [
+        ("lomtree", r#"{"n_bits": 6}"#),
+        ("recall-tree", r#"{"n_bits": 6}"#),
+        (
+            "recall-tree",
+            r#"{"n_bits": 6, "optimizer": "nag", "loss": "hinge"}"#,
+        ),
+        ("filter-tree", r#"{"n_bits": 6}"#),
+        ("oaa", r#"{"n_bits": 6}"#),
+    ] {
+        let registration = find(learner).unwrap();
+        let mut model = registration.create(params, N_CLASSES, false).unwrap();
+        let options = FitOptions::threads(1);
+        model.fit(&data.batch(false), options, &control).unwrap();
+        for (whole, for_prediction) in [
+            (model.to_compact_bundle(&control).unwrap(), false),
+            (model.to_bundle(), true),
+        ] {
+            let mut bundle = whole;
+            let (meta, _) = bundle.parts_mut();
+            meta["for_prediction"] = for_prediction.into();
+            let result = load(bundle);
+            assert!(
+                matches!(result, Err(Error::ModelFile(_))),
+                "{learner} {for_prediction}"
+            );
+        }
     }
 }

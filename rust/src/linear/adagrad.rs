@@ -6,7 +6,7 @@
 //! `sum_j x_j^2 / sqrt(1 + G_j)` per unit of u. The 1 keeps the first step of a
 //! weight finite; one-against-all, which follows Vowpal Wabbit, does without.
 
-use super::step::{product, Scores, Target};
+use super::step::{bounded_change, bounded_sum, product, Scores, Target};
 use super::{Loss, Weights};
 use crate::data::RowBuffer;
 
@@ -33,16 +33,17 @@ pub(super) fn learn(
         return Scores::unclamped(before, before);
     }
     weights.prepare_for(row.columns.len(), width);
-    let slope_squared = importance * loss.slope_squared(y, before);
+    let slope_squared = bounded_sum(importance * loss.slope_squared(y, before));
     let mut ppu = 0.0;
     weights.change(&row.columns, |entry, slot| {
         let x = row.values[entry];
-        slot.g += slope_squared * x * x;
+        slot.g = bounded_sum(slot.g + slope_squared * x * x);
         ppu += x * x / (1.0 + slot.g).sqrt();
     });
-    let step = loss.step(y, before, a, ppu);
+    ppu = bounded_sum(ppu);
+    let step = bounded_change(loss.step(y, before, a, ppu));
     weights.change(&row.columns, |entry, slot| {
-        slot.w += step * row.values[entry] / (1.0 + slot.g).sqrt();
+        slot.w += bounded_change(step * row.values[entry] / (1.0 + slot.g).sqrt());
     });
     Scores::unclamped(before, before + step * ppu)
 }

@@ -1,7 +1,7 @@
 //! One example as the regressors of a path read it.
 
 use super::filled_chunks::FilledChunks;
-use super::{lookup, AlignedRow, Block, Slot, Weights};
+use super::{lookup, AlignedRow, Block, Slot, StepLimit, Weights};
 use crate::data::{Preparation, RowBuffer, Rows};
 use crate::simd::{sparse_dot, LANES};
 
@@ -19,6 +19,8 @@ pub struct PathExample {
     pub(super) direction: Vec<f32>,
     /// Product of example and direction.
     pub(super) ppu: f32,
+    /// How far a step along the direction may go.
+    pub(super) limit: StepLimit,
     /// How many dimensions there are to learn from it; see
     /// [`Preconditioner::direction`].
     pub(super) dimension: f32,
@@ -97,7 +99,13 @@ impl PathExample {
         self.ppu
     }
 
+    /// How far a step along the direction may go.
+    pub fn limit(&self) -> StepLimit {
+        self.limit
+    }
+
     pub(super) fn settle_direction(&mut self) {
+        self.limit = StepLimit::new(&self.direction, self.ppu, 1.0);
         if self.is_spread {
             let (columns, direction) = (&self.row.columns, &self.direction);
             self.chunks

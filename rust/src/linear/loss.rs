@@ -51,7 +51,11 @@ impl Loss {
             }
             Self::Logistic => {
                 let margin = f64::from(y * p);
-                let d = margin.exp();
+                if margin > 700.0 {
+                    // The exponential would overflow, and the step is 0 long before.
+                    return 0.0;
+                }
+                let (a, d) = (a.min(f32::MAX), margin.exp());
                 if a * ppu < SMALL {
                     return y * a / (1.0 + d as f32);
                 }

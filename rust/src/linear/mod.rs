@@ -36,6 +36,7 @@ pub use nag::{NagSlot, NagTotals, Span};
 pub use precondition::{Power, Preconditioner};
 pub use rate::Rate;
 pub use regressors::{Optimizer, Regressors};
-pub use step::Scores;
+pub(crate) use step::{bounded_by, bounded_change, bounded_score, bounded_sum};
+pub use step::{Scores, StepLimit};
 pub use table::{lookup, prefetch_slot, Slot, Table};
 pub use weights::Weights;

@@ -19,11 +19,14 @@
 //! Kept for comparison with the papers' own runs; `pn` ([`super::Preconditioner`])
 //! is as good, faster and a third of the size.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
-use super::step::{product, Scores, Target};
+use super::step::{bounded_change, bounded_sum, product, Scores, Target};
 use super::{Loss, Weights};
-use crate::data::RowBuffer;
+use crate::data::{RowBuffer, LARGEST_VALUE};
+use crate::file::bounded_count;
 
 /// A weight and its two sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -46,7 +49,7 @@ impl NagSlot {
     #[inline(always)]
     pub fn update<const IN_LANES: bool>(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
         let Self { w, s, .. } = *self;
-        self.g += slope_squared * x.square;
+        self.g = bounded_sum(self.g + slope_squared * x.square);
         let is_larger = x.size > s && (!IN_LANES || slope_squared > 0.0);
         if IN_LANES || is_larger {
             let rescaled = if s > 0.0 { w * (s / x.size) } else { w };
@@ -98,6 +101,9 @@ pub struct Magnitude {
 impl Magnitude {
     const SMALLEST: f32 = 1.084_202e-19;
 
+    /// From the smallest to that of the largest value of a prepared example.
+    pub const RANGE: RangeInclusive<f32> = Self::SMALLEST..=LARGEST_VALUE;
+
     /// That of a feature of value `x`.
     #[inline(always)]
     pub fn of(x: f32) -> Self {
@@ -122,8 +128,8 @@ impl NagTotals {
     /// Step 4 for an example of normalised squared length `length`; returns M.
     #[inline]
     pub fn update(&mut self, importance: f32, length: f32) -> f32 {
-        self.t += f64::from(importance);
-        self.n += f64::from(importance) * f64::from(length);
+        self.t = bounded_count(self.t + f64::from(importance));
+        self.n = bounded_count(self.n + f64::from(importance) * f64::from(length));
         let ratio = self.t as f32 / self.n as f32;
         // In single precision both may be infinite, or both vanish.
         let ratio = if ratio.is_nan() {
@@ -131,7 +137,7 @@ impl NagTotals {
         } else {
             ratio
         };
-        ratio.sqrt()
+        bounded_sum(ratio).sqrt()
     }
 }
 
@@ -158,9 +164,9 @@ impl Span {
         self.high = self.high.max(label);
     }
 
-    /// Whether 0 is in it, and so `f32::clamp` content.
-    pub fn is_ordered(self) -> bool {
-        self.low <= 0.0 && self.high >= 0.0
+    /// Whether it is one of labels, or of the clamped logistic scores.
+    pub fn is_sound(self) -> bool {
+        (-50.0..=0.0).contains(&self.low) && (0.0..=50.0).contains(&self.high)
     }
 
     /// `p`, brought into the span.
@@ -187,7 +193,7 @@ pub(super) fn learn(
     let before = product(weights, row, |slot| slot.w);
     span.widen(y);
     let p = clamp(span, before);
-    let slope_squared = importance * loss.slope_squared(y, p);
+    let slope_squared = bounded_sum(importance * loss.slope_squared(y, p));
     if !loss.is_satisfied(y, p) && slope_squared != 0.0 {
         weights.prepare_for(row.columns.len(), width);
         let (mut length, mut ppu) = (0.0, 0.0);
@@ -198,9 +204,10 @@ pub(super) fn learn(
             ppu += x.square * rate;
         });
         let factor = totals.update(importance, length);
-        let step = loss.step(y, p, a, ppu * factor) * factor;
+        let ppu = bounded_sum(ppu * factor);
+        let step = bounded_change(loss.step(y, p, a, ppu) * factor);
         weights.change(&row.columns, |entry, slot| {
-            slot.w += step * (row.values[entry] * slot.rate());
+            slot.w += bounded_change(step * (row.values[entry] * slot.rate()));
         });
     }
     let raw = product(weights, row, |slot| slot.w);

@@ -9,8 +9,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded_sum;
 use crate::alloc::{resize, zeros};
 use crate::data::RowBuffer;
+use crate::error::{Error, Result};
+use crate::file::{is_count, is_sum};
 use crate::simd::{over_fourth_root, over_root};
 
 /// From so many examples on a sum of squares has no digit for the next one alike.
@@ -46,6 +49,14 @@ impl Preconditioner {
             total: 0.0,
             squares: zeros(width),
         }
+    }
+
+    /// What restored sums are not.
+    pub(crate) fn check_sums(&self) -> Result<()> {
+        if is_count(&self.total) && self.squares.iter().all(is_sum) {
+            return Ok(());
+        }
+        Err(Error::data("sums of squares of columns are out of range"))
     }
 
     /// Columns of an example.
@@ -84,7 +95,7 @@ impl Preconditioner {
         let entries = example.columns.iter().zip(&example.values);
         direction.extend(entries.map(|(&column, &x)| {
             let square = &mut self.squares[column as usize];
-            *square += addend * x * x;
+            *square = bounded_sum(*square + addend * x * x);
             *square
         }));
         // A value so small that its square vanishes does not move anything.
@@ -93,10 +104,10 @@ impl Preconditioner {
             Power::Half => over_root(&example.values, direction),
         };
         if norm > 0.0 {
-            let scale = norm.recip();
+            let scale = norm.recip().min(f32::MAX);
             direction.iter_mut().for_each(|d| *d *= scale);
         }
-        dimension * self.total as f32
+        bounded_sum(dimension * self.total as f32)
     }
 
     /// Adds `example` to the sums, rounded up or down by chance so that they are right on
@@ -117,7 +128,7 @@ impl Preconditioner {
             };
             let high = low.next_up();
             let share = (exact - f64::from(low)) / f64::from(high - low);
-            *square = if share > chance { high } else { low };
+            *square = bounded_sum(if share > chance { high } else { low });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How large a router's steps are.
 
 use super::PathExample;
+use crate::file::LARGEST;
 
 /// A router's step has fallen to 1/sqrt(2) after so many trainings, and so many
 /// more per effective dimension of the example: rare features are still to be
@@ -22,8 +23,8 @@ impl Rate {
     /// From the options of the same names.
     pub fn new(learning_rate: f64, decay: f64) -> Self {
         Self {
-            rate: learning_rate as f32,
-            decay: decay as f32,
+            rate: learning_rate.min(LARGEST.into()) as f32,
+            decay: decay.min(LARGEST.into()) as f32,
         }
     }
 
@@ -31,6 +32,6 @@ impl Rate {
     #[inline]
     pub fn step(self, importance: f32, n: f64, example: &PathExample) -> f32 {
         let age = n as f32 / (ALWAYS + PER_DIMENSION * example.dimension());
-        importance * self.rate / (1.0 + self.decay * age).sqrt()
+        (importance * self.rate).min(f32::MAX) / (1.0 + self.decay * age).sqrt()
     }
 }

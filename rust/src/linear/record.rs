@@ -1,19 +1,35 @@
 //! Tables, weights and regressors as named arrays.
 
+use super::nag::Magnitude;
 use super::regressors::Kind;
 use super::{
     AdaSlot, AlignedRow, NagSlot, NagTotals, Preconditioner, Regressors, Span, Table, Weights,
 };
 use crate::error::Result;
-use crate::file::{check_column, put_lengths, take_lengths, Bundle, Columns, Persist, Record};
+use crate::file::{
+    check_column, is_count, is_sum, put_lengths, take_lengths, Bundle, Columns, Persist, Record,
+};
 use crate::{persist, record};
 
 /// Whether regressors are stored without what an optimiser keeps.
 const FOR_PREDICTION: &str = "for_prediction";
 
-record!(AdaSlot { w, g });
-record!(NagSlot { w, g, s });
-record!(NagTotals { t, n });
+record!(AdaSlot { w, g: is_sum });
+record!(NagSlot {
+    w,
+    g: is_sum,
+    s: is_size
+});
+record!(NagTotals {
+    t: is_count,
+    n: is_count
+});
+
+/// Whether it is the size of a feature, 0 before it was seen.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
+fn is_size(size: &f32) -> bool {
+    *size == 0.0 || Magnitude::RANGE.contains(size)
+}
 
 /// The keys of each table in order, end to end, and the values likewise.
 impl<S: Record + Copy + Default> Record for Table<S> {
@@ -101,7 +117,7 @@ impl<S: Copy + Default> Weights<S> {
 persist!(Preconditioner {
     Meta total;
     Columns squares;
-});
+} check check_sums);
 
 impl Persist for Regressors {
     fn put(&self, bundle: &mut Bundle) {
@@ -128,8 +144,8 @@ impl Persist for Regressors {
 
     fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
         let width = self.width;
-        if bundle.take_meta(FOR_PREDICTION)? {
-            self.kind = Kind::Plain(Span::default(), Vec::new());
+        if bundle.take_meta::<bool>(FOR_PREDICTION)? != matches!(self.kind, Kind::Plain(..)) {
+            return Err(bundle.damaged("regressors differ from the model in \"for_prediction\""));
         }
         let fits = match &mut self.kind {
             Kind::Pn(preconditioner, all) => {
@@ -140,7 +156,7 @@ impl Persist for Regressors {
             Kind::Adagrad(all) => fill_weights(all, width, bundle)?,
             Kind::Plain(span, all) => {
                 *span = take_span(bundle)?;
-                fill_weights(all, width, bundle)? && span.is_ordered()
+                fill_weights(all, width, bundle)? && (span.is_sound() || *span == Span::UNBOUNDED)
             }
             Kind::Nag(span, all) => {
                 *span = take_span(bundle)?;
@@ -148,7 +164,7 @@ impl Persist for Regressors {
                 let fits = fill_weights(&mut found, width, bundle)?;
                 let totals = NagTotals::take(Some(found.len()), "totals", bundle)?;
                 *all = totals.into_iter().zip(found).collect();
-                fits && span.is_ordered()
+                fits && span.is_sound()
             }
         };
         if fits {
@@ -159,11 +175,10 @@ impl Persist for Regressors {
 }
 
 fn take_span(bundle: &mut Bundle) -> Result<Span> {
-    let ends = bundle.take_exactly::<f32>("span", 2)?;
-    Ok(Span {
-        low: ends[0],
-        high: ends[1],
-    })
+    match bundle.take_any("span")?[..] {
+        [low, high] => Ok(Span { low, high }),
+        _ => Err(bundle.damaged("\"span\" has not two ends")),
+    }
 }
 
 /// Returns whether all of the weights are within `width` columns.

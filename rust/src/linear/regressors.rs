@@ -5,7 +5,7 @@
 //! O(non-zeros), or O(columns) in vector registers where most are filled.
 
 use super::frozen_score::{frozen_score, plain};
-use super::step::{product, Scores, Target};
+use super::step::{bounded_score, bounded_sum, product, Scores, Target};
 use super::{adagrad, nag};
 use super::{padded, Block, PathExample, Weights};
 use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
@@ -117,7 +117,8 @@ impl Regressors {
             }
             Kind::Sgd(_) => {
                 example.direction.clone_from(&example.row.values);
-                example.ppu = example.row.values.iter().map(|x| x * x).sum();
+                let square = example.row.values.iter().map(|x| x * x).sum();
+                example.ppu = bounded_sum(square);
                 example.settle_direction();
             }
             Kind::Adagrad(_) | Kind::Nag(..) | Kind::Plain(..) => {}
@@ -130,7 +131,7 @@ impl Regressors {
         let number = number as usize;
         match &self.kind {
             Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
-                example.dot(&rows[number])
+                bounded_score(example.dot(&rows[number]))
             }
             Kind::Adagrad(rows) => product(&rows[number], &example.row, |slot| slot.w),
             Kind::Nag(_, rows) => product(&rows[number].1, &example.row, |slot| slot.w),
@@ -157,8 +158,9 @@ impl Regressors {
         let target = Target { y, a, importance };
         match &mut self.kind {
             Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
-                let before = example.dot(&rows[number]);
+                let before = bounded_score(example.dot(&rows[number]));
                 let step = self.loss.step(y, before, a, example.ppu);
+                let step = example.limit.shorten(step);
                 if let Some(next) = ahead(before + step * example.ppu) {
                     example.prefetch(&rows[next as usize]);
                 }

@@ -24,6 +24,9 @@ record!(Leaves {
     others
 });
 
+/// No vote is larger: that of an absent class is its K (K - 1), at the largest learning rate.
+const MOST_VOTES: f32 = 1e24;
+
 impl Leaves {
     pub fn new() -> Self {
         Self {
@@ -53,7 +56,7 @@ impl Leaves {
     }
 
     /// Whether the leaves share out all classes listed, which rise within a leaf and are below
-    /// `n_classes`, and all votes are finite.
+    /// `n_classes`, and all votes are such as there can be.
     pub fn are_sound(&self, n_classes: usize) -> bool {
         let is_span = |span: &[u32]| {
             let classes = self.classes.get(span[0] as usize..span[1] as usize);
@@ -68,7 +71,7 @@ impl Leaves {
             && self.starts[self.count()] as usize == self.classes.len()
             && self.votes.len() == self.classes.len()
             && self.starts.windows(2).all(is_span)
-            && votes.all(|vote| vote.is_finite())
+            && votes.all(|vote| vote.abs() <= MOST_VOTES)
     }
 }
 

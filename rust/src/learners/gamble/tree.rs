@@ -23,7 +23,7 @@ pub struct TreeNode {
 
 record!(TreeNode {
     feature,
-    threshold,
+    threshold: is_value,
     left,
     missing_left,
     set
@@ -55,7 +55,17 @@ pub struct CategorySet {
     pub values: Vec<f32>,
 }
 
-record!(CategorySet { values });
+record!(CategorySet { values: are_values });
+
+/// Whether it is a value of a column, or beyond all of them.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
+fn is_value(value: &f32) -> bool {
+    !value.is_nan()
+}
+
+fn are_values(values: &impl AsRef<[f32]>) -> bool {
+    values.as_ref().iter().all(is_value)
+}
 
 record!(Statistics {
     n_rows,
@@ -133,7 +143,6 @@ impl Tree {
                 && node.left as usize > at
                 && (node.left as usize) < self.nodes.len() - 1
                 && node.set.is_none_or(|set| (set as usize) < self.sets.len())
-                && !node.threshold.is_nan()
         };
         !self.nodes.is_empty()
             && self.nodes.len() == self.statistics.len()

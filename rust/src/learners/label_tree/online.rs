@@ -112,7 +112,7 @@ impl OnlineLearner for LabelTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
-        _for_prediction: bool,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
@@ -122,6 +122,9 @@ impl OnlineLearner for LabelTree {
             return Err(bundle.damaged("a label is out of range or stands twice"));
         }
         let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
+        if for_prediction {
+            tree.regressors = tree.regressors.for_prediction();
+        }
         tree.fill(bundle)?;
         Ok(tree)
     }

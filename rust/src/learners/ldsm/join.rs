@@ -1,5 +1,7 @@
 //! How a label's score by the trees and its scorer's margin become one score.
 
+use crate::linear::bounded_score;
+
 /// `(t + floor) exp(-weight loss(z))` of the trees' score t and the margin z: the loss of the
 /// label's presence is taken for a negative log likelihood.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +25,7 @@ impl Join {
             // Trees that were added later know labels that the scorers do not.
             return tree_score + self.floor;
         }
-        let loss = Self::loss_if_present(margin);
+        let loss = Self::loss_if_present(bounded_score(margin));
         let score = (tree_score + self.floor) * (-self.weight * loss).exp();
         // A score of 0 would be none.
         score.max(f32::MIN_POSITIVE)

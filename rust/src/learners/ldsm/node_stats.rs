@@ -2,6 +2,7 @@
 //! that the paper defines, measured over the node's examples.
 
 use super::objective::{Lambdas, ObjectiveSums, ObjectiveTerms};
+use crate::file::is_statistic;
 use crate::record;
 
 /// The objective of a trained node, its balancedness and its purity.
@@ -17,8 +18,8 @@ pub struct NodeStats {
 
 record!(NodeStats {
     terms,
-    balancedness,
-    purity
+    balancedness: is_statistic,
+    purity: is_statistic
 });
 
 type Number = fn(&NodeStats) -> f64;

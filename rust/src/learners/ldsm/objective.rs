@@ -15,6 +15,7 @@
 //! pair of children, from which the costs of all 2^M - 1 sets of directions follow:
 //! O(|y| M^2 + 2^M) per example and not O(|y| 2^M M^2).
 
+use crate::file::is_statistic;
 use crate::record;
 
 /// The weights of the terms.
@@ -37,10 +38,10 @@ pub struct ObjectiveTerms {
 }
 
 record!(ObjectiveTerms {
-    j,
-    balance,
-    integrity,
-    penalty
+    j: is_statistic,
+    balance: is_statistic,
+    integrity: is_statistic,
+    penalty: is_statistic
 });
 
 /// Running sums of a node with M children, P = M (M - 1) / 2 pairs of them.

@@ -340,15 +340,30 @@ impl PackedLists {
         self.bytes_of_ids.is_mapped() || self.halves_of_ids.is_mapped()
     }
 
-    /// Whether ids increase and are below `end`, and values are finite.
+    /// Whether the values of each list, of one per entry, are not negative and at most `most` of it.
+    /// Lists that lie in a file are not read for it.
+    pub fn are_at_most(&self, most: impl Fn(usize) -> f32) -> bool {
+        let fits = |i: usize| {
+            let (span, most) = (self.range(i), most(i));
+            let scale = self.scales.get(i).copied().unwrap_or(1.0);
+            if self.bytes.is_empty() {
+                let mut values = self.values[span].iter();
+                values.all(|value| (0.0..=most).contains(value))
+            } else {
+                let mut bytes = self.bytes[span].iter();
+                bytes.all(|&byte| (0.0..=most).contains(&(f32::from(byte) * scale)))
+            }
+        };
+        self.is_mapped() || (0..(self.starts.len() - 1) / self.n_blocks).all(fits)
+    }
+
+    /// Whether ids increase and are below `end`.
     fn has_sound_entries(&self, end: usize) -> bool {
-        let blocks = self.starts.windows(2).enumerate().all(|(at, ends)| {
+        self.starts.windows(2).enumerate().all(|(at, ends)| {
             let high = ((at % self.n_blocks) << self.bits) as u32;
             let ids = (ends[0] as usize..ends[1] as usize).map(|at| high | self.lower_bits(at));
             is_increasing(ids, end)
-        });
-        let mut values = self.values.iter().chain(self.scales.iter());
-        blocks && values.all(|value| value.is_finite())
+        })
     }
 
     #[inline]

@@ -122,6 +122,8 @@ impl Tree {
 
     /// From a file, for rows of `width` columns.
     pub fn take(bundle: &mut Bundle, arity: u32, width: usize, n_classes: usize) -> Result<Self> {
+        /// By how much a label's share of a leaf may be above 1 by rounding.
+        const ROUNDING: f32 = 1e-3;
         let mut tree = Self {
             arity,
             ..Self::default()
@@ -135,11 +137,12 @@ impl Tree {
         tree.histograms = PackedLists::take(bundle, "histograms", n_leaves, 1, n_classes)?;
         let has_lengths = tree.biases.len() == n_splits * m
             && [tree.inverse_masses.len(), tree.labels_each.len()] == [n_leaves; 2];
-        let is_size = |x: &f32| x.is_finite() && *x > 0.0;
+        let is_size = |x: &f32| *x > 0.0;
+        let mass = |leaf: usize| (1.0 + ROUNDING) / tree.inverse_masses[leaf];
         let is_sound = has_lengths
-            && tree.biases.iter().all(|bias| bias.is_finite())
             && tree.inverse_masses.iter().all(is_size)
-            && tree.labels_each.iter().all(is_size);
+            && tree.labels_each.iter().all(is_size)
+            && tree.histograms.are_at_most(mass);
         if !is_sound {
             return Err(bundle.damaged("splits or leaves are of another number or out of range"));
         }

@@ -1,7 +1,7 @@
 //! What a node knows: per label how many examples came and what scores they got (l, n, m and e
 //! of the paper), and their sums over all labels.
 
-use crate::file::is_count;
+use crate::file::{is_count, is_sum};
 use crate::linear::Table;
 use crate::record;
 use crate::tree::{NodeId, PackedF64};
@@ -35,7 +35,7 @@ impl LabelStat {
 }
 
 record!(LabelStat {
-    before: is_count,
+    before: is_sum,
     count: is_count,
     score
 });

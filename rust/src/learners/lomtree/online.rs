@@ -106,10 +106,13 @@ impl OnlineLearner for LomTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
-        _for_prediction: bool,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let mut tree = Self::empty(params, n_classes, preparation);
+        if for_prediction {
+            tree.regressors = tree.regressors.for_prediction();
+        }
         tree.fill(bundle)?;
         Ok(tree)
     }

@@ -8,8 +8,9 @@
 use super::chunk::{Chunk, Example};
 use super::scoring::{best, scores, BestClass};
 use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
+use crate::file::LARGEST;
 use crate::linear::nag::{inverse_root, Magnitude};
-use crate::linear::{Loss, NagSlot};
+use crate::linear::{bounded_by, bounded_change, bounded_sum, Loss, NagSlot};
 use crate::simd::{dispatched, LANES};
 
 dispatched! {
@@ -82,7 +83,7 @@ fn targets<const G: usize>(
     each_lane::<G>(|g, lane| {
         let (p, y, h) = (p[g][lane], y[g][lane], h[g][lane]);
         if h > 0.0 && !loss.is_satisfied(y, p) {
-            slopes[g][lane] = h * loss.slope_squared(y, p);
+            slopes[g][lane] = bounded_sum(h * loss.slope_squared(y, p));
             any |= slopes[g][lane] > 0.0;
         }
     });
@@ -128,12 +129,17 @@ fn update_sums<const G: usize>(
         } else {
             for g in 0..G {
                 for lane in 0..LANES {
-                    squares[g][lane] += slopes[g][lane] * x.square;
+                    squares[g][lane] = bounded_sum(squares[g][lane] + slopes[g][lane] * x.square);
                     rate[g][lane] = inverse_root(squares[g][lane]);
                 }
             }
         }
-        each_lane::<G>(|g, lane| ppu[g][lane] += x.square * rate[g][lane]);
+        each_lane::<G>(|g, lane| {
+            // Those that learn nothing have no rate, as it might be infinite.
+            let learns = slopes[g][lane] > 0.0;
+            rate[g][lane] = if learns { rate[g][lane] } else { 0.0 };
+            ppu[g][lane] += x.square * rate[g][lane];
+        });
         rates.push(rate);
     }
     [ppu, length]
@@ -155,9 +161,10 @@ fn steps<const G: usize>(
             let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
             let totals = tile.totals.get_mut(g * LANES + lane);
             let factor = totals.map_or(1.0, |totals| totals.update(h, length[g][lane]));
-            let ppu = ppu[g][lane] * factor;
+            let ppu = bounded_sum(ppu[g][lane] * factor);
             if ppu > 0.0 {
-                u[g][lane] = loss.step(y, p, example.params.eta * h, ppu) * factor;
+                let step = loss.step(y, p, example.params.eta * h, ppu);
+                u[g][lane] = bounded_change(step * factor);
             }
         }
     });
@@ -181,7 +188,7 @@ fn apply<const G: usize>(
         let weights = row_mut::<G>(tile.weights.to_mut(), slot);
         for g in 0..G {
             for lane in 0..LANES {
-                change[g][lane] = u[g][lane] * (x * rates[i][g][lane]);
+                change[g][lane] = bounded_change(u[g][lane] * (x * rates[i][g][lane]));
                 weights[g][lane] += change[g][lane];
             }
         }
@@ -202,5 +209,7 @@ fn add_to_average<const G: usize>(
     }
     let factor = example.params.average_factor;
     let sums = row_mut::<G>(tile.average_sums.to_mut(), slot);
-    each_lane::<G>(|g, lane| sums[g][lane] += factor * change[g][lane]);
+    each_lane::<G>(|g, lane| {
+        sums[g][lane] = bounded_by(LARGEST, sums[g][lane] + factor * change[g][lane]);
+    });
 }

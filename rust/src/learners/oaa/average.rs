@@ -12,11 +12,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::file::is_count;
+
 /// Growth of the weights' counts.
 pub(super) const POWER: f64 = 4.0;
 
 /// Above this all sums are scaled down, long before f32 overflows.
 const MAX_TOTAL: f64 = 1e18;
+
+/// No total is larger: it is scaled down before.
+const MOST: f64 = 1e24;
 
 /// The sum C of the counts, in a unit that changes when C gets too large.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +36,13 @@ impl PolynomialAverage {
         self.total
     }
 
+    /// Whether restored sums are such as examples make, between two that are scaled down.
+    pub fn is_sound(&self) -> bool {
+        is_count(&self.examples)
+            && self.examples.fract() == 0.0
+            && (self.total == 0.0 || (0.5..=MOST).contains(&self.total))
+    }
+
     /// Counts the weights after the next example.
     pub fn advance(&mut self) {
         self.examples += 1.0;
@@ -38,7 +50,7 @@ impl PolynomialAverage {
         self.total = if t <= 1.0 {
             1.0
         } else {
-            self.total * ((t + POWER) / (t - 1.0))
+            (self.total * ((t + POWER) / (t - 1.0))).min(MOST)
         };
     }
 

@@ -1,9 +1,8 @@
 //! A chunk of examples, prepared once and then learned by one tile of classes
 //! after the other.
 
-use super::preparer::Rescaling;
 use crate::data::{Ragged, RaggedRows, RowBuffer};
-use crate::linear::Span;
+use crate::linear::{Span, StepLimit};
 
 /// What a step depends on beside features and classes.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +13,8 @@ pub(super) struct StepParams {
     pub importance: f32,
     /// Change of a score by a step of 1 in the chunk's direction.
     pub ppu: f32,
+    /// How far a step in the chunk's direction may go.
+    pub limit: StepLimit,
     /// With which factor a step is added to the average sums.
     pub average_factor: f32,
     /// What scores are clamped to, if anything ("nag").
@@ -59,8 +60,6 @@ pub(super) struct Chunk {
     pub labels: Ragged<u32>,
     negatives: Ragged<u32>,
     pub params: Vec<StepParams>,
-    /// What the tiles are multiplied by before they learn it.
-    pub rescaling: Rescaling,
     /// Number of classes of the model.
     pub n_classes: usize,
     /// Relative importance of a sampled negative; none: all negatives are learned.

@@ -20,7 +20,7 @@ use crate::classifier::{Learner, Member, Mistakes, OnlineModel, OnlineParams, St
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation};
 use crate::error::{Error, Result};
-use crate::file::{Bundle, Columns, Nest};
+use crate::file::{is_score, Bundle, Columns, Nest};
 use crate::params::Params as _;
 use crate::{persist, record};
 
@@ -55,7 +55,7 @@ struct Answer {
 }
 
 record!(Answer {
-    score,
+    score: is_score,
     is_right,
     importance
 });
@@ -65,7 +65,7 @@ persist!(Tile {
     Flat average_sums;
     Flat squares;
     Flat scales;
-    Columns unseen_mask;
+    Scores unseen_mask;
     Columns totals;
 });
 

@@ -9,7 +9,9 @@ use super::tile::{Averaging, Tile};
 use super::Params;
 use crate::classifier::Learning;
 use crate::data::RowBuffer;
-use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span};
+use crate::error::{Error, Result};
+use crate::file::{is_count, LARGEST};
+use crate::linear::{bounded_sum, Loss, Optimizer, Power, Preconditioner, Span, StepLimit};
 use crate::persist;
 
 /// Examples of a chunk, at most.
@@ -22,9 +24,12 @@ const MAX_PRODUCTS: usize = 1 << 28;
 /// Below this the common factor of all weights is multiplied into them.
 const MIN_SHRINK: f64 = 1e-6;
 
+/// Weights are 0 from less far on.
+const MOST_SHIFT: f64 = LARGEST as f64;
+
 /// Common factors to be multiplied into the tiles' numbers, where there are any.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rescaling {
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Rescaling {
     /// Of weights and average sums but those of the constant.
     weights: Option<f32>,
     /// Of all average sums.
@@ -32,7 +37,7 @@ pub(super) struct Rescaling {
 }
 
 impl Rescaling {
-    pub fn apply(self, tiles: &mut [Tile]) {
+    fn apply(self, tiles: &mut [Tile]) {
         if let Some(factor) = self.weights {
             for tile in &mut *tiles {
                 let width = tile.width();
@@ -66,6 +71,8 @@ pub(super) struct ExamplePreparer {
     /// Scores are clamped to the span of the labels learned so far ("nag").
     pub span: Option<Span>,
     pub sampler: NegativeSampler,
+    /// What the tiles are still to be multiplied by.
+    rescaling: Rescaling,
 }
 
 persist!(ExamplePreparer {
@@ -77,7 +84,7 @@ persist!(ExamplePreparer {
     Meta importance = preconditioner.total;
     Meta sampler_position = sampler.position;
     Columns column_squares = preconditioner.squares;
-});
+} check check_stored);
 
 impl ExamplePreparer {
     /// For examples of `width` columns, the last of which is the constant.
@@ -94,6 +101,7 @@ impl ExamplePreparer {
             shrink: 1.0,
             span: (params.optimizer == Optimizer::Nag).then(Span::default),
             sampler: NegativeSampler::new(params.n_negatives, n_classes, params.seed),
+            rescaling: Rescaling::default(),
         }
     }
 
@@ -102,7 +110,7 @@ impl ExamplePreparer {
         let has_span = params.optimizer == Optimizer::Nag;
         let is_pn = params.optimizer == Optimizer::Pn && !for_prediction;
         self.span.is_some() == has_span
-            && self.span.is_none_or(Span::is_ordered)
+            && self.span.is_none_or(Span::is_sound)
             && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
     }
 
@@ -123,16 +131,32 @@ impl ExamplePreparer {
         }
     }
 
-    /// Takes common factors out of the tiles' numbers before these leave the range of floats.
-    fn rescale(&mut self) -> Rescaling {
-        let mut rescaling = Rescaling::default();
+    /// Takes common factors out of the tiles' numbers before these leave the range of floats; to be
+    /// followed by [`rescale_tiles`](Self::rescale_tiles).
+    fn rescale(&mut self) {
         if self.shrink < MIN_SHRINK {
-            rescaling.weights = Some(self.shrink as f32);
+            self.rescaling.weights = Some(self.shrink as f32);
             self.l1_shift *= self.shrink;
             self.shrink = 1.0;
         }
-        rescaling.average_sums = self.average.rescale();
-        rescaling
+        self.rescaling.average_sums = self.average.rescale();
+    }
+
+    /// Multiplies the tiles' numbers by what was taken out of them, before they learn the next
+    /// chunk, or where memory did not suffice to prepare it.
+    pub fn rescale_tiles(&mut self, tiles: &mut [Tile]) {
+        std::mem::take(&mut self.rescaling).apply(tiles);
+    }
+
+    /// What numbers that were restored are not.
+    fn check_stored(&self) -> Result<()> {
+        self.preconditioner.check_sums()?;
+        let is_sound = is_count(&self.passes)
+            && self.average.is_sound()
+            && (0.0..=MOST_SHIFT).contains(&self.l1_shift)
+            && (MIN_SHRINK * MIN_SHRINK / 2.0..=1.0).contains(&self.shrink);
+        let error = || Error::data("passes, averages or regularization are out of range");
+        is_sound.then_some(()).ok_or_else(error)
     }
 
     /// Fills `chunk` with the first examples of `order`, as many as fit: at least one, if there is
@@ -151,7 +175,7 @@ impl ExamplePreparer {
         if order.is_empty() {
             return;
         }
-        chunk.rescaling = self.rescale();
+        self.rescale();
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
@@ -179,11 +203,13 @@ impl ExamplePreparer {
                 self.passes
             };
             let eta = params.rate() / (1.0 + passes).sqrt();
+            let average_factor = self.average.total() as f32;
             let step_params = StepParams {
-                eta: eta as f32,
+                eta: eta.min(LARGEST.into()) as f32,
                 importance,
                 ppu,
-                average_factor: self.average.total() as f32,
+                limit: StepLimit::new(&direction, ppu, average_factor),
+                average_factor,
                 span: self.span,
                 l1_shift: self.l1_shift as f32,
                 shrink: self.shrink as f32,
@@ -214,7 +240,7 @@ impl ExamplePreparer {
             1.0
         } else {
             direction.clone_from(&row.values);
-            direction.iter().map(|x| x * x).sum()
+            bounded_sum(direction.iter().map(|x| x * x).sum())
         };
         if self.shrink < 1.0 {
             // Stored weights are those in use divided by `shrink`; the constant is
@@ -233,7 +259,8 @@ impl ExamplePreparer {
             self.shrink *= (-params.l2 * step).exp().max(MIN_SHRINK);
         }
         if params.l1 > 0.0 {
-            self.l1_shift += params.l1 * step / self.shrink;
+            let shift = self.l1_shift + params.l1 * step / self.shrink;
+            self.l1_shift = shift.min(MOST_SHIFT);
         }
     }
 }

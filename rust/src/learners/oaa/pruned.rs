@@ -9,6 +9,7 @@ use crate::alloc::{push, resize, with_capacity};
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Persist};
+use crate::linear::bounded_score;
 use crate::persist;
 
 /// What is left of all tiles' weights; 8 bytes each.
@@ -24,7 +25,7 @@ pub(super) struct PrunedWeights {
 }
 
 persist!(PrunedWeights {
-    Flat biases;
+    Scores biases;
     Nest classes;
     Flat weights;
 });
@@ -115,7 +116,7 @@ impl PrunedWeights {
         }
         // Last, as the constant is the last feature of a row.
         for (score, bias) in scores.iter_mut().zip(&self.biases) {
-            *score += bias;
+            *score = bounded_score(*score) + bias;
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::chunk::Example;
 use super::tile::{each_lane, for_groups, row, towards_zero, Averaging, Lanes, Tile};
 use crate::data::RaggedRows;
+use crate::linear::bounded_score;
 use crate::simd::{dispatched, LANES};
 
 /// The best class of a tile and its score.
@@ -51,7 +52,7 @@ pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> 
     };
     let constant = row::<G>(weights, constant);
     each_lane::<G>(|g, lane| {
-        scores[g][lane] = shrink * scores[g][lane] + one * constant[g][lane];
+        scores[g][lane] = bounded_score(shrink * scores[g][lane] + one * constant[g][lane]);
     });
     scores
 }
@@ -108,7 +109,7 @@ dispatched! {
 
 #[inline(always)]
 fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut [f32]) {
-    out.copy_from_slice(sums::<G>(weights, row.0, row.1, |w| w).as_flattened());
+    write(sums::<G>(weights, row.0, row.1, |w| w), out);
 }
 
 dispatched! {
@@ -169,6 +170,13 @@ fn write_averaged_sums<const G: usize>(
             );
         }
     }
+    write(sums, out);
+}
+
+/// Writes sums as scores.
+#[inline(always)]
+fn write<const G: usize>(mut sums: [Lanes; G], out: &mut [f32]) {
+    each_lane::<G>(|g, lane| sums[g][lane] = bounded_score(sums[g][lane]));
     out.copy_from_slice(sums.as_flattened());
 }
 

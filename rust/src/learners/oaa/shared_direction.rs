@@ -103,6 +103,8 @@ fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
 #[inline(always)]
 fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
     let averages = !tile.average_sums.is_empty();
+    let limit = example.params.limit;
+    let u = &map_lanes(u, |u| limit.shorten(u));
     for g in 0..G {
         // Without an early exit, so that it vectorises.
         if !u[g].iter().fold(false, |any, &u| any | (u != 0.0)) {

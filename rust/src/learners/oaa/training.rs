@@ -28,6 +28,7 @@ impl Oaa {
         let learned = catch_unwind(AssertUnwindSafe(|| self.learn_all(learning, on_chunk)));
         learned.unwrap_or_else(|no_memory| {
             self.forget_unweighted();
+            self.preparer.rescale_tiles(&mut self.tiles);
             resume_unwind(no_memory)
         })
     }
@@ -65,7 +66,7 @@ impl Oaa {
             self.prepare_chunk(learning, order, &mut chunk);
             let mut outcome = Ok(());
             while !chunk.rows.is_empty() {
-                chunk.rescaling.apply(&mut self.tiles);
+                self.preparer.rescale_tiles(&mut self.tiles);
                 let (learned, rest) = order.split_at(chunk.rows.len());
                 let rest = if outcome.is_ok() { rest } else { &[] };
                 let mut trainer = TileTrainer {

@@ -47,11 +47,17 @@ impl Node {
 
 record!(Node {
     first_child,
-    entropy,
+    entropy: is_entropy,
     counts,
     parent_recalled: is_count,
     trained: is_count,
 } .. { bound: 0.0 });
+
+/// Whether an entropy is one of any number of labels, but for rounding.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
+fn is_entropy(entropy: &f64) -> bool {
+    entropy.abs() <= 1e3
+}
 
 /// All nodes; the root is the first.
 #[derive(Debug, Clone)]
@@ -236,9 +242,8 @@ impl Arena {
             return Err(Error::data("the nodes are no tree"));
         }
         for (at, node) in self.nodes.iter_mut().enumerate() {
-            let is_sound = node.entropy.is_finite()
-                && node.counts.candidates().len() <= self.max_candidates
-                && node.counts.restore();
+            let is_sound =
+                node.counts.candidates().len() <= self.max_candidates && node.counts.restore();
             if !is_sound {
                 return Err(Error::data(format!("the labels of node {at}")));
             }

@@ -149,14 +149,34 @@ impl LabelCounts {
         labels.dedup();
         // A label that is none looks like a free slot.
         let are_labels = labels.last() != Some(&LocalId::NONE);
+        let is_about = |sum: f64, other: f64| (sum - other).abs() <= ROUNDING * other;
+        let mass: f64 = self.top_counts.iter().sum();
+        // Labels that are no candidates may have been dropped for prediction.
+        let seen: f64 = self.seen.iter().map(|(_, count)| count.0).sum();
         self.top_counts.is_sorted_by(|a, b| a >= b)
             && are_labels
             && labels.len() == self.top.len()
             && self.seen.iter().all(|(_, count)| is_count(count))
+            && is_about(self.mass, mass)
+            && (is_about(self.total, seen) || self.total > seen)
     }
 }
 
-record!(LabelCounts { total: is_count, mass: is_count, top, seen } .. { top_counts: Vec::new() });
+/// By how much sums of counts may differ that were added up in another order.
+const ROUNDING: f64 = 1e-3;
+
+/// Whether it is a sum of counts that are at most as large as one together.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
+fn is_sum_of_counts(sum: &f64) -> bool {
+    is_count(&(sum / 2.0))
+}
+
+record!(LabelCounts {
+    total: is_count,
+    mass: is_sum_of_counts,
+    top,
+    seen
+} .. { top_counts: Vec::new() });
 
 #[cfg(test)]
 mod tests {

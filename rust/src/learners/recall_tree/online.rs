@@ -49,8 +49,19 @@ impl OnlineRecallTree {
         }
     }
 
+    /// Drops what optimizers keep beside the weights.
+    fn drop_state(&mut self) {
+        self.tree.routers = self.tree.routers.for_prediction();
+        if let Scorers::Adaptive(scorers) = &mut self.scorers {
+            scorers.regressors = scorers.regressors.for_prediction();
+        }
+    }
+
     /// Whether the labels of a tree that was restored have classes.
     fn check_stored(&self) -> Result<()> {
+        if !self.missed.is_sound() {
+            return Err(Error::data("\"missed\" is no count of mistakes"));
+        }
         let n_labels = self.label_index.labels().len();
         let counts = self.tree.arena.nodes.iter().map(|node| &node.counts);
         let labels = counts.flat_map(|counts| counts.iter().map(|(label, _)| label));
@@ -171,10 +182,7 @@ impl OnlineLearner for OnlineRecallTree {
     /// Without the counts of labels that are no candidates.
     fn for_prediction(&self, _control: &Control) -> Result<Self> {
         let mut slim = self.clone();
-        slim.tree.routers = self.tree.routers.for_prediction();
-        if let Scorers::Adaptive(scorers) = &mut slim.scorers {
-            scorers.regressors = scorers.regressors.for_prediction();
-        }
+        slim.drop_state();
         for node in &mut slim.tree.arena.nodes {
             node.counts.keep_candidates();
         }
@@ -190,7 +198,7 @@ impl OnlineLearner for OnlineRecallTree {
         params: &Params,
         n_classes: usize,
         preparation: &Preparation,
-        _for_prediction: bool,
+        for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
         // Nothing as large as K is allocated unless the file is.
@@ -207,6 +215,9 @@ impl OnlineLearner for OnlineRecallTree {
             return Err(bundle.damaged("the entropy of the labels is out of range"));
         }
         let mut tree = Self::empty(params, n_classes, label_bits, preparation.width(), 0);
+        if for_prediction {
+            tree.drop_state();
+        }
         tree.fill(bundle)?;
         Ok(tree)
     }

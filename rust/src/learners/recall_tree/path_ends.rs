@@ -13,7 +13,7 @@ use super::learner::OnlineRecallTree;
 use super::routing_tree::RoutingTree;
 use super::scorers::{ScorerInput, ScorerWorkspace};
 use crate::alloc::{extend, push, resize};
-use crate::linear::{Block, PathExample, Table};
+use crate::linear::{bounded_score, Block, PathExample, Table};
 use crate::tree::NodeId;
 
 /// Rows that each candidate scores in turn: so many stay in the nearest cache beside its
@@ -239,6 +239,8 @@ impl PathEnds {
                 scorers.score_together(examples, &input, workspace, scores);
             }
         }
+        let scores = self.scores.iter_mut();
+        scores.for_each(|score| *score = bounded_score(*score));
     }
 
     /// Calls `visit` with the paths of each row, by their numbers.

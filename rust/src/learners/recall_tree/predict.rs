@@ -14,7 +14,7 @@ use crate::classifier::{Member, PredictOptions, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::Result;
-use crate::linear::Block;
+use crate::linear::{bounded_score, Block};
 use crate::tree::{Groups, Numbered, Routers};
 
 /// Predicts blocks of rows on one thread.
@@ -166,11 +166,11 @@ impl Predictor for BlockPredictor<'_> {
                 top.clear();
                 for path in paths {
                     let (end, candidates, scores) = ends.get(path);
-                    let more = path_weight * end.log_p;
+                    let more = bounded_score(path_weight * end.log_p);
                     for (&label, score) in candidates.iter().zip(scores) {
                         let score = score + more;
                         // Most are below: those need no look at the label.
-                        if score >= top.bar() || score.is_nan() {
+                        if score >= top.bar() {
                             top.push_again(label_index.label(label), score);
                         }
                     }

@@ -89,6 +89,7 @@ pub fn exercise(mut model: Box<dyn Classifier>) {
     }
     inspect(&*model);
     let before = predict(&*model);
+    assert_finite(&before);
     let again = reloaded(&model.to_bundle());
     assert_same(&before, &predict(&*again));
     let control = Control::new(0);
@@ -99,6 +100,7 @@ pub fn exercise(mut model: Box<dyn Classifier>) {
     if learn(&mut *model) {
         inspect(&*model);
         let after = predict(&*model);
+        assert_finite(&after);
         assert_same(&after, &predict(&*reloaded(&model.to_bundle())));
     }
 }
@@ -164,6 +166,14 @@ fn predict(model: &dyn Classifier) -> Answers {
     };
     model.effort(&rows, task);
     answers
+}
+
+/// Scores of labels are finite, whatever numbers the file had.
+fn assert_finite(answers: &Answers) {
+    for (labels, scores) in answers.iter().flatten() {
+        let mut scored = labels.iter().zip(scores);
+        assert!(scored.all(|(&label, score)| label < 0 || score.is_finite()));
+    }
 }
 
 /// Learns on, in the way that the model has. Whether anything was learned.

@@ -52,7 +52,7 @@ pub struct OneAgainstSome {
 
 persist!(OneAgainstSome {
     Nest weights;
-    Flat biases;
+    Scores biases;
     Meta index_threshold;
     Meta floor;
     Meta weight;

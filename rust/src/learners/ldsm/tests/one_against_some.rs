@@ -369,7 +369,7 @@ fn damaged_scorers_are_refused() {
                 lists.put("codes", codes);
             });
         },
-        |scorers| drop(scorers.take::<f32>("biases").unwrap()),
+        |scorers| drop(scorers.take_any::<f32>("biases").unwrap()),
         |scorers| {
             scorers.take_meta::<f32>("floor").unwrap();
             scorers.put_meta("floor", &-1.0);

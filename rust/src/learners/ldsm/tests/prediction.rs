@@ -242,7 +242,7 @@ pub(super) fn change<E: Element>(bundle: &mut Bundle, name: &str, at: usize, val
 where
     Array: From<Vec<E>>,
 {
-    let mut array: Vec<E> = bundle.take(name).unwrap();
+    let mut array: Vec<E> = bundle.take_any(name).unwrap();
     array[at] = value;
     bundle.put(name, array);
 }

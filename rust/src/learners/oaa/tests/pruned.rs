@@ -109,7 +109,7 @@ fn weights_below_the_threshold_are_dropped() {
             .unwrap()
             .unnest("pruned")
             .unwrap();
-        let biases = bundle.take::<f32>("biases").unwrap();
+        let biases = bundle.take_any::<f32>("biases").unwrap();
         (biases, bundle.take::<f32>("weights").unwrap())
     };
     let ((biases, all), (same, most)) = (arrays(TINY), arrays(0.05));
@@ -159,7 +159,7 @@ fn pruned_models_are_stored_and_do_not_learn_on() {
     }));
     for name in ["biases", "weights"] {
         assert!(damaged(&|pruned| {
-            let mut values = pruned.take::<f32>(name).unwrap();
+            let mut values = pruned.take_any::<f32>(name).unwrap();
             values.pop();
             pruned.put(name, values);
         }));

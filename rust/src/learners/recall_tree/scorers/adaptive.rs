@@ -3,6 +3,7 @@
 
 use super::{ScorerInput, ScorerUpdate, ScorerWorkspace};
 use crate::alloc::extend;
+use crate::file::LARGEST;
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures};
 use crate::linear::{Loss, Regressors};
@@ -35,7 +36,7 @@ impl AdaptiveScorers {
         let loss = params.loss.single().unwrap_or(Loss::Hinge);
         let mut scorers = Self {
             features: params.path_features,
-            rate: params.scorer_rate() as f32,
+            rate: params.scorer_rate().min(LARGEST.into()) as f32,
             first_node: width as u32,
             regressors: Regressors::new(params.optimizer, loss, width + nodes),
         };

@@ -8,12 +8,12 @@ use crate::alloc::{extend, resize, zeros};
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::{Error, Result};
-use crate::file::is_count;
+use crate::file::{is_count, LARGEST};
 use crate::learners::recall_tree::candidate_blocks::CandidateBlocks;
 use crate::learners::recall_tree::candidate_tables::CandidateTables;
 use crate::learners::recall_tree::label_index::LocalId;
 use crate::learners::recall_tree::params::{Params, PathFeatures, ScorerLoss};
-use crate::linear::{padded, Block, PathExample, Weights};
+use crate::linear::{bounded_score, padded, Block, PathExample, Weights};
 use crate::persist;
 use crate::tree::NodeId;
 
@@ -72,8 +72,8 @@ impl PlainScorers {
         Self {
             loss: params.loss,
             margin: params.margin as f32,
-            rate: params.scorer_rate() as f32,
-            decay: params.decay() as f32,
+            rate: params.scorer_rate().min(LARGEST.into()) as f32,
+            decay: params.decay().min(LARGEST.into()) as f32,
             width,
             passes: 0.0,
             trained: zeros(n_classes),
@@ -125,6 +125,8 @@ impl PlainScorers {
             let row = (&workspace.indicators.0[..], &workspace.indicators.1[..]);
             self.path_weights.score(row, candidates, hashes, scores);
         }
+        let scores = workspace.scores.iter_mut();
+        scores.for_each(|score| *score = bounded_score(*score));
     }
 
     /// See [`Scorers::come_from_afar`](super::Scorers::come_from_afar).
@@ -236,6 +238,8 @@ impl PlainScorers {
     /// Takes the steps that were decided on.
     pub fn apply(&mut self, update: &ScorerUpdate<'_>, workspace: &mut ScorerWorkspace) {
         let (example, candidates) = (update.input.example, update.input.candidates);
+        let (limit, steps) = (example.limit(), workspace.steps.iter_mut());
+        steps.for_each(|step| *step = limit.shorten(*step));
         self.trained[candidates[update.correct].at()] += f64::from(update.weight);
         if self.by_class.is_empty() {
             let columns = &example.row().columns;

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 use super::{ScorerUpdate, ScorerWorkspace};
 use crate::learners::recall_tree::params::ScorerLoss;
 use crate::linear::softmax::softmax;
-use crate::linear::Loss;
+use crate::linear::{bounded_score, Loss};
 use crate::simd::LANES;
 
 /// Smaller gradients are rounded to this or to 0 at random, with themselves as the
@@ -66,7 +66,7 @@ impl StepParams<'_> {
                 if gradient != 0.0 {
                     let far = -gradient * part * rate(place);
                     *step += far;
-                    moving[place] += far * self.ppu;
+                    moving[place] = bounded_score(moving[place] + far * self.ppu);
                 }
             }
         }

@@ -31,7 +31,7 @@ where
     Vec<T>: Into<Array>,
 {
     move |bundle| {
-        let mut values: Vec<T> = bundle.take(name).unwrap();
+        let mut values: Vec<T> = bundle.take_any(name).unwrap();
         change(&mut values);
         bundle.put(name, values);
     }
@@ -271,7 +271,7 @@ where
     T: crate::file::Element,
     Vec<T>: Into<Array>,
 {
-    let mut array: Vec<T> = bundle.take(name).unwrap();
+    let mut array: Vec<T> = bundle.take_any(name).unwrap();
     if !array.is_empty() {
         let n = array.len();
         let at = at % n;
@@ -284,6 +284,45 @@ where
         }
     }
     bundle.put(name, array);
+}
+
+/// Numbers of the adaptive optimizers that learning cannot have made.
+#[test]
+fn sums_out_of_range_are_refused() {
+    let params = Params {
+        arity: 5,
+        optimizer: Optimizer::Nag,
+        loss: ScorerLoss::SquaredHinge,
+        honest: true,
+        randomized_routing: true,
+        ..params()
+    };
+    let model = model(&params, &fixed(80));
+    let regressors = [MEMBER, "scorers", "regressors"];
+    for (name, wrong) in [
+        ("weights.row.w", [f32::NAN, f32::INFINITY, 3.4e38]),
+        ("weights.row.g", [f32::NAN, -1.0, 3.4e38]),
+        ("weights.row.s", [-1.0, 1e-30, 1e30]),
+        ("span", [-1e30, f32::NEG_INFINITY, f32::NAN]),
+    ] {
+        for wrong in wrong {
+            let change = changed::<f32>(name, |values| {
+                let at = 5016 % values.len();
+                values[at] = wrong;
+            });
+            refused(&model, &regressors, &format!("{name} {wrong}"), &change);
+        }
+    }
+    for name in ["totals.t", "totals.n"] {
+        for wrong in [-1.0, 1e300] {
+            let change = changed::<f64>(name, |values| values[0] = wrong);
+            refused(&model, &regressors, name, &change);
+        }
+    }
+    for (name, wrong) in [("nodes.counts.total", 1e-3), ("nodes.counts.mass", 1e30)] {
+        let change = changed::<f64>(name, |values| values[0] = wrong);
+        refused(&model, &TREE, name, &change);
+    }
 }
 
 // -- single cases -----------------------------------------------------------------
