@@ -11,6 +11,7 @@ import xmtree
 from cli_files import LABELS, SETS, TEXTS, piped, run
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from xmtree import _progress
+from xmtree.cli import fit as cli_fit
 from xmtree.datasets import save_xmc
 from xmtree.metrics import precision_at_k
 
@@ -93,6 +94,27 @@ def test_what_cannot_continue(model, arguments, told, numbers, texts, capsys):
     err = capsys.readouterr().err
     assert told in err
     assert err.count("\n") == 1
+
+
+def test_parameters_of_a_learner_that_auto_may_not_choose(texts, capsys):
+    assert run("fit", texts / "texts.csv", "--set", "loss=hinge", "-o", texts / "m") == 2
+    assert "--set loss: a parameter of a learner" in capsys.readouterr().err
+
+
+def test_predictions_are_no_tables(texts, capsys):
+    assert run("fit", texts / "texts.csv", "-o", texts / "m") == 0
+    assert run("predict", texts / "m", texts / "texts.csv", "-o", texts / "p.csv") == 2
+    assert "lines of text, label:score" in capsys.readouterr().err
+    assert not (texts / "p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "n_hints"), [([], 1), (["--compact"], 0), (["--set", "prune=0.01"], 0)]
+)
+def test_a_large_model_could_be_smaller(more, n_hints, numbers, capsys, monkeypatch):
+    monkeypatch.setattr(cli_fit, "_LARGE", 1000)
+    assert run("fit", numbers / "xmc.txt", "--learner", "oaa", *more, "-o", numbers / "m") == 0
+    assert capsys.readouterr().err.count("--set prune=0.03 keeps large weights only") == n_hints
 
 
 def test_continue_refuses_new_labels(texts, capsys):

@@ -138,4 +138,4 @@ def test_without_dask_the_rest_works(tmp_path):
         text=True,
         check=True,
     )
-    assert "pip install xmtree[dask]" in run.stdout
+    assert "pip install 'dask[array]' distributed" in run.stdout

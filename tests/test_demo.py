@@ -104,7 +104,7 @@ def test_without_matplotlib(tmp_path, monkeypatch, capsys):
     assert main(["demo", "--rows", "200", "-o", str(page)]) == 0
     out = capsys.readouterr().out
     assert "Lowest error: " in out
-    assert "pip install xmtree[plot]" in out
+    assert "pip install matplotlib" in out
     assert not page.exists()
 
 

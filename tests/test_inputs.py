@@ -111,6 +111,14 @@ BAD_X = {
 }
 
 
+def test_columns_of_categories_are_refused_with_a_hint():
+    frame = pd.DataFrame({"a": X_DENSE[:, 0], "b": pd.Categorical(["x", "y"] * 120)})
+    with pytest.raises(
+        ValueError, match=r'categorical_features of GambleClassifier \("from_dtype"'
+    ):
+        xmtree.OAAClassifier().fit(frame, Y_DENSE)
+
+
 @pytest.mark.parametrize("name", list(estimators.ALL))
 @pytest.mark.parametrize(("X", "message"), BAD_X.values(), ids=BAD_X)
 def test_bad_x_is_refused_and_changes_nothing(name, X, message):

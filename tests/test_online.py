@@ -30,6 +30,25 @@ def test_partial_fit_learns_batch_by_batch(name):
         estimators.same_predictions(model, whole, X)
 
 
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
+def test_the_progressive_error_is_that_of_the_first_pass(name):
+    # Rows that say nothing of one another: later passes know their labels.
+    rows, labels = np.eye(200), np.random.default_rng(0).integers(0, 5, 200)
+    one, four = (estimators.ALL[name](n_passes=n, scaling="none").fit(rows, labels) for n in (1, 4))
+    assert four.progressive_loss_ > 0.65
+    assert four.progressive_loss_ == pytest.approx(one.progressive_loss_, abs=0.1)
+    assert four.n_examples_seen_ == 4 * one.n_examples_seen_
+    if name == "recall-tree":
+        assert four.progressive_recall_ == pytest.approx(one.progressive_recall_, abs=0.1)
+
+
+def test_a_stream_after_fit_counts_in_the_progressive_error():
+    rows, labels = np.eye(200), np.random.default_rng(0).integers(0, 5, 200)
+    model = xmtree.OAAClassifier(n_passes=4, scaling="none", random_state=0).fit(rows, labels)
+    before = model.progressive_loss_
+    assert model.partial_fit(rows, labels).progressive_loss_ == pytest.approx(before / 2)
+
+
 @pytest.mark.parametrize("name", estimators.ONLINE)
 def test_partial_fit_goes_on_after_fit(name):
     model = estimators.ALL[name]().fit(X, Y)

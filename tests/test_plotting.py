@@ -395,7 +395,7 @@ def test_without_matplotlib(tmp_path, capsys):
     assert main(["inspect", str(tmp_path / "model"), "--plot", str(tmp_path / "a.svg")]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
-    assert "pip install xmtree[plot]" in lines[0]
+    assert "pip install matplotlib" in lines[0]
 
 
 def test_the_package_does_not_import_matplotlib():

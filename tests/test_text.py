@@ -232,7 +232,8 @@ def test_what_are_no_texts(texts, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learner": "oaa"}, "learner"),
+        ({"learner": "oaa"}, "learner must be 'auto' or a classifier of xmtree, such as OAAClass"),
+        ({"char_ngrams": (3, 33)}, "up to 32"),
         ({"word_ngrams": 0}, "needs char_ngrams"),
         ({"char_ngrams": (3, 2)}, "shorter first"),
         ({"char_ngrams": (3,)}, "shorter first"),
@@ -400,6 +401,10 @@ def test_cross_validation_and_grid_search():
     model = TextClassifier(xmtree.OAAClassifier(), random_state=0)
     grid = {"word_ngrams": [1, 2], "learner__loss": ["hinge", "logistic"]}
     assert GridSearchCV(model, grid, cv=2).fit(TEXTS, LABELS).best_score_ > 0.9
+    with pytest.raises(ValueError, match=r"learner__loss: learner is 'auto', .*OAAClassifier\(\)"):
+        GridSearchCV(TextClassifier(), grid, cv=2).fit(TEXTS, LABELS)
+    model = TextClassifier().set_params(learner=xmtree.OAAClassifier(), learner__loss="hinge")
+    assert model.learner.loss == "hinge"
 
 
 def test_the_model_does_not_depend_on_threads():
@@ -462,7 +467,7 @@ def test_commands_say_that_a_model_takes_texts(tmp_path, capsys, command):
     TextClassifier(random_state=0).fit(texts, topics).save(path)
     data.write_text("1 1:1\n")
     assert main([command, str(path), str(data)]) == 2
-    assert "a TextClassifier, trained on texts" in capsys.readouterr().err
+    assert "TextClassifier, the model in" in capsys.readouterr().err
 
 
 def test_threads_that_begin_together_learn_one_model():

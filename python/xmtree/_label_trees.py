@@ -101,7 +101,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         ``tree_`` in a list.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
-        importance, over all passes.
+        importance, in the first pass.
     n_examples_seen_ : int
         Examples learned, each pass counted.
 

@@ -137,7 +137,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         The same for every tree.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
-        importance, over all passes; with several trees the mean of theirs.
+        importance, in the first pass; with several trees the mean of theirs.
     n_examples_seen_ : int
         Examples learned, each pass counted, by each of the trees.
 

@@ -141,7 +141,7 @@ default="squared_hinge"
         Column names, where X was a data frame.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
-        importance, over all passes. For label sets 1 - P@1. These predictions use
+        importance, in the first pass. For label sets 1 - P@1. These predictions use
         the current weights, not their average, so ``predict`` does better.
     n_examples_seen_ : int
         Examples learned, each pass counted.

@@ -39,9 +39,9 @@ class OnlineLearner(Learner):
     Attributes
     ----------
     progressive_loss_ : float
-        Progressive validation error: share of the examples that were
-        predicted wrongly just before they were learned, over all passes.
-        NaN while nothing was learned.
+        Progressive validation error: share of the examples that were predicted
+        wrongly just before they were learned. In ``fit`` that of the first pass,
+        as examples of later ones are known. NaN while nothing was learned.
     n_examples_seen_ : int
         Examples learned so far, each pass counted.
     """

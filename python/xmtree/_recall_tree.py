@@ -198,10 +198,10 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         ``tree_`` in a list.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
-        importance, over all passes. Without a beam.
+        importance, in the first pass. Without a beam.
     progressive_recall_ : float
         Share of the examples whose label was among the candidates just before they
-        were learned, by importance, over all passes.
+        were learned, by importance, in the first pass.
     n_examples_seen_ : int
         Examples learned, each pass counted.
 

@@ -76,7 +76,8 @@ def rows(
             raise ValueError(
                 f"{error}. X must hold numbers; turn text into features first, for instance by "
                 "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text, or name "
-                "a column of categories in categorical_features of GambleClassifier"
+                'a column of categories in categorical_features of GambleClassifier ("from_dtype": '
+                "all columns of a data frame that are of a category type)"
             ) from error
         raise
 

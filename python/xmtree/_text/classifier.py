@@ -19,7 +19,7 @@ from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._probabilities import Scores
 from xmtree._sharing import learning
-from xmtree._sklearn import Interval, StrOptions, validate_params
+from xmtree._sklearn import Interval, InvalidParameterError, validate_params
 from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import Settings, TextFeatures, as_texts
@@ -136,7 +136,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     learner_: Learner
     _features: TextFeatures
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "learner": [StrOptions({"auto"}), Learner],
+        "learner": "no_validation",  # see set_params and _check_params
         "word_ngrams": [Interval(Integral, 0, 5, closed="both")],
         "char_ngrams": [None, tuple],
         "min_df": [Interval(Integral, 1, None, closed="left")],
@@ -230,7 +230,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        validate_params(self)
+        self._check_params()
         with learning(self):
             self._learn_on(texts, labels, classes, sample_weight)
         return self
@@ -422,6 +422,41 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         )
         return tags
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator, and by ``learner__`` of its learner.
+
+        Parameters
+        ----------
+        **params
+            Parameters by their names.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter; "auto" has none.
+        """
+        inner = next((name for name in params if name.startswith("learner__")), None)
+        if inner is not None and isinstance(params.get("learner", self.learner), str):
+            raise ValueError(
+                f"{inner}: learner is {params.get('learner', self.learner)!r}, which has no "
+                "parameters; set learner to a classifier of xmtree, such as OAAClassifier()"
+            )
+        found: Self = super().set_params(**params)
+        return found
+
+    def _check_params(self) -> None:
+        is_auto = isinstance(self.learner, str) and self.learner == "auto"
+        if not (is_auto or isinstance(self.learner, Learner)):
+            raise InvalidParameterError(
+                "learner must be 'auto' or a classifier of xmtree, such as OAAClassifier(); got "
+                f"{self.learner!r}"
+            )
+        validate_params(self)
+
     def _settings(self) -> Settings:
         """The settings of the features, checked."""
         pair = self.char_ngrams
@@ -448,7 +483,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def _begin(self, texts: Any, labels: Any) -> tuple[Any, TextFeatures, Any]:
         """What ``fit`` begins with: the learner to train, the features, and the rows that these
         make of the texts."""
-        validate_params(self)
+        self._check_params()
         settings = self._settings()
         listed = as_texts(texts)
         target = encode(labels)

@@ -1,7 +1,7 @@
 """Compare trees with one-against-all on the data inside the package.
 
 Trains every learner on one thread, prints a table and what it shows, and writes
-a page with plots, if matplotlib is there (pip install xmtree[plot]).
+a page with plots, if matplotlib is there (pip install matplotlib).
 About a minute on two cores.
 """
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         from xmtree.demo.page import write_page
     except ImportError:
-        print("\nFor a page with plots: pip install xmtree[plot], and run this again.")
+        print("\nFor a page with plots: pip install matplotlib, and run this again.")
     else:
         write_page(options.output, found, results, scaled, about)
         print(f"\nPlots are in {options.output}")

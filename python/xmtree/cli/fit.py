@@ -34,6 +34,9 @@ from xmtree.cli.formats import Reader, open_reader
 from xmtree.cli.measure import measure
 from xmtree.cli.trained import Model, learner_of
 
+#: Bytes of a model file from which ``fit`` says how to have a smaller one.
+_LARGE = 100_000_000
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree fit``."""
@@ -142,6 +145,13 @@ def run(options: argparse.Namespace) -> int:
         print(f"{reader.shown_name}: columns that were not used: {shown}", file=sys.stderr)
     how = "stopped early" if stopped else "done"
     print(f"{options.output}: {', '.join(parts)}, {how} in {seconds:.1f} s", file=sys.stderr)
+    size = os.path.getsize(options.output)
+    if size >= _LARGE and not options.compact and getattr(estimator, "prune", 0) is None:
+        print(
+            f"{options.output}: {size / 1e6:.0f} MB; --set prune=0.03 keeps large weights only, "
+            "--compact half of the bits of each",
+            file=sys.stderr,
+        )
     return 1 if stopped else 0
 
 

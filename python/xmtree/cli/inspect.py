@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsage(f"--words: {options.model} stores no words")
     trees = getattr(learner, "trees_", [])
     if options.plot and not trees:
-        raise WrongUsage(f"{options.model} holds a {type(learner).__name__}: no tree to plot")
+        raise WrongUsage(f"{options.model}: {type(learner).__name__} has no tree to plot")
     if options.tree and not 0 <= options.tree < len(trees):
         raise WrongUsage(f"--tree must be below the number of trees, {len(trees)}: {options.tree}")
     size = os.path.getsize(options.model) / 1e6

@@ -53,6 +53,11 @@ def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any
                 params[key] = tuple(params[key])
         elif key in inner:
             of_learner.append(setting)
+        elif name == "auto" and any(key in cls._get_param_names() for cls in names().values()):
+            raise WrongUsage(
+                f"--set {key}: a parameter of a learner, and auto may choose one without it; name "
+                "a learner that has it by --learner"
+            )
         else:
             what = "texts" if name == "auto" else f"texts with --learner {name}"
             raise _unknown(what, key, own + [key for key in inner if key not in own])

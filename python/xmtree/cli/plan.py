@@ -47,8 +47,8 @@ def check_continued(model: Model, reader: Reader, options: argparse.Namespace) -
         raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
     if not hasattr(model.estimator, "partial_fit"):
         raise WrongUsage(
-            f"--continue: {options.start} holds a {type(model.learner).__name__}, which is not "
-            "online; train it anew on all data"
+            f"--continue: {type(model.learner).__name__}, the model in {options.start}, is not "
+            "online; train it again on all data"
         )
     if getattr(model.learner, "prune", None) is not None:
         raise WrongUsage(

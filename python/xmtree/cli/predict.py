@@ -58,6 +58,11 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsage(f"-k must be at least 1, got {options.k}")
     if math.isnan(options.threshold):
         raise WrongUsage("--threshold must be a number, got nan")
+    if options.output.lower().endswith((".csv", ".tsv", ".parquet")):
+        raise WrongUsage(
+            f"-o {options.output}: predict writes lines of text, label:score, or JSON lines with "
+            "--json, and no tables; choose another ending"
+        )
     model, reader = open_model(options)
     ignores = options.unknown_features == "ignore"
     write = _json_line if options.json else _text_line

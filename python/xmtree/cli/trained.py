@@ -45,8 +45,8 @@ class Model:
         estimator = xmtree.load(path)
         if not isinstance(estimator, Learner | TextClassifier):
             raise WrongUsage(
-                f"{path} holds a {type(estimator).__name__}; commands apply classifiers of xmtree, "
-                "so use it in Python, by xmtree.load"
+                f"{type(estimator).__name__}, the model in {path}, is for Python, by xmtree.load; "
+                "commands apply classifiers of xmtree"
             )
         return Model.of(path, estimator)
 
@@ -70,8 +70,8 @@ class Model:
         takes = "texts" if isinstance(self.estimator, TextClassifier) else "numbers"
         if reader.kind != takes:
             raise WrongUsage(
-                f"{self.name} holds a {type(self.estimator).__name__}, trained on {takes}; "
-                f"{reader.shown_name} holds {reader.kind}"
+                f"{type(self.estimator).__name__}, the model in {self.name}, was trained on "
+                f"{takes}; {reader.shown_name} holds {reader.kind}"
             )
         reader.prepare_for(self.learner._index_base, self.numbers, ignores_unknown)
 

@@ -1,9 +1,9 @@
 """Training and prediction on a cluster, by Dask.
 
-Dask comes with ``pip install xmtree[dask]``; without it importing this module fails, and nothing
-else in the package does. Estimators take ``client=``, or the current one of ``dask.distributed``;
-data are Dask arrays, lists of partitions, Dask data frames, or local arrays that are sent to the
-workers.
+It needs Dask (``pip install 'dask[array]' distributed``): without it importing this module fails,
+and nothing else in the package does. Estimators take ``client=``, or the current one of
+``dask.distributed``; data are Dask arrays, lists of partitions, Dask data frames, or local arrays
+that are sent to the workers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ try:
     import distributed as _distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "xmtree.dask needs dask and distributed, which are not installed: pip install xmtree[dask]"
+        "xmtree.dask needs dask and distributed, which are not installed: "
+        "pip install 'dask[array]' distributed"
     ) from error
 
 from xmtree.dask._bagging import BaggedModels, DaskLOMTreeClassifier, DaskRecallTreeClassifier

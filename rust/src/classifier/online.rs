@@ -222,6 +222,7 @@ impl<L: OnlineLearner> Member<L> {
         let before = self.progress.examples;
         let is_checked = cfg!(debug_assertions)
             && before.checked_ilog2() < (before + order.len() as u64).checked_ilog2();
+        self.progress.repeats = clock > 0.0 && self.progress.examples > 0;
         let learned = self.learner.learn(&mut Learning {
             batch,
             order,

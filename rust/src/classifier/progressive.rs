@@ -9,12 +9,16 @@ use crate::file::is_count;
 /// Mistakes so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mistakes {
-    /// Examples learned.
+    /// Examples learned, each pass counted.
     pub examples: u64,
-    /// Their importance.
+    /// Importance of those of the first pass.
     pub weight: f64,
     /// Importance of those predicted wrongly.
     pub wrong: f64,
+    /// Whether the examples were learned before, in an earlier pass: then they are no test, and
+    /// only `examples` counts them.
+    #[serde(skip)]
+    pub repeats: bool,
 }
 
 impl Mistakes {
@@ -22,6 +26,9 @@ impl Mistakes {
     #[inline]
     pub fn count(&mut self, is_wrong: bool, importance: f32) {
         self.examples = (self.examples + 1).min(MOST_EXAMPLES);
+        if self.repeats {
+            return;
+        }
         self.weight += f64::from(importance);
         if is_wrong {
             self.wrong += f64::from(importance);
@@ -54,11 +61,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn examples_of_later_passes_are_no_test() {
+        let mut mistakes = Mistakes::default();
+        mistakes.count(true, 2.0);
+        mistakes.repeats = true;
+        mistakes.count(false, 2.0);
+        assert_eq!((mistakes.examples, mistakes.loss()), (2, Some(1.0)));
+        mistakes.repeats = false;
+        mistakes.count(false, 2.0);
+        assert_eq!((mistakes.examples, mistakes.loss()), (3, Some(0.5)));
+    }
+
+    #[test]
     fn counts_of_files_are_counts() {
         let sound = Mistakes {
             examples: 3,
             weight: 2.5,
             wrong: 2.5,
+            repeats: false,
         };
         assert!(sound.is_sound() && Mistakes::default().is_sound());
         let broken = [

@@ -26,7 +26,7 @@ class ParquetReader(TableReader):
             from pyarrow import ArrowException, parquet
         except ImportError as error:
             raise RuntimeError(
-                f"{self.shown_name}: reading parquet needs pyarrow; pip install 'xmtree[parquet]'"
+                f"{self.shown_name}: reading parquet needs pyarrow: pip install pyarrow"
             ) from error
         source: Any = io.BytesIO(sys.stdin.buffer.read()) if self.is_stdin else self.path
         row = 0

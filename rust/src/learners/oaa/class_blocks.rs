@@ -161,7 +161,9 @@ impl ClassBlock {
             return Err(missing());
         }
         let mut progress = Mistakes::default();
+        let first_pass = first.answers.len() / first.params.schedule().n_passes as usize;
         for i in 0..first.answers.len() {
+            progress.repeats = i >= first_pass;
             let answers = blocks.iter().map(|block| block.answers[i]);
             // Equal scores go to the class that comes first.
             let best = answers.reduce(|best, other| {

@@ -72,7 +72,9 @@ pub(super) fn fit(
         last = Some(part.learner.preparer);
     }
     let mut labels = Vec::new();
-    for entry in learned {
+    let first_pass = learned.len() / schedule.n_passes as usize;
+    for (position, entry) in learned.into_iter().enumerate() {
+        member.progress.repeats = position >= first_pass;
         batch.targets.read(entry.row as usize, &mut labels);
         let class = entry.best.map(|best| best.class);
         let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());

@@ -126,6 +126,7 @@ impl OnlineRecallTree {
             label_index: &mut self.label_index,
             scratch: RowBuffer::default(),
         };
+        self.missed.repeats = learning.progress.repeats;
         let mut trainer = ScorerTrainer {
             scorers: &mut self.scorers,
             progress: learning.progress,
