@@ -14,6 +14,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, top_k_accuracy_score
 from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
+from xmtree import _calibration
+from xmtree._calibration import Calibration
+from xmtree.datasets import make_xmc
 from xmtree.metrics import calibration_error
 
 
@@ -56,6 +59,43 @@ def test_a_learner_is_as_sure_as_it_is_right(name):
     model = estimators.ALL[name]().fit(X, y)
     X_test, y_test = noisy(4000, seed=1)
     assert error_of_best(model, X_test, y_test) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("oaa", 0.03), ("recall-tree", 0.03), ("filter-tree", 0.06)]
+)
+def test_many_labels_are_as_likely_as_they_are_right(name, most):
+    X, y = make_xmc(12_000, 3000, 1000, noise=0.6, exponent=0.5, random_state=0)
+    known = np.isin(y, y[:8000]) & (np.arange(12_000) >= 8000)
+    model = estimators.ALL[name]().fit(X[:8000], y[:8000])
+    labels, chances = model.predict_topk(X[known], 5, scores="probability")
+    assert calibration_error(y[known], labels[:, 0], chances[:, 0]) < most
+    each = np.repeat(y[known], 5), labels.ravel(), chances.clip(0).ravel()
+    assert calibration_error(*each) < 0.03
+
+
+def test_rows_that_are_left_out_are_read_as_new_ones():
+    X = sp.csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [2, 0, 3]], np.float32))
+    learned = np.array([1.0, 1.0, 0.0])
+    rows = np.array([2])
+    found = _calibration.as_new(X, np.ones(3), learned, rows)
+    assert found.toarray().tolist() == [[2, 0, 0]]
+    # Where columns are empty a new row may have others, too.
+    wide = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(3, 9))
+    found = _calibration.as_new(wide, np.ones(3), learned, rows)
+    assert found.toarray()[0, :3].tolist() == [2, 0, 3]
+    assert _calibration.as_new(X.toarray(), np.ones(3), learned, rows).tolist() == [[2, 0, 3]]
+
+
+@pytest.mark.parametrize("n_classes", [2, 7, 500])
+def test_probabilities_fall_with_the_score_and_sum_to_one(n_classes):
+    random = np.random.default_rng(0)
+    logits = -np.sort(-random.normal(size=(50, n_classes)), axis=1).astype(np.float32)
+    logits[0] = logits[1, 0]
+    for intercept in (-3, 0, 3):
+        given = Calibration(2.0, intercept, rest=0.5, top_slope=0.7).of_one(logits, n_classes)
+        np.testing.assert_allclose(given.sum(axis=1), 1, rtol=1e-5)
+        assert np.all(np.diff(given[2:], axis=1) <= 1e-7)
 
 
 def test_label_trees_for_sets_share_a_rows_probability():
@@ -194,13 +234,25 @@ def test_label_sets_are_those_above_the_threshold_found():
     model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
     chances = model.predict_proba(X_test)
     found = model.predict(X_test)
-    np.testing.assert_array_equal(found, chances > model.threshold_)
+    # No row that was learned is without labels.
+    is_best = np.eye(40, dtype=bool)[chances.argmax(axis=1)]
+    np.testing.assert_array_equal(found, (chances > model.threshold_) | is_best)
+    assert found.sum(axis=1).min() == 1
     half = xmtree.OAAClassifier(random_state=0, threshold=0.5).fit(X, Y).predict(X_test)
     assert f1(Y_test, found) > f1(Y_test, half) + 0.005
     assert np.mean(found.sum(axis=1) == 0) < np.mean(half.sum(axis=1) == 0)
     # The probability of a label is how often it is there.
     likely = (chances > 0.2) & (chances < 0.8)
     assert abs(np.mean(Y_test[likely]) - np.mean(chances[likely])) < 0.15
+
+
+def test_rows_may_be_without_labels_where_some_that_were_learned_are():
+    X, Y = some_sets()
+    Y[:300] = 0
+    X = sp.diags(Y.any(axis=1).astype(np.float32)) @ X
+    model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X) > model.threshold_)
+    assert model.predict(X)[:300].sum() == 0
 
 
 def test_threshold_and_number_of_labels_are_read_by_predictions():

@@ -14,9 +14,9 @@ from sklearn.utils import check_consistent_length
 
 from xmtree import _categories, _class_weight, _core, _validation
 from xmtree._base import Learner, without_own_name
+from xmtree._calibration import softmax
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
-from xmtree._probabilities import softmax
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin

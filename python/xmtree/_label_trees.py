@@ -68,11 +68,11 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         Passes without a new lowest error after which to stop.
     calibrate : bool, default=True
         Whether probabilities are calibrated on rows that were not learned. ``fit``
-        then first trains another model on a part of the rows, and finds out how sure it may
-        be of 2,000 others (a third of the rows where they are fewer than 6,000). That costs a
-        quarter of the training, or 20,000 examples where that is more; the model itself does
-        not depend on it. ``partial_fit`` calibrates with batches of 32 rows or more that it is
-        about to learn, each time the model has learned a fifth more.
+        then first trains another model, on a part of the rows and with three passes of ten, and
+        fits probabilities to how often it is right on 2,000 others (a third of the rows where
+        there are fewer than 6,000). That costs 0.28 of the training, or 20,000 examples where that
+        is more; the model itself does not depend on it. ``partial_fit`` calibrates with batches
+        of 32 rows or more that it is about to learn, each time the model has learned a fifth more.
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples and that of the labels, if it is "random".
         Read when learning begins. The same int gives the same model.

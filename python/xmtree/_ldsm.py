@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from xmtree import _validation
 from xmtree._base import Learner
-from xmtree._probabilities import softmax_of_known
+from xmtree._calibration import softmax_of_known
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
@@ -164,8 +164,9 @@ class LdSMClassifier(TreeMixin, Learner):
         scorers scores are probabilities.
     n_labels : int, optional
         If given, and no ``threshold``, :meth:`predict` returns that many best labels.
-        With neither it returns the labels of a probability above 1/2, as other multi-label
-        classifiers do: the score with scorers, without them the share of the leaves' examples.
+        With neither it returns the labels of a probability above 1/2 (the score with scorers,
+        without them the share of the leaves' examples), and always the best one, as rows without
+        labels are left out of training.
     warm_start : bool, default=False
         Whether :meth:`fit` keeps the existing trees and adds trees up to
         ``n_estimators``. Scorers and centroids are not trained again.
@@ -201,10 +202,10 @@ class LdSMClassifier(TreeMixin, Learner):
 
     Notes
     -----
-    Scores are probabilities that the row has the label (with the scorers; see
-    :meth:`predict_scores`). Where each row has one label ``predict_proba`` shares 1 out among
-    its labels: the softmax of the logarithms of the scores times a slope, which is fitted to the
-    rows held out.
+    Of label sets, scores are the probabilities that the row has the label (with the scorers; see
+    :meth:`predict_scores`). Where each row has one label they only rank labels, and
+    ``predict_proba`` and ``scores="probability"`` share 1 out among the labels: the softmax of the
+    logarithms of the scores times a slope, which is fitted to the rows held out.
 
     Rows without labels are left out of training, as in the authors' program.
 
@@ -484,6 +485,12 @@ class LdSMClassifier(TreeMixin, Learner):
             validate_params(self, "threshold", "n_labels")
             threshold = None if self.threshold is None else float(self.threshold)
         sets = self._sparse(X, threshold, self.n_labels)
+        if threshold is None and self.n_labels is None:
+            # No row that was learned is without labels.
+            empty = np.flatnonzero(np.diff(sets.indptr) == 0)
+            ones = np.ones(len(empty), np.float32), (empty, np.arange(len(empty)))
+            place = sp.csr_matrix(ones, shape=(X.shape[0], len(empty)))
+            sets = sets + place @ self._sparse(X[empty], None, 1) if len(empty) else sets
         sets.data = np.ones(len(sets.data), np.int64)
         return sets
 

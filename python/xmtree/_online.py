@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from xmtree import _calibration, _class_weight, _core, _validation
 from xmtree._base import Learner, without_own_name
-from xmtree._calibration import Calibration, ScoredRows
+from xmtree._calibration import Calibration
 from xmtree._labels import (
     Labels,
     Target,
@@ -232,13 +231,15 @@ class OnlineLearner(Learner):
         n_left_out = min(_calibration.MOST_ROWS, len(present) // _calibration.MOST_SHARE)
         if n_left_out < _calibration.LEAST_ROWS or len(target.classes) < 2:
             return None
-        # What it may learn: a part of what the model itself will.
-        most = max(_calibration.LEAST_LEARNED, len(present) * params["n_passes"] // 4)
-        n_learned = min(len(present) - n_left_out, most)
-        params = params | {
-            "n_passes": min(params["n_passes"], most // n_learned),
-            "early_stopping": False,
-        }
+        # What it may learn: a part of what the model itself will. Scores change more with further
+        # passes than with further rows.
+        n_passes, n_others = params["n_passes"], len(present) - n_left_out
+        most = int(_calibration.LEARNED_SHARE * len(present) * n_passes)
+        most = max(_calibration.LEAST_LEARNED, most)
+        at_least = max(1, round(_calibration.PASSES_SHARE * n_passes))
+        n_passes = min(n_passes, max(at_least, most // n_others))
+        n_learned = min(n_others, most // n_passes)
+        params = params | {"n_passes": n_passes, "early_stopping": False}
         order = np.random.default_rng(params["seed"]).permutation(present)
         rows, others = order[:n_left_out], order[n_left_out:][:n_learned]
         learned = np.zeros(len(weights))
@@ -260,7 +261,8 @@ class OnlineLearner(Learner):
             rows = rows[is_learned[target.codes[rows]]]
         if len(rows):
             counted = self._weighted(weights, target)[rows]
-            self._calibration = self._calibrated(X[rows], target.codes[rows], counted)
+            left_out = _calibration.as_new(X, weights, learned, rows)
+            self._calibration = self._calibrated(left_out, target.codes[rows], counted)
 
     def _calibrate_on_stream(self, X: Any, target: Target, sample_weight: Any) -> None:
         """Calibrates on rows that are about to be learned, each time that the model has learned a
@@ -291,8 +293,9 @@ class OnlineLearner(Learner):
     def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
         """By predictions of rows that the model has not learned, with their true labels."""
         if self._y_form == "labels":
-            slope = _calibration.slope_of(self._scored(X, codes, weights))
-            return Calibration() if slope is None else Calibration(slope)
+            best, scores = self._topk(X, min(len(self.classes_), _calibration.N_SHARING))
+            is_right, logits = best[:, 0] == codes, self._logits(scores)
+            return _calibration.of_labels(logits, is_right, weights, len(self.classes_))
         k = min(len(self.classes_), _calibration.N_BEST)
         best, scores = self._topk(X, k)
         true = codes.tocsr()
@@ -300,20 +303,6 @@ class OnlineLearner(Learner):
         asked = np.arange(len(weights))[:, np.newaxis] * len(self.classes_) + best
         hits = np.isin(asked, known) & (best >= 0)
         return _calibration.of_label_sets(scores, hits, np.diff(true.indptr), weights)
-
-    def _scored(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Iterator[ScoredRows]:
-        """Some rows at a time, their logits and whether the best label is right."""
-        n_scored = self._n_scored()
-        width = n_scored or len(self.classes_)
-        n_rows = min(X.shape[0], _calibration.most_rows(width))
-        for part in self._parts(n_rows, width):
-            if n_scored is None:
-                scores = self._call(self._model.predict_scores, X[part])
-                best = scores.argmax(axis=1)
-            else:
-                labels, scores = self._topk(X[part], n_scored)
-                best = labels[:, 0]
-            yield self._logits(scores), best == codes[part], weights[part]
 
     def _learning_params(self) -> dict[str, Any]:
         """The parameters that training depends on."""

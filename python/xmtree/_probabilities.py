@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from xmtree import _validation
-from xmtree._calibration import Calibration
+from xmtree._calibration import N_SHARING, Calibration
 from xmtree._sharing import Labelled
 from xmtree._typing import MatrixLike
 
@@ -80,15 +79,21 @@ class ProbabilityMixin(Labelled):
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         """Probabilities of the labels whose ``scores``, of shape (n, m), are given: those of all
         labels that have one. Rows without any are left 0."""
-        logits, calibration = self._logits(scores), self._calibration
+        logits = self._logits(scores)
         if self._y_form != "labels":
-            return np.asarray(expit(calibration.slope * logits + calibration.intercept), np.float32)
-        return softmax_of_known(calibration.slope * logits)
+            return self._calibration.of_set(logits)
+        return self._calibration.of_one(logits, len(self.classes_))
+
+    def _n_wanted(self) -> int | None:
+        """As ``_n_scored``, but no more labels than probabilities depend on."""
+        if self._y_form == "labels" and self._calibration.rest is not None:
+            return min(len(self.classes_), N_SHARING + 1)
+        return self._n_scored()
 
     def _all_chances(self, X: Any) -> NDArray[np.float32]:
         """Probabilities of all classes for the validated rows ``X``."""
         n, n_classes = X.shape[0], len(self.classes_)
-        n_scored = self._n_scored()
+        n_scored = self._n_wanted()
         chances = np.zeros((n, n_classes), np.float32)
         for part in self._parts(n, n_classes):
             rows = X if part == slice(0, n) else X[part]
@@ -106,7 +111,7 @@ class ProbabilityMixin(Labelled):
         """As ``_topk`` of the validated rows ``X``, with probabilities for scores."""
         codes = np.empty((X.shape[0], k), np.int32)
         chances = np.empty((X.shape[0], k), np.float32)
-        n_scored = self._n_scored()
+        n_scored = self._n_wanted()
         for part in self._parts(X.shape[0], n_scored or len(self.classes_)):
             if n_scored is None:
                 best, _ = self._topk(X[part], k)
@@ -138,26 +143,9 @@ class ProbabilityMixin(Labelled):
 def _share_rest(chances: NDArray[np.float32]) -> None:
     """Gives what rows lack of 1 to their labels of probability 0, all alike."""
     rest = 1 - chances.sum(axis=1)
-    rows = np.flatnonzero(rest > 1e-5)
+    rows = np.flatnonzero(rest > 0)
     if not len(rows):
         return
     is_none = chances[rows] == 0
     share = rest[rows] / np.maximum(is_none.sum(axis=1), 1)
     chances[rows] += np.where(is_none, share[:, np.newaxis], 0)
-
-
-def softmax_of_known(logits: NDArray[Any]) -> NDArray[np.float32]:
-    """The softmax of each row; 0 in rows that are minus infinity throughout."""
-    known = np.isfinite(logits).any(axis=1)
-    if known.all():
-        return softmax(logits)
-    chances = np.zeros(logits.shape, np.float32)
-    chances[known] = softmax(logits[known])
-    return chances
-
-
-def softmax(logits: NDArray[Any]) -> NDArray[np.float32]:
-    """The softmax of each row. scipy's takes longer for a row than a model does."""
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    chances: NDArray[np.float32] = powers / powers.sum(axis=1, keepdims=True)
-    return chances.astype(np.float32, copy=False)
