@@ -283,7 +283,7 @@ def test_what_is_read_while_labels_come_fits_together(name, tmp_path):
         assert set(other.predict(ONE_HOT).tolist()) <= labels
 
     def read():
-        for _ in range(12):
+        for _ in range(8):
             is_whole(model.predictor())
             is_whole(copy.deepcopy(model))
             is_whole(pickle.loads(pickle.dumps(model)))

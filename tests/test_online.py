@@ -242,19 +242,20 @@ import contextlib, copy, os, pickle, signal, threading
 import numpy as np
 import xmtree, xmtree._base
 
-X = np.random.default_rng(0).random((3000, 100), dtype=np.float32)
-y = np.arange(3000) % 100
-model = xmtree.OAAClassifier(random_state=0, calibrate=False).partial_fit(X, y, classes=y)
+X = np.random.default_rng(0).random((1000, 100), dtype=np.float32)
+y = np.arange(1000) % 200
+model = xmtree.OAAClassifier(random_state=0, calibrate=False)
+model.partial_fit(X[:50], y[:50], classes=y)
 learning, forked = threading.Event(), threading.Event()
 
 @contextlib.contextmanager
 def progress(*_):
-    yield lambda *_: (learning.set(), forked.wait(60))
+    yield lambda *_: (learning.set(), forked.wait(200))
 
 xmtree._base.progress = progress
 thread = threading.Thread(target=model.partial_fit, args=(X, y))
 thread.start()
-assert learning.wait(60)
+assert learning.wait(200)
 child = os.fork()
 if child:
     forked.set()
@@ -263,7 +264,7 @@ if child:
     assert status == 0, status
     model.predict(X)
 else:
-    signal.alarm(60)
+    signal.alarm(200)
     forked.set()
     try:
         asked = [
@@ -278,7 +279,7 @@ else:
                 assert "forked while another thread" in str(error), error
             else:
                 raise AssertionError("no error")
-        model.fit(X[:200], y[:200]).predict(X[:1])
+        model.fit(X[:50], y[:50]).predict(X[:1])
     except BaseException as error:
         print(repr(error), flush=True)
         os._exit(1)
@@ -289,7 +290,7 @@ else:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
 def test_a_process_forked_while_a_thread_learns_does_not_hang():
     command = [sys.executable, "-W", "ignore", "-c", FORKED]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
