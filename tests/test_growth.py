@@ -15,6 +15,7 @@ import xmtree
 from xmtree import metrics
 from xmtree._labels import taken
 from xmtree._labels.forms import positions
+from xmtree.datasets import make_xmc
 
 GROWING = ["oaa", "lomtree", "recall-tree"]
 #: The order in which labels come is not that of the alphabet.
@@ -452,3 +453,15 @@ def test_labels_that_came_out_of_order_are_found_everywhere():
     ranking, _ = model.predict_topk(X, 1)
     chances = model.predict_topk(X, 1, scores="probability")[1][:, 0]
     assert metrics.calibration_error(numbers, ranking[:, 0], chances) < 0.2
+
+
+def test_a_recall_tree_recovers_from_labels_that_came_late():
+    n_labels, n_test = 300, 1000
+    X, y = make_xmc(12_000 + n_test, 1024, n_labels, nnz=20, exponent=0, random_state=2)
+    random = np.random.default_rng(2)
+    model = xmtree.RecallTreeClassifier(random_state=0)
+    for at in range(35):
+        n_known = n_labels * min(at + 1, 20) // 20
+        part = n_test + random.choice(np.flatnonzero(y[n_test:] < n_known), 600)
+        model.partial_fit(X[part], y[part], classes="grow")
+    assert model.score(X[:n_test], y[:n_test]) >= 0.98

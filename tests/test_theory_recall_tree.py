@@ -15,7 +15,9 @@ PAPER = RecallTreeClassifier.PAPER
 
 def root_of(labels, n_candidates, multiplier, n_classes):
     """What the package reports of a root that has seen these labels."""
-    model = RecallTreeClassifier(max_candidates=n_candidates, max_depth=0, bern_hyper=multiplier)
+    model = RecallTreeClassifier(
+        max_candidates=n_candidates, max_depth=0, bern_hyper=multiplier, honest=False
+    )
     features = np.ones((len(labels), 1))
     return model.partial_fit(features, labels, classes=range(n_classes)).tree_
 

@@ -109,8 +109,9 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     honest : bool, default=True
         Whether an example is counted at the nodes to which the routers sent it before
         they learned from it, as in prediction, and a node is compared with
-        its parent on the examples that reached both. False: after they learned from
-        it, and by the bounds alone, as in the paper.
+        its parent on the examples that reached both. In a stream, counts of fewer labels
+        fade: all are halved whenever the number of labels seen has grown by a fourth. False:
+        after they learned from it, by the bounds alone, and all alike, as in the paper.
     back_off : bool, default=True
         Whether a node that has seen fewer labels than it may have candidates
         takes further ones from the nodes above. Not in the paper.

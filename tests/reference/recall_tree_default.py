@@ -17,6 +17,8 @@ Wabbit (``recall_tree.py``):
   own examples whose label was a candidate of the parent when they came.  An unseen
   child is never entered, whatever the multiplier.
 * Back-off: while there is room, an end takes candidates from the nodes above.
+* Counts age: they are halved when the labels seen, more than F, have grown by a factor
+  of 2^(1/3).
 * The example's label learns with the candidates answered from, if it is one of the
   end's own now; it takes the last one's place.
 
@@ -53,6 +55,14 @@ class Node:
     def count(self, label):
         return next((c for y, c in self.counts if y == label), 0.0)
 
+    def set_bound(self, n_candidates, h):
+        n, m = F(self.n), F(sum(c for _, c in self.counts[:n_candidates]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            f, hyper = m / n, F(h)
+            worst = np.sqrt(hyper) * np.sqrt(f * (F(1) - f) / n)
+            bound = f - worst - hyper * (F(15) / (np.sqrt(F(18)) * n))
+        self.bound = bound if bound > 0 else F(0)
+
 
 class RecallTree:
     """The default of ``RecallTreeClassifier`` without scaling; one example at a time."""
@@ -82,6 +92,7 @@ class RecallTree:
         self.scorers = np.zeros((n_classes, self.width), F)
         self.learned = np.zeros(n_classes)
         self.nodes = [Node(0)]
+        self.known = set()
         self.wrong = self.missed = self.total = 0.0
 
     # -- linear parts -------------------------------------------------------------
@@ -159,7 +170,21 @@ class RecallTree:
 
     # -- learning -----------------------------------------------------------------
 
+    def age(self, label):
+        """Halves all counts when the labels seen have grown by a factor of 2^(1/3)."""
+        before = len(self.known)
+        self.known.add(label)
+        n = len(self.known)
+        if not self.honest or n == before or n <= self.F:
+            return
+        if int(3 * math.log2(n)) > int(3 * math.log2(n - 1)):
+            for v in self.nodes:
+                v.n, v.stay = v.n / 2, v.stay / 2
+                v.counts = [[y, c / 2] for y, c in v.counts]
+                v.set_bound(self.F, self.h)
+
     def learn(self, x, label, h=1.0):
+        self.age(label)
         x = self.row(x)
         d, dimension = self.direction(x, h)
         choices = self.choices(x)
@@ -241,12 +266,7 @@ class RecallTree:
                 v.counts[at - 1 : at + 1] = v.counts[at], v.counts[at - 1]
                 at -= 1
             v.n += h
-            n, m = F(v.n), F(sum(c for _, c in v.counts[: self.F]))
-            f, hyper = m / n, F(self.h)
-            with np.errstate(invalid="ignore"):
-                worst = np.sqrt(hyper) * np.sqrt(f * (F(1) - f) / n)
-            bound = f - worst - hyper * (F(15) / (np.sqrt(F(18)) * n))
-            v.bound = bound if bound > 0 else F(0)
+            v.set_bound(self.F, self.h)
 
     def train_scorers(self, x, d, dimension, labels, label, h):
         p = self.scorers[labels] @ x

@@ -142,6 +142,23 @@ impl Arena {
         }
     }
 
+    /// To be called where a stream's label number `n_labels` turns up. Counts of fewer labels
+    /// say little of where examples are to go now, but outweigh those to come: they are halved
+    /// whenever the number of labels, more than F, has grown by a fourth.
+    pub fn age(&mut self, n_labels: usize) {
+        // floor(3 log2 n)
+        let halvings = |n: usize| (n as u128).pow(3).ilog2();
+        let is_old = n_labels > self.max_candidates && halvings(n_labels) > halvings(n_labels - 1);
+        if !is_old || !self.params.honest {
+            return;
+        }
+        for node in &mut self.nodes {
+            node.counts.halve();
+            node.parent_recalled /= 2.0;
+            node.bound = recall_bound(node.counts.mass, node.counts.total, self.params.bern_hyper);
+        }
+    }
+
     /// Lets every node have so many candidates, which are then its most frequent labels.
     pub fn allow_candidates(&mut self, max_candidates: usize) {
         if max_candidates <= self.max_candidates {

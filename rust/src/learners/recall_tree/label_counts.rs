@@ -130,6 +130,14 @@ impl LabelCounts {
         }
     }
 
+    /// Halves all counts.
+    pub fn halve(&mut self) {
+        self.seen.values_mut().for_each(|seen| seen.0 /= 2.0);
+        self.top_counts.iter_mut().for_each(|count| *count /= 2.0);
+        self.total /= 2.0;
+        self.mass /= 2.0;
+    }
+
     /// Forgets how often labels were seen that are no candidates.
     pub fn keep_candidates(&mut self) {
         let counts = self.top_counts.iter().map(|&count| PackedF64(count));

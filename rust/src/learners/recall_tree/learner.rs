@@ -19,7 +19,8 @@
 //! that examples can be routed ahead of scoring.
 //!
 //! Departures from the figures, each an option: `honest` counts an example at the
-//! nodes that the routers chose before they learned from it, `back_off` fills up
+//! nodes that the routers chose before they learned from it, and lets counts fade as
+//! labels arrive in a stream, `back_off` fills up
 //! candidates from the nodes above, `arity` allows more than two children, and the
 //! scorers have further losses.
 //!

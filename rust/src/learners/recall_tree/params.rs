@@ -124,8 +124,8 @@ params! {
         /// Whether training examples are routed at random near a router's border.
         randomized_routing: bool = false;
         /// Whether a node's histogram is of the examples that the routers sent there
-        /// before they learned from them, as they will those to be predicted. False:
-        /// afterwards, as in the paper.
+        /// before they learned from them, as they will those to be predicted, and fades in a
+        /// stream as labels arrive. False: afterwards, and for ever, as in the paper.
         honest: bool = true;
         /// Whether a node that has seen fewer labels than it may have candidates
         /// takes further ones from the nodes above.

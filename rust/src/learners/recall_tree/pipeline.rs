@@ -42,7 +42,11 @@ impl ExampleRouter<'_> {
                 self.preparation.observe(rows, i, &mut self.scratch);
             }
             example.x.read(self.preparation, rows, i);
+            let n_labels = self.label_index.labels().len();
             example.y = self.label_index.insert(labels[i]);
+            if self.is_stream && example.y.at() == n_labels {
+                self.tree.arena.age(n_labels + 1);
+            }
             example.weight = self.batch.weight(i);
             example.clock = self.clock;
             self.clock += 1;

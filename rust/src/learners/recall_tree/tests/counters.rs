@@ -62,6 +62,8 @@ fn root(stream: &Stream) -> (f64, f64, f64) {
     let params = Params {
         max_candidates: Some(2),
         bern_hyper: 1.0,
+        // Counts do not fade.
+        honest: false,
         ..params()
     };
     let model = model(&params, stream);
@@ -110,6 +112,8 @@ fn a_weight_is_so_many_examples() {
     let params = Params {
         max_candidates: Some(2),
         bern_hyper: 1.0,
+        // Counts do not fade.
+        honest: false,
         ..params()
     };
     let plain = Stream {

@@ -48,6 +48,18 @@ struct Watch {
 }
 
 impl Watch {
+    /// To be called where a label is new: the numbers of labels from which on counts of fewer
+    /// are worth half.
+    fn age(&mut self, n_labels: usize, params: &Params) {
+        let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
+        if params.honest && n_labels > most && [2, 3, 4, 6, 7, 8, 11].contains(&n_labels) {
+            for node in &mut self.nodes {
+                node.list.iter_mut().for_each(|(_, count)| *count /= 2.0);
+                node.parent_recalled /= 2.0;
+            }
+        }
+    }
+
     /// To be called after each example.
     fn follow(
         &mut self,
@@ -198,7 +210,12 @@ proptest! {
         let mut watch = Watch::default();
         let batch = stream.batch();
         for i in batch.present() {
+            let before = learner.1.label_index.labels().len();
             learn(&mut learner, &mut progress, &batch, &[i]);
+            let n_labels = learner.1.label_index.labels().len();
+            if n_labels > before {
+                watch.age(n_labels, &params);
+            }
             let (i, weight) = (i as usize, stream.weight(i as usize));
             let label = learner.1.label_index.insert(stream.labels[i]);
             watch.follow(&learner.1.tree, label, weight, &params)?;
