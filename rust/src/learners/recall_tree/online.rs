@@ -214,7 +214,9 @@ impl OnlineLearner for OnlineRecallTree {
         if !(0.0..=uniform_bits(n_classes)).contains(&label_bits) {
             return Err(bundle.damaged("the entropy of the labels is out of range"));
         }
-        let mut tree = Self::empty(params, n_classes, label_bits, preparation.width(), 0);
+        // As for filled rows, whose scorers allocate nothing as large as the width.
+        let width = preparation.width();
+        let mut tree = Self::empty(params, n_classes, label_bits, width, width);
         if for_prediction {
             tree.drop_state();
         }
