@@ -303,7 +303,7 @@ def test_columns_that_do_not_fit_the_model(tmp_path, capsys):
         (["--passes", "3"], "--learner auto"),
         (["--passes", "3", "--learner", "gamble"], "has no passes"),
         (["--set", "word_ngram=2"], "did you mean word_ngrams?"),
-        (["--set", "loss=hinge"], "no parameter 'loss' for texts"),
+        (["--set", "loss=hinge"], "--set loss: a parameter of a learner"),
         (["--set", "word_ngrams=9"], "word_ngrams"),
         (["--n-labels", "3"], "--n-labels and --classes are for"),
     ],

@@ -281,7 +281,9 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
         assert file_of(member, tmp_path) == file_of(alone, tmp_path)
     mean = np.mean([member.predict_proba(rows) for member in ensemble.estimators_], axis=0)
     labels, chances = model.predict_topk(rows, 3)
-    assert np.allclose(chances[:, 0], mean.max(axis=1), atol=1e-6)
+    # Labels behind the 20 best of a model count as 0, and have a small probability there.
+    assert np.all(chances[:, 0] <= mean.max(axis=1) + 1e-6)
+    assert np.allclose(chances[:, 0], mean.max(axis=1), atol=0.01)
     assert (model.predict(data[0]).compute() == labels[:, 0]).all()
     assert model.score(*data) == pytest.approx(np.mean(labels[:, 0] == y))
     assert np.array_equal(model.predict_topk(data[0], 3)[1].compute(), chances)
