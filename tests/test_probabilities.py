@@ -62,7 +62,8 @@ def test_a_learner_is_as_sure_as_it_is_right(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("oaa", 0.03), ("recall-tree", 0.03), ("filter-tree", 0.06)]
+    ("name", "most"),
+    [("oaa", 0.03), ("recall-tree", 0.03), ("filter-tree", 0.06), ("ldsm", 0.03)],
 )
 def test_many_labels_are_as_likely_as_they_are_right(name, most):
     X, y = make_xmc(12_000, 3000, 1000, noise=0.6, exponent=0.5, random_state=0)

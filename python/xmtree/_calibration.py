@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
+from xmtree import _core
+
 #: Rows that calibrate, at most, and one in how many of those of ``fit``.
 MOST_ROWS = 2000
 MOST_SHARE = 3
@@ -134,38 +136,14 @@ def of_labels(
 ) -> Calibration:
     """Fits slope and rest, then the best label's line, to how often the best label is right.
 
-    ``logits`` has shape (n, m), each row falling. The log loss of the true label would not do: a
-    tree gives most labels no score at all, and the few rows of such a label would decide.
+    ``logits`` has shape (n, m), each row falling.
     """
-    known = (logits[:, 0] > -np.inf) & (weights > 0)
-    best = logits[known, :N_SHARING].astype(np.float64)
-    if not len(best):
+    best = np.full((len(logits), N_SHARING), -np.inf, np.float32)
+    best[:, : logits.shape[1]] = logits[:, :N_SHARING]
+    found = _core.fit_shares(best, is_right, weights, n_classes)
+    if found is None:
         return Calibration()
-    targets, weights = _targets(is_right[known], weights[known])
-    scored = best > -np.inf
-    spread = float(np.std(best[:, :5][scored[:, :5]])) or 1.0
-    start = np.array([-np.log(spread), np.median(best[:, 0]) / spread - 2])
-
-    def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        scaled = np.exp(point[0]) * best
-        peak = np.maximum(scaled[:, 0], point[1])
-        powers, rest = np.exp(scaled - peak[:, np.newaxis]), np.exp(point[1] - peak)
-        total = powers.sum(axis=1) + rest
-        top = ((powers[:, 0] + rest / n_classes) / total).clip(1e-12, 1 - 1e-12)
-        moments = powers * np.where(scored, scaled, 0)
-        by_slope = (moments[:, 0] - top * moments.sum(axis=1)) / total
-        by_rest = rest * (1 / n_classes - top) / total
-        by_top = weights * (top - targets) / (top * (1 - top))
-        away = point - start
-        value = -weights @ (targets * np.log(top) + (1 - targets) * np.log1p(-top))
-        gradient = np.array([by_top @ by_slope, by_top @ by_rest])
-        return float(value + 5e-5 * away @ away), gradient + 1e-4 * away
-
-    bounds = [(start[0] - 8, start[0] + 8), (start[1] - 300, start[1] + 300)]
-    point = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    slope, rest = float(np.exp(point[0])), float(point[1])
-    top = _shares(slope * best, rest, n_classes)[:, 0]
-    top_slope, intercept = _platt(logit(top.clip(1e-9, 1 - 1e-9)), targets, weights)
+    slope, rest, top_slope, intercept = found
     return Calibration(slope, intercept, rest=rest, top_slope=top_slope)
 
 

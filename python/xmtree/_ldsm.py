@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 
 from xmtree import _validation
 from xmtree._base import Learner
-from xmtree._calibration import softmax_of_known
+from xmtree._calibration import Calibration
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
@@ -204,8 +205,8 @@ class LdSMClassifier(TreeMixin, Learner):
     -----
     Of label sets, scores are the probabilities that the row has the label (with the scorers; see
     :meth:`predict_scores`). Where each row has one label they only rank labels, and
-    ``predict_proba`` and ``scores="probability"`` share 1 out among the labels: the softmax of the
-    logarithms of the scores times a slope, which is fitted to the rows held out.
+    ``predict_proba`` and ``scores="probability"`` share 1 out among the labels, by a map that is
+    fitted to the rows held out.
 
     Rows without labels are left out of training, as in the authors' program.
 
@@ -467,14 +468,34 @@ class LdSMClassifier(TreeMixin, Learner):
     def _n_scored(self) -> int:
         return min(len(self.classes_), _MOST_SCORED)
 
+    @property
+    def _calibration(self) -> Calibration:  # type: ignore[override]
+        """How labels of which a row has one share its probability."""
+        found = self._model.summary()
+        if "shares_slope" not in found:
+            return Calibration()
+        return Calibration(
+            slope=found["shares_slope"],
+            intercept=found["shares_intercept"],
+            rest=found["shares_rest"],
+            top_slope=found["shares_top_slope"],
+        )
+
+    def _logits(self, scores: NDArray[Any]) -> NDArray[Any]:
+        known = np.maximum(scores, 0)
+        if self._calibration.rest is None:
+            # Scores of trees alone are shares.
+            logits: NDArray[Any] = np.full(scores.shape, -np.inf)
+            np.log(known, out=logits, where=known > 0)
+            return logits
+        logits = logit(np.minimum(known, np.float32(1 - 2**-24)))
+        return logits
+
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        if self._y_form == "labels":
+            return super()._chances(scores)
         chances: NDArray[np.float32] = np.maximum(scores, 0).astype(np.float32)
-        if self._y_form != "labels":
-            return chances
-        # A row has one of them.
-        logs = np.full(scores.shape, -np.inf)
-        np.log(chances, out=logs, where=chances > 0)
-        return softmax_of_known(logs * self._model.summary().get("softmax_slope", 1.0))
+        return chances
 
     def _n_trees(self) -> int:
         return int(self._model.summary()["n_trees"])

@@ -27,6 +27,7 @@ mod propensity;
 mod ranking;
 mod scores;
 mod shallow;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod top_label;
@@ -34,4 +35,5 @@ mod top_label;
 pub use propensity::{propensities, Weights};
 pub use ranking::Ranking;
 pub use scores::{Measures, Scores};
+pub use shares::{Shares, N_SHARING};
 pub use top_label::TopLabelLoss;

@@ -1,7 +1,7 @@
 //! Measures, seen from Python.
 
 use numpy::ndarray::Ix2;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -108,43 +108,21 @@ impl Scores {
     }
 }
 
-/// Sums of the log loss of the best class over rows, for a grid of slopes of the scores.
-#[pyclass(module = "xmtree._core")]
-#[derive(Default)]
-pub(super) struct TopLabelLoss(metrics::TopLabelLoss);
-
-#[pymethods]
-impl TopLabelLoss {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds rows: scores of shape (n, k), minus infinity where there is none, whether the best of each
-    /// row is right, and weights.
-    fn add(
-        &mut self,
-        py: Python<'_>,
-        scores: PyReadonlyArray2<'_, f32>,
-        is_right: PyReadonlyArray1<'_, bool>,
-        weights: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<()> {
-        let width = scores.shape()[1].max(1);
-        let (scores, is_right) = (scores.as_slice()?, is_right.as_slice()?);
-        let weights = weights.as_slice()?;
-        py.detach(|| {
-            let rows = scores.chunks_exact(width).zip(is_right).zip(weights);
-            for ((scores, &is_right), &weight) in rows {
-                self.0.add(scores, is_right, weight);
-            }
-        });
-        Ok(())
-    }
-
-    /// The slope of lowest loss; None before there are rows.
-    fn slope(&self) -> Option<f64> {
-        self.0.slope()
-    }
+/// Slope, rest, slope and intercept of the best label of [`metrics::Shares`], from logits of shape
+/// (n, `N_SHARING`), minus infinity where there is none, whether the best of each row is right, and
+/// weights; None without rows.
+#[pyfunction]
+pub(super) fn fit_shares(
+    py: Python<'_>,
+    logits: PyReadonlyArray2<'_, f32>,
+    is_right: PyReadonlyArray1<'_, bool>,
+    weights: PyReadonlyArray1<'_, f64>,
+    n_classes: usize,
+) -> PyResult<Option<(f64, f64, f64, f64)>> {
+    let (logits, is_right) = (logits.as_slice()?, is_right.as_slice()?);
+    let weights = weights.as_slice()?;
+    let found = py.detach(|| metrics::Shares::fit(logits, is_right, weights, n_classes));
+    Ok(found.map(|found| (found.slope, found.rest, found.top_slope, found.intercept)))
 }
 
 /// Propensities from how many of the training rows carry each label.

@@ -29,7 +29,7 @@ mod core {
     #[pymodule_export]
     use super::ldsm_training::{LdsmPart, LdsmTraining};
     #[pymodule_export]
-    use super::metrics::{propensities, Scores, TopLabelLoss};
+    use super::metrics::{fit_shares, propensities, Scores};
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
     #[pymodule_export]

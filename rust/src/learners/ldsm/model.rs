@@ -202,9 +202,11 @@ impl Classifier for Ldsm {
 
     /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, `scorer_weight` and
     /// `scorer_floor` of the join, `scorer_idf_power`, `scorer_cost`, `calibration_offset` and
-    /// `calibration_slope` of the probability, and its `softmax_slope`; and `collapsed` with 1 for
-    /// each tree that has collapsed. Such a tree stayed below a hundredth of the nodes it may have, while its leaves hold
-    /// labels nearly as mixed as the root's. This is what too large a `lambda1` does.
+    /// `calibration_slope` of the probability, and `shares_slope`, `shares_rest`,
+    /// `shares_top_slope` and `shares_intercept` of its [`Shares`](crate::metrics::Shares); and
+    /// `collapsed` with 1 for each tree that has collapsed. Such a tree stayed below a hundredth of
+    /// the nodes it may have, while its leaves hold labels nearly as mixed as the root's. This is
+    /// what too large a `lambda1` does.
     fn summary(&self) -> Report {
         let mut report = Report::new();
         report.scalar("n_trees", self.trees.len() as u64);
@@ -219,7 +221,10 @@ impl Classifier for Ldsm {
             let calibration = scorers.calibration();
             report.scalar("calibration_offset", f64::from(calibration.offset));
             report.scalar("calibration_slope", f64::from(calibration.slope));
-            report.scalar("softmax_slope", f64::from(calibration.softmax_slope));
+            report.scalar("shares_slope", calibration.shares.slope);
+            report.scalar("shares_rest", calibration.shares.rest);
+            report.scalar("shares_top_slope", calibration.shares.top_slope);
+            report.scalar("shares_intercept", calibration.shares.intercept);
         }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
         let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed);

@@ -8,17 +8,16 @@
 
 use super::super::join::Join;
 use super::join_fit::{top_candidates, FitRow};
-use crate::alloc::push;
-use crate::metrics::TopLabelLoss;
+use crate::alloc::{extend, push};
+use crate::metrics::{Shares, N_SHARING};
 
 /// The probability that a label of score s is there: 1 / (1 + exp(-offset) s^-slope).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     pub offset: f32,
     pub slope: f32,
-    /// Where each row has one label: the factor of the probabilities' logarithms before their
-    /// softmax, which makes the best label's share how often it is right.
-    pub softmax_slope: f32,
+    /// Where each row has one label: how labels share its probability, by these probabilities.
+    pub shares: Shares,
 }
 
 impl Default for Calibration {
@@ -26,15 +25,13 @@ impl Default for Calibration {
         Self {
             offset: 0.0,
             slope: 1.0,
-            softmax_slope: 1.0,
+            shares: Shares::default(),
         }
     }
 }
 
 /// Labels of a row that count.
 const TOP: usize = 10;
-/// Labels of a row that its probability is shared out among.
-const SHARING: usize = 50;
 /// Probabilities grow with the score, however little.
 const LEAST_SLOPE: f64 = 0.01;
 /// A tenth of a label's deviation from [`Calibration::default`]: with nothing but right labels
@@ -52,12 +49,12 @@ impl Calibration {
 
     /// Whether it can be one.
     pub fn is_sound(self) -> bool {
-        let is_slope = |slope: f32| slope.is_finite() && slope > 0.0;
-        self.offset.is_finite() && is_slope(self.slope) && is_slope(self.softmax_slope)
+        let is_slope = self.slope.is_finite() && self.slope > 0.0;
+        self.offset.is_finite() && is_slope && self.shares.is_sound()
     }
 
     /// Fits it to the best labels of `rows`, by Newton steps on the likelihood, which is concave.
-    pub fn fit(rows: &[FitRow], join: Join) -> Self {
+    pub fn fit(rows: &[FitRow], join: Join, n_labels: usize) -> Self {
         let mut points = Vec::new();
         for row in rows {
             for (score, is_own) in top_candidates::<TOP>(row, join) {
@@ -100,30 +97,34 @@ impl Calibration {
         let found = Self {
             offset: offset as f32,
             slope: slope.max(LEAST_SLOPE) as f32,
-            softmax_slope: 1.0,
+            shares: Shares::default(),
         };
         if !found.is_sound() {
             return Self::default();
         }
+        let shares = found.fit_shares(rows, join, n_labels);
         Self {
-            softmax_slope: found.fit_softmax(rows, join),
+            shares: shares.unwrap_or_default(),
             ..found
         }
     }
 
-    /// [`softmax_slope`](Self::softmax_slope) for these probabilities.
-    fn fit_softmax(self, rows: &[FitRow], join: Join) -> f32 {
-        let mut loss = TopLabelLoss::default();
-        let mut logs = Vec::new();
+    /// [`shares`](Self::shares) for these probabilities.
+    fn fit_shares(self, rows: &[FitRow], join: Join, n_labels: usize) -> Option<Shares> {
+        let (mut logits, mut is_right, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
-            logs.clear();
-            let mut is_right = false;
-            for (score, is_own) in top_candidates::<SHARING>(row, join) {
-                is_right |= logs.is_empty() && is_own;
-                logs.push(self.probability(score).ln());
+            let mut of_row = [f32::NEG_INFINITY; N_SHARING];
+            let mut is_first_own = false;
+            let best = top_candidates::<N_SHARING>(row, join).enumerate();
+            for (place, (score, is_own)) in best {
+                let probability = self.probability(score).min(1.0 - f32::EPSILON / 2.0);
+                of_row[place] = probability.ln() - (-probability).ln_1p();
+                is_first_own |= place == 0 && is_own;
             }
-            loss.add(&logs, is_right, f64::from(row.1));
+            extend(&mut logits, of_row);
+            push(&mut is_right, is_first_own);
+            push(&mut weights, f64::from(row.1));
         }
-        loss.slope().unwrap_or(1.0) as f32
+        Shares::fit(&logits, &is_right, &weights, n_labels)
     }
 }

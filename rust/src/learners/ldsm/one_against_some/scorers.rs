@@ -13,6 +13,7 @@ use super::svm::Scorer;
 use crate::alloc::zeros;
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Persist};
+use crate::metrics::Shares;
 use crate::persist;
 
 /// What the margins of all labels of a training row may cost, in additions of single weights, for
@@ -39,7 +40,10 @@ pub struct OneAgainstSome {
     /// How joined scores become probabilities: a [`Calibration`].
     offset: f32,
     slope: f32,
-    softmax_slope: f32,
+    shares_slope: f64,
+    shares_rest: f64,
+    shares_top_slope: f64,
+    shares_intercept: f64,
     /// How the scorers' features were scaled.
     idf_power: f64,
     /// C of their problems.
@@ -58,7 +62,10 @@ persist!(OneAgainstSome {
     Meta weight;
     Meta offset;
     Meta slope;
-    Meta softmax_slope;
+    Meta shares_slope;
+    Meta shares_rest;
+    Meta shares_top_slope;
+    Meta shares_intercept;
     Meta idf_power;
     Meta cost;
 });
@@ -104,7 +111,9 @@ impl OneAgainstSome {
 
     pub fn set_calibration(&mut self, calibration: Calibration) {
         (self.offset, self.slope) = (calibration.offset, calibration.slope);
-        self.softmax_slope = calibration.softmax_slope;
+        let shares = calibration.shares;
+        (self.shares_slope, self.shares_rest) = (shares.slope, shares.rest);
+        (self.shares_top_slope, self.shares_intercept) = (shares.top_slope, shares.intercept);
     }
 
     /// How joined scores become probabilities.
@@ -112,7 +121,12 @@ impl OneAgainstSome {
         Calibration {
             offset: self.offset,
             slope: self.slope,
-            softmax_slope: self.softmax_slope,
+            shares: Shares {
+                slope: self.shares_slope,
+                rest: self.shares_rest,
+                top_slope: self.shares_top_slope,
+                intercept: self.shares_intercept,
+            },
         }
     }
 

@@ -244,7 +244,11 @@ impl Training<'_> {
             scorers, held_out, ..
         } = solved;
         let (mut model, fit_rows, _) = self.joined(rows, scorers, &held_out, by_trees);
-        model.set_calibration(Calibration::fit(&fit_rows, model.join(problems.params)));
+        let (join, n_labels) = (
+            model.join(problems.params),
+            problems.source.examples.n_labels,
+        );
+        model.set_calibration(Calibration::fit(&fit_rows, join, n_labels));
         model.set_trained_with(rows.idf_power(), cost);
         model
     }

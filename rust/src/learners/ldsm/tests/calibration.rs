@@ -39,7 +39,7 @@ fn a_known_map_is_found() {
         };
         // Of forty candidates only the ten best count.
         for n in [5, 40] {
-            let found = Calibration::fit(&rows(map, n), JOIN);
+            let found = Calibration::fit(&rows(map, n), JOIN, 40);
             for score in [0.6f32, 0.75, 0.9] {
                 let (found, wanted) = (found.probability(score), map.probability(score));
                 assert!(
@@ -53,7 +53,7 @@ fn a_known_map_is_found() {
 
 #[test]
 fn little_to_fit_on() {
-    assert_eq!(Calibration::fit(&[], JOIN), Calibration::default());
+    assert_eq!(Calibration::fit(&[], JOIN, 40), Calibration::default());
     // All there, none there, the other way round: still finite and growing.
     for n_own in [0, 3, 6] {
         for falls in [false, true] {
@@ -63,7 +63,7 @@ fn little_to_fit_on() {
                 is_own: (i < n_own) == falls,
             };
             let row = ((0..6).map(candidate).collect(), 1.0);
-            let found = Calibration::fit(&[row], JOIN);
+            let found = Calibration::fit(&[row], JOIN, 40);
             assert!(found.is_sound(), "{found:?}");
             let (low, high) = (found.probability(0.1), found.probability(0.9));
             assert!(0.0 < low && low < high && high < 1.0, "{found:?}");
