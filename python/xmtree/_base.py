@@ -18,14 +18,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _class_weight, _core, _validation
-from xmtree._labels import (
-    Target,
-    decode,
-    encode,
-    encode_among,
-    matching,
-    taken,
-)
+from xmtree._labels import Target, decode, encode, encode_among, matching, taken
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._predictor import Predictor

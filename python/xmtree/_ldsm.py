@@ -481,21 +481,19 @@ class LdSMClassifier(TreeMixin, Learner):
             top_slope=found["shares_top_slope"],
         )
 
-    def _logits(self, scores: NDArray[Any]) -> NDArray[Any]:
-        known = np.maximum(scores, 0)
-        if self._calibration.rest is None:
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        known: NDArray[Any] = np.maximum(scores, 0)
+        if self._y_form != "labels":
+            return known.astype(np.float32)
+        # Read once: the property asks the core for a summary of all trees.
+        calibration = self._calibration
+        if calibration.rest is None:
             # Scores of trees alone are shares.
             logits: NDArray[Any] = np.full(scores.shape, -np.inf)
             np.log(known, out=logits, where=known > 0)
-            return logits
-        logits = logit(np.minimum(known, np.float32(1 - 2**-24)))
-        return logits
-
-    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
-        if self._y_form == "labels":
-            return super()._chances(scores)
-        chances: NDArray[np.float32] = np.maximum(scores, 0).astype(np.float32)
-        return chances
+        else:
+            logits = logit(np.minimum(known, np.float32(1 - 2**-24)))
+        return calibration.of_one(logits, len(self.classes_))
 
     def _n_trees(self) -> int:
         return int(self._model.summary()["n_trees"])
