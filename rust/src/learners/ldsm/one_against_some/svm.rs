@@ -129,12 +129,11 @@ impl<'a> Solver<'a> {
         for row in rows {
             let cost = cost * f64::from(self.rows.examples.weight(row));
             let first = self.distinct.first(row);
-            if let Some(place) = first.and_then(|first| self.places.get(first as usize)) {
-                if let Some(example) = self.examples.get_mut(*place as usize) {
-                    example.cost += cost;
-                    example.n_rows += 1;
-                    continue;
-                }
+            let known = first.and_then(|first| self.places.get(first as usize));
+            if let Some(example) = known.and_then(|&place| self.examples.get_mut(place as usize)) {
+                example.cost += cost;
+                example.n_rows += 1;
+                continue;
             }
             if let Some(first) = first {
                 self.places.resize(self.rows.examples.len(), u32::MAX);
