@@ -1,6 +1,7 @@
-"""The n-th allocation, thread, read, write and sync fail: in every scenario, for every n.
+"""One allocation, thread, read, write or sync fails, in every scenario.
 
-The shim that makes them fail is a small C library which the loader puts before the C library; see
+A sample of the calls is made to fail, and every one of them by ``make fuzz SELECT=properties``. The
+shim that makes them fail is a small C library which the loader puts before the C library; see
 ``tests/faults``. Where allocations fail the process may abort, but for learning and predicting
 ("arrays"): Rust's collections do. Files are whole then, too.
 """
@@ -16,10 +17,13 @@ import pytest
 FAULTS = Path(__file__).parent / "faults"
 COMPILER = shutil.which("cc")
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or COMPILER is None,
-    reason="the shim is for Linux, and needs a C compiler",
-)
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux") or COMPILER is None,
+        reason="the shim is for Linux, and needs a C compiler",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +47,7 @@ def test_whatever_fails_is_an_error_and_files_are_whole(kind, shim):
         },
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "done" in done.stdout

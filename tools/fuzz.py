@@ -3,7 +3,8 @@
     python tools/fuzz.py 60 [TARGET...]
 
 The target "properties" runs the property tests of Rust and Python on fresh seeds, as often as
-fits into its seconds, at least once; a seed that fails is printed. libFuzzer keeps interesting
+fits into its seconds, at least once; a seed that fails is printed. The first time it also runs the
+tests marked "exhaustive" with all of their cases, of which `make test` tries a part. libFuzzer keeps interesting
 inputs in fuzz/corpus and inputs that break something in fuzz/artifacts. Fails where there are any.
 """
 
@@ -35,9 +36,16 @@ def run_properties(seconds: int) -> tuple[int, int]:
     end, n_seeds = time.monotonic() + seconds, 0
     while n_seeds == 0 or time.monotonic() < end:
         seed = str(secrets.randbits(64))
-        environment = {**os.environ, "PROPTEST_RNG_SEED": seed, "XMTREE_HYPOTHESIS": "fresh"}
+        environment = {
+            **os.environ,
+            "PROPTEST_RNG_SEED": seed,
+            "XMTREE_HYPOTHESIS": "fresh",
+            # What does not depend on a seed is tried in full, once.
+            "XMTREE_EXHAUSTIVE": str(int(n_seeds == 0)),
+        }
         rust = ["cargo", "test", "--quiet", "--locked", "--lib"]
-        options = ["-m", "pytest", "-m", "hypothesis", f"--hypothesis-seed={seed}"]
+        selected = "hypothesis or exhaustive" if n_seeds == 0 else "hypothesis"
+        options = ["-m", "pytest", "-m", selected, f"--hypothesis-seed={seed}"]
         for command in (rust, [sys.executable, *options]):
             done = subprocess.run(
                 command, cwd=FUZZ.parent, text=True, capture_output=True, env=environment

@@ -1,9 +1,10 @@
-"""Runs in a process that has the shim before the C library: every call of one kind fails once.
+"""Runs in a process that has the shim before the C library: calls of one kind fail, one at a time.
 
     scenarios.py KIND
 
-For each scenario and each n, a forked child makes the n-th call of the kind fail. It reports an
-error of a kind that may be raised, or success, and whether everything is then as it was.
+For each scenario a forked child makes the n-th call of the kind fail. It reports an error of a
+kind that may be raised, or success, and whether everything is then as it was. The first calls are
+tried and a sample of the later ones; with XMTREE_EXHAUSTIVE=1 every call is.
 """
 
 import ctypes
@@ -28,6 +29,9 @@ ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
 #: Bytes of an allocation that must not abort: of data as small as these a learner's arrays are no
 #: larger, which of those that matter are 1 MiB and more.
 ARRAYS = 1 << 15
+#: Calls that fail one after the other from the first, and how many of the later ones do.
+N_FIRST, N_LATER = 8, 8
+EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
 #: How a child ends.
 SUCCESS, ERROR, BROKEN = 0, 10, 20
 
@@ -192,6 +196,14 @@ def outcome(kind, n, code, act, check):
     os._exit(end)
 
 
+def tried(n_calls):
+    """Return the calls that fail: all, or the first and an even sample of the others."""
+    if EXHAUSTIVE or n_calls <= N_FIRST + N_LATER:
+        return range(1, n_calls + 1)
+    later = np.linspace(N_FIRST + 1, n_calls, N_LATER).round().astype(int).tolist()
+    return [*range(1, N_FIRST + 1), *later]
+
+
 def main():
     """Prints a line for each scenario; fails where something was not as it must be."""
     warnings.simplefilter("ignore")
@@ -214,7 +226,8 @@ def main():
         n_calls = SHIM.fault_disarm()
         begin()
         for code in codes if n_calls else []:
-            ends = [outcome(kind, n, code, act, check) for n in range(1, n_calls + 1)]
+            calls = tried(n_calls)
+            ends = [outcome(kind, n, code, act, check) for n in calls]
             counts = {
                 "done": ends.count(SUCCESS),
                 "error": ends.count(ERROR),
@@ -222,10 +235,10 @@ def main():
                 "broken": sum(end not in (SUCCESS, ERROR, -signal.SIGABRT) for end in ends),
             }
             what = errno.errorcode.get(code, "short")
-            print(f"{title}: {what} at each of {n_calls}: {counts}", flush=True)
+            print(f"{title}: {what} at {len(calls)} of {n_calls}: {counts}", flush=True)
             # A short or an interrupted call is no failure.
             must_succeed = name in ("read", "write") and code in (0, errno.EINTR)
-            failed |= counts["broken"] > 0 or (must_succeed and counts["done"] < n_calls)
+            failed |= counts["broken"] > 0 or (must_succeed and counts["done"] < len(calls))
             failed |= counts["abort"] > 0 and name != "memory"
             failed |= name == "arrays" and title.startswith("fit") and counts["error"] == 0
     shutil.rmtree(folder)
