@@ -4,8 +4,10 @@
 
 The target "properties" runs the property tests of Rust and Python on fresh seeds, as often as
 fits into its seconds, at least once; a seed that fails is printed. The first time it also runs the
-tests marked "exhaustive" with all of their cases, of which `make test` tries a part. libFuzzer keeps interesting
-inputs in fuzz/corpus and inputs that break something in fuzz/artifacts. Fails where there are any.
+tests marked "exhaustive" with all of their cases, of which `make test` tries a part.
+
+libFuzzer keeps interesting inputs in fuzz/corpus and inputs that break something in
+fuzz/artifacts. Fails where there are any.
 """
 
 import argparse
