@@ -2,8 +2,8 @@
 
 A sample of the calls is made to fail, and every one of them by ``make fuzz SELECT=properties``. The
 shim that makes them fail is a small C library which the loader puts before the C library; see
-``tests/faults``. Where allocations fail the process may abort, but for learning and predicting
-("arrays"): Rust's collections do. Files are whole then, too.
+``tests/faults``. Where allocations fail the process may abort, as Rust's collections do. Files
+are whole then, too.
 """
 
 import os
@@ -34,7 +34,7 @@ def shim(tmp_path_factory):
     return library
 
 
-@pytest.mark.parametrize("kind", ["memory", "arrays", "thread", "read", "write", "sync"])
+@pytest.mark.parametrize("kind", ["memory", "thread", "read", "write", "sync"])
 def test_whatever_fails_is_an_error_and_files_are_whole(kind, shim):
     path = os.pathsep.join(entry for entry in sys.path if entry)
     done = subprocess.run(

@@ -1,19 +1,113 @@
-//! Algorithm 2: rounds of one tree each, and the weights between them.
+//! Algorithm 2: rounds of one tree each, the weights between them, and early stopping.
 
-use super::examples::Examples;
-use super::grow::Grower;
-use super::leaf::{push_votes, Leaves};
+use super::columns::{Examples, LabelledRows};
+use super::frozen::Router;
+use super::grow::{Grower, TrainingSet};
 use super::node::Node;
 use super::params::{Algorithm, Params};
-use super::replay::Replay;
-use super::samme::{self, heaviest, share_wrong};
-use super::sampling::RowSampler;
-use super::split_search::TrainingSet;
-use super::tree::Tree;
-use super::validation::Validation;
-use super::weights::Weights;
+use super::sampling::{RowSampler, Weights};
+use super::tree::{heaviest, push_samme_votes, push_votes, samme_vote, share_wrong, Leaves, Tree};
+use crate::alloc::try_alloc;
 use crate::control::Control;
 use crate::error::Result;
+
+/// The committee on the validation rows.
+pub struct Validation<'a> {
+    examples: LabelledRows<'a>,
+    n_classes: usize,
+    router: Router,
+    /// Scores of all classes for each row, up to what all classes have in common.
+    scores: Vec<f32>,
+    /// The first class of the highest score, for each row.
+    bests: Vec<u32>,
+    pub error: f64,
+    lowest: f64,
+    n_rounds: usize,
+    /// Number of rounds up to the lowest error.
+    pub best_round: usize,
+}
+
+impl<'a> Validation<'a> {
+    pub fn new(examples: LabelledRows<'a>, n_classes: usize) -> Result<Self> {
+        let n_rows = examples.which.len();
+        Ok(Self {
+            examples,
+            n_classes,
+            router: Router::default(),
+            scores: try_alloc(n_rows, n_classes, 0.0)?,
+            bests: vec![0; n_rows],
+            error: 1.0,
+            lowest: f64::INFINITY,
+            n_rounds: 0,
+            best_round: 0,
+        })
+    }
+
+    /// Adds a tree to the committee. Returns the number of rounds since the lowest error.
+    pub fn add(&mut self, tree: &Tree) -> usize {
+        let (examples, k) = (self.examples, self.n_classes);
+        let (scores, bests) = (&mut self.scores, &mut self.bests);
+        let (mut wrong, mut all) = (0.0, 0.0);
+        let add = |row: usize, leaf: usize| {
+            let (scores, best) = (&mut scores[row * k..(row + 1) * k], &mut bests[row]);
+            let (classes, votes) = tree.leaves.listed(leaf);
+            for (&class, vote) in classes.iter().zip(votes) {
+                let score = &mut scores[class as usize];
+                *score += vote - tree.leaves.others[leaf];
+                let score = *score;
+                // A leaf gives no class that it lists less than those that it does not:
+                // scores only rise, and the best class changes among the listed ones alone.
+                let highest = scores[*best as usize];
+                if score > highest || (score == highest && class < *best) {
+                    *best = class;
+                }
+            }
+            let weight = f64::from(examples.importances[row]);
+            all += weight;
+            if *best != examples.labels[row] {
+                wrong += weight;
+            }
+        };
+        self.router.route(tree, &examples.rows, examples.which, add);
+        self.error = wrong / all;
+        self.n_rounds += 1;
+        if self.error < self.lowest {
+            self.lowest = self.error;
+            self.best_round = self.n_rounds;
+        }
+        self.n_rounds - self.best_round
+    }
+}
+
+/// The rows of each leaf. Workspace for one tree after the other.
+#[derive(Default)]
+pub struct Replay {
+    router: Router,
+    /// By leaf the rows that the tree was grown from, and the others.
+    rows: Vec<(Vec<u32>, Vec<u32>)>,
+}
+
+impl Replay {
+    /// Routes the rows of `examples` to the leaves of `tree`, which was grown from those of the
+    /// places `sampled`, which rise.
+    pub fn route(&mut self, tree: &Tree, examples: &LabelledRows<'_>, sampled: &[u32]) {
+        self.rows.clear();
+        self.rows.resize_with(tree.leaves.count(), Default::default);
+        let (rows, mut sampled) = (&mut self.rows, sampled.iter().peekable());
+        let add = |at: usize, leaf: usize| {
+            let is_sampled = sampled.next_if_eq(&&(at as u32)).is_some();
+            let (of_sample, others) = &mut rows[leaf];
+            if is_sampled { of_sample } else { others }.push(at as u32);
+        };
+        self.router.route(tree, &examples.rows, examples.which, add);
+    }
+
+    /// Of each leaf the rows that it was grown from, and the others.
+    pub fn leaves(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
+        let rows = self.rows.iter();
+        rows.map(|(sampled, others)| (sampled.as_slice(), others.as_slice()))
+    }
+}
 
 /// By how much the log weight of a row that a tree was not grown from may rise in a round. For
 /// a row that it was grown from the leaf has the class, which bounds the rise by itself; where
@@ -28,7 +122,6 @@ pub fn boost(
     params: &Params,
     mut trees: Vec<Tree>,
     examples: &Examples<'_>,
-    threads: bool,
     control: &Control,
 ) -> Result<Vec<Tree>> {
     let (columns, n_classes) = (examples.columns, examples.n_classes);
@@ -70,7 +163,6 @@ pub fn boost(
                 labels,
                 weights: &weights.plain,
                 seed: (seed, round as u64),
-                threads,
                 control,
             };
             grower.grow(&training_set, &rows)?;
@@ -124,8 +216,8 @@ fn votes(
         Algorithm::Samme => {
             let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
             let wrong = share_wrong(&choices, grower.leaves(), labels, weights);
-            let vote = params.learning_rate * samme::vote(wrong, n_classes)?;
-            samme::push_votes(&mut leaves, &choices, vote, n_classes);
+            let vote = params.learning_rate * samme_vote(wrong, n_classes)?;
+            push_samme_votes(&mut leaves, &choices, vote, n_classes);
             Some((leaves, wrong == 0.0))
         }
     }

@@ -1,14 +1,138 @@
-//! The examples as a tree learns from them: codes, dense columns one array each, sparse ones as
-//! entries row by row.
+//! The examples of a fit, as trees are grown from them.
+//!
+//! Each feature's values become codes: small integers in the order of the values, O(n log n) a
+//! feature. A dense column is one array of codes, sparse columns are entries row by row.
 
 use rayon::prelude::*;
 
-use super::binning::Coding;
-use super::params::Params;
-use crate::alloc::{collect, filled, push, with_capacity, zeros};
+use super::params::{Params, Splits};
 use crate::control::Control;
 use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};
+
+/// Groups of neighbouring values, at most, where splits are binned. With the missing
+/// values they fit into a byte.
+const BINS: usize = 255;
+
+/// Names that a categorical column may hold: subsets of them are four words of bits.
+const CATEGORIES: usize = 255;
+
+/// What the codes of one feature stand for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coding {
+    /// Smallest and largest value of each code, rising.
+    pub spans: Vec<(f32, f32)>,
+    pub categorical: bool,
+    /// Whether a value was missing; their code is the one after the last.
+    pub missing: bool,
+}
+
+impl Coding {
+    /// Codes for the values that `present` holds. NaN is a missing value; `zeros`
+    /// more values are 0.
+    pub fn of(
+        feature: usize,
+        present: &[f32],
+        zeros: usize,
+        splits: Splits,
+        categorical: bool,
+    ) -> Result<Self> {
+        let mut values: Vec<f32> = present.iter().copied().filter(|v| !v.is_nan()).collect();
+        let missing = values.len() < present.len();
+        values.sort_unstable_by(f32::total_cmp);
+        let (below, above) = values.split_at(values.partition_point(|&v| v < 0.0));
+        let count = |sorted| <[f32]>::chunk_by(sorted, f32::eq).map(|same| (same[0], same.len()));
+        let zero = (zeros > 0).then_some((0.0, zeros));
+        let distinct: Vec<(f32, usize)> = count(below).chain(zero).chain(count(above)).collect();
+        if categorical && distinct.len() > CATEGORIES {
+            return Err(Error::data(format!(
+                "column {feature} has {} categories; a categorical feature may have at most \
+                 {CATEGORIES}",
+                distinct.len()
+            )));
+        }
+        let spans = if splits == Splits::Exact || distinct.len() <= BINS {
+            distinct.iter().map(|&(value, _)| (value, value)).collect()
+        } else {
+            bins(&distinct)
+        };
+        Ok(Self {
+            spans,
+            categorical,
+            missing,
+        })
+    }
+
+    /// The code of a value that was there when the codes were made.
+    pub fn code(&self, value: f32) -> u32 {
+        if value.is_nan() {
+            return self.spans.len() as u32;
+        }
+        self.spans.partition_point(|&(_, high)| high < value) as u32
+    }
+
+    /// Number of codes, that of missing values included.
+    pub fn n_codes(&self) -> usize {
+        self.spans.len() + usize::from(self.missing)
+    }
+
+    pub fn missing_code(&self) -> Option<u32> {
+        self.missing.then_some(self.spans.len() as u32)
+    }
+
+    /// Where to cut between the codes `low` and `high`, two neighbours among the rows
+    /// of a node: the last code to the left, and the threshold (value <= threshold goes
+    /// left). It is in the middle, or where that is inside a group, at its nearer end.
+    pub fn cut(&self, low: u32, high: u32) -> (u32, f32) {
+        let (low, high) = (low as usize, high as usize);
+        let gap = |at: usize, next: usize| midpoint(self.spans[at].1, self.spans[next].0);
+        let middle = gap(low, high);
+        let at = low + self.spans[low + 1..high].partition_point(|&(from, _)| from <= middle);
+        let (from, to) = self.spans[at];
+        if to <= middle {
+            (at as u32, middle)
+        } else if f64::from(middle) - f64::from(from) < f64::from(to) - f64::from(middle) {
+            (at as u32 - 1, gap(at - 1, at))
+        } else {
+            (at as u32, gap(at, at + 1))
+        }
+    }
+}
+
+/// A number from `a` on, but below `b`, in the middle if there is one.
+fn midpoint(a: f32, b: f32) -> f32 {
+    let middle = f64::midpoint(f64::from(a), f64::from(b)) as f32;
+    if middle < b {
+        middle
+    } else {
+        a
+    }
+}
+
+/// [`BINS`] groups of neighbouring values, one after the other: each takes its share of the rows
+/// that are left, divided by the groups that are left.
+fn bins(distinct: &[(f32, usize)]) -> Vec<(f32, f32)> {
+    let mut left: usize = distinct.iter().map(|&(_, n)| n).sum();
+    let mut spans = Vec::with_capacity(BINS);
+    let mut at = 0;
+    while at < distinct.len() {
+        let groups = BINS - spans.len();
+        let share = left as f64 / groups as f64;
+        let first = at;
+        let mut taken = 0;
+        // One value at least; the next as long as it brings the group nearer to its share.
+        while at < distinct.len()
+            && (at == first || taken as f64 + distinct[at].1 as f64 / 2.0 <= share)
+            && distinct.len() - at >= groups
+        {
+            taken += distinct[at].1;
+            at += 1;
+        }
+        left -= taken;
+        spans.push((distinct[first].0, distinct[at - 1].0));
+    }
+    spans
+}
 
 /// A column of which at least this share is not zero is dense, one array of codes; the others
 /// are sparse, entries of their rows. A zero costs nothing there, an entry twice to
@@ -85,7 +209,7 @@ impl Columns {
             }
             Ok(())
         })?;
-        let mut categorical = filled(false, rows.n_cols());
+        let mut categorical = vec![false; rows.n_cols()];
         for &feature in &params.categorical_features {
             let Some(mark) = categorical.get_mut(feature as usize) else {
                 let allowed = format!("columns of X, which has {}", rows.n_cols());
@@ -101,7 +225,7 @@ impl Columns {
             column.transpose()
         };
         let features = 0..rows.n_cols();
-        let mut made = with_capacity(rows.n_cols());
+        let mut made = Vec::with_capacity(rows.n_cols());
         if threads {
             let columns = features.into_par_iter().map(make);
             columns.collect_into_vec(&mut made);
@@ -110,7 +234,7 @@ impl Columns {
         }
         let mut columns: Vec<Column> = Vec::new();
         for column in made.into_iter().flatten() {
-            push(&mut columns, column?);
+            columns.push(column?);
         }
         let entries = Grouped::new(which.len(), |take| {
             for (at, column) in columns.iter().enumerate() {
@@ -207,12 +331,12 @@ impl Column {
         let zero = if zeros > 0 { coding.code(0.0) } else { 0 };
         // A subset of names is found from all of them, the one of zero too.
         let storage = if categorical || rows.len() as f64 >= DENSE * n_rows as f64 {
-            let mut codes = filled(zero, n_rows);
+            let mut codes = vec![zero; n_rows];
             for (&row, &value) in rows.iter().zip(values) {
                 codes[row as usize] = coding.code(value);
             }
             if coding.n_codes() <= 1 << 8 {
-                Storage::Small(collect(codes.into_iter().map(|code| code as u8)))
+                Storage::Small(codes.into_iter().map(|code| code as u8).collect())
             } else {
                 Storage::Large(codes)
             }
@@ -221,11 +345,11 @@ impl Column {
             let codes = rows.iter().copied().zip(codes);
             let codes = codes.filter(|&(_, code)| code != zero);
             let entries = if rows.len() * OFTEN >= n_rows {
-                let mut set: Vec<u64> = filled(0, n_rows.div_ceil(64));
+                let mut set: Vec<u64> = vec![0; n_rows.div_ceil(64)];
                 codes.for_each(|(row, _)| set[row as usize / 64] |= 1 << (row % 64));
                 Entries::Frequent(set)
             } else {
-                let mut entries = with_capacity(rows.len());
+                let mut entries = Vec::with_capacity(rows.len());
                 entries.extend(codes);
                 Entries::Rare(entries)
             };
@@ -264,13 +388,13 @@ impl<T: Clone + Default> Grouped<T> {
         n: usize,
         mut each: impl FnMut(&mut dyn FnMut(u32, u32, T)) -> Result<()>,
     ) -> Result<Self> {
-        let mut starts: Vec<usize> = zeros(n + 1);
+        let mut starts: Vec<usize> = vec![0; n + 1];
         each(&mut |list, _, _| starts[list as usize + 1] += 1)?;
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
-        let mut next = collect(starts.iter().copied());
-        let (mut indices, mut values) = (zeros(starts[n]), filled(T::default(), starts[n]));
+        let mut next = starts.clone();
+        let (mut indices, mut values) = (vec![0; starts[n]], vec![T::default(); starts[n]]);
         each(&mut |list, index, value| {
             let to = &mut next[list as usize];
             indices[*to] = index;
@@ -289,4 +413,27 @@ impl<T: Clone + Default> Grouped<T> {
         let span = self.starts[list]..self.starts[list + 1];
         (&self.indices[span.clone()], &self.values[span])
     }
+}
+
+/// Some rows of X with their labels and importances.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledRows<'a> {
+    pub rows: Rows<'a>,
+    /// Which of `rows`.
+    pub which: &'a [u32],
+    /// The label of each of these.
+    pub labels: &'a [u32],
+    /// The importance of each of these.
+    pub importances: &'a [f32],
+}
+
+/// The examples of a fit.
+#[derive(Debug, Clone, Copy)]
+pub struct Examples<'a> {
+    pub learned: LabelledRows<'a>,
+    /// The codes of the rows learned, in their order; rows that follow are not looked at.
+    pub columns: &'a Columns,
+    /// The rows whose error decides when to stop.
+    pub validation: Option<LabelledRows<'a>>,
+    pub n_classes: usize,
 }

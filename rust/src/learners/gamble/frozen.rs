@@ -1,13 +1,134 @@
 //! Trees as rows traverse them: nodes of eight bytes, several traversals side by side.
 //!
-//! The path of one row through one tree is a chain of waits for memory. So eight go on together: eight
-//! rows of a block through one tree, or where there are but few rows eight trees with one row.
+//! The path of one row through one tree is a chain of waits for memory. So eight run side by side: eight
+//! rows of a block through one tree, or, where rows are few, one row through eight trees.
 
-use crate::alloc::{extend, push};
 use std::ops::Range;
 
-use super::routing::DenseBlock;
 use super::tree::Tree;
+use crate::alloc::can_alloc;
+use crate::data::{RowBuffer, Rows};
+use crate::error::{Error, Result};
+use crate::memory;
+
+/// Values of a block of rows, about.
+pub const BLOCK: usize = 1 << 16;
+
+/// Rows of a block, at most.
+pub const BLOCK_ROWS: usize = 512;
+
+/// An error where there is no memory for a block of the fewest rows and the scores of a row.
+pub fn check_memory(n_columns: usize, n_classes: usize) -> Result<()> {
+    /// Bytes that need no asking.
+    const FREE: usize = 1 << 28;
+    let of_scores = n_classes.saturating_mul(size_of::<f64>());
+    if can_alloc(n_columns.checked_mul(LANES * size_of::<f32>()))
+        && (of_scores <= FREE || memory::fits(of_scores))
+    {
+        return Ok(());
+    }
+    Err(Error::Memory(format!(
+        "rows of {n_columns} columns and scores of {n_classes} classes: there is no memory for them"
+    )))
+}
+
+/// All values of a block of rows: of each group of rows column by column.
+#[derive(Default)]
+pub struct DenseBlock {
+    buffer: RowBuffer,
+    /// Zero between blocks.
+    values: Vec<f32>,
+    width: usize,
+    /// Rows of a group.
+    together: usize,
+    pub n_rows: usize,
+    pub has_missing: bool,
+}
+
+impl DenseBlock {
+    /// Reads the rows `which`, in groups of `together` rows, until they are taken away by
+    /// [`clear`](Self::clear).
+    pub fn fill(
+        &mut self,
+        rows: &Rows<'_>,
+        which: impl ExactSizeIterator<Item = usize>,
+        together: usize,
+    ) {
+        (self.width, self.together) = (rows.n_cols(), together);
+        (self.n_rows, self.has_missing) = (which.len(), false);
+        let size = self.n_rows.next_multiple_of(together) * self.width;
+        if size > self.values.len() {
+            // Zeros from the system take no memory until something is written there, so that of
+            // very many columns only those count that are filled.
+            self.values = vec![0.0; size];
+        }
+        for (at, row) in which.enumerate() {
+            rows.read(row, &mut self.buffer);
+            let first = self.first_value(at);
+            for (&column, &value) in self.buffer.columns.iter().zip(&self.buffer.values) {
+                self.has_missing |= value.is_nan();
+                self.values[first + column as usize * together] = value;
+            }
+        }
+    }
+
+    /// Takes away the rows `which` that [`fill`](Self::fill) has read: at the cost of their
+    /// entries, not of all columns.
+    pub fn clear(&mut self, rows: &Rows<'_>, which: impl ExactSizeIterator<Item = usize>) {
+        for (at, row) in which.enumerate() {
+            rows.read(row, &mut self.buffer);
+            let first = self.first_value(at);
+            for &column in &self.buffer.columns {
+                self.values[first + column as usize * self.together] = 0.0;
+            }
+        }
+    }
+
+    /// Where the value of row `at` in column 0 is.
+    fn first_value(&self, at: usize) -> usize {
+        at / self.together * self.together * self.width + at % self.together
+    }
+
+    /// The values of each group; those of rows that the last one lacks are zero.
+    pub fn groups(&self) -> impl Iterator<Item = &[f32]> {
+        let groups = self.values.chunks_exact(self.together * self.width);
+        groups.take(self.n_rows.div_ceil(self.together))
+    }
+}
+
+/// Routes rows through one tree. Workspace.
+#[derive(Default)]
+pub struct Router {
+    frozen: FrozenNodes,
+    block: DenseBlock,
+    leaves: Vec<u32>,
+}
+
+impl Router {
+    /// Calls `found` with the place in `which` of each of these rows, and the leaf of `tree` that
+    /// it is routed to.
+    pub fn route(
+        &mut self,
+        tree: &Tree,
+        rows: &Rows<'_>,
+        which: &[u32],
+        mut found: impl FnMut(usize, usize),
+    ) {
+        self.frozen.freeze(std::iter::once(tree));
+        let step = (BLOCK / rows.n_cols()).clamp(LANES, BLOCK_ROWS);
+        let mut at = 0;
+        for part in which.chunks(step) {
+            let numbers = part.iter().map(|&row| row as usize);
+            self.block.fill(rows, numbers.clone(), LANES);
+            self.frozen.leaves_of_rows(0, &self.block, &mut self.leaves);
+            self.block.clear(rows, numbers);
+            for &node in &self.leaves {
+                found(at, tree.nodes[node as usize].feature as usize);
+                at += 1;
+            }
+        }
+    }
+}
 
 /// Traversals that go on side by side.
 pub const LANES: usize = 8;
@@ -59,14 +180,12 @@ impl FrozenNodes {
         for tree in trees.clone() {
             self.roots.push(self.missing_right.len() as u32);
             for node in &tree.nodes {
-                push(
-                    &mut self.missing_right,
-                    !node.is_leaf() && !node.missing_left,
-                );
+                self.missing_right
+                    .push(!node.is_leaf() && !node.missing_left);
                 if has_sets {
                     let set = node.set.filter(|_| !node.is_leaf());
                     let values = |set: u32| tree.sets[set as usize].values.as_slice().into();
-                    push(&mut self.sets, set.map(values));
+                    self.sets.push(set.map(values));
                 }
             }
         }
@@ -194,7 +313,7 @@ fn pack<'a, I: TryFrom<u32>>(
                 feature,
                 to_left,
             };
-            push(nodes, node);
+            nodes.push(node);
         }
     }
     true
@@ -238,11 +357,11 @@ impl FrozenVotes {
                 if node.is_leaf() {
                     let (classes, votes) = tree.leaves.listed(node.feature as usize);
                     let others = tree.leaves.others[node.feature as usize];
-                    push(&mut frozen.leaves, (start, others));
+                    frozen.leaves.push((start, others));
                     let votes = classes.iter().copied().zip(votes.iter().copied());
-                    extend(&mut frozen.votes, votes);
+                    frozen.votes.extend(votes);
                 } else {
-                    push(&mut frozen.leaves, (start, 0.0));
+                    frozen.leaves.push((start, 0.0));
                 }
             }
         }

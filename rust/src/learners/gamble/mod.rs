@@ -19,54 +19,32 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `params` | the options and their ranges |
-//! | `boost` | the rounds: Algorithm 2 |
-//! | `weights`, `sampling` | log weights; sampling of rows and features |
-//! | `leaf`, `samme` | from a leaf's class weights to its votes |
-//! | `examples` | the rows of a fit |
-//! | `binning`, `columns` | values as codes; dense and sparse columns of codes |
-//! | `grow` | a tree, best first |
-//! | `node`, `split` | a node's rows; which of them go left, and the best such choice |
-//! | `split_search` | a node's statistics and best split: the choice among five strategies |
-//! | `histogram`, `sorted_scan` | the strategies for small features; `small_feature` is what they share |
-//! | `run_scan`, `subset_search`, `sparse_splitter` | those for features of many codes, categorical and sparse ones |
-//! | `tree` | the learned tree |
+//! | `columns` | the examples: values as codes, dense and sparse columns |
+//! | `sampling` | log weights; samples of rows and features |
+//! | `node` | a node's rows, and its splits |
+//! | `small_feature`, `run_scan`, `sparse_splitter` | five strategies to find a split |
+//! | `grow` | a tree, best first; the choice among the strategies |
+//! | `tree` | the learned tree, the votes of its leaves, its report |
+//! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
 //! | `frozen` | learned trees as rows traverse them |
-//! | `routing` | rows of X to the leaves of learned trees, block by block |
-//! | `replay` | rounds that were learned before, for a warm start |
-//! | `validation` | early stopping |
-//! | `model`, `predict` | the classifier; scores of blocks of rows |
-//! | `report` | trees as named columns |
+//! | `predict` | scores of blocks of rows; the slope of the probabilities |
+//! | `model` | the classifier |
 
-mod binning;
 mod boost;
 mod columns;
-mod examples;
 mod frozen;
 mod grow;
-mod histogram;
-mod leaf;
 mod model;
 mod node;
-mod out_of_bag;
 mod params;
 mod predict;
-mod replay;
-mod report;
-mod routing;
 mod run_scan;
-mod samme;
 mod sampling;
 mod small_feature;
-mod sorted_scan;
 mod sparse_splitter;
-mod split;
-mod split_search;
-mod subset_search;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod validation;
-mod weights;
 
 pub use model::Gamble;
 pub use params::{Algorithm, Params, Splits};

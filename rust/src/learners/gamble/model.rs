@@ -7,11 +7,11 @@ use rand::seq::SliceRandom;
 
 use super::boost::boost;
 use super::columns::Columns;
-use super::examples::{Examples, LabelledRows};
+use super::columns::{Examples, LabelledRows};
 use super::frozen::FrozenTrees;
-use super::out_of_bag;
-use super::predict::Predictor;
-use super::routing::{check_memory, Router, BLOCK, BLOCK_ROWS};
+
+use super::frozen::{check_memory, Router, BLOCK, BLOCK_ROWS};
+use super::predict::{slope, Predictor};
 use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
@@ -173,9 +173,9 @@ impl Gamble {
                 validation,
                 n_classes,
             };
-            boost(params, before, &examples, threads, control)
+            boost(params, before, &examples, control)
         })??;
-        let slope = out_of_bag::slope(params, &trees, &part(0, n_learned), n_classes);
+        let slope = slope(params, &trees, &part(0, n_learned), n_classes);
         self.slope = slope.unwrap_or(1.0);
         self.frozen = FrozenTrees::new(&trees);
         self.trees = trees;

@@ -1,12 +1,27 @@
-//! Prediction: the rows of a block go through the trees one tree after the other.
+//! Prediction: the rows of a block go through the trees one tree after the other; and the slope that
+//! turns scores into probabilities.
+//!
+//! Boosting goes on raising the scores of rows that it gets right, so their own scores say too much.
+//! With `subsample` below 1 chance leaves each row out of some trees; the votes of these, times (all
+//! trees) / (these trees), are about what the committee would give a new row. Which rows a round left out
+//! is a function of the seed and is found again here: boosting itself keeps nothing.
+//!
+//! Where equal rows have different labels no tree can tell them apart. The committee settles where their
+//! weights balance, which a row left out does not take part in: its trees vote against it and say too
+//! little. But then the committee gets its own rows wrong, too, and their own scores are sound. So the
+//! slopes by either are averaged, by how far rows were learned by heart: an idea of the .632+ estimator
+//! (B. Efron, R. Tibshirani, JASA 1997).
 
 use std::ops::Range;
 
-use super::frozen::{FrozenTrees, LANES};
-use super::routing::DenseBlock;
-use crate::alloc::resize;
+use super::columns::LabelledRows;
+use super::frozen::{DenseBlock, FrozenNodes, FrozenTrees, LANES};
+use super::sampling::RowSampler;
+use super::tree::Tree;
+use super::Params;
 use crate::classifier::TopK;
 use crate::data::Rows;
+use crate::metrics::TopLabelLoss;
 
 /// Of a block of fewer rows each goes through several trees side by side.
 const FEW_ROWS: usize = 4;
@@ -63,7 +78,7 @@ impl Predictor {
         let together = if which.len() < FEW_ROWS { 1 } else { LANES };
         self.block.fill(rows, which.clone(), together);
         self.scores.clear();
-        resize(&mut self.scores, which.len() * k, 0.0);
+        self.scores.resize(which.len() * k, 0.0);
         self.common.clear();
         self.common.resize(which.len(), 0.0);
         let mut add = |row: usize, tree: usize, leaf: u32| {
@@ -97,5 +112,101 @@ impl Predictor {
             scores.iter_mut().for_each(|score| *score += common);
         }
         self.block.clear(rows, which);
+    }
+}
+
+/// Rows that are read, at most, and values or scores that are held for them.
+const MOST_ROWS: usize = 4096;
+const MOST_VALUES: usize = 1 << 24;
+
+/// What the votes of some trees for each row say: the loss of slopes, and the weight of wrong rows.
+#[derive(Default)]
+struct Votes {
+    loss: TopLabelLoss,
+    wrong: f64,
+}
+
+impl Votes {
+    /// Adds a row with its `scores`, of which `label` is the true one's place.
+    fn add(&mut self, scores: &[f32], label: usize, weight: f64) {
+        let own = scores[label];
+        let is_right = scores[..label].iter().all(|&score| score < own)
+            && scores[label..].iter().all(|&score| score <= own);
+        self.loss.add(scores, is_right, weight);
+        if !is_right {
+            self.wrong += weight;
+        }
+    }
+}
+
+/// The slope of the scores F / (K - 1) at which the softmax is as sure as it is right; None where
+/// every tree was grown from all rows.
+pub fn slope(
+    params: &Params,
+    trees: &[Tree],
+    learned: &LabelledRows<'_>,
+    n_classes: usize,
+) -> Option<f64> {
+    let n = learned.which.len();
+    let width = learned.rows.n_cols();
+    let sampler = RowSampler::new(learned.labels, n_classes, params.subsample, params.trim);
+    if sampler.takes_all() || trees.is_empty() || n_classes < 2 || width == 0 {
+        return None;
+    }
+    let n_read = n.min(MOST_ROWS).min(MOST_VALUES / n_classes.max(width));
+    let places: Vec<usize> = (0..n_read).map(|i| i * n / n_read).collect();
+    let mut block = DenseBlock::default();
+    let numbers = places.iter().map(|&place| learned.which[place] as usize);
+    block.fill(&learned.rows, numbers, LANES);
+    let mut frozen = FrozenNodes::default();
+    frozen.freeze(trees.iter());
+    // Of all trees, and of those that the row was left out of.
+    let mut by_all = vec![0.0f32; n_read * n_classes];
+    let mut by_others = vec![0.0f32; n_read * n_classes];
+    let mut n_others = vec![0u32; n_read];
+    let (mut is_sampled, mut leaves) = (Vec::new(), Vec::new());
+    for (round, tree) in trees.iter().enumerate() {
+        sampler.mark(n, params.seed, round as u64, &mut is_sampled);
+        frozen.leaves_of_rows(round, &block, &mut leaves);
+        for (i, &node) in leaves.iter().enumerate() {
+            let leaf = tree.nodes[(node - frozen.roots[round]) as usize].feature;
+            let of_row = i * n_classes..(i + 1) * n_classes;
+            add_votes(tree, leaf as usize, &mut by_all[of_row.clone()]);
+            if !is_sampled[places[i]] {
+                add_votes(tree, leaf as usize, &mut by_others[of_row]);
+                n_others[i] += 1;
+            }
+        }
+    }
+    let scale = (n_classes as f32 - 1.0).recip();
+    by_all.iter_mut().for_each(|score| *score *= scale);
+    let (mut own, mut left_out) = (Votes::default(), Votes::default());
+    for (i, &place) in places.iter().enumerate() {
+        if n_others[i] == 0 {
+            continue;
+        }
+        let of_row = i * n_classes..(i + 1) * n_classes;
+        let label = learned.labels[place] as usize;
+        let weight = f64::from(learned.importances[place]);
+        own.add(&by_all[of_row.clone()], label, weight);
+        let scale = scale * trees.len() as f32 / n_others[i] as f32;
+        let scores = &mut by_others[of_row];
+        scores.iter_mut().for_each(|score| *score *= scale);
+        left_out.add(scores, label, weight);
+    }
+    let (own_slope, left_out_slope) = (own.loss.slope()?, left_out.loss.slope()?);
+    // 1 where all own rows are right, 0 where they are wrong a third as often as rows left out: the
+    // error of these is far too large itself where it is the own scores that are sound.
+    let by_heart = (1.0 - 3.0 * own.wrong / left_out.wrong.max(1e-9)).clamp(0.0, 1.0);
+    let log = by_heart * left_out_slope.ln() + (1.0 - by_heart) * own_slope.ln();
+    Some(log.exp())
+}
+
+/// Adds the votes of a leaf for a row, up to what all classes have in common.
+fn add_votes(tree: &Tree, leaf: usize, scores: &mut [f32]) {
+    let others = tree.leaves.others[leaf];
+    let (classes, votes) = tree.leaves.listed(leaf);
+    for (&class, &vote) in classes.iter().zip(votes) {
+        scores[class as usize] += vote - others;
     }
 }

@@ -1,14 +1,19 @@
-//! Strategy for dense columns of any number of codes: the rows as runs of equal codes, which are
-//! added to the left side one after the other. Sparse columns and categories are scanned with the
-//! same runs and sums.
+//! Strategies over runs of rows of equal codes: [`RunScan`] for columns of any number of codes,
+//! [`SubsetSearch`] for categories.
 //!
 //! A row of class c and weight w that is added to a side changes the side's sum of squared
 //! class weights by w (2 W_c + w), and the other side's by a sum kept alike. So adding a row is
-//! O(1), whatever the number of classes, and a scan O(rows) after sorting. That is O(rows + codes)
+//! O(1), whatever the number of classes, and a scan O(rows) after sorting, which is O(rows + codes)
 //! or O(rows log rows), whichever is less.
+//!
+//! With two classes the best subset of categories is a prefix of them in the order of their
+//! share of one class (Breiman et al., "Classification and Regression Trees", 1984,
+//! Theorem 4.5). With more there is no such order, so those by the shares of the
+//! heaviest classes are tried, and each category against all others. A missing value is
+//! a category like any other. O(rows + categories log categories) per order tried.
 
-use super::node::Node;
-use super::split::{BestCut, Cut};
+use super::columns::Coding;
+use super::node::{BestCut, ColumnSplit, Cut, Node, Subset};
 
 /// A row of a node, on its own: what a scan needs to know of it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -291,4 +296,82 @@ impl RunScan {
         }
         best.cut
     }
+}
+
+/// Orders tried: by the shares of so many of the heaviest classes.
+const ORDERS: usize = 4;
+
+/// Finds splits by sets of categories. Workspace for one thread.
+#[derive(Debug, Default)]
+pub struct SubsetSearch {
+    sorted: SortedRuns,
+    /// Weight by class on one side; zero between searches.
+    by_class: Vec<f64>,
+}
+
+impl SubsetSearch {
+    pub fn best_split(
+        &mut self,
+        node: &Node,
+        codes: &[u8],
+        coding: &Coding,
+    ) -> Option<ColumnSplit> {
+        let code = |row: u32| u32::from(codes[row as usize]);
+        self.sorted.sort_rows(node, coding.n_codes(), code);
+        best_subset(node, &self.sorted, &mut self.by_class)
+    }
+}
+
+/// The best split of the `sorted` rows. The lighter side is on the left: a category that was not
+/// there then goes with the heavier one.
+fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Option<ColumnSplit> {
+    let SortedRuns { items, runs, .. } = sorted;
+    let mut all = Subset::default();
+    runs.iter().for_each(|run| all.insert(run.code));
+    let mut best: Option<(f64, Subset)> = None;
+    let mut try_prefixes = |order: &[Run]| {
+        let (mut side, mut codes) = (Side::new(node, by_class), Subset::default());
+        for run in order {
+            side.add(run.of(items));
+            codes.insert(run.code);
+            let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
+            if side.score() > to_beat {
+                let is_lighter = 2.0 * side.weight <= node.weight;
+                let left = if is_lighter {
+                    codes
+                } else {
+                    all.without(&codes)
+                };
+                best = Some((side.score(), left));
+            }
+        }
+        order.iter().for_each(|run| side.clear(run.of(items)));
+    };
+    let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
+    for class in heaviest_classes(node) {
+        ranked.clear();
+        ranked.extend(runs.iter().map(|run| {
+            let (mut own, mut all) = (0.0, 0.0);
+            for item in run.of(items) {
+                all += item.weight;
+                if item.class == class {
+                    own += item.weight;
+                }
+            }
+            (own / all, *run)
+        }));
+        ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let order: Vec<Run> = ranked.iter().map(|&(_, run)| run).collect();
+        try_prefixes(&order[..order.len().saturating_sub(1)]);
+    }
+    runs.chunks(1).for_each(try_prefixes);
+    best.map(|(score, left)| ColumnSplit::Subset { score, left })
+}
+
+/// The classes of the most weight, at most [`ORDERS`]; of two the first will do.
+fn heaviest_classes(node: &Node) -> Vec<u32> {
+    let mut classes: Vec<u32> = (0..node.totals.len() as u32).collect();
+    classes.sort_by(|&a, &b| node.totals[b as usize].total_cmp(&node.totals[a as usize]));
+    classes.truncate(if classes.len() == 2 { 1 } else { ORDERS });
+    classes
 }

@@ -11,12 +11,11 @@
 //! multiple of the entries.
 
 use super::columns::Columns;
-use super::histogram::{fold, stride, FEW_LANES};
 use super::node::Node;
+use super::node::{BestSplit, ColumnSplit, Cut};
 use super::run_scan::{Item, RunScan};
 use super::sampling::SampledFeatures;
-use super::split::{BestSplit, ColumnSplit, Cut};
-use crate::alloc::resize;
+use super::small_feature::{fold, stride, FEW_LANES};
 use crate::simd::dispatched;
 
 /// Cells that cost as much as an entry.
@@ -85,7 +84,7 @@ impl SparseSplitter {
         best: &mut BestSplit,
     ) {
         let size = self.entries.len().max(n_entries);
-        resize(&mut self.entries, size, Entry::default());
+        self.entries.resize(size, Entry::default());
         let mut n = 0;
         // All are written and those sampled are kept: no branch that could be mispredicted.
         for (at, &row) in (0..).zip(&node.rows) {
@@ -96,7 +95,7 @@ impl SparseSplitter {
             }
         }
         let entries = &self.entries[..n];
-        resize(&mut self.places, columns.columns.len(), 0);
+        self.places.resize(columns.columns.len(), 0);
         self.sampled.clear();
         for entry in entries {
             let n = &mut self.places[entry.column as usize];
@@ -112,7 +111,7 @@ impl SparseSplitter {
             *place = if n == 1 { ALONE } else { next };
             next += if n == 1 { 0 } else { n };
         }
-        resize(&mut self.sorted, next as usize, Item::default());
+        self.sorted.resize(next as usize, Item::default());
         let run_scan = &mut self.run_scan;
         let mut scan = |at: u32, entries: &[Item], best: &mut BestSplit| {
             let column = &columns.columns[at as usize];

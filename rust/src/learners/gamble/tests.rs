@@ -9,9 +9,9 @@ mod traversal;
 mod warm;
 mod wide;
 
-use super::binning::Coding;
+use super::columns::Coding;
 use super::columns::Columns;
-use super::examples::{Examples, LabelledRows};
+use super::columns::{Examples, LabelledRows};
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
 use crate::classifier::{Classifier, FitOptions, Learner, PredictOptions, Query};

@@ -86,7 +86,7 @@ fn exact_and_binned_columns_grow_the_same_trees() {
         let grown = |columns: &Columns| -> Vec<_> {
             let which = table.all_rows();
             let examples = table.examples(columns, &which, which.len());
-            let trees = boost(&params(), Vec::new(), &examples, false, &Control::new(0)).unwrap();
+            let trees = boost(&params(), Vec::new(), &examples, &Control::new(0)).unwrap();
             trees
                 .into_iter()
                 .map(|tree| (tree.nodes, tree.leaves))

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::leaf::{push_votes, response, Leaves};
-use super::super::weights::Weights;
+use super::super::sampling::Weights;
+use super::super::tree::{push_votes, response, Leaves};
 use super::*;
 use crate::classifier::TopK;
 use crate::data::Indices;
@@ -462,11 +462,11 @@ fn early_stopping_goes_back_to_the_best_round() {
 
 #[test]
 fn samme_weighs_trees_as_it_should() {
-    use super::super::samme::vote;
+    use super::super::tree::samme_vote;
     let (wrong, k) = (0.25f64, 4.0f64);
     let alpha = ((1.0 - wrong) / wrong).ln() + (k - 1.0).ln();
-    assert!((vote(wrong, 4).unwrap() - 9.0 / 4.0 * alpha).abs() < 1e-12);
-    assert_eq!(vote(0.75, 4), None);
+    assert!((samme_vote(wrong, 4).unwrap() - 9.0 / 4.0 * alpha).abs() < 1e-12);
+    assert_eq!(samme_vote(0.75, 4), None);
 }
 
 #[test]

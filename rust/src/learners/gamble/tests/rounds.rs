@@ -4,11 +4,11 @@ use rand::RngExt;
 
 use super::super::boost::{boost, reweigh};
 use super::super::grow::Grower;
-use super::super::leaf::{push_votes, Leaves};
-use super::super::samme::vote;
+use super::super::grow::TrainingSet;
 use super::super::sampling::generator;
-use super::super::split_search::TrainingSet;
-use super::super::weights::Weights;
+use super::super::sampling::Weights;
+use super::super::tree::samme_vote;
+use super::super::tree::{push_votes, Leaves};
 use super::traversal::{self, leaf_of};
 use super::*;
 
@@ -74,7 +74,7 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
         let columns = table.columns(&params);
         let which = table.all_rows();
         let examples = table.examples(&columns, &which, n_learned);
-        let all = boost(&params, Vec::new(), &examples, false, &Control::new(0)).unwrap();
+        let all = boost(&params, Vec::new(), &examples, &Control::new(0)).unwrap();
         let mut scores = vec![vec![0.0f32; table.n_classes]; n_rows - n_learned];
         let mut errors = Vec::new();
         for tree in &all {
@@ -105,7 +105,7 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
                 ..params.clone()
             };
             let control = Control::new(0);
-            let kept = boost(&params, Vec::new(), &examples, false, &control).unwrap();
+            let kept = boost(&params, Vec::new(), &examples, &control).unwrap();
             let (n_run, n_kept) = stop(&errors[..n_estimators.min(errors.len())], patience);
             assert_eq!(control.progress().done, n_run as u64);
             let error = control.progress().loss.unwrap();
@@ -139,7 +139,6 @@ fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
         labels: &table.labels,
         weights: &weights.plain.clone(),
         seed: (0, 0),
-        threads: false,
         control: &Control::new(0),
     };
     grower.grow(&training_set, &[0, 1]).unwrap();
@@ -171,7 +170,7 @@ fn samme_weighs_a_tree_by_its_error_on_all_rows() {
     let answers = answers.unwrap().0.into_iter().zip(&table.labels);
     let n_wrong = answers.filter(|&(a, &b)| a != b as i32).count();
     assert!(n_wrong > 0);
-    let expected = 0.5 * vote(n_wrong as f64 / 80.0, 4).unwrap();
+    let expected = 0.5 * samme_vote(n_wrong as f64 / 80.0, 4).unwrap();
     for vote in &model.trees[0].leaves.votes {
         assert!(
             (f64::from(*vote) - expected).abs() < 1e-5,

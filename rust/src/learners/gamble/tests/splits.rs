@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::super::histogram::Histogram;
+use super::super::grow::{SplitFinder, TrainingSet};
+use super::super::node::{BestSplit, ColumnSplit, Cut, Rule, Split};
 use super::super::run_scan::RunScan;
-use super::super::sorted_scan::SortedScan;
-use super::super::split::{BestSplit, ColumnSplit, Cut, Rule, Split};
-use super::super::split_search::{SplitFinder, TrainingSet};
+use super::super::small_feature::Histogram;
+use super::super::small_feature::SortedScan;
 use super::*;
 
 /// Rows of few different values, some of them missing, some columns mostly zero.
@@ -96,7 +96,6 @@ pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> O
         labels: &table.labels,
         weights: &node.weights,
         seed: (0, 0),
-        threads: false,
         control: &Control::new(0),
     };
     let mut finder = SplitFinder::new(&params, columns.columns.len(), table.n_classes);

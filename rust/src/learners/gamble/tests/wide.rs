@@ -2,10 +2,10 @@
 
 use rand::RngExt;
 
-use super::super::routing::check_memory;
+use super::super::frozen::check_memory;
+use super::super::node::BestSplit;
 use super::super::sampling::{generator, SampledFeatures};
 use super::super::sparse_splitter::SparseSplitter;
-use super::super::split::BestSplit;
 use super::splits::{best_split, goes_left, score};
 use super::*;
 
