@@ -15,7 +15,6 @@ from sklearn.metrics import get_scorer, top_k_accuracy_score
 from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from xmtree import _calibration
-from xmtree._calibration import Calibration
 from xmtree.datasets import make_xmc
 from xmtree.metrics import calibration_error
 
@@ -86,17 +85,6 @@ def test_rows_that_are_left_out_are_read_as_new_ones():
     found = _calibration.as_new(wide, np.ones(3), learned, rows)
     assert found.toarray()[0, :3].tolist() == [2, 0, 3]
     assert _calibration.as_new(X.toarray(), np.ones(3), learned, rows).tolist() == [[2, 0, 3]]
-
-
-@pytest.mark.parametrize("n_classes", [2, 7, 500])
-def test_probabilities_fall_with_the_score_and_sum_to_one(n_classes):
-    random = np.random.default_rng(0)
-    logits = -np.sort(-random.normal(size=(50, n_classes)), axis=1).astype(np.float32)
-    logits[0] = logits[1, 0]
-    for intercept in (-3, 0, 3):
-        given = Calibration(2.0, intercept, rest=0.5, top_slope=0.7).of_one(logits, n_classes)
-        np.testing.assert_allclose(given.sum(axis=1), 1, rtol=1e-5)
-        assert np.all(np.diff(given[2:], axis=1) <= 1e-7)
 
 
 def test_label_trees_for_sets_share_a_rows_probability():

@@ -14,7 +14,6 @@ from sklearn.utils import check_consistent_length
 
 from xmtree import _categories, _class_weight, _core, _validation
 from xmtree._base import Learner, without_own_name
-from xmtree._calibration import softmax
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
 from xmtree._sharing import Change, learning
@@ -252,7 +251,9 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         # With a single class the divisor would be 0.
         scale = max(len(self.classes_) - 1, 1) * self.temperature_
-        return softmax(scores / scale)
+        powers = np.exp((scores - scores.max(axis=1, keepdims=True)) / scale)
+        chances: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
+        return chances.astype(np.float32)
 
     def _check_dense_size(self, rows: Any) -> None:
         _validation.check_dense_size(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit, logit
 
 from xmtree import _core
+
+#: What the scores of a learner are to the core: their differences are logits, their logarithms
+#: are, or each is the probability of its own label.
+Scale: TypeAlias = Literal["logit", "share", "probability"]
 
 #: Rows that calibrate, at most, and one in how many of those of ``fit``.
 MOST_ROWS = 2000
@@ -20,8 +22,6 @@ MOST_SHARE = 3
 LEAST_ROWS = 32
 #: The best labels of a row that calibrate where it has a label set; all others are far below.
 N_BEST = 100
-#: The best labels of a row that share its probability where it has one label.
-N_SHARING = 20
 #: Rows times passes that the model that calibrates may learn: a share of those of ``fit``, or so
 #: many where that is more; and its share of the passes.
 LEARNED_SHARE = 0.28
@@ -33,15 +33,13 @@ CLOSED_SHARE = 0.99
 
 @dataclass(frozen=True)
 class Calibration:
-    """From logits to probabilities.
+    """From scores to probabilities: the numbers of a map that the core fits and applies.
 
-    Label sets: the logistic function of ``slope * logit + intercept``, for each label.
+    Label sets: the logistic function of ``slope * score + intercept``, for each label.
 
-    One label a row: the softmax of ``slope * logit`` over the ``N_SHARING`` best labels and, as one
-    more term, ``rest``, which all labels share alike: in a softmax over all labels the many far
-    below the best would outweigh it. Then the logit of the best label's probability becomes
-    ``top_slope * logit + intercept``, and the others share what it leaves. Without ``rest``
-    probabilities are the softmax of ``slope * logit`` over all labels.
+    One label a row: ``shares`` is what the core shares a row's probability among its best labels
+    by (``rust/src/metrics/shares.rs``). Without ``rest`` probabilities are the softmax of the
+    logits of all labels.
     """
 
     slope: float = 1.0
@@ -54,6 +52,13 @@ class Calibration:
     n_examples: int = 0
     rest: float | None = None
     top_slope: float = 1.0
+
+    @property
+    def shares(self) -> tuple[float, float, float, float] | None:
+        """The map of one label a row, as the core takes it."""
+        if self.rest is None:
+            return None
+        return self.slope, self.rest, self.top_slope, self.intercept
 
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> Calibration:
@@ -72,75 +77,16 @@ class Calibration:
             raise ValueError(f"{calibration}")
         return calibration
 
-    def of_set(self, logits: NDArray[Any]) -> NDArray[np.float32]:
-        """The probability of each label that a row's set has it."""
-        return np.asarray(expit(self.slope * logits + self.intercept), np.float32)
-
-    def of_one(self, logits: NDArray[Any], n_classes: int) -> NDArray[np.float32]:
-        """The probabilities of labels of which a row has one.
-
-        ``logits`` has shape (n, m): those of more than ``N_SHARING`` best labels, or of all that
-        have one; minus infinity where there is none.
-        """
-        if self.rest is None:
-            return softmax_of_known(self.slope * logits)
-        scaled = self.slope * logits.astype(np.float64)
-        counted = scaled
-        if scaled.shape[1] > N_SHARING:
-            bar = np.partition(scaled, -N_SHARING - 1, axis=1)[:, -N_SHARING - 1]
-            counted = np.where(scaled > bar[:, np.newaxis], scaled, -np.inf)
-        chances = _shares(counted, self.rest, n_classes)
-        first = scaled.argmax(axis=1)[:, np.newaxis]
-        best = np.take_along_axis(chances, first, axis=1)
-        line = self.top_slope * logit(best.clip(1e-9, 1 - 1e-9)) + self.intercept
-        top = np.maximum(expit(line), 1 / n_classes)
-        chances *= (1 - top) / np.maximum(1 - best, 1e-12)
-        np.put_along_axis(chances, first, top, axis=1)
-        # None has more than the best: what is above it is shared by all labels.
-        excess = np.maximum(chances - top, 0)
-        chances -= excess
-        excess = excess.sum(axis=1, keepdims=True)
-        share = excess / np.maximum(n_classes * top - 1 + excess, 1e-12)
-        chances += share * (top - chances)
-        return chances.astype(np.float32)
-
-
-def softmax_of_known(logits: NDArray[Any]) -> NDArray[np.float32]:
-    """The softmax of each row; 0 in rows that are minus infinity throughout."""
-    known = np.isfinite(logits).any(axis=1)
-    if known.all():
-        return softmax(logits)
-    chances = np.zeros(logits.shape, np.float32)
-    chances[known] = softmax(logits[known])
-    return chances
-
-
-def softmax(logits: NDArray[Any]) -> NDArray[np.float32]:
-    """The softmax of each row. scipy's takes longer for a row than a model does."""
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    chances: NDArray[np.float32] = powers / powers.sum(axis=1, keepdims=True)
-    return chances.astype(np.float32, copy=False)
-
-
-def _shares(logits: NDArray[np.float64], rest: float, n_classes: int) -> NDArray[np.float64]:
-    """The softmax of each row and ``rest``, whose part all classes share alike."""
-    peak = np.maximum(logits.max(axis=1), rest)[:, np.newaxis]
-    powers, others = np.exp(logits - peak), np.exp(rest - peak)
-    shares: NDArray[np.float64] = powers + others / n_classes
-    shares /= powers.sum(axis=1, keepdims=True) + others
-    return shares
-
 
 def of_labels(
-    logits: NDArray[Any], is_right: NDArray[np.bool_], weights: NDArray[np.float64], n_classes: int
+    scores: NDArray[np.float32],
+    scale: Scale,
+    is_right: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    n_classes: int,
 ) -> Calibration:
-    """Fits slope and rest, then the best label's line, to how often the best label is right.
-
-    ``logits`` has shape (n, m), each row falling.
-    """
-    best = np.full((len(logits), N_SHARING), -np.inf, np.float32)
-    best[:, : logits.shape[1]] = logits[:, :N_SHARING]
-    found = _core.fit_shares(best, is_right, weights, n_classes)
+    """By how often the best label is right; ``scores`` has shape (n, m), each row falling."""
+    found = _core.fit_shares(scores, scale, is_right, weights, n_classes)
     if found is None:
         return Calibration()
     slope, rest, top_slope, intercept = found
@@ -161,55 +107,17 @@ def of_label_sets(
     is without labels, the best label is always predicted.
     """
     known = scores > -np.inf
-    flat, is_hit = scores[known].astype(np.float64), hits[known]
-    if len(np.unique(is_hit)) < 2:
+    if len(np.unique(hits[known])) < 2:
         return Calibration()
     of_pairs = np.broadcast_to(weights[:, np.newaxis], scores.shape)[known]
-    slope, intercept = _platt(flat, *_targets(is_hit, of_pairs))
-    chances = np.where(known, expit(slope * scores + intercept), -1.0)
+    slope, intercept = _core.fit_line(scores[known], hits[known], of_pairs)
+    chances = _core.label_probabilities(scores, slope, intercept)
     n_least = int(n_true[weights > 0].min() > 0)
     if n_least:
         chances[known[:, 0], 0] = 1
     grid = np.arange(1, 100) / 100
     f1 = [float(np.average(_f1(chances > t, hits, n_true), weights=weights)) for t in grid]
     return Calibration(slope, intercept, float(grid[int(np.argmax(f1))]), n_least)
-
-
-def _targets(
-    is_right: NDArray[np.bool_], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What probabilities are fitted to, and the weights relative to their sum.
-
-    As in Platt scaling one row more is right and one wrong, so that a few rows that are all right
-    do not make a model sure.
-    """
-    shares = weights / weights.sum()
-    n_right = len(shares) * float(shares @ is_right)
-    right, wrong = (n_right + 1) / (n_right + 2), 1 / (len(shares) - n_right + 2)
-    return np.where(is_right, right, wrong), shares
-
-
-def _platt(
-    x: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Slope and intercept of the logistic function of ``x`` that fits ``targets`` (J. Platt,
-    "Probabilistic Outputs for Support Vector Machines", 1999)."""
-    mean = float(weights @ x)
-    scale = float(np.sqrt(weights @ (x - mean) ** 2)) or 1.0
-    unit = (x - mean) / scale
-
-    def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        line = point[0] * unit + point[1]
-        rest = weights * (expit(line) - targets)
-        value = weights @ (np.logaddexp(0, line) - targets * line)
-        return float(value), np.array([rest @ unit, rest.sum()])
-
-    # A larger score has the larger probability, however little.
-    slope, shift = minimize(
-        loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(1e-3, 1e3), (None, None)]
-    ).x
-    slope /= scale
-    return float(slope), float(shift - slope * mean)
 
 
 def _f1(

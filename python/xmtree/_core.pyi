@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Self, TypeAlias, final
+from typing import Any, Literal, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,12 @@ __version__: str
 class ModelFileError(ValueError): ...
 class UnsortedIndicesError(ValueError): ...
 
+N_SHARING: int
+
 _Path: TypeAlias = str | PathLike[str]
+# What scores are; slope and rest of the logits, slope and intercept of the best label's.
+_Scale: TypeAlias = Literal["logit", "share", "probability"]
+_Shares: TypeAlias = tuple[float, float, float, float]
 # indptr, indices, data of X; indptr and labels of y; number of columns, number
 # of labels, whether y is label sets.
 _Table: TypeAlias = tuple[
@@ -89,6 +94,7 @@ class Classifier:
         X: Any,
         threshold: float | None = None,
         n_labels: int | None = None,
+        at_least: int = 0,
         n_threads: int = 1,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
     def leaves(
@@ -216,15 +222,31 @@ class Scores:
     def add(self, y_true: Any, n_labels: int, y_pred: Any, bounded: bool = False) -> None: ...
     def measures(self) -> dict[str, NDArray[np.float64]]: ...
 
+def fit_line(
+    scores: NDArray[np.float32], is_there: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> tuple[float, float]: ...
 def fit_shares(
-    logits: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    scale: _Scale,
     is_right: NDArray[np.bool_],
     weights: NDArray[np.float64],
     n_classes: int,
-) -> tuple[float, float, float, float] | None: ...
+) -> _Shares | None: ...
+def label_probabilities(
+    scores: NDArray[np.float32], slope: float, intercept: float
+) -> NDArray[np.float32]: ...
 def propensities(
     counts: NDArray[np.int64], n_rows: int, a: float, b: float
 ) -> NDArray[np.float64]: ...
+def share_probabilities(
+    scores: NDArray[np.float32],
+    scale: _Scale,
+    n_classes: int,
+    shares: _Shares | None = None,
+) -> NDArray[np.float32]: ...
+def spread_over_labels(
+    codes: NDArray[np.int32], chances: NDArray[np.float32], n_classes: int, has_one: bool
+) -> NDArray[np.float32]: ...
 def save_estimator(
     path: str | os.PathLike[str],
     meta: str,

@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 
-from xmtree import _validation
+from xmtree import _core, _validation
 from xmtree._base import Learner
-from xmtree._calibration import Calibration
+from xmtree._calibration import Calibration, Scale
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
@@ -482,18 +481,14 @@ class LdSMClassifier(TreeMixin, Learner):
         )
 
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
-        known: NDArray[Any] = np.maximum(scores, 0)
         if self._y_form != "labels":
-            return known.astype(np.float32)
-        # Read once: the property asks the core for a summary of all trees.
-        calibration = self._calibration
-        if calibration.rest is None:
-            # Scores of trees alone are shares.
-            logits: NDArray[Any] = np.full(scores.shape, -np.inf)
-            np.log(known, out=logits, where=known > 0)
-        else:
-            logits = logit(np.minimum(known, np.float32(1 - 2**-24)))
-        return calibration.of_one(logits, len(self.classes_))
+            known: NDArray[np.float32] = np.maximum(scores, 0)
+            return known
+        # Read once: the property asks the core for a summary of all trees. Scores of trees alone
+        # are shares.
+        shares = self._calibration.shares
+        scale: Scale = "share" if shares is None else "probability"
+        return _core.share_probabilities(scores, scale, len(self.classes_), shares)
 
     def _n_trees(self) -> int:
         return int(self._model.summary()["n_trees"])
@@ -504,16 +499,12 @@ class LdSMClassifier(TreeMixin, Learner):
             validate_params(self, "threshold", "n_labels")
             threshold = None if self.threshold is None else float(self.threshold)
         sets = self._sparse(X, threshold, self.n_labels)
-        if threshold is None and self.n_labels is None:
-            # No row that was learned is without labels.
-            empty = np.flatnonzero(np.diff(sets.indptr) == 0)
-            ones = np.ones(len(empty), np.float32), (empty, np.arange(len(empty)))
-            place = sp.csr_matrix(ones, shape=(X.shape[0], len(empty)))
-            sets = sets + place @ self._sparse(X[empty], None, 1) if len(empty) else sets
         sets.data = np.ones(len(sets.data), np.int64)
         return sets
 
     def _sparse(self, X: Any, threshold: float | None, n_labels: int | None) -> sp.csr_matrix:
-        starts, labels, scores = self._call(self._model.select_labels, X, threshold, n_labels)
+        # By default a row has one label at least: no row that was learned is without.
+        select = self._model.select_labels
+        starts, labels, scores = self._call(select, X, threshold, n_labels, 1)
         shape = (X.shape[0], len(self.classes_))
         return sp.csr_matrix((scores, labels, starts), shape=shape)

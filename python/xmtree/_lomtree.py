@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin
 from xmtree._typing import OneLabelMixin, Seed
@@ -184,6 +181,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     """
 
     _short_name = "lomtree"
+    _scale = "share"
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.
     VW: ClassVar[dict[str, Any]] = {
@@ -263,8 +261,3 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), _LABELS_OF_LEAF * int(self._fitted_params()["n_estimators"]))
-
-    def _logits(self, scores: NDArray[Any]) -> NDArray[Any]:
-        logits = np.full(scores.shape, -np.inf, np.float32)
-        np.log(scores, out=logits, where=scores > 0)
-        return logits

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmtree import _validation
-from xmtree._calibration import Calibration, softmax_of_known
+from xmtree import _core, _validation
+from xmtree._calibration import Calibration
 from xmtree._online import OnlineLearner
 from xmtree._sklearn import Interval, validate_params
 from xmtree._typing import MatrixLike, Seed
@@ -311,7 +311,7 @@ default="squared_hinge"
         if self._y_form == "labels" or self._fitted_params()["loss"] != "softmax":
             return super()._chances(scores)
         # The softmax shares one probability among the labels of a set, too.
-        return softmax_of_known(scores)
+        return _core.share_probabilities(scores, "logit", len(self.classes_))
 
     def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
         if self._y_form != "labels" and self._fitted_params()["loss"] == "softmax":

@@ -293,9 +293,10 @@ class OnlineLearner(Learner):
     def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
         """By predictions of rows that the model has not learned, with their true labels."""
         if self._y_form == "labels":
-            best, scores = self._topk(X, min(len(self.classes_), _calibration.N_SHARING))
-            is_right, logits = best[:, 0] == codes, self._logits(scores)
-            return _calibration.of_labels(logits, is_right, weights, len(self.classes_))
+            n_classes = len(self.classes_)
+            best, scores = self._topk(X, min(n_classes, _core.N_SHARING))
+            is_right = best[:, 0] == codes
+            return _calibration.of_labels(scores, self._scale, is_right, weights, n_classes)
         k = min(len(self.classes_), _calibration.N_BEST)
         best, scores = self._topk(X, k)
         true = codes.tocsr()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtree import _validation
-from xmtree._calibration import N_SHARING, Calibration
+from xmtree import _core, _validation
+from xmtree._calibration import Calibration, Scale
 from xmtree._sharing import Labelled
 from xmtree._typing import MatrixLike
 
@@ -26,13 +26,14 @@ class ProbabilityMixin(Labelled):
     """``predict_proba`` and what else rests on probabilities.
 
     A learner says by ``_n_scored`` how many labels of a row can have a score, None for all, and
-    by ``_logits`` what its scores are on the scale of logits; or all of it by ``_chances``.
+    by ``_scale`` what its scores are; or all of it by ``_chances``.
     """
 
     _topk: Any
     _call: Any
     _now: Any
     _calibration: Calibration = Calibration()
+    _scale: ClassVar[Scale] = "logit"
 
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float32]:
         """Probabilities of all classes.
@@ -72,40 +73,43 @@ class ProbabilityMixin(Labelled):
         """How many labels of a row can have a score; None: all, by ``predict_scores``."""
         return None
 
-    def _logits(self, scores: NDArray[Any]) -> NDArray[Any]:
-        """Scores, as the model has them, on a scale on which differences are logits."""
-        return scores
-
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
-        """Probabilities of the labels whose ``scores``, of shape (n, m), are given: those of all
-        labels that have one. Rows without any are left 0."""
-        logits = self._logits(scores)
+        """Probabilities of the labels whose ``scores``, of shape (n, m), are given: each row's
+        falling, or those of all labels. Rows without any are left 0."""
+        calibration = self._calibration
         if self._y_form != "labels":
-            return self._calibration.of_set(logits)
-        return self._calibration.of_one(logits, len(self.classes_))
+            return _core.label_probabilities(scores, calibration.slope, calibration.intercept)
+        return _core.share_probabilities(
+            scores, self._scale, len(self.classes_), calibration.shares
+        )
 
     def _n_wanted(self) -> int | None:
         """As ``_n_scored``, but no more labels than probabilities depend on."""
         if self._y_form == "labels" and self._calibration.rest is not None:
-            return min(len(self.classes_), N_SHARING + 1)
+            return min(len(self.classes_), _core.N_SHARING + 1)
         return self._n_scored()
 
     def _all_chances(self, X: Any) -> NDArray[np.float32]:
         """Probabilities of all classes for the validated rows ``X``."""
         n, n_classes = X.shape[0], len(self.classes_)
-        n_scored = self._n_wanted()
-        chances = np.zeros((n, n_classes), np.float32)
-        for part in self._parts(n, n_classes):
-            rows = X if part == slice(0, n) else X[part]
-            if n_scored is None:
-                chances[part] = self._chances(self._call(self._model.predict_scores, rows))
-            else:
-                codes, scores = self._topk(rows, n_scored)
-                row, column = np.nonzero(codes >= 0)
-                chances[part][row, codes[row, column]] = self._ranked(scores)[row, column]
-            if self._y_form == "labels":
-                _share_rest(chances[part])
+        parts = list(self._parts(n, n_classes))
+        if len(parts) == 1:
+            return self._chances_of_part(X)
+        chances = np.empty((n, n_classes), np.float32)
+        for part in parts:
+            chances[part] = self._chances_of_part(X[part])
         return chances
+
+    def _chances_of_part(self, X: Any) -> NDArray[np.float32]:
+        """As ``_all_chances`` of so few rows that scores of all classes fit in memory."""
+        n_classes, n_scored = len(self.classes_), self._n_wanted()
+        if n_scored is None:
+            chances = self._chances(self._call(self._model.predict_scores, X))
+            codes = np.tile(np.arange(n_classes, dtype=np.int32), (len(chances), 1))
+        else:
+            codes, scores = self._topk(X, n_scored)
+            chances = self._chances(scores)
+        return _core.spread_over_labels(codes, chances, n_classes, self._y_form == "labels")
 
     def _probabilities(self, X: Any, k: int) -> TopK:
         """As ``_topk`` of the validated rows ``X``, with probabilities for scores."""
@@ -118,34 +122,13 @@ class ProbabilityMixin(Labelled):
                 of_best = self._all_chances(X[part])[np.arange(len(best))[:, np.newaxis], best]
             else:
                 best, scores = self._topk(X[part], max(k, n_scored))
-                of_best = self._ranked(scores)[:, :k]
+                of_best = self._chances(scores)[:, :k]
             codes[part] = best[:, :k]
             chances[part] = np.where(best[:, :k] >= 0, of_best, -np.inf)
         return codes, chances
-
-    def _ranked(self, scores: NDArray[Any]) -> NDArray[np.float32]:
-        """As ``_chances`` of scores that fall within a row: the first probability is the largest,
-        as that of the predicted label must be, whatever rounding has made of it."""
-        chances = self._chances(scores)
-        if chances.shape[1] > 1:
-            is_ahead = scores[:, 0] > scores[:, 1]
-            least = np.nextafter(chances[:, 1], np.float32(np.inf))
-            chances[:, 0] = np.where(is_ahead, np.maximum(chances[:, 0], least), chances[:, 0])
-        return chances
 
     @staticmethod
     def _parts(n_rows: int, width: int) -> Iterator[slice]:
         """The rows, as many at a time as scores of this ``width`` are to be held for."""
         step = max(1, CHUNK_BYTES // (8 * width))
         return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
-
-
-def _share_rest(chances: NDArray[np.float32]) -> None:
-    """Gives what rows lack of 1 to their labels of probability 0, all alike."""
-    rest = 1 - chances.sum(axis=1)
-    rows = np.flatnonzero(rest > 0)
-    if not len(rows):
-        return
-    is_none = chances[rows] == 0
-    share = rest[rows] / np.maximum(is_none.sum(axis=1), 1)
-    chances[rows] += np.where(is_none, share[:, np.newaxis], 0)

@@ -31,8 +31,9 @@ pub enum LabelSelection {
     Above(f32),
     /// So many of the highest scores.
     Best(usize),
-    /// Those more likely there than not.
-    Likely,
+    /// Those more likely there than not; where these are fewer than this, so many of the highest
+    /// scores.
+    Likely(usize),
 }
 
 /// A leaf that a row reaches.

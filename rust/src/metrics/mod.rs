@@ -23,6 +23,7 @@
 //! One pass over the rows gives all of them. Cost per row: k look-ups among |Y|
 //! labels; for rankings by score one look at each score; for propensities a sort of Y.
 
+mod logistic;
 mod propensity;
 mod ranking;
 mod scores;
@@ -32,8 +33,9 @@ mod shares;
 mod tests;
 mod top_label;
 
+pub use logistic::Line;
 pub use propensity::{propensities, Weights};
 pub use ranking::Ranking;
 pub use scores::{Measures, Scores};
-pub use shares::{Shares, N_SHARING};
+pub use shares::{softmax, spread_over_labels, RankedScores, Scale, Shares, N_SHARING};
 pub use top_label::TopLabelLoss;

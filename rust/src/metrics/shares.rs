@@ -2,14 +2,15 @@
 //!
 //! The softmax of `slope * logit` over the best labels and, as one more term, `rest`, which all
 //! labels share alike: in a softmax over all labels the many far below the best would outweigh it.
-//! Then the logit of the best label's probability becomes `top_slope * logit + intercept`, and the
-//! others share what it leaves.
+//! Then the logit of the best label's probability goes through a line, and the others share what
+//! it leaves.
 //!
 //! Both steps are fitted to the log loss of "the best label is right" (top-label calibration: C.
 //! Gupta, A. Ramdas, ICLR 2022) and not to that of the true label: a tree gives most labels no
 //! score at all, and the few rows of such a label would decide.
 
-use crate::alloc::push;
+use super::logistic::{fit_logistic, targets, Line, Target};
+use crate::alloc::{collect, push};
 
 /// The map from logits to shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,10 +19,8 @@ pub struct Shares {
     pub slope: f64,
     /// Logit, times the slope, of what all labels share.
     pub rest: f64,
-    /// Factor of the logit of the best label's share.
-    pub top_slope: f64,
-    /// Added to that.
-    pub intercept: f64,
+    /// From the logit of the best label's share to its probability.
+    pub top: Line,
 }
 
 impl Default for Shares {
@@ -30,8 +29,7 @@ impl Default for Shares {
         Self {
             slope: 1.0,
             rest: -1000.0,
-            top_slope: 1.0,
-            intercept: 0.0,
+            top: Line::default(),
         }
     }
 }
@@ -42,101 +40,197 @@ pub const N_SHARING: usize = 20;
 const N_SPREAD: usize = 5;
 /// Logits of a best label's share are read as at most this.
 const MOST: f64 = 20.7;
-/// Weight of half the squared distance from where the search began, beside a mean over rows.
-const RIDGE: f64 = 1e-4;
-/// How far from there the logarithm of a slope may go, and what is added.
-const REACH: [f64; 2] = [8.0, 300.0];
-const MOST_STEPS: usize = 100;
-/// Shorter steps end the search.
-const SHORT: f64 = 1e-6;
 
-/// A row: the logits of its best labels, falling, what its best label's probability is to be, and
-/// its share of the weights.
-type Row<'a> = (&'a [f32], f64, f64);
+/// What the scores of a learner are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Numbers whose differences are logits.
+    Logit,
+    /// Shares of one: their logarithms are logits.
+    Share,
+    /// Probabilities, each of its own label.
+    Probability,
+}
+
+impl Scale {
+    /// The logit of a score; minus infinity where there is none.
+    #[inline]
+    fn logit(self, score: f32) -> f64 {
+        let score = f64::from(score);
+        match self {
+            Self::Logit => score,
+            Self::Share => score.max(0.0).ln(),
+            Self::Probability => logit(score.clamp(0.0, 1.0 - f64::from(f32::EPSILON) / 2.0)),
+        }
+    }
+}
+
+/// The logit of a probability below 1.
+fn logit(probability: f64) -> f64 {
+    probability.ln() - (-probability).ln_1p()
+}
+
+/// The scores of some best labels of each row, falling and minus infinity where there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct RankedScores<'a> {
+    /// Those of one row after the other.
+    pub scores: &'a [f32],
+    /// Scores of a row.
+    pub width: usize,
+    /// What they are.
+    pub scale: Scale,
+}
+
+impl RankedScores<'_> {
+    /// The logits of each row, [`N_SHARING`] at most.
+    fn logits(&self) -> impl Iterator<Item = Vec<f64>> + Clone + '_ {
+        let rows = self.scores.chunks_exact(self.width.max(1));
+        rows.map(|row| {
+            let best = row.iter().take(N_SHARING);
+            collect(best.map(|&score| self.scale.logit(score)))
+        })
+    }
+}
 
 impl Shares {
-    /// Fits rows of [`N_SHARING`] logits each, falling and minus infinity where there is none, by
-    /// whether the best is right. None without rows that have a logit and a weight.
+    /// Fits the map by whether the best label of each row is right. None without rows that have a
+    /// score and a weight.
     pub fn fit(
-        logits: &[f32],
+        ranked: RankedScores<'_>,
         is_right: &[bool],
         weights: &[f64],
         n_classes: usize,
     ) -> Option<Self> {
-        let each = logits.chunks_exact(N_SHARING).zip(is_right).zip(weights);
-        let known = each.filter(|((logits, _), weight)| logits[0].is_finite() && **weight > 0.0);
-        let mut rows: Vec<Row<'_>> = Vec::new();
-        for ((logits, &is_right), &weight) in known {
-            push(&mut rows, (logits, f64::from(u8::from(is_right)), weight));
-        }
+        let each = ranked.logits().zip(is_right).zip(weights);
+        let known = each.filter(|((logits, _), &weight)| {
+            weight > 0.0 && logits.first().is_some_and(|logit| logit.is_finite())
+        });
+        let rows = targets(known.map(|((logits, &is_right), &weight)| (logits, is_right, weight)));
         if rows.is_empty() || n_classes < 2 {
             return None;
         }
-        // As in Platt scaling one row more is right and one wrong, so that a few rows that are
-        // all right do not make a model sure.
-        let n = rows.len() as f64;
-        let total: f64 = rows.iter().map(|row| row.2).sum();
-        let n_right = n * rows.iter().map(|row| row.1 * row.2).sum::<f64>() / total;
-        for (_, target, weight) in &mut rows {
-            *target = if *target > 0.0 {
-                (n_right + 1.0) / (n_right + 2.0)
-            } else {
-                1.0 / (n - n_right + 2.0)
-            };
-            *weight /= total;
-        }
-
         let spread = spread(&rows);
-        let mut best: Vec<f32> = rows.iter().map(|row| row.0[0]).collect();
-        best.sort_unstable_by(f32::total_cmp);
-        let median = f64::from(best[best.len() / 2]);
-        let start = [-spread.ln(), median / spread - 2.0];
+        let mut best = collect(rows.iter().map(|row| row.0[0]));
+        best.sort_unstable_by(f64::total_cmp);
+        let start = [-spread.ln(), best[best.len() / 2] / spread - 2.0];
         let n_classes = n_classes as f64;
         let [log_slope, rest] = fit_logistic(start, &rows, |point, row| {
-            top_logit(point, row.0, n_classes)
+            top_logit(point, &row.0, n_classes)
         });
-        let tops: Vec<f64> = rows
-            .iter()
-            .map(|row| top_logit([log_slope, rest], row.0, n_classes).0)
-            .map(|logit| logit.clamp(-MOST, MOST))
-            .collect();
-        let of_tops = rows.iter().zip(&tops);
-        let mut lines: Vec<(f64, f64, f64)> = Vec::new();
-        for (&(_, target, weight), &top) in of_tops {
-            push(&mut lines, (top, target, weight));
+        let mut tops: Vec<Target<f64>> = Vec::new();
+        for (logits, target, weight) in &rows {
+            let (top, _) = top_logit([log_slope, rest], logits, n_classes);
+            push(&mut tops, (top.clamp(-MOST, MOST), *target, *weight));
         }
-        let [log_top_slope, intercept] = fit_logistic([0.0, 0.0], &lines, |point, row| {
+        let [log_top_slope, intercept] = fit_logistic([0.0, 0.0], &tops, |point, row| {
             let slanted = point[0].exp() * row.0;
             (slanted + point[1], [slanted, 1.0])
         });
         Some(Self {
             slope: log_slope.exp(),
             rest,
-            top_slope: log_top_slope.exp(),
-            intercept,
+            top: Line {
+                slope: log_top_slope.exp(),
+                intercept,
+            },
         })
     }
 
-    /// Whether it can be one.
+    /// Makes the falling `scores` of a row probabilities; of its other labels each has an even
+    /// part of what these leave of 1. Takes O(labels).
+    pub fn apply(self, scale: Scale, n_classes: usize, scores: &mut [f32]) {
+        let Some(&first) = scores.first() else { return };
+        let (n_classes, second) = (n_classes as f64, scores.get(1).copied());
+        let scaled = |score: f32| self.slope * scale.logit(score);
+        // Labels as good as the one behind the best share what all share.
+        let bar = scores
+            .get(N_SHARING)
+            .map_or(f64::NEG_INFINITY, |&s| scaled(s));
+        let peak = scaled(first).max(self.rest);
+        let power = |score: f32| {
+            let scaled = scaled(score);
+            if scaled > bar {
+                (scaled - peak).exp()
+            } else {
+                0.0
+            }
+        };
+        let best = &scores[..scores.len().min(N_SHARING)];
+        let rest = (self.rest - peak).exp();
+        let total = rest + best.iter().map(|&score| power(score)).sum::<f64>();
+        let share = |score: f32| (power(score) + rest / n_classes) / total;
+        let of_first = share(first);
+        let line = logit(of_first.clamp(1e-9, 1.0 - 1e-9));
+        let top = self.top.probability(line).max(1.0 / n_classes);
+        let factor = (1.0 - top) / (1.0 - of_first).max(1e-12);
+        // No label has more than the best: what is above it is shared by all labels.
+        let others = scores[1..].iter().map(|&score| share(score) * factor);
+        let excess: f64 = others.map(|share| (share - top).max(0.0)).sum();
+        let part = excess / (n_classes * top - 1.0 + excess).max(1e-12);
+        for score in &mut scores[1..] {
+            let share = (share(*score) * factor).min(top);
+            *score = (share + part * (top - share)) as f32;
+        }
+        scores[0] = top as f32;
+        // The predicted label has the largest probability, whatever rounding makes of it.
+        if second.is_some_and(|second| first > second) {
+            scores[0] = scores[0].max(scores[1].next_up());
+        }
+    }
+
+    /// Whether the numbers can be a map's, as those of a file may not.
     pub fn is_sound(&self) -> bool {
-        let is_slope = |slope: f64| slope.is_finite() && slope > 0.0;
-        is_slope(self.slope)
-            && is_slope(self.top_slope)
-            && self.rest.is_finite()
-            && self.intercept.is_finite()
+        self.slope.is_finite() && self.slope > 0.0 && self.rest.is_finite() && self.top.is_sound()
+    }
+}
+
+/// The softmax of a row's scores; 0 where a row has none.
+pub fn softmax(scale: Scale, scores: &mut [f32]) {
+    let logits = scores.iter().map(|&score| scale.logit(score));
+    let peak = logits.fold(f64::NEG_INFINITY, f64::max);
+    let power = |score: f32| (scale.logit(score) - peak).exp();
+    if peak == f64::NEG_INFINITY {
+        return scores.fill(0.0);
+    }
+    let total: f64 = scores.iter().map(|&score| power(score)).sum();
+    for score in scores {
+        *score = (power(*score) / total) as f32;
+    }
+}
+
+/// Writes the probabilities of the labels `codes`, minus 1 where there is none, into those of `all`
+/// labels. With `has_one` each row has one label: what is left of 1 goes to the labels of
+/// probability 0, all alike.
+pub fn spread_over_labels(codes: &[i32], chances: &[f32], has_one: bool, all: &mut [f32]) {
+    all.fill(0.0);
+    let mut left = 1.0;
+    for (&code, &chance) in codes.iter().zip(chances) {
+        if let Some(of_label) = usize::try_from(code)
+            .ok()
+            .and_then(|code| all.get_mut(code))
+        {
+            *of_label = chance;
+            left -= f64::from(chance);
+        }
+    }
+    if has_one && left > 0.0 {
+        let n_without = all.iter().filter(|&&chance| chance == 0.0).count();
+        let part = (left / n_without.max(1) as f64) as f32;
+        let without = all.iter_mut().filter(|chance| **chance == 0.0);
+        without.for_each(|chance| *chance = part);
     }
 }
 
 /// The standard deviation of the first logits of all rows, 1 where it is 0.
-fn spread(rows: &[Row<'_>]) -> f64 {
-    let first = rows.iter().flat_map(|row| &row.0[..N_SPREAD]);
+fn spread(rows: &[Target<Vec<f64>>]) -> f64 {
+    let first = rows.iter().flat_map(|row| row.0.iter().take(N_SPREAD));
     let first = first.filter(|logit| logit.is_finite());
     let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
     for &logit in first {
         n += 1.0;
-        let away = f64::from(logit) - mean;
+        let away = logit - mean;
         mean += away / n;
-        squares += away * (f64::from(logit) - mean);
+        squares += away * (logit - mean);
     }
     let spread = f64::sqrt(squares / n);
     if spread > 0.0 {
@@ -148,16 +242,16 @@ fn spread(rows: &[Row<'_>]) -> f64 {
 
 /// The logit of the best label's share, for the logarithm of the slope and the rest, and its
 /// derivatives by these.
-fn top_logit([log_slope, rest]: [f64; 2], logits: &[f32], n_classes: f64) -> (f64, [f64; 2]) {
-    let scaled = |logit: f32| log_slope.exp() * f64::from(logit);
-    let first = scaled(logits[0]);
+fn top_logit([log_slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f64, [f64; 2]) {
+    let slope = log_slope.exp();
+    let first = slope * logits[0];
     let peak = first.max(rest);
     let rest = (rest - peak).exp();
     let power = (first - peak).exp();
     let own = power + rest / n_classes;
     let (mut others, mut moment) = (rest * (1.0 - 1.0 / n_classes), 0.0);
     let scored = logits[1..].iter().filter(|logit| logit.is_finite());
-    for scaled in scored.map(|&logit| scaled(logit)) {
+    for scaled in scored.map(|logit| slope * logit) {
         let power = (scaled - peak).exp();
         others += power;
         moment += power * scaled;
@@ -168,66 +262,6 @@ fn top_logit([log_slope, rest]: [f64; 2], logits: &[f32], n_classes: f64) -> (f6
     ((own / others).ln(), [by_slope, by_rest])
 }
 
-/// The two numbers at which the logistic function of what `logit` makes of them and a row fits the
-/// rows' targets best: by Fisher scoring, with Levenberg's and Marquardt's damping.
-fn fit_logistic<R>(
-    start: [f64; 2],
-    rows: &[(R, f64, f64)],
-    logit: impl Fn([f64; 2], &(R, f64, f64)) -> (f64, [f64; 2]),
-) -> [f64; 2] {
-    // The loss, minus its gradient, and the curvature.
-    let measure = |point: [f64; 2]| {
-        let away = [point[0] - start[0], point[1] - start[1]];
-        let mut loss = 0.5 * RIDGE * (away[0] * away[0] + away[1] * away[1]);
-        let mut down = away.map(|away| -RIDGE * away);
-        let mut curvature = [RIDGE, 0.0, RIDGE];
-        for row in rows {
-            let (logit, by) = logit(point, row);
-            let (target, weight) = (row.1, row.2);
-            let probability = 1.0 / (1.0 + (-logit).exp());
-            loss += weight * (logit.max(0.0) + (-logit.abs()).exp().ln_1p() - target * logit);
-            let pull = weight * (target - probability);
-            let bend = weight * probability * (1.0 - probability);
-            down = [down[0] + pull * by[0], down[1] + pull * by[1]];
-            for (curvature, by) in
-                curvature
-                    .iter_mut()
-                    .zip([by[0] * by[0], by[0] * by[1], by[1] * by[1]])
-            {
-                *curvature += bend * by;
-            }
-        }
-        (loss, down, curvature)
-    };
-    let (mut point, mut damping) = (start, 1e-3);
-    let mut here = measure(point);
-    for _ in 0..MOST_STEPS {
-        let (loss, down, [first, mixed, second]) = here;
-        let (first, second) = (first * (1.0 + damping), second * (1.0 + damping));
-        let determinant = first * second - mixed * mixed;
-        let steps = [
-            (second * down[0] - mixed * down[1]) / determinant,
-            (first * down[1] - mixed * down[0]) / determinant,
-        ];
-        let next = [0, 1].map(|i| {
-            let (low, high) = (start[i] - REACH[i], start[i] + REACH[i]);
-            (point[i] + steps[i]).clamp(low, high)
-        });
-        let longest = (next[0] - point[0]).abs().max((next[1] - point[1]).abs());
-        let there = measure(next);
-        if there.0 <= loss {
-            (point, here) = (next, there);
-            damping *= 0.2;
-        } else {
-            damping = 8.0 * damping.max(1e-6);
-        }
-        if longest < SHORT {
-            break;
-        }
-    }
-    point
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,9 +270,19 @@ mod tests {
 
     /// The best label's probability.
     fn top(shares: Shares, logits: &[f32], n_classes: f64) -> f64 {
-        let (logit, _) = top_logit([shares.slope.ln(), shares.rest], logits, n_classes);
-        let line = shares.top_slope * logit.clamp(-MOST, MOST) + shares.intercept;
-        1.0 / (1.0 + (-line).exp())
+        let mut chances = logits.to_vec();
+        shares.apply(Scale::Logit, n_classes as usize, &mut chances);
+        chances[0].into()
+    }
+
+    /// The map of rows of [`N_SHARING`] logits, all of one weight.
+    fn fitted(logits: &[f32], is_right: &[bool], n_classes: usize) -> Option<Shares> {
+        let ranked = RankedScores {
+            scores: logits,
+            width: N_SHARING,
+            scale: Scale::Logit,
+        };
+        Shares::fit(ranked, is_right, &vec![1.0; is_right.len()], n_classes)
     }
 
     #[test]
@@ -251,8 +295,10 @@ mod tests {
             let map = Shares {
                 slope,
                 rest,
-                top_slope,
-                intercept,
+                top: Line {
+                    slope: top_slope,
+                    intercept,
+                },
             };
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let (mut logits, mut is_right) = (Vec::new(), Vec::new());
@@ -265,11 +311,10 @@ mod tests {
                 is_right.push(random.random::<f64>() < top(map, &row, 1000.0));
                 logits.extend(row);
             }
-            let weights = vec![1.0; is_right.len()];
-            let found = Shares::fit(&logits, &is_right, &weights, 1000).unwrap();
+            let found = fitted(&logits, &is_right, 1000).unwrap();
             let each = logits.chunks_exact(N_SHARING);
             let off = each.map(|row| (top(found, row, 1000.0) - top(map, row, 1000.0)).abs());
-            let off = off.sum::<f64>() / weights.len() as f64;
+            let off = off.sum::<f64>() / is_right.len() as f64;
             assert!(off < 0.03, "{map:?} {found:?} {off}");
         }
     }
@@ -281,18 +326,57 @@ mod tests {
         for (second, n_right) in [(0.0, 10), (1.0, 10), (f32::NEG_INFINITY, 10), (0.0, 0)] {
             row[1] = second;
             let is_right: Vec<bool> = (0..10).map(|i| i < n_right).collect();
-            let found = Shares::fit(&row.repeat(10), &is_right, &[1.0; 10], 5).unwrap();
+            let found = fitted(&row.repeat(10), &is_right, 5).unwrap();
             assert!(found.is_sound(), "{found:?}");
-            let wanted = (f64::from(n_right) + 1.0) / 12.0;
+            // No best label has less than an even part.
+            let wanted = ((f64::from(n_right) + 1.0) / 12.0).max(0.2);
             assert!((top(found, &row, 5.0) - wanted).abs() < 0.02, "{found:?}");
         }
     }
 
     #[test]
     fn without_rows_there_is_none() {
-        let row = [f32::NEG_INFINITY; N_SHARING];
-        assert_eq!(Shares::fit(&[], &[], &[], 5), None);
-        assert_eq!(Shares::fit(&row, &[false], &[1.0], 5), None);
-        assert_eq!(Shares::fit(&[0.0; N_SHARING], &[true], &[0.0], 5), None);
+        assert_eq!(fitted(&[], &[], 5), None);
+        assert_eq!(fitted(&[f32::NEG_INFINITY; N_SHARING], &[false], 5), None);
+        let ranked = RankedScores {
+            scores: &[0.0; N_SHARING],
+            width: N_SHARING,
+            scale: Scale::Logit,
+        };
+        assert_eq!(Shares::fit(ranked, &[true], &[0.0], 5), None);
+    }
+
+    #[test]
+    fn probabilities_are_those_of_all_labels() {
+        let map = Shares {
+            slope: 2.0,
+            rest: 0.5,
+            top: Line {
+                slope: 0.7,
+                intercept: -1.0,
+            },
+        };
+        for n_classes in [2, 7, 500] {
+            let mut random = Pcg64Mcg::seed_from_u64(5);
+            let mut scores: Vec<f32> = (0..n_classes).map(|_| random.random()).collect();
+            scores.sort_unstable_by(|a, b| b.total_cmp(a));
+            map.apply(Scale::Logit, n_classes, &mut scores);
+            let total: f64 = scores.iter().map(|&chance| f64::from(chance)).sum();
+            assert!((total - 1.0).abs() < 1e-5, "{total}");
+            assert!(scores.is_sorted_by(|a, b| a >= b));
+            assert!(scores[0] > scores[1]);
+        }
+    }
+
+    #[test]
+    fn labels_without_a_score_share_what_is_left() {
+        let mut all = [9.0; 4];
+        spread_over_labels(&[2, -1, 0], &[0.5, 0.7, 0.1], true, &mut all);
+        assert_eq!(all, [0.1, 0.2, 0.5, 0.2]);
+        spread_over_labels(&[2], &[0.5], false, &mut all);
+        assert_eq!(all, [0.0, 0.0, 0.5, 0.0]);
+        let mut none = [f32::NEG_INFINITY; 2];
+        softmax(Scale::Logit, &mut none);
+        assert_eq!(none, [0.0; 2]);
     }
 }

@@ -192,20 +192,22 @@ impl Classifier {
     }
 
     /// Classes of each row and their scores, as the arrays of a CSR matrix: those of a score
-    /// above `threshold`, the `n_labels` best, or those more likely there than not.
-    #[pyo3(signature = (X, threshold=None, n_labels=None, n_threads=1))]
+    /// above `threshold`, the `n_labels` best, or those more likely there than not and `at_least` so
+    /// many.
+    #[pyo3(signature = (X, threshold=None, n_labels=None, at_least=0, n_threads=1))]
     fn select_labels<'py>(
         &self,
         X: &Object<'py>,
         threshold: Option<f32>,
         n_labels: Option<usize>,
+        at_least: usize,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let py = X.py();
         let selection = match (threshold, n_labels) {
             (Some(threshold), _) => LabelSelection::Above(threshold),
             (None, Some(n)) => LabelSelection::Best(n),
-            (None, None) => LabelSelection::Likely,
+            (None, None) => LabelSelection::Likely(at_least),
         };
         let (_, found) = self.on_rows(X, BEST, |model, rows, control| {
             model.select_labels(&Query::new(rows, n_threads, control), selection)

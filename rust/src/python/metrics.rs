@@ -1,7 +1,7 @@
 //! Measures, seen from Python.
 
 use numpy::ndarray::Ix2;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -106,23 +106,6 @@ impl Scores {
         }
         Ok(named)
     }
-}
-
-/// Slope, rest, slope and intercept of the best label of [`metrics::Shares`], from logits of shape
-/// (n, `N_SHARING`), minus infinity where there is none, whether the best of each row is right, and
-/// weights; None without rows.
-#[pyfunction]
-pub(super) fn fit_shares(
-    py: Python<'_>,
-    logits: PyReadonlyArray2<'_, f32>,
-    is_right: PyReadonlyArray1<'_, bool>,
-    weights: PyReadonlyArray1<'_, f64>,
-    n_classes: usize,
-) -> PyResult<Option<(f64, f64, f64, f64)>> {
-    let (logits, is_right) = (logits.as_slice()?, is_right.as_slice()?);
-    let weights = weights.as_slice()?;
-    let found = py.detach(|| metrics::Shares::fit(logits, is_right, weights, n_classes));
-    Ok(found.map(|found| (found.slope, found.rest, found.top_slope, found.intercept)))
 }
 
 /// Propensities from how many of the training rows carry each label.

@@ -5,6 +5,7 @@
 #![allow(clippy::needless_pass_by_value, non_snake_case)]
 
 mod arrays;
+mod calibration;
 mod classifier;
 mod errors;
 mod ldsm_training;
@@ -23,13 +24,17 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core")]
 mod core {
     #[pymodule_export]
+    use super::calibration::{
+        fit_line, fit_shares, label_probabilities, share_probabilities, spread_over_labels,
+    };
+    #[pymodule_export]
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
     use super::errors::{ModelFileError, UnsortedIndicesError};
     #[pymodule_export]
     use super::ldsm_training::{LdsmPart, LdsmTraining};
     #[pymodule_export]
-    use super::metrics::{fit_shares, propensities, Scores};
+    use super::metrics::{propensities, Scores};
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
     #[pymodule_export]
@@ -44,6 +49,7 @@ mod core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("N_SHARING", crate::metrics::N_SHARING)
     }
 }

@@ -223,8 +223,8 @@ impl Classifier for Ldsm {
             report.scalar("calibration_slope", f64::from(calibration.slope));
             report.scalar("shares_slope", calibration.shares.slope);
             report.scalar("shares_rest", calibration.shares.rest);
-            report.scalar("shares_top_slope", calibration.shares.top_slope);
-            report.scalar("shares_intercept", calibration.shares.intercept);
+            report.scalar("shares_top_slope", calibration.shares.top.slope);
+            report.scalar("shares_intercept", calibration.shares.top.intercept);
         }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
         let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed);

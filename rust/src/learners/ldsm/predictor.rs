@@ -194,7 +194,8 @@ impl<'a> Predictor<'a> {
         found.clear();
         // Probabilities decide, if there are any: shares of a leaf's labels, made shares of its
         // examples, if not.
-        let by_share = selection == LabelSelection::Likely && self.calibration.is_none();
+        let is_by_likelihood = matches!(selection, LabelSelection::Likely(_));
+        let by_share = is_by_likelihood && self.calibration.is_none();
         self.scoring.for_each_label(self.scores, |label, share| {
             if !by_share || share * self.labels_each > 0.5 {
                 found.push((label, self.score(label, share)));
@@ -206,10 +207,15 @@ impl<'a> Predictor<'a> {
         self.calibrate(found.iter_mut().map(|(_, score)| score));
         match selection {
             LabelSelection::Above(threshold) => found.retain(|&(_, score)| score > threshold),
-            LabelSelection::Likely if !by_share => found.retain(|&(_, score)| score > 0.5),
+            LabelSelection::Likely(_) if !by_share => found.retain(|&(_, score)| score > 0.5),
             _ => {}
         }
-        found.sort_unstable_by_key(|&(label, _)| label);
+        match selection {
+            LabelSelection::Likely(n) if found.len() < n => {
+                self.select(LabelSelection::Best(n), found);
+            }
+            _ => found.sort_unstable_by_key(|&(label, _)| label),
+        }
     }
 
     /// Makes probabilities of final scores, where there are scorers. What is no score, minus

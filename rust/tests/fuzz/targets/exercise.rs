@@ -156,7 +156,7 @@ fn predict(model: &dyn Classifier) -> Answers {
     for selection in [
         LabelSelection::Above(0.0),
         LabelSelection::Best(2),
-        LabelSelection::Likely,
+        LabelSelection::Likely(1),
     ] {
         let _ = model.select_labels(&query, selection);
     }

@@ -13,7 +13,7 @@ use super::svm::Scorer;
 use crate::alloc::zeros;
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Persist};
-use crate::metrics::Shares;
+use crate::metrics::{Line, Shares};
 use crate::persist;
 
 /// What the margins of all labels of a training row may cost, in additions of single weights, for
@@ -113,7 +113,7 @@ impl OneAgainstSome {
         (self.offset, self.slope) = (calibration.offset, calibration.slope);
         let shares = calibration.shares;
         (self.shares_slope, self.shares_rest) = (shares.slope, shares.rest);
-        (self.shares_top_slope, self.shares_intercept) = (shares.top_slope, shares.intercept);
+        (self.shares_top_slope, self.shares_intercept) = (shares.top.slope, shares.top.intercept);
     }
 
     /// How joined scores become probabilities.
@@ -124,8 +124,10 @@ impl OneAgainstSome {
             shares: Shares {
                 slope: self.shares_slope,
                 rest: self.shares_rest,
-                top_slope: self.shares_top_slope,
-                intercept: self.shares_intercept,
+                top: Line {
+                    slope: self.shares_top_slope,
+                    intercept: self.shares_intercept,
+                },
             },
         }
     }

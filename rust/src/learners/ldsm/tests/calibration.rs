@@ -81,7 +81,7 @@ proptest! {
         let rows = unseen.rows();
         let scores = all(&ldsm, &unseen);
         let chosen = |selection| ldsm.select_labels(&Query::new(&rows, 1, &control()), selection).unwrap();
-        for (selection, least) in [(LabelSelection::Likely, 0.5), (LabelSelection::Above(threshold), threshold)] {
+        for (selection, least) in [(LabelSelection::Likely(0), 0.5), (LabelSelection::Above(threshold), threshold)] {
             let found = chosen(selection);
             for (i, scores) in scores.iter().enumerate() {
                 let range = found.starts[i] as usize..found.starts[i + 1] as usize;
@@ -89,6 +89,17 @@ proptest! {
                 let wanted = scores.iter().filter(|&(_, &p)| p > least).map(|(&label, _)| label);
                 prop_assert!(labels.eq(wanted));
             }
+        }
+        // A row without a likely label has its best one.
+        let (likely, best) = (chosen(LabelSelection::Likely(0)), chosen(LabelSelection::Best(1)));
+        let found = chosen(LabelSelection::Likely(1));
+        for i in 0..scores.len() {
+            let of_row = |of: &SelectedLabels| {
+                of.labels[of.starts[i] as usize..of.starts[i + 1] as usize].to_vec()
+            };
+            let likely = of_row(&likely);
+            let wanted = if likely.is_empty() { of_row(&best) } else { likely };
+            prop_assert_eq!(of_row(&found), wanted);
         }
         for &score in scores.iter().flat_map(|scores| scores.values()) {
             prop_assert!(score > 0.0 && score <= 1.0);

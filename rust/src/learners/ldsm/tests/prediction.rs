@@ -187,7 +187,7 @@ proptest! {
     #[test]
     fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
-        let found = rows_of(&ldsm.select_labels(&Query::new(&unseen.rows(), 1, &control()), LabelSelection::Likely).unwrap());
+        let found = rows_of(&ldsm.select_labels(&Query::new(&unseen.rows(), 1, &control()), LabelSelection::Likely(0)).unwrap());
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
             for (label, &score) in all {
@@ -346,7 +346,7 @@ fn odd_requests() {
     let found = ldsm
         .select_labels(
             &Query::new(&none.rows(), 2, &control()),
-            LabelSelection::Likely,
+            LabelSelection::Likely(0),
         )
         .unwrap();
     assert_eq!((found.starts, found.labels.len()), (vec![0], 0));
