@@ -21,7 +21,7 @@ ALL = {
         **{"n_estimators": 3, "random_state": 0, **more}
     ),
     "lomtree-swapping": lambda **more: xmtree.LOMTreeClassifier(
-        **{"max_internal": 3, "split_threshold": 1.0, "random_state": 0, **more}
+        **{"nodes_per_class": 0.27, "split_threshold": 1.0, "random_state": 0, **more}
     ),
     "recall-tree": lambda **more: xmtree.RecallTreeClassifier(**{"random_state": 0, **more}),
     "recall-tree-beam": lambda **more: xmtree.RecallTreeClassifier(

@@ -97,7 +97,7 @@ def test_a_grown_model_goes_on_as_if_it_had_not_been_stored(name, how, tmp_path)
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        ("lomtree", {"max_internal": 40, "soft_depth": None}),
+        ("lomtree", {"paper_tree": True}),
         ("oaa", {}),
         ("oaa", {"optimizer": "adagrad", "loss": "logistic"}),
         ("recall-tree", {"max_candidates": 6, "max_depth": 4}),

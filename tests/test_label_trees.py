@@ -29,7 +29,6 @@ def new_tree(policy, loss, n_classes):
         "scale_weights": False,
         **{"n_bits": None, "learning_rate": 0.5, "decay": 0.0, "label_order": "given"},
         **{"n_passes": 1, "seed": 0, "early_stopping": False},
-        **{"validation_fraction": 0.1, "patience": 1},
     }
     return _core.Classifier(f"{params['policy']}-tree", json.dumps(params), n_classes)
 

@@ -21,8 +21,6 @@ REST = {
     "n_passes": 1,
     "seed": 0,
     "early_stopping": False,
-    "validation_fraction": 0.1,
-    "patience": 1,
 }
 
 
@@ -40,7 +38,8 @@ def stream(seed, n, n_classes, drift):
 
 def new_tree(budget, resistance, n_classes):
     params = REST | LOMTreeClassifier.VW
-    params |= {"max_internal": budget, "swap_resistance": float(resistance)}
+    params |= {"nodes_per_class": budget / max(n_classes - 1, 1)}
+    params |= {"swap_resistance": float(resistance)}
     return _core.Classifier("lomtree", json.dumps(params), n_classes)
 
 

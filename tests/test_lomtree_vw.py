@@ -17,18 +17,12 @@ PARAMS = {
     "n_bits": None,
     "learning_rate": 0.5,
     "decay": 0.0,
-    "nodes_per_class": 1.0,
-    "weighted_counts": False,
-    "score_clamp": None,
     "split_threshold": 1.0,
-    "soft_depth": None,
-    "leaf_smoothing": 0.0,
+    "paper_tree": True,
     "n_estimators": 1,
     "n_passes": 1,
     "seed": 0,
     "early_stopping": False,
-    "validation_fraction": 0.1,
-    "patience": 1,
 }
 
 
@@ -60,7 +54,8 @@ def test_predictions_agree(path, run, budget, resistance):
         labels, weights = file["train_y"].astype(np.uint32), file["train_weight"].astype(np.float64)
         expected = {part: file[f"{run}.{part}"] for part in ("pass1", "pass2", "test")}
     n_classes = max(int(labels.max()) + 1, 2)
-    params = PARAMS | {"max_internal": budget, "swap_resistance": float(resistance)}
+    nodes_per_class = budget / (n_classes - 1)
+    params = PARAMS | {"nodes_per_class": nodes_per_class, "swap_resistance": float(resistance)}
     tree = _core.Classifier("lomtree", json.dumps(params), n_classes)
     wrong = 0
     for part in ("pass1", "pass2"):

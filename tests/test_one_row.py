@@ -311,7 +311,7 @@ def test_a_parameter_that_changes_is_seen(name):
         {"n_jobs": 1.5},
         {"scaling": "standard"},
         {"calibrate": "yes"},
-        {"patience": 0},
+        {"n_passes": 0},
     ):
         known = {key: getattr(model, key) for key in changed}
         model.set_params(**changed)

@@ -104,7 +104,7 @@ def test_parameters_cannot_change_under_a_model():
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_early_stopping_takes_fewer_passes(name):
-    settings = {"early_stopping": True, "n_passes": 50, "patience": 1}
+    settings = {"early_stopping": True, "n_passes": 50}
     model = estimators.ALL[name](**settings).fit(X, Y)
     assert model.n_examples_seen_ < 50 * 270
     assert model.score(X, Y) > 0.8
@@ -114,11 +114,10 @@ def test_early_stopping_takes_fewer_passes(name):
 def test_early_stopping_goes_back_to_the_best_pass(name):
     random = np.random.default_rng(0)
     noisy = np.where(random.random(len(Y)) < 0.3, random.integers(0, 12, len(Y)), Y)
-    settings = {"early_stopping": True, "validation_fraction": 0.1}
-    model = estimators.ALL[name](n_passes=40, patience=2, **settings).fit(X, noisy)
+    model = estimators.ALL[name](n_passes=40, early_stopping=True).fit(X, noisy)
     best = model.n_examples_seen_ // 270
     assert best < 38
-    there = estimators.ALL[name](n_passes=best, patience=40, **settings).fit(X, noisy)
+    there = estimators.ALL[name](n_passes=best, early_stopping=True).fit(X, noisy)
     estimators.same_predictions(model, there, X)
 
 

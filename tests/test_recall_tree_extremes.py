@@ -228,7 +228,7 @@ def test_rows_of_no_weight_are_not_there():
 def test_early_stopping_goes_back_to_the_best_pass():
     random = np.random.default_rng(0)
     y = random.integers(0, N_CLASSES, 400)  # nothing to learn
-    model = tree(early_stopping=True, n_passes=50, patience=1, max_candidates=3).fit(X, y)
+    model = tree(early_stopping=True, n_passes=50, max_candidates=3).fit(X, y)
     assert model.n_examples_seen_ < 50 * 360
     assert model.n_examples_seen_ % 360 == 0
     assert_sound(model, X[:50])

@@ -131,7 +131,7 @@ def test_lemma_2_the_objective_is_1_where_a_split_is_pure_and_balanced(splits):
 def two_classes_parted():
     """A root that has sent twenty examples of each of two classes to either side."""
     y = np.array([0, 1] * 20 + [0])
-    return learned({**PAPER, "max_internal": 1}, np.eye(2)[y], y, n_classes=2).tree_
+    return learned(PAPER, np.eye(2)[y], y, n_classes=2).tree_
 
 
 def test_definition_3_asks_for_what_j_already_grants(splits):
@@ -145,7 +145,7 @@ def test_definition_3_asks_for_what_j_already_grants(splits):
     assert (np.minimum(beta, 1 - beta) >= objective / 4 - ROUNDING).all()
     assert objective.max() > 0.5
     y = [0, 1, 1, 1, 1, 1]
-    tree = learned({**PAPER, "max_internal": 1}, np.eye(2)[y], y).tree_
+    tree = learned(PAPER, np.eye(2)[y], y).tree_
     assert tree.n_examples[1:].sum() == 5
     assert tree.objective[0] == 0
 
@@ -308,8 +308,9 @@ def test_theorem_1_corrected_with_the_packages_routers_as_weak_learners():
 
 def sides(X, y):
     """The rows that a LOMtree of one router, trained on them, sends to either side, if it does."""
+    one_router = {"nodes_per_class": 1 / max(len(np.unique(y)) - 1, 1), "n_passes": 2}
     for seed in range(20):
-        router = LOMTreeClassifier(max_internal=1, n_passes=2, random_state=seed).fit(X, y)
+        router = LOMTreeClassifier(**one_router, random_state=seed).fit(X, y)
         _, side = np.unique(router.predict_proba(X), axis=0, return_inverse=True)
         if side.any():
             return side == 0, side == 1
@@ -342,7 +343,8 @@ def recycling(seed, n, resistance, weighted):
     centres = 2 * random.normal(size=(n_classes, 5))
     X = centres[y] + 0.3 * random.normal(size=(n, 5))
     weights = random.integers(1, 9, n) / 4 if weighted else np.ones(n)
-    settings = {**PAPER, "max_internal": 7, "weighted_counts": True}
+    # By the paper's rules weights would not count.
+    settings = {**PAPER, "nodes_per_class": 7 / (n_classes - 1), "paper_tree": False}
     model, found = LOMTreeClassifier(**settings, swap_resistance=resistance), []
     for start in range(0, n, 20):
         part = slice(start, start + 20)

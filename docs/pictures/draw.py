@@ -126,7 +126,7 @@ def oaa() -> Figure:
 def lomtree() -> Figure:
     """The plane as routers cut it, and the tree of these cuts."""
     X, y = blobs(np.vstack([circle(6, 2.1), [[0.0, 0.0]]]), 60, 0.42, 1)
-    model = LOMTreeClassifier(max_internal=7, random_state=3).fit(X, y)
+    model = LOMTreeClassifier(nodes_per_class=7 / 6, random_state=3).fit(X, y)
     tree = model.tree_
     passed, _ = model.decision_path(grid())
     passed = passed.toarray().astype(bool)

@@ -21,32 +21,11 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
 
     The sections below are part of their docstrings, too.
 
+    The parameters are listed in three groups: those to know, from ``label_order`` on; those to
+    tune, from ``loss`` on; and ``optimizer``, for comparisons with the papers.
+
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
-        Loss of the routers. The default was chosen on held-out data.
-    optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
-        Direction of a router's steps; see :class:`OAAClassifier`. The others need
-        more passes over text.
-    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
-        How features are scaled before learning; see :class:`OAAClassifier`.
-    scale_weights : bool, default=True
-        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
-    n_bits : int, optional
-        Hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard". Rows may then have any number of
-        columns, in ``partial_fit`` and prediction too.
-    learning_rate : float, default=1.0
-        Initial step size of a router.
-    decay : float, default=0.3
-        How fast a router's steps shrink: after n updates the step for an
-        example of effective dimension d is
-        learning_rate / sqrt(1 + decay n / (4 + 0.03 d)), where d is the number of
-        features if all are equally frequent and larger if they are rare. 0: steps do
-        not shrink. Lower than in :class:`LOMTreeClassifier`, as the labels below a
-        node do not change here.
     label_order : {"given", "random", "frequency"}
         Order of the labels from left to right; by default "given" for the filter
         tree and "random", the baseline of the papers, for the random tree.
@@ -60,12 +39,8 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False
-        Hold examples out in ``fit``, stop when their error no longer falls and
-        restore the best pass.
-    validation_fraction : float, default=0.1
-        Share of the examples held out for that.
-    patience : int, default=2
-        Passes without a new lowest error after which to stop.
+        Hold out a tenth of the examples in ``fit``, stop when their error has not
+        fallen for two passes and restore the best pass.
     calibrate : bool, default=True
         Whether probabilities are calibrated on rows that were not learned. ``fit``
         then first trains another model, on a part of the rows and with three passes of ten, and
@@ -73,6 +48,8 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         there are fewer than 6,000). That costs 0.28 of the training, or 20,000 examples where that
         is more; the model itself does not depend on it. ``partial_fit`` calibrates with batches
         of 32 rows or more that it is about to learn, each time the model has learned a fifth more.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples and that of the labels, if it is "random".
         Read when learning begins. The same int gives the same model.
@@ -82,6 +59,28 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal, with the rate and
         the progressive error.
+    loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
+        Loss of the routers. The default was chosen on held-out data.
+    learning_rate : float, default=1.0
+        Initial step size of a router.
+    decay : float, default=0.3
+        How fast a router's steps shrink: after n updates the step for an
+        example of effective dimension d is
+        learning_rate / sqrt(1 + decay n / (4 + 0.03 d)), where d is the number of
+        features if all are equally frequent and larger if they are rare. 0: steps do
+        not shrink. Lower than in :class:`LOMTreeClassifier`, as the labels below a
+        node do not change here.
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
+        How features are scaled before learning; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True
+        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
+    n_bits : int, optional
+        Hash features into 2^n_bits columns. From 1 to 31; by default features
+        are not hashed. Not with the scaling "standard". Rows may then have any number of
+        columns, in ``partial_fit`` and prediction too.
+    optimizer : {"pn", "nag"}, default="pn"
+        Direction of a router's steps; "nag" is Vowpal Wabbit's, and needs more passes over
+        text.
 
     Attributes
     ----------
@@ -118,12 +117,47 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     ``decision_function``, as all classes cost O(n_classes) per row; ``predict_topk(X, k)`` with
     any ``k`` up to ``n_classes`` has the scores.
 
-    Predictions between updates walk the tree as it is; where they are many, the first of them
-    rebuilds it for prediction, in time proportional to its size. Both predict the same.
+    After an update, predictions walk the tree as it is until they were as many as there are classes;
+    the next one rebuilds it for prediction, in time proportional to its size. Both predict the same.
     ``progressive_loss_`` costs nothing extra.
     """
 
     _takes_new_labels = False
+
+    def __init__(
+        self,
+        *,
+        label_order: str = "given",
+        n_passes: int = 5,
+        early_stopping: bool = False,
+        calibrate: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        loss: str = "hinge",
+        learning_rate: float = 1.0,
+        decay: float = 0.3,
+        scaling: str = "auto",
+        scale_weights: bool = True,
+        n_bits: int | None = None,
+        optimizer: str = "pn",
+    ) -> None:
+        self.label_order = label_order
+        self.n_passes = n_passes
+        self.early_stopping = early_stopping
+        self.calibrate = calibrate
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.scaling = scaling
+        self.scale_weights = scale_weights
+        self.n_bits = n_bits
+        self.optimizer = optimizer
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -131,7 +165,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         if cls.__doc__ and _LabelTree.__doc__:
             own, shared = cleandoc(cls.__doc__), cleandoc(_LabelTree.__doc__)
             summary, heading, rest = own.partition("See Also\n")
-            cls.__doc__ = f"{summary}{shared[shared.index('Parameters') :]}\n\n{heading}{rest}"
+            cls.__doc__ = f"{summary}{shared[shared.index('The parameters') :]}\n\n{heading}{rest}"
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), _MOST_SCORED)
@@ -198,45 +232,6 @@ class FilterTreeClassifier(_LabelTree):
 
     _short_name = "filter-tree"
 
-    def __init__(
-        self,
-        *,
-        loss: str = "hinge",
-        optimizer: str = "pn",
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        n_bits: int | None = None,
-        learning_rate: float = 1.0,
-        decay: float = 0.3,
-        label_order: str = "given",
-        n_passes: int = 5,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 2,
-        calibrate: bool = True,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.optimizer = optimizer
-        self.scaling = scaling
-        self.scale_weights = scale_weights
-        self.class_weight = class_weight
-        self.n_bits = n_bits
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.label_order = label_order
-        self.n_passes = n_passes
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.calibrate = calibrate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
 
 class RandomTreeClassifier(_LabelTree):
     """Random tree: each router of a fixed balanced tree learns its labels' side.
@@ -281,38 +276,36 @@ class RandomTreeClassifier(_LabelTree):
     def __init__(
         self,
         *,
-        loss: str = "hinge",
-        optimizer: str = "pn",
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        n_bits: int | None = None,
-        learning_rate: float = 1.0,
-        decay: float = 0.3,
         label_order: str = "random",
         n_passes: int = 5,
         early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 2,
         calibrate: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        loss: str = "hinge",
+        learning_rate: float = 1.0,
+        decay: float = 0.3,
+        scaling: str = "auto",
+        scale_weights: bool = True,
+        n_bits: int | None = None,
+        optimizer: str = "pn",
     ) -> None:
-        self.loss = loss
-        self.optimizer = optimizer
-        self.scaling = scaling
-        self.scale_weights = scale_weights
-        self.class_weight = class_weight
-        self.n_bits = n_bits
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.label_order = label_order
-        self.n_passes = n_passes
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.calibrate = calibrate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        super().__init__(
+            label_order=label_order,
+            n_passes=n_passes,
+            early_stopping=early_stopping,
+            calibrate=calibrate,
+            class_weight=class_weight,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            loss=loss,
+            learning_rate=learning_rate,
+            decay=decay,
+            scaling=scaling,
+            scale_weights=scale_weights,
+            n_bits=n_bits,
+            optimizer=optimizer,
+        )

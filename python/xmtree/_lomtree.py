@@ -26,24 +26,42 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     (``n_estimators``) raise accuracy at proportional cost: ten are faster than
     one-against-all from some thousands of classes on.
 
+    The parameters are listed in three groups: those to know, from ``n_estimators`` on; those to
+    tune, from ``loss`` on; those of the paper and of its authors' program, from ``optimizer`` on.
+
     Parameters
     ----------
+    n_estimators : int, default=1
+        Trees, which differ by the order of their examples (in ``partial_fit``
+        the first takes the rows as they come, the others shuffle the batch).
+        Their leaves' label distributions are averaged.
+    n_passes : int, default=10
+        Passes of ``fit`` over the examples, at most, each in a new order.
+    early_stopping : bool, default=False
+        Hold out a tenth of the examples in ``fit``, stop when their error has not
+        fallen for two passes and restore the best pass.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated on rows that were not learned. ``fit``
+        then first trains another model, on a part of the rows and with three passes of ten, and
+        fits probabilities to how often it is right on 2,000 others (a third of the rows where
+        there are fewer than 6,000). That costs 0.28 of the training, or 20,000 examples where that
+        is more; the model itself does not depend on it. ``partial_fit`` calibrates with batches
+        of 32 rows or more that it is about to learn, each time the model has learned a fifth more.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
+    random_state : int, RandomState or None, default=None
+        Fixes the order of the examples. Read when learning begins. The same int
+        gives the same model.
+    n_jobs : int, optional
+        Threads; None is 1, -1 all cores. Trees are trained in parallel, each on one
+        thread: a single tree trains on one. Prediction divides the rows among threads. The
+        model does not depend on it.
+    verbose : int, default=0
+        1: a progress bar on stderr, if that is a terminal, with the rate and
+        the progressive error.
     loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
         Loss of the routers; Vowpal Wabbit always uses "quantile". The default was
         chosen on held-out data; see docs/experiments/lomtree.md.
-    optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
-        Direction of a router's steps; see :class:`OAAClassifier`. "pn" stores one
-        number per weight and is the fastest.
-    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
-        How features are scaled before learning; see :class:`OAAClassifier`.
-    scale_weights : bool, default=True
-        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
-    n_bits : int, optional
-        Hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard". Rows may then have any number of
-        columns, in ``partial_fit`` and prediction too.
     learning_rate : float, default=1.0
         Initial step size of a router.
     decay : float, default=1.0
@@ -54,63 +72,38 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         over few features converge while rare words are still learned at full rate.
         0: steps do not shrink.
     nodes_per_class : float, default=64.0
-        Internal nodes (T of [1]_) as a multiple of (n_classes - 1), at most.
+        Internal nodes (T of [1]_) as a multiple of (n_classes - 1), rounded, at most.
         Has the largest effect where classes are few and examples many. Where
         examples are few, the split threshold stops the growth earlier.
-    max_internal : int, optional
-        The number of internal nodes itself; overrides ``nodes_per_class``.
-    swap_resistance : float, default=4.0
-        R_S of [1]_ (Eq. 2): how much larger than the smallest leaf the mixture in a
-        leaf must be before nodes move there. At 4 or more no node is recycled
-        more than log2(examples) times, by weight (Lemma 3). Not below 1.
     split_threshold : float, default=5.0
         A leaf splits once this many of its examples do not have its most frequent
         label. 1, as in the paper, splits at the second label: faster learning on
         text, larger trees. Large values make small trees, and need several passes
         on text of many classes.
-    soft_depth : float, optional, default=2.0
-        Depth in units of log2(n_classes) from which on every two further levels
-        double the split threshold, so that labels that cannot be separated do not
-        grow a chain of nodes. None: the same threshold everywhere, as in the paper.
-    score_clamp : float, optional, default=1.0
-        Scores are clipped to [-score_clamp, score_clamp] before they enter the
-        label means; None: not clipped, as in the paper.
-    weighted_counts : bool, default=True
-        Whether importances (``sample_weight``) count in the tree's statistics
-        as they do in the regressors. Vowpal Wabbit counts every example as one.
-    leaf_smoothing : float, default=1.0
-        Weight, in examples, of the parent's label distribution in that of a leaf,
-        which helps leaves with few examples.
-    n_estimators : int, default=1
-        Trees, which differ by the order of their examples (in ``partial_fit``
-        the first takes the rows as they come, the others shuffle the batch).
-        Their leaves' label distributions are averaged.
-    n_passes : int, default=10
-        Passes of ``fit`` over the examples, at most, each in a new order.
-    early_stopping : bool, default=False
-        Hold examples out in ``fit``, stop when their error no longer falls and
-        restore the best pass.
-    validation_fraction : float, default=0.1
-        Share of the examples held out for that.
-    patience : int, default=2
-        Passes without a new lowest error after which to stop.
-    calibrate : bool, default=True
-        Whether probabilities are calibrated on rows that were not learned. ``fit``
-        then first trains another model, on a part of the rows and with three passes of ten, and
-        fits probabilities to how often it is right on 2,000 others (a third of the rows where
-        there are fewer than 6,000). That costs 0.28 of the training, or 20,000 examples where that
-        is more; the model itself does not depend on it. ``partial_fit`` calibrates with batches
-        of 32 rows or more that it is about to learn, each time the model has learned a fifth more.
-    random_state : int, RandomState or None, default=None
-        Fixes the order of the examples. Read when learning begins. The same int
-        gives the same model.
-    n_jobs : int, optional
-        Threads; None is 1, -1 all cores. Trees are trained in parallel, each on one
-        thread; prediction divides the rows among threads. The model does not
-        depend on it.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal, with the rate and
-        the progressive error.
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
+        How features are scaled before learning; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True
+        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
+    n_bits : int, optional
+        Hash features into 2^n_bits columns. From 1 to 31; by default features
+        are not hashed. Not with the scaling "standard". Rows may then have any number of
+        columns, in ``partial_fit`` and prediction too.
+    optimizer : {"pn", "nag"}, default="pn"
+        Direction of a router's steps: "pn" is preconditioned, stores one number per weight and
+        is the fastest; "nag" is Vowpal Wabbit's normalized, adaptive step.
+    swap_resistance : float, default=4.0
+        R_S of [1]_ (Eq. 2): how much larger than the smallest leaf the mixture in a
+        leaf must be before nodes move there. At 4 or more no node is recycled
+        more than log2(examples) times, by weight (Lemma 3). Not below 1.
+    paper_tree : bool, default=False
+        Whether the tree counts, grows and predicts by the rules of the paper and its authors'
+        program: every example counts as one in the tree's statistics, whatever its
+        ``sample_weight``; scores enter the label means as they are; the split threshold is the
+        same at every depth; a leaf predicts by its own counts.
+        By default weights count; scores are clipped to [-1, 1], so that no extreme one
+        dominates a mean; from depth 2 log2(n_classes) on every two further levels double the
+        split threshold, so that labels that cannot be separated do not grow a chain of nodes;
+        and the label distribution of a leaf's parent counts for one example in the leaf's.
 
     Attributes
     ----------
@@ -144,8 +137,8 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     labels of a leaf have one. Probabilities are powers of the shares, divided by their sum; the
     exponent is found by calibration, see ``calibrate``, and 1 without it.
 
-    Predictions between updates walk the tree as it is; where they are many, the first of them
-    rebuilds it for prediction, in time proportional to its size. Both predict the same.
+    After an update, predictions walk the tree as it is until they were as many as it has nodes;
+    the next one rebuilds it for prediction, in time proportional to its size. Both predict the same.
     ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped
     by Ctrl-C keeps those that had seen at least half as many examples as the first.
 
@@ -193,10 +186,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         "decay": 0.0,
         "nodes_per_class": 1.0,
         "split_threshold": 1.0,
-        "soft_depth": None,
-        "score_clamp": None,
-        "weighted_counts": False,
-        "leaf_smoothing": 0.0,
+        "paper_tree": True,
     }
 
     #: The paper's settings are its authors' program's: it names no loss, and its experiments were
@@ -207,57 +197,45 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     def __init__(
         self,
         *,
-        loss: str = "hinge",
-        optimizer: str = "pn",
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        n_bits: int | None = None,
-        learning_rate: float = 1.0,
-        decay: float = 1.0,
-        nodes_per_class: float = 64.0,
-        max_internal: int | None = None,
-        swap_resistance: float = 4.0,
-        split_threshold: float = 5.0,
-        soft_depth: float | None = 2.0,
-        score_clamp: float | None = 1.0,
-        weighted_counts: bool = True,
-        leaf_smoothing: float = 1.0,
         n_estimators: int = 1,
         n_passes: int = 10,
         early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 2,
         calibrate: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        loss: str = "hinge",
+        learning_rate: float = 1.0,
+        decay: float = 1.0,
+        nodes_per_class: float = 64.0,
+        split_threshold: float = 5.0,
+        scaling: str = "auto",
+        scale_weights: bool = True,
+        n_bits: int | None = None,
+        optimizer: str = "pn",
+        swap_resistance: float = 4.0,
+        paper_tree: bool = False,
     ) -> None:
-        self.loss = loss
-        self.optimizer = optimizer
-        self.scaling = scaling
-        self.scale_weights = scale_weights
-        self.class_weight = class_weight
-        self.n_bits = n_bits
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.nodes_per_class = nodes_per_class
-        self.max_internal = max_internal
-        self.swap_resistance = swap_resistance
-        self.split_threshold = split_threshold
-        self.soft_depth = soft_depth
-        self.score_clamp = score_clamp
-        self.weighted_counts = weighted_counts
-        self.leaf_smoothing = leaf_smoothing
         self.n_estimators = n_estimators
         self.n_passes = n_passes
         self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
         self.calibrate = calibrate
+        self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.nodes_per_class = nodes_per_class
+        self.split_threshold = split_threshold
+        self.scaling = scaling
+        self.scale_weights = scale_weights
+        self.n_bits = n_bits
+        self.optimizer = optimizer
+        self.swap_resistance = swap_resistance
+        self.paper_tree = paper_tree
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), _LABELS_OF_LEAF * int(self._fitted_params()["n_estimators"]))

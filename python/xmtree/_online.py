@@ -46,9 +46,7 @@ class OnlineLearner(Learner):
     """
 
     #: Arguments that only ``fit`` uses; they may change between calls.
-    _fit_only: ClassVar[frozenset[str]] = frozenset(
-        {"n_passes", "early_stopping", "validation_fraction", "patience"}
-    )
+    _fit_only: ClassVar[frozenset[str]] = frozenset({"n_passes", "early_stopping"})
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
         "class_weight": _class_weight.CONSTRAINT,

@@ -140,12 +140,8 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
     early_stopping : bool, default=False
-        Hold examples out in ``fit``, stop when their error no longer falls and
-        restore the best pass.
-    validation_fraction : float, default=0.1
-        Share of the examples held out for that.
-    patience : int, default=2
-        Passes without a new lowest error after which to stop.
+        Hold out a tenth of the examples in ``fit``, stop when their error has not
+        fallen for two passes and restore the best pass.
     calibrate : bool, default=True
         Whether probabilities are calibrated on rows that were not learned. ``fit``
         then first trains another model, on a part of the rows and with three passes of ten, and
@@ -320,8 +316,6 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         batch_size: int = 1,
         n_passes: int = 5,
         early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 2,
         calibrate: bool = True,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -356,8 +350,6 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         self.batch_size = batch_size
         self.n_passes = n_passes
         self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
         self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -7,7 +7,6 @@
 //! [`catch_no_memory`] returns.
 
 mod alloc;
-pub mod classifier;
 pub mod control;
 pub mod data;
 pub mod error;
@@ -16,6 +15,7 @@ pub mod learners;
 pub mod linear;
 mod memory;
 pub mod metrics;
+pub mod model;
 pub mod params;
 mod pool;
 mod random;
@@ -30,3 +30,6 @@ mod python;
 pub use alloc::catch_no_memory;
 pub use control::Control;
 pub use error::{Error, Result};
+
+/// The former name of [`model`].
+pub use model as classifier;

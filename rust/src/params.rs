@@ -231,7 +231,7 @@ macro_rules! choices {
 
 /// Declares the parameters of a learner: `name: type = default, range;`, the range where there
 /// is one. `online(n)` adds those of every online learner, with `n` passes by default, and
-/// implements [`OnlineParams`](crate::classifier::OnlineParams); `check f` calls
+/// implements [`OnlineParams`](crate::model::OnlineParams); `check f` calls
 /// `f(&self) -> Result<()>` for what cannot be together.
 ///
 /// ```text
@@ -262,23 +262,18 @@ macro_rules! params {
                 n_passes: u32 = $n_passes, $crate::params::Range::COUNT;
                 /// Fixes whatever is left to chance.
                 seed: u64 = 0;
-                /// Whether to hold examples out and stop when their error no longer falls.
+                /// Whether to hold a tenth of the examples out and stop when their error has not
+                /// fallen for two passes.
                 early_stopping: bool = false;
-                /// Share of the examples held out for that.
-                validation_fraction: f64 = 0.1, $crate::params::Range::PART;
-                /// Passes without a new lowest error after which to stop.
-                patience: u32 = 2, $crate::params::Range::COUNT;
             }
         }
 
-        impl $crate::classifier::OnlineParams for $name {
-            fn schedule(&self) -> $crate::classifier::Schedule {
-                $crate::classifier::Schedule {
+        impl $crate::model::OnlineParams for $name {
+            fn schedule(&self) -> $crate::model::Schedule {
+                $crate::model::Schedule {
                     n_passes: self.n_passes,
                     seed: self.seed,
                     early_stopping: self.early_stopping,
-                    validation_fraction: self.validation_fraction,
-                    patience: self.patience,
                 }
             }
 

@@ -196,7 +196,7 @@ def online(
     yield fitted(f"{name} n_bits=3", cls, data, n_bits=3, scaling="row", **settings)
     yield fitted(f"{name} learning_rate=0.2", cls, data, learning_rate=0.2, **settings)
     yield fitted(f"{name} n_passes=1", cls, data, n_passes=1, **settings)
-    early = {"early_stopping": True, "validation_fraction": 0.25, "patience": 1, "n_passes": 12}
+    early = {"early_stopping": True, "n_passes": 12}
     yield fitted(f"{name} early_stopping", cls, data, **early, **settings)
     yield fitted(f"{name} early_stopping weighted", cls, data, weighted=True, **early, **settings)
     yield streamed(f"{name} stream", cls, data, **settings)

@@ -122,12 +122,9 @@ def lomtree() -> Iterator[Case]:
             data,
             {"n_passes": 4},
             decay=(0.0, 0.3),
-            nodes_per_class=(0.5, 2.0),
-            max_internal=(0, 3, 15),
+            nodes_per_class=(0.0, 0.5, 2.0),
             split_threshold=(1.0, 50.0),
-            soft_depth=(None, 0.0, 0.75),
-            score_clamp=(None, 0.25),
-            leaf_smoothing=(0.0, 4.0),
+            paper_tree=(True,),
             n_estimators=(7,),
         )
         vw = cls.VW
@@ -138,15 +135,14 @@ def lomtree() -> Iterator[Case]:
             f"{name} swaps weighted",
             cls,
             data,
-            {"n_passes": 6, "max_internal": 9, "swap_resistance": 1.5},
+            {"n_passes": 6, "nodes_per_class": 0.8, "swap_resistance": 1.5},
             weighted=True,
             swap_resistance=(1.0, 2.0, 16.0),
             split_threshold=(1.0, 3.0),
-            weighted_counts=(True, False),
-            score_clamp=(None, 0.5),
+            paper_tree=(True,),
             n_estimators=(3,),
         )
-        yield restored(f"{name} swaps saved", cls, data, saved, max_internal=9, swap_resistance=1.5)
+        yield restored(f"{name} swaps saved", cls, data, saved, nodes_per_class=0.8, swap_resistance=1.5)
 
 
 def recall_tree() -> Iterator[Case]:

@@ -1,4 +1,4 @@
-//! The learners, a folder each, and the list of them.
+//! The learners, a folder each, and the list by which Python, files and the command line find them.
 
 pub mod gamble;
 pub mod label_tree;
@@ -11,9 +11,12 @@ pub mod recall_tree;
 #[cfg(test)]
 mod unfrozen_tests;
 
-use crate::classifier::{Classifier, OnlineModel, Registration};
+use serde_json::{Map, Value};
+
 use crate::error::{Error, Result};
 use crate::file::Bundle;
+use crate::model::{Classifier, Learner, OnlineModel};
+use crate::params::{Parameter, Params};
 
 /// Every learner: all that Python, files and the command line know of it.
 pub const LEARNERS: &[Registration] = &[
@@ -60,4 +63,83 @@ pub fn load(bundle: Bundle) -> Result<Box<dyn Classifier>> {
         Some(learner) => learner.load(bundle),
         None => Err(bundle.damaged(format_args!("unknown kind {:?}", bundle.kind()))),
     }
+}
+
+/// A learner as it is found by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Registration {
+    /// The name users know.
+    pub name: &'static str,
+    /// The kind in files; several names may share one.
+    pub kind: &'static str,
+    /// Parameters that make the difference between the names of one kind, as JSON. They are
+    /// fixed.
+    fixed: &'static str,
+    /// Defaults of this name that are not those of the kind, as JSON.
+    defaults: &'static str,
+    list: fn() -> Vec<Parameter>,
+    create: fn(&str, usize, bool) -> Result<Box<dyn Classifier>>,
+    load: fn(Bundle) -> Result<Box<dyn Classifier>>,
+}
+
+impl Registration {
+    /// A learner under its own name.
+    pub const fn of<L: Learner>(name: &'static str) -> Self {
+        Self::variant::<L>(name, "{}", "{}")
+    }
+
+    /// A learner with some parameters `fixed` and other `defaults`, both as JSON.
+    pub const fn variant<L: Learner>(
+        name: &'static str,
+        fixed: &'static str,
+        defaults: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind: L::KIND,
+            fixed,
+            defaults,
+            list: <L::Params as Params>::list,
+            create: |json, n_classes, label_sets| {
+                let params = L::Params::from_json(json)?;
+                Ok(Box::new(L::create(params, n_classes, label_sets)?))
+            },
+            load: |bundle| Ok(Box::new(L::from_bundle(bundle)?)),
+        }
+    }
+
+    /// The parameters that can be chosen.
+    pub fn parameters(&self) -> Result<Vec<Parameter>> {
+        let (fixed, mut defaults) = (object(self.fixed)?, object(self.defaults)?);
+        let mut list = (self.list)();
+        list.retain(|parameter| !fixed.contains_key(parameter.name));
+        for parameter in &mut list {
+            if let Some(default) = defaults.remove(parameter.name) {
+                parameter.default = default;
+            }
+        }
+        Ok(list)
+    }
+
+    /// A model that has learned nothing, of the parameters in `json`.
+    pub fn create(
+        &self,
+        json: &str,
+        n_classes: usize,
+        label_sets: bool,
+    ) -> Result<Box<dyn Classifier>> {
+        let mut params = object(self.defaults)?;
+        params.extend(object(json)?);
+        params.extend(object(self.fixed)?);
+        (self.create)(&Value::Object(params).to_string(), n_classes, label_sets)
+    }
+
+    /// The model in `bundle`, whose kind has been looked at.
+    pub fn load(&self, bundle: Bundle) -> Result<Box<dyn Classifier>> {
+        (self.load)(bundle)
+    }
+}
+
+fn object(json: &str) -> Result<Map<String, Value>> {
+    serde_json::from_str(json).map_err(|error| Error::data(format!("parameters: {error}")))
 }

@@ -9,11 +9,11 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 
 use super::{find, load};
-use crate::classifier::{Classifier, FitOptions, Query};
 use crate::control::Control;
 use crate::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
 use crate::error::Error;
 use crate::file::{Array, Bundle, Flat};
+use crate::model::{Classifier, FitOptions, Query};
 
 const N_ROWS: usize = 60;
 const N_COLUMNS: usize = 7;
@@ -52,7 +52,7 @@ const MODELS: &[(&str, &str, bool)] = &[
     ("lomtree", "{}", false),
     (
         "lomtree",
-        r#"{"scale_weights": false, "scaling": "none", "max_internal": 3}"#,
+        r#"{"scale_weights": false, "scaling": "none", "nodes_per_class": 0.75}"#,
         false,
     ),
     (

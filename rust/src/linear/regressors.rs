@@ -232,63 +232,6 @@ impl Regressors {
         }
     }
 
-    /// Whether a regressor's learning changes nothing that others go by ("nag" clamps all alike).
-    pub fn are_independent(&self) -> bool {
-        !matches!(self.kind, Kind::Nag(..))
-    }
-
-    /// Takes out the regressors `numbers`, in this order, together with what
-    /// [`prepare`](Self::prepare) needs: those that stay learn from examples prepared by these.
-    ///
-    /// # Panics
-    ///
-    /// Unless they [are independent](Self::are_independent).
-    #[must_use]
-    pub fn take_out(&mut self, numbers: &[u32]) -> Self {
-        fn take<T: Default>(rows: &mut [T], numbers: &[u32]) -> Vec<T> {
-            let taken = numbers.iter();
-            taken
-                .map(|&number| std::mem::take(&mut rows[number as usize]))
-                .collect()
-        }
-        let kind = match &mut self.kind {
-            Kind::Pn(preconditioner, rows) => {
-                let none = Preconditioner::new(Power::Half, 0);
-                let preconditioner = std::mem::replace(preconditioner, none);
-                Kind::Pn(preconditioner, take(rows, numbers))
-            }
-            Kind::Sgd(rows) => Kind::Sgd(take(rows, numbers)),
-            Kind::Adagrad(rows) => Kind::Adagrad(take(rows, numbers)),
-            Kind::Plain(span, rows) => Kind::Plain(*span, take(rows, numbers)),
-            Kind::Nag(..) => unreachable!("they are not independent"),
-        };
-        Self {
-            width: self.width,
-            loss: self.loss,
-            kind,
-        }
-    }
-
-    /// Takes back what [`take_out`](Self::take_out) has taken out.
-    pub fn put_back(&mut self, numbers: &[u32], taken: Self) {
-        fn put<T>(rows: &mut [T], numbers: &[u32], taken: Vec<T>) {
-            for (&number, row) in numbers.iter().zip(taken) {
-                rows[number as usize] = row;
-            }
-        }
-        match (&mut self.kind, taken.kind) {
-            (Kind::Pn(preconditioner, rows), Kind::Pn(taken, taken_rows)) => {
-                *preconditioner = taken;
-                put(rows, numbers, taken_rows);
-            }
-            (Kind::Sgd(rows), Kind::Sgd(taken)) | (Kind::Plain(_, rows), Kind::Plain(_, taken)) => {
-                put(rows, numbers, taken);
-            }
-            (Kind::Adagrad(rows), Kind::Adagrad(taken)) => put(rows, numbers, taken),
-            _ => unreachable!("they were taken out of these"),
-        }
-    }
-
     /// What predictions are clamped to before their sign is taken.
     pub fn span(&self) -> Span {
         match &self.kind {

@@ -1,11 +1,15 @@
-//! numpy and scipy memory as the core's borrowed views.
+//! numpy and scipy memory as the core's borrowed views, and its arrays as numpy's.
 
 use numpy::ndarray::{Dimension, Ix1, Ix2};
-use numpy::{Element, PyReadonlyArray, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    Element, IntoPyArray, PyReadonlyArray, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::data::{Indices, LabelSets, Labels, Rows, Targets, Values};
+use crate::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
+use crate::file::{Array, Report, Shape};
 
 /// Holds one of two element types; borrows are kept for as long as it lives.
 pub(super) enum Either<'py, A: Element, B: Element, D: Dimension> {
@@ -189,3 +193,94 @@ impl<'py> TargetsArg<'py> {
 
 /// One importance per row.
 pub(super) type WeightsArg<'py> = PyReadonlyArray1<'py, f64>;
+
+/// X, y and the importances of rows, borrowed.
+pub(super) struct BatchArg<'py> {
+    x: RowsArg<'py>,
+    y: TargetsArg<'py>,
+    weights: Option<WeightsArg<'py>>,
+}
+
+impl<'py> BatchArg<'py> {
+    pub fn take(
+        x: &Bound<'py, PyAny>,
+        y: &Bound<'py, PyAny>,
+        weights: Option<WeightsArg<'py>>,
+    ) -> PyResult<Self> {
+        let (x, y) = (RowsArg::take(x)?, TargetsArg::take(y)?);
+        Ok(Self { x, y, weights })
+    }
+
+    /// The checked batch over `n_classes`. Do this once, before anything changes.
+    pub fn batch(&self, n_classes: usize, may_miss_values: bool) -> PyResult<Batch<'_>> {
+        let weights = self.weights.as_ref().map(|weights| weights.as_slice());
+        let weights = weights.transpose()?.map(Values::F64);
+        let rows = self.x.rows(may_miss_values)?;
+        Ok(Batch::new(rows, self.y.targets(n_classes)?, weights)?)
+    }
+}
+
+/// A one-dimensional array of uint8, int64, uint64 or float64, to be stored.
+pub(super) fn to_array(array: &Bound<'_, PyAny>) -> PyResult<Array> {
+    extract_as::<u8>(array)
+        .or_else(|_| extract_as::<i64>(array))
+        .or_else(|_| extract_as::<u64>(array))
+        .or_else(|_| extract_as::<f64>(array))
+}
+
+fn extract_as<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Array>
+where
+    for<'a> Array: From<&'a [T]>,
+{
+    let array: PyReadonlyArray1<'_, T> = array.extract()?;
+    Ok(array.as_slice()?.into())
+}
+
+pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
+    match array {
+        Array::U8(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::I8(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::U16(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::U32(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::I32(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::U64(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::I64(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::I16(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::F32(a) => a.into_vec().into_pyarray(py).into_any(),
+        Array::F64(a) => a.into_vec().into_pyarray(py).into_any(),
+    }
+}
+
+/// `array` as rows of `width` values.
+pub(super) fn shaped(
+    array: Bound<'_, PyAny>,
+    n_rows: usize,
+    width: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    array.call_method1("reshape", ((n_rows, width),))
+}
+
+/// The columns of a report by their names.
+pub(super) fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    let columns = report.into_columns();
+    let vectors = columns
+        .iter()
+        .filter(|column| column.shape == Shape::Vector);
+    // Of a matrix without columns its values do not say how many rows it has.
+    let n = vectors
+        .map(|column| column.values.len())
+        .next()
+        .unwrap_or(0);
+    for column in columns {
+        let values = to_numpy(py, column.values);
+        let values = match column.shape {
+            Shape::Scalar => values.get_item(0)?.call_method0("item")?,
+            Shape::Vector => values,
+            Shape::Flags => values.call_method1("view", ("bool",))?,
+            Shape::Matrix(width) => shaped(values, n, width)?,
+        };
+        dict.set_item(column.name, values)?;
+    }
+    Ok(dict)
+}

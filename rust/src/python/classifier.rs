@@ -7,24 +7,17 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use super::arrays::{RowsArg, TargetsArg, WeightsArg};
-use super::model_io::to_numpy;
-use super::pickled::{bytes_of, from_bytes, reduced, Reduced};
-use super::run::{attached, brief_or_watched, watched, FEW_ROWS, INSTANT};
-use super::shared_model::{Lease, Model, Share, SharedModel};
-use crate::alloc::{catch_no_memory, try_alloc};
-use crate::classifier::{FitOptions, LabelSelection, PredictOptions, Query, ReachedLeaf, Task};
-use crate::control::Control;
-use crate::data::{Batch, Rows, Values};
-use crate::error::{Error, Result};
-use crate::file::{Bundle, Report, Shape};
-use crate::learners;
-
-/// The task of predicting the best class.
-const BEST: Task<'static> = Task::Predict {
-    k: 1,
-    options: &PredictOptions::NONE,
+use super::arrays::{shaped, to_dict, to_numpy, BatchArg, RowsArg, WeightsArg};
+use super::run::{
+    attached, brief_or_watched, bytes_of, from_bytes, reduced, watched, Lease, Model, Reduced,
+    Share, SharedModel, FEW_ROWS, INSTANT,
 };
+use crate::alloc::{catch_no_memory, try_alloc};
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::file::Bundle;
+use crate::learners;
+use crate::model::{FitOptions, LabelSelection, PredictOptions, Query, Task};
 
 type Object<'py> = Bound<'py, PyAny>;
 type Progress<'a, 'py> = Option<&'a Object<'py>>;
@@ -78,20 +71,18 @@ impl Classifier {
         warm_start: bool,
         validation: Option<Validation<'_>>,
     ) -> PyResult<()> {
-        let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
+        let examples = BatchArg::take(X, y, sample_weight)?;
+        let validation = validation.map(|(x, y, weights)| BatchArg::take(&x, &y, weights));
+        let validation = validation.transpose()?;
         let py = X.py();
         let mut taken = self.model.take(py)?;
         let n_classes = taken.model().n_classes();
-        let batch = batch(taken.model(), n_classes, &x, &y, sample_weight.as_ref())?;
-        let validation = validation
-            .map(|(x, y, weights)| {
-                PyResult::Ok((RowsArg::take(&x)?, TargetsArg::take(&y)?, weights))
-            })
-            .transpose()?;
-        let validation = validation
-            .as_ref()
-            .map(|(x, y, weights)| self::batch(taken.model(), n_classes, x, y, weights.as_ref()))
-            .transpose()?;
+        let may_miss_values = taken.model().accepts().missing_values;
+        let batch = examples.batch(n_classes, may_miss_values)?;
+        let validation = match &validation {
+            Some(held_out) => Some(held_out.batch(n_classes, may_miss_values)?),
+            None => None,
+        };
         let effort = taken.model().effort(&batch.rows, Task::Fit);
         let options = FitOptions {
             n_threads,
@@ -121,12 +112,12 @@ impl Classifier {
         n_classes: Option<usize>,
         labels: Option<Py<PyAny>>,
     ) -> PyResult<Option<ClassNumbers<'py>>> {
-        let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
+        let examples = BatchArg::take(X, y, sample_weight)?;
         let py = X.py();
         let mut taken = self.model.take(py)?;
         let n_known = taken.model().n_classes();
         let n_classes = n_classes.unwrap_or(n_known);
-        let batch = batch(taken.model(), n_classes, &x, &y, sample_weight.as_ref())?;
+        let batch = examples.batch(n_classes, taken.model().accepts().missing_values)?;
         let effort = taken.model().effort(&batch.rows, Task::PartialFit);
         let predicted = answers.then(|| try_alloc(batch.rows.n_rows(), 1, -1));
         let mut predicted = predicted.transpose()?;
@@ -150,10 +141,11 @@ impl Classifier {
     /// The best class of each row.
     #[pyo3(signature = (X, n_threads=1))]
     fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<ClassNumbers<'py>> {
-        let (_, labels) = self.on_rows(X, BEST, |model, rows, control| {
-            model.predict(&Query::new(rows, n_threads, control))
+        let options = &PredictOptions::NONE;
+        let found = self.answer(X, n_threads, 1, options, |model, query| {
+            model.predict(query)
         })?;
-        Ok(labels.into_pyarray(X.py()))
+        Ok(found.answer.into_pyarray(X.py()))
     }
 
     /// The k best classes of each row and their scores, best first.
@@ -166,12 +158,13 @@ impl Classifier {
         n_threads: usize,
     ) -> PyResult<TopK<'py>> {
         let options = &PredictOptions::from_json(options)?;
-        let task = Task::Predict { k, options };
-        let (n_rows, (labels, scores)) = self.on_rows(X, task, |model, rows, control| {
-            model.predict_topk(&Query::new(rows, n_threads, control).with(options), k)
+        let found = self.answer(X, n_threads, k, options, |model, query| {
+            model.predict_topk(query, k)
         })?;
-        let labels = labels.into_pyarray(X.py()).reshape([n_rows, k])?;
-        Ok((labels, scores.into_pyarray(X.py()).reshape([n_rows, k])?))
+        let (labels, scores) = found.answer;
+        let labels = labels.into_pyarray(X.py()).reshape([found.n_rows, k])?;
+        let scores = scores.into_pyarray(X.py()).reshape([found.n_rows, k])?;
+        Ok((labels, scores))
     }
 
     /// The scores of all classes for each row, one row after the other.
@@ -182,13 +175,12 @@ impl Classifier {
         options: &str,
         n_threads: usize,
     ) -> PyResult<Object<'py>> {
-        let (py, options) = (X.py(), &PredictOptions::from_json(options)?);
-        let task = Task::Predict { k: 1, options };
-        let (n_rows, (scores, n_classes)) = self.on_rows(X, task, |model, rows, control| {
-            let query = Query::new(rows, n_threads, control).with(options);
-            Ok((model.predict_scores(&query)?, model.n_classes()))
+        let options = &PredictOptions::from_json(options)?;
+        let found = self.answer(X, n_threads, 1, options, |model, query| {
+            model.predict_scores(query)
         })?;
-        shaped(to_numpy(py, scores), n_rows, n_classes)
+        let scores = to_numpy(X.py(), found.answer);
+        shaped(scores, found.n_rows, found.n_classes)
     }
 
     /// Classes of each row and their scores, as the arrays of a CSR matrix: those of a score
@@ -209,9 +201,11 @@ impl Classifier {
             (None, Some(n)) => LabelSelection::Best(n),
             (None, None) => LabelSelection::Likely(at_least),
         };
-        let (_, found) = self.on_rows(X, BEST, |model, rows, control| {
-            model.select_labels(&Query::new(rows, n_threads, control), selection)
+        let options = &PredictOptions::NONE;
+        let found = self.answer(X, n_threads, 1, options, |model, query| {
+            model.select_labels(query, selection)
         })?;
+        let found = found.answer;
         let (starts, labels) = (found.starts.into_pyarray(py), found.labels.into_pyarray(py));
         (starts, labels, found.scores.into_pyarray(py)).into_pyobject(py)
     }
@@ -219,31 +213,29 @@ impl Classifier {
     /// The best class of each row after the first tree, the first two and so on: rows x trees.
     #[pyo3(signature = (X, n_threads=1))]
     fn staged_predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Object<'py>> {
-        let (n_rows, labels) = self.on_rows(X, BEST, |model, rows, control| {
-            model.staged_predict(&Query::new(rows, n_threads, control))
+        let options = &PredictOptions::NONE;
+        let found = self.answer(X, n_threads, 1, options, |model, query| {
+            model.staged_predict(query)
         })?;
-        let n_stages = labels.len() / n_rows.max(1);
-        shaped(labels.into_pyarray(X.py()).into_any(), n_rows, n_stages)
+        let n_stages = found.answer.len() / found.n_rows.max(1);
+        let labels = found.answer.into_pyarray(X.py());
+        shaped(labels.into_any(), found.n_rows, n_stages)
     }
 
     /// The leaves that each row reaches: where those of each row begin, the tree of each and its
     /// number among the nodes of `trees`.
     #[pyo3(signature = (X, n_threads=1))]
     fn leaves<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let (_, found) = self.on_rows(X, BEST, |model, rows, control| {
-            model.leaves(&Query::new(rows, n_threads, control))
-        })?;
+        let options = &PredictOptions::NONE;
+        let found = self.answer(X, n_threads, 1, options, |model, query| model.leaves(query))?;
+        let (mut starts, mut trees, mut nodes) = (vec![0], Vec::new(), Vec::new());
+        for leaves in found.answer {
+            trees.extend(leaves.iter().map(|leaf| leaf.tree as i32));
+            nodes.extend(leaves.iter().map(|leaf| leaf.node as i32));
+            starts.push(trees.len() as i64);
+        }
         let py = X.py();
-        let starts = found.iter().scan(0, |end, leaves| {
-            *end += leaves.len() as i64;
-            Some(*end)
-        });
-        let starts: Vec<i64> = std::iter::once(0).chain(starts).collect();
-        let column = |of: fn(&ReachedLeaf) -> u32| {
-            let values: Vec<i32> = found.iter().flatten().map(|leaf| of(leaf) as i32).collect();
-            values.into_pyarray(py)
-        };
-        let (trees, nodes) = (column(|leaf| leaf.tree), column(|leaf| leaf.node));
+        let (trees, nodes) = (trees.into_pyarray(py), nodes.into_pyarray(py));
         (starts.into_pyarray(py), trees, nodes).into_pyobject(py)
     }
 
@@ -400,68 +392,39 @@ impl Classifier {
         Ok(Self::of(model.into()))
     }
 
-    /// Runs `work`, of the effort of `task`, on the checked rows of X; also how many they are.
-    fn on_rows<T: Send>(
+    /// Checks the rows of X and answers a query of their `k` best labels, or of what costs the same.
+    fn answer<T: Send>(
         &self,
         X: &Object<'_>,
-        task: Task<'_>,
-        work: impl FnOnce(&Model, &Rows<'_>, &Control) -> Result<T> + Send,
-    ) -> PyResult<(usize, T)> {
+        n_threads: usize,
+        k: usize,
+        options: &PredictOptions,
+        answer: impl FnOnce(&Model, &Query<'_>) -> Result<T> + Send,
+    ) -> PyResult<Found<T>> {
         let (py, x) = (X.py(), RowsArg::take(X)?);
         let model = self.share(py)?;
         let rows = x.rows(model.accepts().missing_values)?;
-        let effort = model.effort(&rows, task);
-        let work = |control: &Control| work(&*model, &rows, control);
-        let found = if effort <= INSTANT && rows.n_rows() <= FEW_ROWS {
+        let effort = model.effort(&rows, Task::Predict { k, options });
+        let work = |control: &Control| {
+            let query = Query::new(&rows, n_threads, control).with(options);
+            answer(&*model, &query)
+        };
+        let answer = if effort <= INSTANT && rows.n_rows() <= FEW_ROWS {
             attached(work)
         } else {
             brief_or_watched(py, effort, None, work)
         };
-        Ok((rows.n_rows(), found?))
+        Ok(Found {
+            n_rows: rows.n_rows(),
+            n_classes: model.n_classes(),
+            answer: answer?,
+        })
     }
 }
 
-/// Everything that `model` is to learn from, of `n_classes`, checked before anything changes.
-fn batch<'a>(
-    model: &Model,
+/// The answer to a query, and what its shape depends on.
+struct Found<T> {
+    n_rows: usize,
     n_classes: usize,
-    x: &'a RowsArg<'_>,
-    y: &'a TargetsArg<'_>,
-    weights: Option<&'a WeightsArg<'_>>,
-) -> PyResult<Batch<'a>> {
-    let rows = x.rows(model.accepts().missing_values)?;
-    let weights = weights.map(|weights| weights.as_slice()).transpose()?;
-    Ok(Batch::new(
-        rows,
-        y.targets(n_classes)?,
-        weights.map(Values::F64),
-    )?)
-}
-
-fn shaped(array: Object<'_>, n_rows: usize, width: usize) -> PyResult<Object<'_>> {
-    array.call_method1("reshape", ((n_rows, width),))
-}
-
-fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    let columns = report.into_columns();
-    let vectors = columns
-        .iter()
-        .filter(|column| column.shape == Shape::Vector);
-    // Of a matrix without columns its values do not say how many rows it has.
-    let n = vectors
-        .map(|column| column.values.len())
-        .next()
-        .unwrap_or(0);
-    for column in columns {
-        let values = to_numpy(py, column.values);
-        let values = match column.shape {
-            Shape::Scalar => values.get_item(0)?.call_method0("item")?,
-            Shape::Vector => values,
-            Shape::Flags => values.call_method1("view", ("bool",))?,
-            Shape::Matrix(width) => shaped(values, n, width)?,
-        };
-        dict.set_item(column.name, values)?;
-    }
-    Ok(dict)
+    answer: T,
 }

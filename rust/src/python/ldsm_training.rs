@@ -7,8 +7,7 @@ use pyo3::types::PyBytes;
 
 use super::arrays::{RowsArg, TargetsArg, WeightsArg};
 use super::classifier::Classifier;
-use super::pickled::{bytes_of, from_bytes, reduced, Reduced};
-use super::run::watched;
+use super::run::{bytes_of, from_bytes, reduced, watched, Reduced};
 use crate::data::{Batch, Values};
 use crate::error::Result;
 use crate::learners::ldsm::{Block, Choice, Params, Part, Plan, Run, TrainingSet};

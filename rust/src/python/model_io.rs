@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use numpy::{Element, IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::arrays::{to_array, to_numpy};
 use super::classifier::Classifier;
 use super::run::watched;
 use crate::alloc::catch_no_memory;
 use crate::error::Error;
-use crate::file::{Array, Bundle};
+use crate::file::Bundle;
 
 /// Kind of the outer bundle; the core model is nested in it.
 const KIND: &str = "estimator";
@@ -97,35 +97,5 @@ impl EstimatorFile {
         let gone = || Error::data("the model has been taken already");
         let model = self.model.take().ok_or_else(gone)?;
         Classifier::from_bundle(py, model, Some(learner))
-    }
-}
-
-fn to_array(array: &Bound<'_, PyAny>) -> PyResult<Array> {
-    extract_as::<u8>(array)
-        .or_else(|_| extract_as::<i64>(array))
-        .or_else(|_| extract_as::<u64>(array))
-        .or_else(|_| extract_as::<f64>(array))
-}
-
-fn extract_as<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Array>
-where
-    for<'a> Array: From<&'a [T]>,
-{
-    let array: PyReadonlyArray1<'_, T> = array.extract()?;
-    Ok(array.as_slice()?.into())
-}
-
-pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
-    match array {
-        Array::U8(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I8(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::U16(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::U32(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I32(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::U64(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I64(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I16(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::F32(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::F64(a) => a.into_vec().into_pyarray(py).into_any(),
     }
 }

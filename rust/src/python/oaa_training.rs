@@ -5,11 +5,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::arrays::{RowsArg, TargetsArg, WeightsArg};
+use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
-use super::pickled::{bytes_of, from_bytes, reduced, Reduced};
-use super::run::watched;
-use crate::data::{Batch, Values};
+use super::run::{bytes_of, from_bytes, reduced, watched, Reduced};
 use crate::learners::oaa::{ClassBlock, Params};
 use crate::params::Params as _;
 
@@ -36,10 +34,8 @@ impl OaaClasses {
         n_threads: usize,
     ) -> PyResult<Self> {
         let params = Params::from_json(params_json)?;
-        let (x, y) = (RowsArg::take(X)?, TargetsArg::take(y)?);
-        let weights = sample_weight.as_ref().map(|weights| weights.as_slice());
-        let weights = weights.transpose()?.map(Values::F64);
-        let batch = Batch::new(x.rows(false)?, y.targets(n_classes)?, weights)?;
+        let examples = BatchArg::take(X, y, sample_weight)?;
+        let batch = examples.batch(n_classes, false)?;
         let learned = watched(X.py(), None, |control| {
             ClassBlock::train(&params, label_sets, &batch, block, n_threads, control)
         })?;

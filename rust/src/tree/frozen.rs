@@ -72,9 +72,6 @@ impl FrozenRouters {
     /// many, few enough to stay in the cache.
     pub const BLOCK: usize = 2048;
 
-    /// Products that freezing a node is worth.
-    pub const FREEZE_NODE: usize = 256;
-
     /// No nodes yet; their weights will be those of `regressors`.
     pub fn new(regressors: &Regressors) -> Self {
         Self {

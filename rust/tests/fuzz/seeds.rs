@@ -49,7 +49,7 @@ const MODELS: &[(&str, &str, &str, &str, bool)] = &[
         "lomtree",
         "three",
         "lomtree",
-        r#"{"n_passes": 1, "n_estimators": 3, "max_internal": 3, "split_threshold": 1.0}"#,
+        r#"{"n_passes": 1, "n_estimators": 3, "nodes_per_class": 0.5, "split_threshold": 1.0}"#,
         false,
     ),
     (

@@ -1,13 +1,131 @@
-//! How the routers learn, example by example.
+//! The balanced tree, and how its routers learn, example by example.
+//!
+//! Labels stand in a row; a node over n > 1 of them has the first ceil(n/2) on its
+//! left. So every leaf is ceil(log2 K) or one less deep, and neighbours in the row
+//! are neighbours in the tree. Nodes are numbered breadth first, and routers among
+//! themselves likewise: the children of router r are nodes 2r + 1 and 2r + 2.
 
-use super::layout::{children_of, router_above, sends_to, AtNode, Layout};
-use super::{Params, Policy};
-use crate::alloc::{filled, zeros};
+use std::ops::Range;
+
+use rand::{seq::SliceRandom, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::predict::BlockPredictor;
+use super::{LabelOrder, Params, Policy};
+use crate::alloc::{can_alloc, collect, filled, with_capacity, zeros};
+use crate::control::Control;
+use crate::data::{Batch, Preparation};
 use crate::error::{Error, Result};
-use crate::file::is_count;
+use crate::file::{is_count, Bundle, Persist, Report};
 use crate::linear::{PathExample, Rate, Regressors, Span};
-use crate::tree::{Junction, LearningTree};
+use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
+use crate::pool::Lent;
+use crate::tree::{FrozenRouters, Junction, LearningTree, RoutingMemory, Topology};
 use crate::{persist, record};
+
+/// Bytes that a class takes before anything is learned, and once more frozen, about.
+const CLASS: usize = 256;
+
+/// Where labels and routers are in the tree.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// The labels from left to right.
+    pub order: Vec<u32>,
+    /// The node of each label.
+    pub leaf_of: Vec<u32>,
+    /// The node of each router.
+    pub node_of: Vec<u32>,
+    /// What stands at each node.
+    pub at_node: Vec<AtNode>,
+}
+
+/// A router or a leaf.
+#[derive(Debug, Clone, Copy)]
+pub enum AtNode {
+    /// The router of this number.
+    Router(u32),
+    /// The leaf of this label.
+    Label(u32),
+}
+
+impl Layout {
+    /// The tree over labels in this order, a permutation of 0..K.
+    pub fn new(order: Vec<u32>) -> Self {
+        let mut leaf_of = zeros(order.len());
+        let mut node_of = with_capacity(order.len().saturating_sub(1));
+        let mut at_node = with_capacity(2 * order.len());
+        for (node, labels) in (0..).zip(balanced(order.len()).nodes) {
+            if labels.len() == 1 {
+                let label = order[labels.start];
+                leaf_of[label as usize] = node;
+                at_node.push(AtNode::Label(label));
+            } else {
+                at_node.push(AtNode::Router(node_of.len() as u32));
+                node_of.push(node);
+            }
+        }
+        Self {
+            order,
+            leaf_of,
+            node_of,
+            at_node,
+        }
+    }
+}
+
+/// The balanced tree over `n` labels: of each node, where its labels stand in the row.
+pub fn balanced(n: usize) -> Topology<Range<usize>> {
+    Topology::new(0..n, 2, |&Range { start, end }| {
+        let middle = end - (end - start) / 2;
+        let halves = (end - start > 1).then_some([start..middle, middle..end]);
+        halves.into_iter().flatten()
+    })
+}
+
+/// The nodes of the children of a router.
+#[inline]
+pub fn children_of(router: u32) -> [u32; 2] {
+    [2 * router + 1, 2 * router + 2]
+}
+
+/// The router above a node, and what it learns that is to send to the node: -1 where that is its
+/// left child, 1 where it is the right one. None at the root.
+#[inline]
+pub fn router_above(node: u32) -> Option<(u32, f32)> {
+    let child = node.checked_sub(1)?;
+    Some((child / 2, if child % 2 == 0 { -1.0 } else { 1.0 }))
+}
+
+/// Whether a router of this score sends to where it learns `target`.
+#[inline]
+pub fn sends_to(target: f32, score: f32) -> bool {
+    (score < 0.0) == (target < 0.0)
+}
+
+impl LabelOrder {
+    /// The `n` labels from left to right; frequencies are those in `batch`, by importance.
+    pub(super) fn arrange(self, batch: &Batch<'_>, n: usize, seed: u64) -> Vec<u32> {
+        let mut order: Vec<u32> = collect(0..n as u32);
+        match self {
+            Self::Given => {}
+            Self::Random => {
+                // Not the stream that shuffles the examples.
+                let seed = seed ^ 0x9E37_79B9_7F4A_7C15;
+                order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
+            }
+            Self::Frequency => {
+                let mut weights = vec![0.0; n];
+                for (i, &label) in batch.labels().iter().enumerate() {
+                    weights[label as usize] += f64::from(batch.weight(i));
+                }
+                let weight = |label: u32| weights[label as usize];
+                // Stable: of equals the lower label stays first.
+                order.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
+            }
+        }
+        order
+    }
+}
 
 /// A filter tree or a random tree.
 #[derive(Debug, Clone)]
@@ -136,5 +254,126 @@ impl LabelTree {
             return Err(Error::data("there are not as many routers as labels need"));
         }
         Ok(())
+    }
+}
+
+impl OnlineLearner for LabelTree {
+    const KIND: &'static str = "label_tree";
+    const NARROW: &'static [&'static str] = &["regressors/"];
+    type Params = Params;
+    type Frozen = FrozenRouters;
+    type Predictor<'a> = BlockPredictor<'a>;
+    type Memory = RoutingMemory;
+
+    fn name(params: &Params) -> &'static str {
+        params.policy.learner()
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        let n_classes = start.n_classes;
+        if !can_alloc(n_classes.checked_mul(CLASS)) {
+            return Err(Error::data(format!("no memory for {n_classes} classes")));
+        }
+        let order = params
+            .label_order
+            .arrange(start.batch, n_classes, params.seed);
+        let width = start.preparation.width();
+        Ok(Self::of_layout(params, Layout::new(order), width))
+    }
+
+    fn add_classes(&mut self, _n_classes: usize) -> Result<()> {
+        Err(Error::data(
+            "a tree over a fixed order of labels cannot take new ones; \
+             OAAClassifier, LOMTreeClassifier and RecallTreeClassifier can",
+        ))
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        let mut example = PathExample::default();
+        for chunk in learning.order.chunks(Control::CHUNK) {
+            for &row in chunk {
+                let (label, importance) = learning.read(row, &mut example);
+                self.regressors.prepare(&mut example, importance);
+                let was_right = self.learn_one(&example, label, importance);
+                learning.progress.count(!was_right, importance);
+            }
+            learning.report(chunk.len())?;
+        }
+        Ok(())
+    }
+
+    /// The terminals of the routers are labels.
+    fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
+        let mut frozen = FrozenRouters::new(&self.regressors);
+        for (number, at) in self.layout.at_node.iter().enumerate() {
+            if number % Control::CHUNK == 0 {
+                control.check()?;
+            }
+            match *at {
+                AtNode::Label(label) => frozen.push_terminal(label),
+                AtNode::Router(router) => {
+                    frozen.push_router(self.regressors.plain(router));
+                }
+            }
+        }
+        Ok(frozen)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: Option<&'a [FrozenRouters]>,
+        _options: &PredictOptions,
+        memory: Lent<'a, RoutingMemory>,
+    ) -> BlockPredictor<'a> {
+        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]), memory)
+    }
+
+    fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {
+        let depth = self.examples.len().ilog2() as usize + 1;
+        row_values.saturating_mul(depth).saturating_mul(k)
+    }
+
+    fn freeze_rows(&self) -> usize {
+        self.examples.len()
+    }
+
+    fn report(&self, _progress: &Mistakes) -> Option<Report> {
+        Some(self.node_report())
+    }
+
+    fn nodes_of_terminals(&self, _frozen: &FrozenRouters) -> Option<Vec<u32>> {
+        Some(self.layout.leaf_of.clone())
+    }
+
+    fn for_prediction(&self, _control: &Control) -> Result<Self> {
+        let mut slim = self.clone();
+        slim.regressors = self.regressors.for_prediction();
+        Ok(slim)
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        bundle.put("order", &self.layout.order[..]);
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        for_prediction: bool,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..n_classes as u32) {
+            return Err(bundle.damaged("a label is out of range or stands twice"));
+        }
+        let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
+        if for_prediction {
+            tree.regressors = tree.regressors.for_prediction();
+        }
+        tree.fill(bundle)?;
+        Ok(tree)
     }
 }

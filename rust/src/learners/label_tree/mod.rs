@@ -13,14 +13,63 @@
 //!
 //! Cost per example: at most ceil(log2 K) routers, learning and predicting.
 
-mod layout; // the balanced tree and the order of its leaves
-mod learner; // both ways of learning
-mod online; // what the model around them asks of them
-mod params;
-mod predict; // answers for a block of rows
-mod report; // the tree's nodes as columns
+mod learner; // the balanced tree, both ways of learning
+mod predict; // predictions for a block of rows
 #[cfg(test)]
 mod tests;
 
 pub use learner::LabelTree;
-pub use params::{LabelOrder, Params, Policy};
+
+use crate::linear::{Loss, Optimizer};
+use crate::params::Range;
+use crate::{choices, params};
+
+choices! {
+    /// Which examples a router learns from.
+    pub enum Policy {
+        /// Those whose label won all its matches below: the filter tree.
+        Filter = "filter",
+        /// All whose label lies below it: the random tree.
+        Random = "random",
+    }
+}
+
+impl Policy {
+    /// Name of the learner, for messages.
+    pub fn learner(self) -> &'static str {
+        match self {
+            Self::Filter => "the filter tree",
+            Self::Random => "the random tree",
+        }
+    }
+}
+
+choices! {
+    /// In which order the labels stand at the leaves.
+    pub enum LabelOrder {
+        /// A permutation fixed by the seed.
+        Random = "random",
+        /// The order of the classes.
+        Given = "given",
+        /// The most frequent first; of equals the lower class.
+        Frequency = "frequency",
+    }
+}
+
+params! {
+    /// Every parameter. The Python classes document them for users.
+    pub struct Params online(5) {
+        /// Filter tree or random tree.
+        policy: Policy = Policy::Filter;
+        /// Loss of the routers.
+        loss: Loss = Loss::Hinge;
+        /// Step direction of the routers.
+        optimizer: Optimizer = Optimizer::Pn;
+        /// Step size of a router that has seen nothing yet.
+        learning_rate: f64 = 1.0, Range::POSITIVE;
+        /// How fast a router's steps shrink; see [`crate::linear::Rate`].
+        decay: f64 = 0.3, Range::NOT_NEGATIVE;
+        /// Order of the labels at the leaves.
+        label_order: LabelOrder = LabelOrder::Given;
+    }
+}

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::layout::{balanced, router_above, Layout};
+use super::learner::{balanced, router_above, Layout};
 use super::*;
-use crate::classifier::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query, TopK};
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
 use crate::linear::{Loss, Optimizer, PathExample};
+use crate::model::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query, TopK};
 use crate::simd::{axpy, dot, LANES};
 
 type Model = OnlineModel<LabelTree>;
@@ -24,7 +24,6 @@ fn params(policy: Policy) -> Params {
         scaling: Scaling::None,
         label_order: LabelOrder::Given,
         n_passes: 2,
-        patience: 1,
         ..Params::default()
     }
 }

@@ -30,27 +30,30 @@
 //! As in the authors' program, `UpdateC` follows line 21, too. An example of importance w counts
 //! as w examples.
 
-use super::arena::Arena;
-use super::params::Params;
-use crate::data::Preparation;
+use super::node::Arena;
+use super::predict::{EnsemblePredictor, FrozenTree};
+use super::{Params, Rules};
+use crate::alloc::collect;
+use crate::control::Control;
+use crate::data::{Batch, Preparation};
+use crate::error::Result;
+use crate::file::{Bundle, Persist, Report};
 use crate::linear::{PathExample, Rate, Regressors, Scores, Span};
+use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::persist;
+use crate::pool::Lent;
 use crate::simd::prefetch;
-use crate::tree::{Junction, LearningTree, NodeId};
+use crate::tree::{Junction, LearningTree, NodeId, RoutingMemory};
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
 pub struct LomTree {
     pub(super) params: Params,
+    pub(super) rules: Rules,
     pub(super) n_classes: usize,
     /// T: internal nodes it may have.
     pub(super) budget: u32,
-    pub(super) rate: Rate,
-    /// Depth from which on splits become harder.
-    pub(super) soft_levels: f64,
-    /// Mean depth of the leaves that examples ended at when two threads last learned, for sharing
-    /// out the work: the model does not depend on it, and no file has it.
-    pub(super) mean_depth: f64,
+    rate: Rate,
     pub(super) arena: Arena,
     pub(super) regressors: Regressors,
 }
@@ -91,80 +94,31 @@ impl LearningTree for LomTree {
     }
 }
 
-/// How far an example that is learned has come.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Descent {
-    /// The node it is at.
-    pub at: NodeId,
-    /// The depth of that.
-    pub depth: u32,
-    /// What scores were clamped to before it was learned.
-    pub span: Span,
-    /// A node, or the leaf below it, that it would have come to before it was learned, once that
-    /// is on another path.
-    pub previous: Option<NodeId>,
-}
-
 impl LomTree {
     /// A tree that has seen nothing (line 1).
     pub(super) fn empty(params: &Params, n_classes: usize, preparation: &Preparation) -> Self {
-        let mut tree = Self {
-            n_classes: 0,
-            budget: 0,
+        Self {
+            rules: params.rules(),
+            n_classes,
+            budget: params.budget(n_classes),
             rate: Rate::new(params.learning_rate, params.decay),
-            soft_levels: 0.0,
-            mean_depth: 0.0,
             arena: Arena::new(),
             regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             params: params.clone(),
-        };
-        tree.set_n_classes(n_classes);
-        tree
-    }
-
-    /// For so many classes from now on.
-    pub(super) fn set_n_classes(&mut self, n_classes: usize) {
-        self.n_classes = n_classes;
-        self.budget = self.params.budget(n_classes);
-        self.soft_levels = self.params.soft_levels(n_classes);
+        }
     }
 
     /// Learns one example that `regressors.prepare` has been given. Returns whether the
     /// prediction was right before.
     pub(super) fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
-        let (is_right, _) = self.learn_from(self.at_root(), example, label, importance);
-        is_right
-    }
-
-    /// Where every example begins.
-    pub(super) fn at_root(&self) -> Descent {
-        Descent {
-            at: self.arena.root, // line 3
-            depth: 0,
-            span: self.regressors.span(),
-            previous: None,
-        }
-    }
-
-    /// Learns one example that has come as far as `descent`. Returns whether the prediction was
-    /// right before, and the depth of the leaf it ends at.
-    pub(super) fn learn_from(
-        &mut self,
-        mut descent: Descent,
-        example: &PathExample,
-        label: u32,
-        importance: f32,
-    ) -> (bool, u32) {
         let weight = self.weight(importance);
+        let span = self.regressors.span();
+        // The prediction that counts is that of the tree before this example: as soon as a
+        // training changes the path, the previous path is followed to its end.
         let mut predicted = None;
+        let mut j = self.arena.root; // line 3
+        let mut depth = 0;
         loop {
-            // The prediction that counts is that of the tree before this example: as soon as a
-            // training changes the path, the previous path is followed to its end.
-            if let (None, Some(previous)) = (predicted, descent.previous) {
-                let leaf = self.leaf_from(previous, example, descent.span);
-                predicted = Some(self.arena.node(leaf).majority);
-            }
-            let Descent { at: j, depth, .. } = descent;
             let node = self.arena.node_mut(j);
             if node.is_leaf() {
                 predicted = predicted.or(Some(node.majority));
@@ -172,40 +126,30 @@ impl LomTree {
                 if !self.may_split(j, depth) {
                     self.arena.node_mut(j).size += weight; // line 21
                     self.arena.update_c(j);
-                    return (predicted == Some(label), depth);
+                    return predicted == Some(label);
                 }
                 self.split(j);
                 // The arrival that made the node split is counted as a training instead.
                 self.arena.node_mut(j).labels.entry(label).before -= weight as f32;
             }
-            self.step_down(&mut descent, example, label, importance);
+            let scores = self.train(j, example, label, importance, weight);
+            let node = self.arena.node(j);
+            let next = node.child(scores.after); // line 19
+            if predicted.is_none() {
+                let previous = node.child(span.clamp(scores.before));
+                if previous != next {
+                    let leaf = self.leaf_from(previous, example, span);
+                    predicted = Some(self.arena.node(leaf).majority);
+                }
+            }
+            j = next;
+            depth += 1;
         }
-    }
-
-    /// Trains the internal node that `descent` is at and takes it to the child.
-    #[inline]
-    pub(super) fn step_down(
-        &mut self,
-        descent: &mut Descent,
-        example: &PathExample,
-        label: u32,
-        importance: f32,
-    ) {
-        let weight = self.weight(importance);
-        let scores = self.train(descent.at, example, label, importance, weight);
-        let node = self.arena.node(descent.at);
-        let next = node.child(scores.after); // line 19
-        if descent.previous.is_none() {
-            let previous = node.child(descent.span.clamp(scores.before));
-            descent.previous = (previous != next).then_some(previous);
-        }
-        descent.at = next;
-        descent.depth += 1;
     }
 
     /// What an example of this importance counts as in the tree's statistics.
     fn weight(&self, importance: f32) -> f64 {
-        if self.params.weighted_counts {
+        if self.rules.weighted_counts {
             f64::from(importance)
         } else {
             1.0
@@ -216,9 +160,15 @@ impl LomTree {
     /// lies, and either the budget or Eq. 2 allows it.
     pub(super) fn may_split(&self, j: NodeId, depth: u32) -> bool {
         let node = self.arena.node(j);
-        let excess = (f64::from(depth) - self.soft_levels).max(0.0);
         let impurity = node.count - node.majority_arrivals;
-        if impurity < self.params.split_threshold * (0.5 * excess).exp2() {
+        let threshold = self.params.split_threshold;
+        if impurity < threshold {
+            return false;
+        }
+        let soft_levels = self.rules.soft_depth * (self.n_classes as f64).log2();
+        // A maximum with NaN, as of one class without a soft depth, is the other number.
+        let excess = (f64::from(depth) - soft_levels).max(0.0);
+        if impurity < threshold * (0.5 * excess).exp2() {
             return false;
         }
         let smallest = self.arena.node(self.arena.root).size; // C_r
@@ -265,13 +215,14 @@ impl LomTree {
         let scores = self
             .regressors
             .learn(regressor, example, target, step, importance, ahead); // line 17
-        let score = self.params.clamped(scores.raw);
+        let clamp = self.rules.score_clamp;
+        let score = f64::from(scores.raw).clamp(-clamp, clamp);
         self.arena.node_mut(j).add_score(place, score, weight); // line 18
         scores
     }
 
     /// The leaf that the scores, clamped to `span`, lead to from `j` on.
-    pub(super) fn leaf_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> NodeId {
+    fn leaf_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> NodeId {
         loop {
             let node = self.arena.node(j);
             if node.is_leaf() {
@@ -281,7 +232,7 @@ impl LomTree {
         }
     }
 
-    /// What does not fit together in a tree that was restored.
+    /// Checks that the parts of a tree that was restored fit together.
     fn check_stored(&self) -> std::result::Result<(), String> {
         let labels = self.arena.nodes.iter().flat_map(|node| {
             let known = node.labels.iter().map(|(label, _)| label);
@@ -291,5 +242,119 @@ impl LomTree {
             return Err("a label is out of range".into());
         }
         self.arena.check(self.regressors.len())
+    }
+}
+
+impl OnlineLearner for LomTree {
+    const KIND: &'static str = "lomtree";
+    const NARROW: &'static [&'static str] = &["regressors/"];
+    type Params = Params;
+    type Frozen = FrozenTree;
+    type Predictor<'a> = EnsemblePredictor<'a>;
+    type Memory = RoutingMemory;
+
+    fn name(_params: &Params) -> &'static str {
+        "LOMtree"
+    }
+
+    fn n_members(params: &Params) -> usize {
+        params.n_estimators as usize
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        Ok(Self::empty(params, start.n_classes, start.preparation))
+    }
+
+    /// Tables of labels take any label; what depends on the number of classes follows it.
+    fn add_classes(&mut self, n_classes: usize) -> Result<()> {
+        self.n_classes = n_classes;
+        self.budget = self.params.budget(n_classes);
+        Ok(())
+    }
+
+    /// Where importances do not count in the tree, rows of importance 0 do.
+    fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
+        if params.rules().weighted_counts {
+            batch.present()
+        } else {
+            collect(0..batch.rows.n_rows() as u32)
+        }
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        let mut example = PathExample::default();
+        for chunk in learning.order.chunks(Control::CHUNK) {
+            for &row in chunk {
+                let (label, importance) = learning.read(row, &mut example);
+                self.regressors.prepare(&mut example, importance);
+                let was_right = self.learn_one(&example, label, importance);
+                learning.progress.count(!was_right, importance);
+            }
+            learning.report(chunk.len())?;
+        }
+        Ok(())
+    }
+
+    fn freeze(&self, control: &Control) -> Result<FrozenTree> {
+        FrozenTree::new(self, control)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: Option<&'a [FrozenTree]>,
+        _options: &PredictOptions,
+        memory: Lent<'a, RoutingMemory>,
+    ) -> EnsemblePredictor<'a> {
+        EnsemblePredictor::new(members, frozen, memory)
+    }
+
+    fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
+        /// Nodes on a path, about.
+        const DEPTH: usize = 32;
+        row_values.saturating_mul(DEPTH)
+    }
+
+    fn freeze_rows(&self) -> usize {
+        self.arena.nodes.len()
+    }
+
+    fn nodes_of_terminals(&self, _frozen: &FrozenTree) -> Option<Vec<u32>> {
+        let nodes = (0..).zip(self.arena.topology().nodes);
+        let leaves = nodes.filter(|&(_, id)| self.arena.node(id).is_leaf());
+        Some(leaves.map(|(number, _)| number).collect())
+    }
+
+    fn report(&self, progress: &Mistakes) -> Option<Report> {
+        let weight = if self.rules.weighted_counts {
+            progress.weight
+        } else {
+            progress.examples as f64
+        };
+        Some(self.node_report(weight))
+    }
+
+    fn for_prediction(&self, _control: &Control) -> Result<Self> {
+        let mut slim = self.clone();
+        slim.regressors = self.regressors.for_prediction();
+        Ok(slim)
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        for_prediction: bool,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let mut tree = Self::empty(params, n_classes, preparation);
+        if for_prediction {
+            tree.regressors = tree.regressors.for_prediction();
+        }
+        tree.fill(bundle)?;
+        Ok(tree)
     }
 }

@@ -1,8 +1,7 @@
 //! What there is to know of a tree and of the splits it made.
 
-use super::arena::Arena;
 use super::learner::LomTree;
-use super::node::{LabelStat, Node};
+use super::node::{Arena, LabelStat, Node};
 use crate::file::Report;
 
 impl LomTree {

@@ -5,19 +5,16 @@ mod learning;
 mod shares;
 mod structure;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-
 use proptest::prelude::*;
 
 use super::*;
-use crate::classifier::{
-    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
-    PredictOptions, Predictor, Query,
-};
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::{Loss, Optimizer, Weights};
+use crate::linear::Loss;
+use crate::model::{
+    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, Predictor, Query,
+};
 use crate::pool::Lent;
 
 type Model = OnlineModel<LomTree>;
@@ -25,15 +22,14 @@ type Model = OnlineModel<LomTree>;
 const OPTIONS: PredictOptions = PredictOptions::NONE;
 const WIDTH: usize = 4;
 
+/// Those of a small tree, which has no depth beyond which splits become harder in these tests.
 fn params() -> Params {
     Params {
         loss: Loss::SquaredHinge,
         scaling: Scaling::None,
         nodes_per_class: 1.0,
         split_threshold: 1.0,
-        soft_depth: None,
         n_passes: 1,
-        patience: 1,
         ..Params::default()
     }
 }
@@ -89,7 +85,7 @@ proptest! {
     /// The frozen tree predicts what the learning one does, and changes nothing.
     #[test]
     fn frozen_predictions_are_the_progressive_ones((values, labels) in streams()) {
-        let params = Params { leaf_smoothing: 0.0, ..params() };
+        let params = Params { paper_tree: true, ..params() };
         let mut model = Model::create(params, 16, false).unwrap();
         let control = Control::new(0);
         let mut wrong = 0;
@@ -129,120 +125,6 @@ fn the_number_of_threads_changes_nothing() {
         (model.to_bytes().unwrap(), top.unwrap())
     };
     assert_eq!(fit(1), fit(3));
-}
-
-/// Where memory does not suffice on two threads, the nodes that one of them had stay in the tree.
-#[test]
-fn a_tree_is_whole_after_a_panic_on_two_threads() {
-    let (values, labels) = few_rows();
-    let n = labels.len();
-    let batch = batch(&values, &labels, 7);
-    let params = Params {
-        max_internal: Some(3000),
-        ..params()
-    };
-    let mut tree = empty(&params, 7);
-    let mut preparation = Preparation::new(Scaling::None, None, &batch.rows).unwrap();
-    let mut progress = Mistakes::default();
-    let mut learn = |order: &[u32]| {
-        tree.learn(&mut Learning {
-            batch: &batch,
-            order,
-            clock: 0.0,
-            preparation: &mut preparation,
-            progress: &mut progress,
-            n_threads: 2,
-            predicted: None,
-            control: &Control::new(0),
-        })
-    };
-    let mut order: Vec<u32> = (0..2000).map(|i| i % n as u32).collect();
-    learn(&order).unwrap();
-    // There is no such row.
-    order[1000] = n as u32;
-    assert!(catch_unwind(AssertUnwindSafe(|| learn(&order))).is_err());
-    order.truncate(1000);
-    learn(&order).unwrap();
-    assert!(progress.examples > 3000);
-    tree.arena.check(tree.regressors.len()).unwrap();
-    for node in tree.arena.nodes.iter().filter(|node| !node.is_leaf()) {
-        assert!(node.count > 0.0 && node.labels.len() > 1);
-        let weights = tree.regressors.plain(node.regressor);
-        assert!(!matches!(weights, Weights::Table(table) if table.is_empty()));
-    }
-}
-
-/// A tree on two threads: in a stream and in passes, with splits and with none left to do, with
-/// weights, with means and deviations that follow the examples, of each optimiser.
-#[test]
-fn a_tree_that_learns_on_two_threads_is_that_of_one() {
-    let n = 5000;
-    let random = |i: usize, salt: u32| (i as u32 ^ salt).wrapping_mul(0x9E37_79B1) >> 16;
-    let labels: Vec<u32> = (0..n).map(|i| random(i, 0) % 300).collect();
-    let values = (0..n * WIDTH).map(|at| {
-        let (label, bit) = (labels[at / WIDTH], at % WIDTH);
-        (label >> (2 * bit) & 3) as f32 + (random(at, 77) % 100) as f32 / 60.0
-    });
-    let values: Vec<f32> = values.collect();
-    let weights: Vec<f32> = (0..n).map(|i| (random(i, 5) % 7) as f32 / 2.0).collect();
-    let plain = batch(&values, &labels, 300);
-    let weighted = Batch::new(plain.rows, plain.targets, Some(Values::F32(&weights))).unwrap();
-    let control = Control::new(0);
-    let fit = |params: &Params, batch: &Batch<'_>, n_threads| {
-        let mut model = Model::create(params.clone(), 300, false).unwrap();
-        let options = FitOptions::threads(n_threads);
-        model.fit(batch, options, &control).unwrap();
-        let after_fit = model.to_bytes().unwrap();
-        model.partial_fit(batch, n_threads, None, &control).unwrap();
-        let has_shared = model.members()[0].learner.mean_depth > 5.0;
-        assert_eq!(
-            has_shared,
-            n_threads > 1 && params.optimizer != Optimizer::Nag
-        );
-        (after_fit, model.to_bytes().unwrap())
-    };
-    let default = Params {
-        n_passes: 2,
-        ..Params::default()
-    };
-    for (params, batch) in [
-        (default.clone(), &plain),
-        (default.clone(), &weighted),
-        (
-            Params {
-                max_internal: Some(2600),
-                split_threshold: 1.0,
-                ..default.clone()
-            },
-            &plain,
-        ),
-        (
-            Params {
-                optimizer: Optimizer::Sgd,
-                scaling: Scaling::Row,
-                ..default.clone()
-            },
-            &plain,
-        ),
-        (
-            Params {
-                optimizer: Optimizer::Adagrad,
-                early_stopping: true,
-                ..default.clone()
-            },
-            &weighted,
-        ),
-        (
-            Params {
-                optimizer: Optimizer::Nag,
-                ..default
-            },
-            &plain,
-        ),
-    ] {
-        let (one, two) = (fit(&params, batch, 1), fit(&params, batch, 2));
-        assert!(one.0 == two.0 && one.1 == two.1, "{params:?}");
-    }
 }
 
 fn few_rows() -> (Vec<f32>, Vec<u32>) {
@@ -338,10 +220,9 @@ fn made_up_files_are_refused() {
 #[test]
 fn parameters_beyond_the_floats_are_refused_by_name() {
     type Change = fn(&mut Params);
-    let cases: [(&str, Change); 4] = [
+    let cases: [(&str, Change); 3] = [
         ("learning_rate", |p| p.learning_rate = 1e308),
         ("decay", |p| p.decay = 1e39),
-        ("leaf_smoothing", |p| p.leaf_smoothing = f64::INFINITY),
         ("n_estimators", |p| p.n_estimators = 1_000_000_000),
     ];
     for (name, change) in cases {
@@ -359,9 +240,9 @@ fn rows_of_importance_zero_count_where_importances_do_not() {
     let batch = batch(&values, &labels, 7);
     let weights: Vec<f32> = (0..100).map(|i| (i % 2) as f32).collect();
     let batch = Batch::new(batch.rows, batch.targets, Some(Values::F32(&weights))).unwrap();
-    for (weighted_counts, n) in [(true, 50), (false, 100)] {
+    for (paper_tree, n) in [(false, 50), (true, 100)] {
         let params = Params {
-            weighted_counts,
+            paper_tree,
             ..params()
         };
         let mut model = Model::create(params, 7, false).unwrap();
@@ -369,7 +250,7 @@ fn rows_of_importance_zero_count_where_importances_do_not() {
         model.partial_fit(&batch, 1, None, &control).unwrap();
         assert_eq!(model.n_examples_seen(), n);
         let weight = model.members()[0].progress.weight;
-        let counted = if weighted_counts { weight } else { n as f64 };
+        let counted = if paper_tree { n as f64 } else { weight };
         let bound = model.reports()[0].get("recycle_bound");
         assert_eq!(bound, Some(vec![counted.log2()]));
     }
@@ -386,7 +267,7 @@ fn shares_are_at_most_one_and_labels_come_once() {
     for n_estimators in [1, 3] {
         let params = Params {
             n_estimators,
-            max_internal: Some(0),
+            nodes_per_class: 0.0,
             ..params()
         };
         let model = fitted(params, &batch);
@@ -438,7 +319,7 @@ fn the_distribution_of_a_leaf_of_many_labels_adds_up_to_one() {
     let values = vec![1.0f32; 300 * WIDTH];
     let batch = batch(&values, &labels, 100);
     let params = Params {
-        max_internal: Some(0),
+        nodes_per_class: 0.0,
         ..params()
     };
     let model = fitted(params, &batch);

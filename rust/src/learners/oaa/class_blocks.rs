@@ -84,58 +84,57 @@ impl ClassBlock {
         refuse_coupled(params)?;
         let n_classes = batch.targets.n_classes();
         let model = OnlineModel::<Oaa>::create(params.clone(), n_classes, label_sets)?;
-        model.begin(batch, control, |preparation, batch, mean_weight| {
-            let all = Tile::for_classes(n_classes, params);
-            let tiles = of_block(&all, block)?.to_vec();
-            let start = Start {
-                n_classes: tiles.iter().map(Tile::width).sum(),
-                label_sets,
-                preparation,
-                batch,
-                is_all: true,
-            };
-            check_memory(params, &start)?;
-            let mut learner = Oaa::of_width(params, n_classes, preparation.width());
-            learner.tiles = Vec::new();
-            let member = Member {
-                preparation: preparation.clone(),
-                progress: Mistakes::default(),
-                learner,
-            };
-            let schedule = params.schedule();
-            control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
-            let mut answers = Vec::new();
-            let mut labels = Vec::new();
-            let run = (&schedule, n_threads, control);
-            let mut member = learn_tiles(&member, tiles, batch, run, |rows, chunk, bests| {
-                for (i, &row) in rows.iter().enumerate() {
-                    let best = best_of_tiles(bests, i);
-                    batch.targets.read(row as usize, &mut labels);
-                    answers.push(Answer {
-                        score: best.map_or(f32::NEG_INFINITY, |best| best.score),
-                        is_right: best
-                            .is_some_and(|best| labels.binary_search(&best.class).is_ok()),
-                        importance: chunk.params[i].importance,
-                    });
-                }
-            })?;
-            let pruned = params.prune.map(|threshold| {
-                let parts = member.learner.prune(threshold as f32, control)?;
-                Ok(PrunedWeights::concat(&parts))
-            });
-            let learner = member.learner;
-            Ok(Self {
-                params: params.clone(),
-                n_classes,
-                label_sets,
-                mean_weight,
-                block,
-                preparation: member.preparation,
-                preparer: learner.preparer,
-                tiles: learner.tiles,
-                pruned: pruned.transpose()?,
-                answers,
-            })
+        let start = model.start_fit(batch, control)?;
+        let batch = &batch.with_weights(start.weights.as_deref());
+        let all = Tile::for_classes(n_classes, params);
+        let tiles = of_block(&all, block)?.to_vec();
+        let of_block = Start {
+            n_classes: tiles.iter().map(Tile::width).sum(),
+            label_sets,
+            preparation: &start.preparation,
+            batch,
+            is_all: true,
+        };
+        check_memory(params, &of_block)?;
+        let mut learner = Oaa::of_width(params, n_classes, start.preparation.width());
+        learner.tiles = Vec::new();
+        let member = Member {
+            preparation: start.preparation.clone(),
+            progress: Mistakes::default(),
+            learner,
+        };
+        let schedule = params.schedule();
+        control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
+        let mut answers = Vec::new();
+        let mut labels = Vec::new();
+        let run = (&schedule, n_threads, control);
+        let mut member = learn_tiles(&member, tiles, batch, run, |rows, chunk, bests| {
+            for (i, &row) in rows.iter().enumerate() {
+                let best = best_of_tiles(bests, i);
+                batch.targets.read(row as usize, &mut labels);
+                answers.push(Answer {
+                    score: best.map_or(f32::NEG_INFINITY, |best| best.score),
+                    is_right: best.is_some_and(|best| labels.binary_search(&best.class).is_ok()),
+                    importance: chunk.params[i].importance,
+                });
+            }
+        })?;
+        let pruned = params.prune.map(|threshold| {
+            let parts = member.learner.prune(threshold as f32, control)?;
+            Ok(PrunedWeights::concat(&parts))
+        });
+        let learner = member.learner;
+        Ok(Self {
+            params: params.clone(),
+            n_classes,
+            label_sets,
+            mean_weight: start.mean_weight,
+            block,
+            preparation: member.preparation,
+            preparer: learner.preparer,
+            tiles: learner.tiles,
+            pruned: pruned.transpose()?,
+            answers,
         })
     }
 

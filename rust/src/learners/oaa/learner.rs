@@ -165,27 +165,19 @@ impl OnlineLearner for Oaa {
         })
     }
 
-    fn fit(
+    fn fit_in_bulk(
         member: &mut Member<Self>,
         schedule: &Schedule,
         batch: &Batch<'_>,
         n_threads: usize,
         control: &Control,
-    ) -> Result<()> {
-        match member.learner.params.prune {
-            None => member.run_passes(schedule, batch, n_threads, control),
-            Some(threshold) => {
-                let resources = (n_threads, pruned_fit::MOST_BYTES);
-                pruned_fit::fit(
-                    member,
-                    schedule,
-                    batch,
-                    threshold as f32,
-                    resources,
-                    control,
-                )
-            }
-        }
+    ) -> Result<bool> {
+        let Some(threshold) = member.learner.params.prune else {
+            return Ok(false);
+        };
+        let (threshold, resources) = (threshold as f32, (n_threads, pruned_fit::MOST_BYTES));
+        pruned_fit::fit(member, schedule, batch, threshold, resources, control)?;
+        Ok(true)
     }
 
     fn add_classes(&mut self, n_classes: usize) -> Result<()> {
@@ -236,12 +228,13 @@ impl OnlineLearner for Oaa {
         (row_values + AT_LEAST).saturating_mul(self.n_classes + AT_LEAST)
     }
 
-    fn freeze_effort(&self) -> usize {
+    fn freeze_rows(&self) -> usize {
+        /// Values of a row, about: freezing computes the weights of all slots.
+        const VALUES: usize = 32;
         if self.tiles.is_empty() || self.preparer.averaging().is_none() {
             return 0;
         }
-        let n_slots = self.preparer.slots.len();
-        n_slots.saturating_mul(self.n_classes + AT_LEAST)
+        self.preparer.slots.len().div_ceil(VALUES)
     }
 
     /// Of pruned weights how many there are.

@@ -105,7 +105,9 @@ pub(super) fn learn_tiles(
         },
         ..member.clone()
     };
-    let learn = |part: &mut Member<Oaa>, order: &[u32], clock| {
+    let mut passes = schedule.passes(batch)?;
+    let clock = passes.clock;
+    while let Some(order) = passes.next_order() {
         let mut learning = Learning {
             batch,
             order,
@@ -119,9 +121,8 @@ pub(super) fn learn_tiles(
         part.learner
             .learn_chunks(&mut learning, |_, rows, chunk, bests| {
                 on_chunk(rows, chunk, bests);
-            })
-    };
-    schedule.run(&mut part, batch, learn, |_, _| Ok(0.0))?;
+            })?;
+    }
     Ok(part)
 }
 

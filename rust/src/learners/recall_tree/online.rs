@@ -18,7 +18,6 @@ use crate::file::{Array, Bundle, Persist, Report};
 use crate::params::Params as _;
 use crate::persist;
 use crate::pool::Lent;
-use crate::tree::FrozenRouters;
 
 /// The cost of routing along a path, in products per value.
 const ROUTING: usize = 32;
@@ -151,7 +150,10 @@ impl OnlineLearner for OnlineRecallTree {
         paths.saturating_mul(per_path)
     }
 
-    fn freeze_effort(&self) -> usize {
+    fn freeze_rows(&self) -> usize {
+        /// Products of freezing a node, and of predicting a row, about.
+        const NODE: usize = 256;
+        const ROW: usize = 1 << 14;
         if !self.tree.can_be_walked() {
             return 0;
         }
@@ -159,7 +161,7 @@ impl OnlineLearner for OnlineRecallTree {
         let copied = self
             .scorers
             .candidate_weights(n_nodes / 2, self.tree.arena.max_candidates);
-        n_nodes.saturating_mul(FrozenRouters::FREEZE_NODE) + copied
+        n_nodes.saturating_mul(NODE).saturating_add(copied) / ROW + 1
     }
 
     /// F and D as they came out, and the share of the examples whose label was among the

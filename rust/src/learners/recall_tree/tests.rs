@@ -47,7 +47,6 @@ fn params() -> Params {
         beam_size: 1,
         n_passes: 2,
         seed: 5,
-        patience: 1,
         ..Params::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::shares::{best_first, ShareScratch};
+use super::super::predict::{best_first, ShareScratch};
 use super::*;
 use crate::tree::NodeId;
 
@@ -13,7 +13,7 @@ const MOST: (usize, usize) = (64, 16);
 fn expected(tree: &LomTree, id: NodeId) -> BTreeMap<u32, f32> {
     let node = tree.arena.node(id);
     let own: BTreeMap<u32, f64> = node.label_arrivals().collect();
-    let smoothing = tree.params.leaf_smoothing;
+    let smoothing = tree.rules.leaf_smoothing;
     let mut above = BTreeMap::new();
     if id != tree.arena.root && own.len() <= MOST.1 && smoothing > 0.0 {
         above = expected(tree, node.parent);
@@ -64,11 +64,11 @@ proptest! {
         let values: Vec<f32> = values.collect();
         let params = Params {
             split_threshold: f64::from(split_threshold),
-            leaf_smoothing: f64::from(smoothing),
             ..params()
         };
         let model = fitted(params, &batch(&values, &labels, 150));
-        let tree = &model.members()[0].learner;
+        let tree = &mut model.members()[0].learner.clone();
+        tree.rules.leaf_smoothing = f64::from(smoothing);
         let frozen = tree.freeze(&Control::new(0)).unwrap();
         let leaves = tree.arena.topology().nodes;
         let leaves = leaves.into_iter().filter(|&id| tree.arena.node(id).is_leaf());

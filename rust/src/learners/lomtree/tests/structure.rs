@@ -1,7 +1,6 @@
 //! The structure alone, without examples: when leaves split, Lemma 3, every case of Swap.
 
-use super::super::arena::Arena;
-use super::super::node::Node;
+use super::super::node::{Arena, Node};
 use super::super::*;
 use super::{empty, most_recycled, params};
 use crate::tree::NodeId;
@@ -22,7 +21,7 @@ fn lemma_3_holds_against_an_adversary() {
         .flat_map(|w| [4.0, 5.0, 8.0].map(|r| (w, r)))
     {
         let params = Params {
-            max_internal: Some(1),
+            nodes_per_class: f64::from(n - 1).recip(),
             swap_resistance: resistance,
             ..params()
         };
@@ -80,23 +79,17 @@ fn the_split_threshold_doubles_every_two_levels() {
     let grown = Params {
         nodes_per_class: 2.5,
         split_threshold: 4.0,
-        soft_depth: Some(0.5),
         ..params()
     };
     let tree = empty(&grown, 64);
-    assert_eq!((tree.budget, empty(&grown, 1).budget), (157, 0));
-    let with_budget = Params {
-        max_internal: Some(7),
-        ..grown.clone()
-    };
-    assert_eq!(empty(&with_budget, 64).budget, 7);
-    // 0.5 log2(64) = 3 levels of 4, then 4 sqrt(2), 8, ...
+    assert_eq!((tree.budget, empty(&grown, 1).budget), (158, 0));
+    // 2 log2(64) = 12 levels of 4, then 4 sqrt(2), 8, ...
     for (depth, threshold) in [
         (0, 4.0),
-        (3, 4.0),
-        (4, 4.0 * 2f64.sqrt()),
-        (5, 8.0),
-        (9, 32.0),
+        (12, 4.0),
+        (13, 4.0 * 2f64.sqrt()),
+        (14, 8.0),
+        (18, 32.0),
     ] {
         for (impurity, splits) in [(threshold - 0.01, false), (threshold + 0.01, true)] {
             let mut tree = tree.clone();
@@ -111,7 +104,7 @@ fn the_split_threshold_doubles_every_two_levels() {
         }
     }
     let hard = Params {
-        soft_depth: None,
+        paper_tree: true,
         ..grown
     };
     let mut tree = empty(&hard, 64);
@@ -128,7 +121,7 @@ fn without_budget_a_leaf_splits_by_equation_2() {
     for (size, may_swap) in [(13.0, false), (14.0, true)] {
         let mut tree = empty(
             &Params {
-                max_internal: Some(1),
+                nodes_per_class: 1.0 / 3.0,
                 ..params()
             },
             4,

@@ -282,8 +282,7 @@ fn parameters_are_checked_and_stored() {
         "{\"loss\": \"softmax\", \"n_negatives\": 3}",
         "{\"n_bits\": 32}",
         "{\"n_bits\": 8, \"scaling\": \"standard\"}",
-        "{\"patience\": 0}",
-        "{\"validation_fraction\": 1}",
+        "{\"n_passes\": 0}",
     ] {
         assert!(Params::from_json(json).is_err(), "{json}");
     }
@@ -306,7 +305,6 @@ fn early_stopping_goes_back_to_the_best_pass() {
         let params = Params {
             early_stopping: true,
             n_passes: 50,
-            patience: 1,
             ..Params::default()
         };
         let targets = if multilabel {

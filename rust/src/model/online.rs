@@ -1,21 +1,28 @@
-//! What a learner must offer that takes examples one after the other;
-//! [`OnlineModel`](super::OnlineModel) does the rest.
+//! The interface of a learner that takes examples one after the other, and one such learner as a
+//! member of a model; [`OnlineModel`](super::OnlineModel) does the rest.
 
 use std::fmt::Debug;
 
-use super::{
-    block_rows, each_block, row_values, Learning, Mistakes, PredictOptions, Schedule, TopK,
-};
+use rayon::prelude::*;
+
+use super::predict::{block_rows, each_block, row_values, TopK};
+use super::schedule::{Mistakes, Schedule, PATIENCE};
+use super::PredictOptions;
 use crate::alloc::filled;
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::Result;
 use crate::file::{Bundle, Report};
+use crate::linear::PathExample;
 use crate::params::Params;
 use crate::pool::Lent;
+use crate::threads::with_threads;
 use crate::tree::FrozenRouters;
 
-/// What a new member must know.
+/// Kind of a member's bundle, and the beginning of its name in that of the model.
+pub(super) const MEMBER: &str = "member";
+
+/// All that a new member must know.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// Number of classes.
@@ -86,15 +93,16 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// stays as it was.
     fn add_classes(&mut self, n_classes: usize) -> Result<()>;
 
-    /// Learns in the passes of `schedule`.
-    fn fit(
-        member: &mut Member<Self>,
-        schedule: &Schedule,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<()> {
-        member.run_passes(schedule, batch, n_threads, control)
+    /// Learns a whole `fit` in a way of its own; false, and nothing learned, where it learns in the
+    /// passes of `schedule`.
+    fn fit_in_bulk(
+        _member: &mut Member<Self>,
+        _schedule: &Schedule,
+        _batch: &Batch<'_>,
+        _n_threads: usize,
+        _control: &Control,
+    ) -> Result<bool> {
+        Ok(false)
     }
 
     /// Learns examples in their order.
@@ -125,8 +133,9 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Products of a prediction of the `k` best labels of a row of `row_values` values.
     fn effort(&self, row_values: usize, k: usize, options: &PredictOptions) -> usize;
 
-    /// Products that [`freeze`](Self::freeze) is worth; 0 where predictions need it.
-    fn freeze_effort(&self) -> usize;
+    /// Rows whose prediction takes about as long as [`freeze`](Self::freeze); 0 where predictions
+    /// need it.
+    fn freeze_rows(&self) -> usize;
 
     /// What there is to know of it beside what the model knows.
     fn summary(&self, _summary: &mut Report) {}
@@ -193,8 +202,59 @@ pub trait Predictor {
     }
 }
 
-/// A learner with what it reads examples by and what it got wrong on the way. It counts with every
-/// example: no two share a cache line, nor a pair of these, which processors fetch together.
+/// The examples that a learner is handed at a time, and what is kept beside it meanwhile.
+#[derive(Debug)]
+pub struct Learning<'a> {
+    /// The examples.
+    pub batch: &'a Batch<'a>,
+    /// The rows to learn, in their order.
+    pub order: &'a [u32],
+    /// The share of a pass that each of them is: 1/N in `fit`; 0 in a stream, where no pass ends
+    /// and means and deviations follow the examples.
+    pub clock: f64,
+    /// How they are read.
+    pub preparation: &'a mut Preparation,
+    /// Counts those answered wrongly before they were learned.
+    pub progress: &'a mut Mistakes,
+    /// Threads; what is learned does not depend on them.
+    pub n_threads: usize,
+    /// Takes the class answered for each row before it was learned, where it is wanted.
+    pub predicted: Option<&'a mut [i32]>,
+    /// Progress and interruption.
+    pub control: &'a Control,
+}
+
+impl Learning<'_> {
+    /// Whether the examples are a stream.
+    pub fn is_stream(&self) -> bool {
+        self.clock == 0.0
+    }
+
+    /// Reads a row into `example` and returns its label and importance.
+    #[inline]
+    pub fn read(&mut self, row: u32, example: &mut PathExample) -> (u32, f32) {
+        let row = row as usize;
+        if self.is_stream() {
+            example.observe_and_read(self.preparation, &self.batch.rows, row);
+        } else {
+            example.read(self.preparation, &self.batch.rows, row);
+        }
+        (self.batch.labels()[row], self.batch.weight(row))
+    }
+
+    /// Reports `n` more examples learned and the progressive loss; an error where the work is to
+    /// stop.
+    pub fn report(&self, n: usize) -> Result<()> {
+        if let Some(loss) = self.progress.loss() {
+            self.control.set_loss(loss);
+        }
+        self.control.tick(n)
+    }
+}
+
+/// A learner with what it reads examples by and what it got wrong on the way. Every example
+/// changes these counts: no two members share a cache line, nor a pair of lines, which processors
+/// fetch together.
 #[derive(Debug, Clone)]
 #[repr(align(128))]
 pub struct Member<L> {
@@ -207,6 +267,49 @@ pub struct Member<L> {
 }
 
 impl<L: OnlineLearner> Member<L> {
+    /// One that has learned nothing.
+    pub(super) fn new(params: &L::Params, start: &Start<'_>) -> Result<Self> {
+        Ok(Self {
+            preparation: start.preparation.clone(),
+            progress: Mistakes::default(),
+            learner: L::new(params, start)?,
+        })
+    }
+
+    /// Learns in the passes of `schedule`. Stopped from outside it stays as far as it has come;
+    /// stopped early it goes back to its best pass.
+    pub(super) fn run_passes(
+        &mut self,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        let mut passes = schedule.passes(batch)?;
+        let clock = passes.clock;
+        let (mut best, mut since): (Option<(f64, Self)>, _) = (None, 0);
+        while let Some(order) = passes.next_order() {
+            self.learn(batch, order, clock, n_threads, None, control)?;
+            if !schedule.early_stopping {
+                continue;
+            }
+            let error = self.error(batch, &passes.held_out, n_threads, control)?;
+            if best.as_ref().is_none_or(|(lowest, _)| error < *lowest) {
+                best = Some((error, self.clone()));
+                since = 0;
+            } else {
+                since += 1;
+                if since == PATIENCE {
+                    break;
+                }
+            }
+        }
+        if let Some((_, member)) = best {
+            *self = member;
+        }
+        Ok(())
+    }
+
     /// Learns the rows of `order`; `clock` is the share of a pass that each is, 0 in a stream.
     pub(super) fn learn(
         &mut self,
@@ -217,12 +320,8 @@ impl<L: OnlineLearner> Member<L> {
         predicted: Option<&mut [i32]>,
         control: &Control,
     ) -> Result<()> {
-        // In debug builds, each time that the count of examples doubles, so that the cost stays in
-        // proportion.
         let before = self.progress.examples;
-        let is_checked = cfg!(debug_assertions)
-            && before.checked_ilog2() < (before + order.len() as u64).checked_ilog2();
-        self.progress.repeats = clock > 0.0 && self.progress.examples > 0;
+        self.progress.repeats = clock > 0.0 && before > 0;
         let learned = self.learner.learn(&mut Learning {
             batch,
             order,
@@ -233,7 +332,11 @@ impl<L: OnlineLearner> Member<L> {
             predicted,
             control,
         });
-        if is_checked {
+        // In debug builds, each time that the count of examples doubles, so that the cost stays in
+        // proportion.
+        if cfg!(debug_assertions)
+            && before.checked_ilog2() < (before + order.len() as u64).checked_ilog2()
+        {
             let broken = self.to_bundle().array_with(|x| !x.is_finite());
             assert_eq!(
                 broken,
@@ -245,24 +348,8 @@ impl<L: OnlineLearner> Member<L> {
         learned
     }
 
-    /// Learns in the passes of `schedule`, all of it in each.
-    pub(crate) fn run_passes(
-        &mut self,
-        schedule: &Schedule,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<()> {
-        schedule.run(
-            self,
-            batch,
-            |member, order, clock| member.learn(batch, order, clock, n_threads, None, control),
-            |member, held_out| member.error(batch, held_out, n_threads, control),
-        )
-    }
-
     /// Weighted share of the rows `held_out` that it answers wrongly.
-    pub(super) fn error(
+    fn error(
         &self,
         batch: &Batch<'_>,
         held_out: &[u32],
@@ -297,5 +384,74 @@ impl<L: OnlineLearner> Member<L> {
 
     pub(super) fn block_rows(&self, rows: &Rows<'_>) -> usize {
         L::block_rows(self.row_values(rows))
+    }
+
+    /// The same for prediction only; see [`OnlineLearner::for_prediction`].
+    pub(super) fn for_prediction(&self, control: &Control) -> Result<Self> {
+        Ok(Self {
+            preparation: self.preparation.clone(),
+            progress: self.progress,
+            learner: self.learner.for_prediction(control)?,
+        })
+    }
+
+    pub(super) fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(MEMBER);
+        self.preparation.put(&mut bundle);
+        bundle.put_meta("progress", &self.progress);
+        self.learner.put(&mut bundle);
+        bundle
+    }
+
+    /// The inverse of [`to_bundle`](Self::to_bundle).
+    pub(super) fn from_bundle(
+        params: &L::Params,
+        n_classes: usize,
+        for_prediction: bool,
+        mut bundle: Bundle,
+    ) -> Result<Self> {
+        let preparation = Preparation::take(&mut bundle)?;
+        let progress: Mistakes = bundle.take_meta("progress")?;
+        if !progress.is_sound() {
+            return Err(bundle.damaged("\"progress\" is no count of mistakes"));
+        }
+        let learner = L::take(params, n_classes, &preparation, for_prediction, &mut bundle)?;
+        Ok(Self {
+            preparation,
+            progress,
+            learner,
+        })
+    }
+}
+
+/// Runs `work` over the members; each is finished or stopped when this returns. A single
+/// one has all threads to itself.
+pub(super) fn each_member<L: OnlineLearner>(
+    members: &mut [Member<L>],
+    n_threads: usize,
+    work: impl Fn(usize, &mut Member<L>, usize) -> Result<()> + Sync,
+) -> Result<Vec<Result<()>>> {
+    if let [member] = members {
+        return Ok(vec![work(0, member, n_threads)]);
+    }
+    let work = |(number, member)| work(number, member, 1);
+    with_threads(n_threads.min(members.len()), |parallel| {
+        if parallel {
+            members.par_iter_mut().enumerate().map(work).collect()
+        } else {
+            members.iter_mut().enumerate().map(work).collect()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each is learned by a thread of its own.
+    #[test]
+    fn members_share_no_cache_line() {
+        assert_eq!(align_of::<Member<u8>>(), 128);
+        assert_eq!(size_of::<Member<u8>>() % 128, 0);
     }
 }

@@ -1,19 +1,19 @@
 //! The model around every learner that takes examples one after the other: it owns the passes
 //! of `fit`, the preparation of examples, the members of an ensemble, the checks of what comes
-//! in, the frozen form that predictions use, and the progressive loss.
+//! in, the frozen form that predictions use, the progressive loss, and the model file.
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::freezing::Frozen;
-use super::members::{each_member, leave_out_stragglers, new_members, seed_of};
-use super::{
-    checks, Accepts, Blocks, Classifier, FitOptions, Learner, Member, Mistakes, OnlineLearner,
-    OnlineParams, PredictOptions, Predictor, Query, ReachedLeaf, Schedule, Start, Task, TopK,
+use super::interface::{
+    checks, Accepts, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf, Task,
     TopKArrays,
 };
+use super::online::{each_member, Member, OnlineLearner, OnlineParams, Predictor, Start, MEMBER};
+use super::predict::{Blocks, FrozenMembers, TopK};
+use super::schedule::{seed_of, Mistakes};
 use crate::control::Control;
-use crate::data::{Batch, MeanWeight, Preparation, Rows};
+use crate::data::{Batch, MeanWeight, Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
@@ -25,7 +25,7 @@ const KEPT_VALUES: usize = 1 << 12;
 /// A classifier made of one online learner, or of several whose answers are averaged.
 ///
 /// ```
-/// use xmtree::classifier::{Classifier, FitOptions, Learner, OnlineModel, Query};
+/// use xmtree::model::{Classifier, FitOptions, Learner, OnlineModel, Query};
 /// use xmtree::data::{Batch, Labels, Rows, Targets, Values};
 /// use xmtree::learners::oaa::{self, Oaa};
 /// use xmtree::Control;
@@ -42,19 +42,28 @@ const KEPT_VALUES: usize = 1 << 12;
 /// ```
 #[derive(Debug, Clone)]
 pub struct OnlineModel<L: OnlineLearner> {
-    pub(super) params: L::Params,
-    pub(super) n_classes: usize,
-    pub(super) label_sets: bool,
+    params: L::Params,
+    n_classes: usize,
+    label_sets: bool,
     /// None before anything was learned.
-    pub(super) members: Vec<Member<L>>,
+    members: Vec<Member<L>>,
     /// Of the examples learned, each counted once.
-    pub(super) mean_weight: MeanWeight,
+    mean_weight: MeanWeight,
     /// Whether it was stored without what learning on needs.
-    pub(super) for_prediction: bool,
-    /// What predictions use, where many are asked for after learning.
-    frozen: Frozen<L::Frozen>,
-    /// What predictions of few rows work in.
+    for_prediction: bool,
+    frozen: FrozenMembers<L::Frozen>,
+    /// Working memory of predictions of few rows.
     memories: Pool<L::Memory>,
+}
+
+/// What `fit` begins with, made from all examples.
+pub(crate) struct FitStart {
+    /// How examples are read.
+    pub preparation: Preparation,
+    /// Importances in units of their mean, where they are scaled.
+    pub weights: Option<Vec<f64>>,
+    /// The mean.
+    pub mean_weight: MeanWeight,
 }
 
 impl<L: OnlineLearner> OnlineModel<L> {
@@ -91,14 +100,8 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    /// Runs `work` on what `fit` begins with: how examples are read, the batch with importances in
-    /// units of their mean, and this mean.
-    pub(crate) fn begin<T>(
-        &self,
-        batch: &Batch<'_>,
-        control: &Control,
-        work: impl FnOnce(&Preparation, &Batch<'_>, MeanWeight) -> Result<T>,
-    ) -> Result<T> {
+    /// Checks the examples of a `fit` and decides how they are read and weighted.
+    pub(crate) fn start_fit(&self, batch: &Batch<'_>, control: &Control) -> Result<FitStart> {
         self.check_batch(batch, self.n_classes)?;
         let present = batch.present();
         let mean_weight = MeanWeight::of(batch, &present);
@@ -106,35 +109,44 @@ impl<L: OnlineLearner> OnlineModel<L> {
         let weights = is_scaled
             .then(|| mean_weight.relative_weights(batch))
             .flatten();
-        let batch = &batch.with_weights(weights.as_deref());
-        let mut preparation = self.params.preparation(batch)?;
+        let weighted = batch.with_weights(weights.as_deref());
+        let mut preparation = self.params.preparation(&weighted)?;
         preparation.observe_all(&batch.rows, &present, control)?;
-        work(&preparation, batch, mean_weight)
+        Ok(FitStart {
+            preparation,
+            weights,
+            mean_weight,
+        })
     }
 
-    fn start<'a>(
+    /// Members that have learned nothing. `is_all`: the examples of `batch` are all there will be.
+    fn new_members(
         &self,
-        preparation: &'a Preparation,
-        batch: &'a Batch<'a>,
+        preparation: &Preparation,
+        batch: &Batch<'_>,
         is_all: bool,
-    ) -> Start<'a> {
-        Start {
+    ) -> Result<Vec<Member<L>>> {
+        let start = Start {
             n_classes: self.n_classes,
             label_sets: self.label_sets,
             preparation,
             batch,
             is_all,
-        }
+        };
+        // Not copies of one: memory that is still zero costs nothing.
+        (0..L::n_members(&self.params))
+            .map(|_| Member::new(&self.params, &start))
+            .collect()
     }
 
-    /// Everything that could be wrong with a batch over `n_classes` but its columns.
+    /// Validates everything about a batch over `n_classes` except its columns.
     fn check_batch(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
         let name = L::name(&self.params);
         checks::targets(batch, name, n_classes, self.label_sets)?;
         checks::no_missing_values(&batch.rows, name)
     }
 
-    /// Everything that could be wrong with a batch over `n_classes` of a stream.
+    /// Validates a batch over `n_classes` of a stream.
     fn check_stream(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
         if self.for_prediction {
             return Err(Error::data(
@@ -148,17 +160,17 @@ impl<L: OnlineLearner> OnlineModel<L> {
         first.map_or(Ok(()), |first| first.preparation.check_columns(&batch.rows))
     }
 
-    /// Everything that could be wrong with rows, the first member to read them with at hand.
-    fn check_rows(&self, rows: &Rows<'_>) -> Result<&Member<L>> {
-        let first = self.members.first().ok_or_else(checks::nothing_learned)?;
-        checks::no_missing_values(rows, L::name(&self.params))?;
-        first.preparation.check_columns(rows)?;
-        Ok(first)
+    /// Rows whose prediction takes about as long as freezing all members: both are in proportion to
+    /// their number.
+    fn freeze_rows(&self) -> usize {
+        let members = self.members.iter();
+        let rows = members.map(|member| member.learner.freeze_rows());
+        rows.max().unwrap_or(0)
     }
 
-    /// The members frozen, if predictions of so many products should use that.
-    fn frozen(&self, effort: usize, control: &Control) -> Result<Option<&[L::Frozen]>> {
-        self.frozen.get(effort, self.freeze_effort(), || {
+    /// The frozen members, if the prediction of `n_rows` should use them.
+    fn frozen(&self, n_rows: usize, control: &Control) -> Result<Option<&[L::Frozen]>> {
+        self.frozen.get(n_rows, self.freeze_rows(), || {
             let members = self.members.iter();
             members
                 .map(|member| member.learner.freeze(control))
@@ -166,33 +178,29 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    fn freeze_effort(&self) -> usize {
+    /// Products of predicting the `k` best labels of one of `rows`, by all members.
+    fn row_effort(&self, rows: &Rows<'_>, k: usize, options: &PredictOptions) -> usize {
         let members = self.members.iter();
-        let each = members.map(|member| member.learner.freeze_effort());
+        let each = members.map(|member| member.learner.effort(member.row_values(rows), k, options));
         each.fold(0, usize::saturating_add)
     }
 
-    /// Products that the members take for the `k` best labels of `rows`.
-    fn walk_effort(&self, rows: &Rows<'_>, k: usize, options: &PredictOptions) -> usize {
-        let members = self.members.iter();
-        let each = members.map(|member| {
-            let values = member.row_values(rows);
-            let walk = member.learner.effort(values, k, options);
-            walk.saturating_mul(rows.n_rows())
-        });
-        each.fold(0, usize::saturating_add)
+    /// The first member, to read `rows` with, which are checked.
+    fn check_rows(&self, rows: &Rows<'_>) -> Result<&Member<L>> {
+        let first = self.members.first().ok_or_else(checks::nothing_learned)?;
+        checks::no_missing_values(rows, L::name(&self.params))?;
+        first.preparation.check_columns(rows)?;
+        Ok(first)
     }
 
-    /// What predicts the `k` best labels of the rows of `query`, which are checked.
+    /// Checks the rows of `query` and shares them out in blocks.
     fn blocks<'a>(
         &'a self,
         query: &'a Query<'a>,
-        k: usize,
     ) -> Result<Blocks<'a, impl Fn() -> L::Predictor<'a> + Sync + Send>> {
         let step = self.check_rows(query.rows)?.block_rows(query.rows);
         L::check_options(&self.params, &query.options)?;
-        let effort = self.walk_effort(query.rows, k, &query.options);
-        let frozen = self.frozen(effort, query.control)?;
+        let frozen = self.frozen(query.rows.n_rows(), query.control)?;
         let is_small = query.rows.n_values() <= KEPT_VALUES;
         let new_predictor = move || {
             let memory = if is_small {
@@ -233,9 +241,8 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn n_examples_seen(&self) -> u64 {
-        self.members
-            .first()
-            .map_or(0, |member| member.progress.examples)
+        let first = self.members.first();
+        first.map_or(0, |member| member.progress.examples)
     }
 
     fn accepts(&self) -> Accepts {
@@ -247,23 +254,23 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
 
     /// Stopped half way, members that have hardly begun are left out for good.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
-        let (mut members, results, mean_weight) =
-            self.begin(batch, control, |preparation, batch, mean_weight| {
-                let mut members = new_members(&self.params, &self.start(preparation, batch, true))?;
-                let schedule = self.params.schedule();
-                let passes = u64::from(schedule.n_passes) * members.len() as u64;
-                control.set_total(passes * batch.rows.n_rows() as u64);
-                let n_threads = options.n_threads;
-                let fit = |number, member: &mut _, n_threads| {
-                    let schedule = Schedule {
-                        seed: seed_of(schedule.seed, number),
-                        ..schedule.clone()
-                    };
-                    L::fit(member, &schedule, batch, n_threads, control)
-                };
-                let results = each_member(&mut members, n_threads, fit)?;
-                Ok((members, results, mean_weight))
-            })?;
+        let start = self.start_fit(batch, control)?;
+        let batch = &batch.with_weights(start.weights.as_deref());
+        let mut members = self.new_members(&start.preparation, batch, true)?;
+        let schedule = self.params.schedule();
+        let passes = u64::from(schedule.n_passes) * members.len() as u64;
+        control.set_total(passes * batch.rows.n_rows() as u64);
+        let results = each_member(
+            &mut members,
+            options.n_threads,
+            |number, member, n_threads| {
+                let schedule = schedule.of_member(number);
+                if L::fit_in_bulk(member, &schedule, batch, n_threads, control)? {
+                    return Ok(());
+                }
+                member.run_passes(&schedule, batch, n_threads, control)
+            },
+        )?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
         let done: Result<()> = results.into_iter().collect();
         if !matches!(done, Ok(()) | Err(Error::Stopped)) {
@@ -274,9 +281,9 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         if members.iter().any(|member| member.progress.examples > 0) {
             self.members = members;
-            self.mean_weight = mean_weight;
+            self.mean_weight = start.mean_weight;
             self.for_prediction = false;
-            self.frozen = Frozen::due_at_once();
+            self.frozen = FrozenMembers::due_at_once();
         }
         done
     }
@@ -296,9 +303,9 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         self.check_stream(batch, self.n_classes)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
-            self.members = new_members(&self.params, &self.start(&preparation, batch, false))?;
+            self.members = self.new_members(&preparation, batch, false)?;
         }
-        self.frozen = Frozen::default();
+        self.frozen = FrozenMembers::default();
         let is_scaled = self.params.scale_weights();
         let weights = is_scaled.then(|| self.mean_weight.follow(batch)).flatten();
         let batch = &batch.with_weights(weights.as_deref());
@@ -307,11 +314,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         if let [member] = &mut self.members[..] {
             return member.learn(batch, &order, 0.0, n_threads, predicted, control);
         }
-        let seed = self.params.schedule().seed;
+        let schedule = self.params.schedule();
         let results = each_member(&mut self.members, n_threads, |number, member, n_threads| {
             let mut order = order.clone();
             if number > 0 {
-                let seed = seed_of(seed ^ member.progress.examples, number);
+                let seed = seed_of(schedule.seed ^ member.progress.examples, number);
                 order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
             }
             member.learn(batch, &order, 0.0, n_threads, None, control)
@@ -327,7 +334,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         for member in &mut self.members {
             member.learner.add_classes(n_classes)?;
         }
-        self.frozen = Frozen::default();
+        self.frozen = FrozenMembers::default();
         self.n_classes = n_classes;
         Ok(())
     }
@@ -337,15 +344,16 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             predictor.read(query.rows, which, query.control)?;
             predictor.best(labels, query.control)
         };
-        self.blocks(query, 1)?.fill(1, TopK::NO_LABEL, work)
+        self.blocks(query)?.fill(1, TopK::NO_LABEL, work)
     }
 
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
-        self.blocks(query, k)?
-            .top_k(k, |predictor, which, labels, scores| {
+        let work =
+            |predictor: &mut L::Predictor<'_>, which, labels: &mut [i32], scores: &mut [f32]| {
                 predictor.read(query.rows, which, query.control)?;
                 predictor.top_k(k, labels, scores, query.control)
-            })
+            };
+        self.blocks(query)?.top_k(k, work)
     }
 
     fn predict_scores(&self, query: &Query<'_>) -> Result<Array> {
@@ -356,14 +364,13 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             }
             Err(self.cannot("score all classes"))
         };
-        let scores = self.blocks(query, 1)?.fill(self.n_classes, 0.0, work)?;
-        Ok(scores.into())
+        Ok(self.blocks(query)?.fill(self.n_classes, 0.0, work)?.into())
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
-        // What is to be numbered are the terminals of frozen trees.
+        // Always frozen: the numbers are those of terminals of frozen trees.
         let frozen = self.frozen(usize::MAX, query.control)?.unwrap_or(&[]);
-        let blocks = self.blocks(query, 1)?;
+        let blocks = self.blocks(query)?;
         let trees = self.members.iter().zip(frozen);
         let nodes = trees.map(|(member, frozen)| {
             let nodes = member.learner.nodes_of_terminals(frozen);
@@ -390,16 +397,15 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             Task::PartialFit => (1, &PredictOptions::NONE, false),
             Task::Predict { k, options } => (k, options, true),
         };
+        let n_rows = rows.n_rows();
         if self.members.is_empty() {
-            let (n_values, members) = (rows.n_values(), L::n_members(&self.params));
-            return (n_values + rows.n_rows()).saturating_mul(DEPTH * members);
+            let n_members = L::n_members(&self.params);
+            return (rows.n_values() + n_rows).saturating_mul(DEPTH * n_members);
         }
-        let walk = self.walk_effort(rows, k, options);
-        let freeze = self.freeze_effort();
-        if is_prediction && !self.frozen.is_made() && self.frozen.is_due(walk, freeze) {
-            return walk.saturating_add(freeze);
-        }
-        walk
+        let freeze_rows = self.freeze_rows();
+        let freezes = is_prediction && self.frozen.are_due(n_rows, freeze_rows);
+        let n_worth = n_rows + if freezes { freeze_rows } else { 0 };
+        self.row_effort(rows, k, options).saturating_mul(n_worth)
     }
 
     fn summary(&self) -> Report {
@@ -424,15 +430,46 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn to_bundle(&self) -> Bundle {
-        self.stored()
+        self.stored(
+            self.for_prediction,
+            self.members.iter().map(Member::to_bundle),
+        )
     }
 
+    /// Weights have half the bits only where rows are scaled: where they are as they came, a small
+    /// weight may belong to large values.
     fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
-        self.stored_for_prediction(true, control)
+        let members = self.members.iter().map(|member| {
+            let mut bundle = member.for_prediction(control)?.to_bundle();
+            let is_halved = member.preparation.scaling() != Scaling::None;
+            let is_narrow = |name: &str| L::NARROW.iter().any(|start| name.starts_with(start));
+            bundle.narrow(|name| is_halved && is_narrow(name));
+            Ok(bundle)
+        });
+        Ok(self.stored(true, members.collect::<Result<Vec<_>>>()?))
     }
 
     fn to_prediction_bundle(&self, control: &Control) -> Result<Bundle> {
-        self.stored_for_prediction(false, control)
+        let members = self.members.iter();
+        let members = members.map(|member| Ok(member.for_prediction(control)?.to_bundle()));
+        Ok(self.stored(true, members.collect::<Result<Vec<_>>>()?))
+    }
+}
+
+impl<L: OnlineLearner> OnlineModel<L> {
+    /// The bundle of a model whose members are in bundles.
+    fn stored(&self, for_prediction: bool, members: impl IntoIterator<Item = Bundle>) -> Bundle {
+        let mut bundle = Bundle::new(L::KIND);
+        bundle.put_meta("params", &self.params);
+        bundle.put_meta("n_classes", &self.n_classes);
+        bundle.put_meta("label_sets", &self.label_sets);
+        bundle.put_meta("n_members", &self.members.len());
+        bundle.put_meta("mean_weight", &self.mean_weight);
+        bundle.put_meta("for_prediction", &for_prediction);
+        for (number, member) in members.into_iter().enumerate() {
+            bundle.nest(&format!("{MEMBER}{number}"), member);
+        }
+        bundle
     }
 }
 
@@ -454,12 +491,70 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
             members: Vec::new(),
             mean_weight: MeanWeight::default(),
             for_prediction: false,
-            frozen: Frozen::due_at_once(),
+            frozen: FrozenMembers::due_at_once(),
             memories: Pool::default(),
         })
     }
 
-    fn from_bundle(bundle: Bundle) -> Result<Self> {
-        Self::restored(bundle)
+    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
+        let params: L::Params = bundle.take_meta("params")?;
+        let (n_classes, label_sets) = (
+            bundle.take_meta("n_classes")?,
+            bundle.take_meta("label_sets")?,
+        );
+        let mut model =
+            Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
+        model.mean_weight = bundle.take_meta("mean_weight")?;
+        if !model.mean_weight.is_sound() {
+            return Err(bundle.damaged("\"mean_weight\" is none"));
+        }
+        model.for_prediction = bundle.take_meta("for_prediction")?;
+        let n_members: usize = bundle.take_meta("n_members")?;
+        // There are fewer after a fit that was stopped half way.
+        if n_members > L::n_members(&model.params) {
+            return Err(bundle.damaged("there are more members than the parameters say"));
+        }
+        for number in 0..n_members {
+            let inner = bundle.unnest(&format!("{MEMBER}{number}"))?;
+            let member =
+                Member::from_bundle(&model.params, n_classes, model.for_prediction, inner)?;
+            model.members.push(member);
+        }
+        Ok(model)
+    }
+}
+
+/// Leaves out members that were stopped before they had seen half as much as the one that has
+/// seen most: they would only vote for the few labels they know.
+fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
+    let seen = |member: &Member<L>| member.progress.examples;
+    let most = members.iter().map(seen).max().unwrap_or(0);
+    let mut finished = finished.iter();
+    members.retain(|member| *finished.next().unwrap_or(&true) || 2 * seen(member) >= most);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Values;
+
+    #[test]
+    fn members_that_had_hardly_begun_are_left_out() {
+        let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();
+        let member = |examples| Member {
+            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
+            progress: Mistakes {
+                examples,
+                ..Mistakes::default()
+            },
+            learner: (),
+        };
+        let mut members = [100, 20, 70, 20].map(member).to_vec();
+        leave_out_stragglers(&mut members, &[false, false, false, true]);
+        let seen: Vec<u64> = members
+            .iter()
+            .map(|member| member.progress.examples)
+            .collect();
+        assert_eq!(seen, [100, 70, 20]);
     }
 }
