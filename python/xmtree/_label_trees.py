@@ -117,8 +117,9 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     ``decision_function``, as all classes cost O(n_classes) per row; ``predict_topk(X, k)`` with
     any ``k`` up to ``n_classes`` has the scores.
 
-    After an update, predictions walk the tree as it is until they were as many as there are classes;
-    the next one rebuilds it for prediction, in time proportional to its size. Both predict the same.
+    After an update, predictions walk the tree as it is until they were as many as there are
+    classes; the next one rebuilds it for prediction, in time proportional to its size. Both
+    predict the same.
     ``progressive_loss_`` costs nothing extra.
     """
 

@@ -138,7 +138,8 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     exponent is found by calibration, see ``calibrate``, and 1 without it.
 
     After an update, predictions walk the tree as it is until they were as many as it has nodes;
-    the next one rebuilds it for prediction, in time proportional to its size. Both predict the same.
+    the next one rebuilds it for prediction, in time proportional to its size. Both predict the
+    same.
     ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped
     by Ctrl-C keeps those that had seen at least half as many examples as the first.
 

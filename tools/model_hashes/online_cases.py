@@ -142,7 +142,9 @@ def lomtree() -> Iterator[Case]:
             paper_tree=(True,),
             n_estimators=(3,),
         )
-        yield restored(f"{name} swaps saved", cls, data, saved, nodes_per_class=0.8, swap_resistance=1.5)
+        yield restored(
+            f"{name} swaps saved", cls, data, saved, nodes_per_class=0.8, swap_resistance=1.5
+        )
 
 
 def recall_tree() -> Iterator[Case]:
