@@ -1,12 +1,107 @@
-//! Examples with their targets and importances, checked against one another.
+//! Examples with their labels and importances, checked against one another. All are borrowed.
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LabelSets, Labels, Rows, Values, LARGEST_VALUE};
-use crate::alloc::{collect, with_capacity};
+use super::{Indices, Rows, Values, LARGEST_VALUE};
 use crate::error::{Error, Result};
+
+/// One label per row, each below `n_classes`.
+#[derive(Debug, Clone, Copy)]
+pub struct Labels<'a> {
+    labels: &'a [u32],
+    n_classes: usize,
+}
+
+impl<'a> Labels<'a> {
+    /// Checks every label against `n_classes`.
+    pub fn new(labels: &'a [u32], n_classes: usize) -> Result<Self> {
+        match labels.iter().position(|&label| label as usize >= n_classes) {
+            None => Ok(Self { labels, n_classes }),
+            Some(row) => Err(Error::data(format!(
+                "row {row}: label {} is not below the number of classes, {n_classes}",
+                labels[row]
+            ))),
+        }
+    }
+
+    /// The labels themselves.
+    pub fn as_slice(&self) -> &'a [u32] {
+        self.labels
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Number of classes that may occur.
+    pub fn n_classes(&self) -> usize {
+        self.n_classes
+    }
+}
+
+/// A set of labels per row in CSR form, each label below `n_classes`.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelSets<'a> {
+    starts: Indices<'a>,
+    labels: Indices<'a>,
+    n_classes: usize,
+}
+
+impl<'a> LabelSets<'a> {
+    /// Checks the row starts and that labels are strictly increasing within a
+    /// row and below `n_classes`.
+    pub fn new(starts: Indices<'a>, labels: Indices<'a>, n_classes: usize) -> Result<Self> {
+        super::rows::check_structure(starts, labels, n_classes, "label")?;
+        Ok(Self {
+            starts,
+            labels,
+            n_classes,
+        })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of classes that may occur.
+    pub fn n_classes(&self) -> usize {
+        self.n_classes
+    }
+
+    /// Number of labels over all rows.
+    pub fn total(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The row starts and the labels, for who reads them in place.
+    pub(crate) fn parts(&self) -> (Indices<'a>, Indices<'a>) {
+        (self.starts, self.labels)
+    }
+
+    /// Replaces `into` by the labels of `row`, in increasing order.
+    pub fn read(&self, row: usize, into: &mut Vec<u32>) {
+        into.clear();
+        let (from, to) = (self.starts.get(row), self.starts.get(row + 1));
+        match self.labels {
+            Indices::I32(labels) => into.extend(labels[from..to].iter().map(|&l| l as u32)),
+            Indices::I64(labels) => into.extend(labels[from..to].iter().map(|&l| l as u32)),
+        }
+    }
+}
 
 /// What is to be learned for each row.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +212,7 @@ impl<'a> Batch<'a> {
 
     /// The rows that count: a weight of 0 is the same as not being there.
     pub fn present(&self) -> Vec<u32> {
-        let mut rows = with_capacity(self.rows.n_rows());
+        let mut rows = Vec::with_capacity(self.rows.n_rows());
         rows.extend((0..self.rows.n_rows() as u32).filter(|&i| self.weight(i as usize) > 0.0));
         rows
     }
@@ -145,7 +240,7 @@ impl MeanWeight {
     pub fn relative_weights(&self, batch: &Batch<'_>) -> Option<Vec<f64>> {
         batch.weights?;
         let relative = |row| self.relative(batch.raw_weight(row));
-        Some(collect((0..batch.rows.n_rows()).map(relative)))
+        Some((0..batch.rows.n_rows()).map(relative).collect())
     }
 
     /// Whether this is a mean of importances, or of none.
@@ -182,7 +277,7 @@ impl MeanWeight {
             self.add(batch.raw_weight(row));
             self.relative(batch.raw_weight(row))
         };
-        Some(collect((0..batch.rows.n_rows()).map(relative)))
+        Some((0..batch.rows.n_rows()).map(relative).collect())
     }
 }
 

@@ -4,19 +4,13 @@
 //! scale, append the constant) -> `RowBuffer`, the example -> learner.
 
 mod batch;
-mod csr_checks;
-mod labels;
 mod preparation;
 mod ragged;
 mod rows;
-mod slices;
 
-pub(crate) use batch::MeanWeight;
-pub(crate) use batch::MOST_EXAMPLES;
-pub use batch::{Batch, Targets};
-pub(crate) use csr_checks::check_structure;
-pub use labels::{LabelSets, Labels};
+pub use batch::{Batch, LabelSets, Labels, Targets};
+pub(crate) use batch::{MeanWeight, MOST_EXAMPLES};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows};
-pub use rows::{RowBuffer, Rows};
-pub use slices::{Indices, Values};
+pub(crate) use rows::check_structure;
+pub use rows::{Indices, RowBuffer, Rows, Values};

@@ -6,7 +6,7 @@
 //! but divided by their length. `Auto` looks at the share of non-zeros.
 
 use super::{Batch, RowBuffer, Rows};
-use crate::alloc::{can_alloc, zeros};
+use crate::alloc::can_alloc;
 use crate::choices;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -130,7 +130,7 @@ impl Preparation {
                 n: bundle.take_meta("n")?,
                 mean: bundle.take_exactly("mean", n)?,
                 square: bundle.take_exactly("square", n)?,
-                rate: zeros(n),
+                rate: vec![0.0; n],
                 dense: Vec::new(),
             };
             // Values are in single precision: so are their means.
@@ -296,9 +296,9 @@ impl Moments {
     fn new(n_features: usize) -> Self {
         Self {
             n: 0.0,
-            mean: zeros(n_features),
-            square: zeros(n_features),
-            rate: zeros(n_features),
+            mean: vec![0.0; n_features],
+            square: vec![0.0; n_features],
+            rate: vec![0.0; n_features],
             dense: Vec::new(),
         }
     }

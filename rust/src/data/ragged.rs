@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use crate::alloc;
 use crate::error::{Error, Result};
 use crate::file::{put_lengths, take_lengths, Bundle, Flat, Persist, Record};
 use crate::persist;
@@ -26,18 +25,18 @@ impl<T: Clone> Default for Ragged<T> {
 impl<T: Clone> Ragged<T> {
     /// No lists yet, and memory for `n` of them with `n_entries` together.
     pub fn with_capacity(n: usize, n_entries: usize) -> Self {
-        let mut starts = alloc::with_capacity(n + 1);
+        let mut starts = Vec::with_capacity(n + 1);
         starts.push(0);
         Self {
             starts,
-            entries: alloc::with_capacity(n_entries).into(),
+            entries: Vec::with_capacity(n_entries).into(),
         }
     }
 
     /// Appends a list.
     pub fn push(&mut self, list: impl IntoIterator<Item = T>) {
-        alloc::extend(self.entries.to_mut(), list);
-        alloc::push(&mut self.starts, self.entries.len());
+        self.entries.to_mut().extend(list);
+        self.starts.push(self.entries.len());
     }
 
     /// Removes all lists and keeps the memory.
@@ -48,8 +47,8 @@ impl<T: Clone> Ragged<T> {
 
     /// Makes memory for `n` further lists with `n_entries` together, and no more than that.
     pub fn reserve(&mut self, n: usize, n_entries: usize) {
-        alloc::reserve_exact(&mut self.starts, n);
-        alloc::reserve_exact(self.entries.to_mut(), n_entries);
+        self.starts.reserve_exact(n);
+        self.entries.to_mut().reserve_exact(n_entries);
     }
 
     /// Where list `i` lies among all entries.
@@ -104,14 +103,14 @@ impl<T: Clone> Ragged<T> {
             })
         };
         // First how long each list is, shifted by one; then where the next entry goes.
-        let mut starts: Vec<usize> = alloc::zeros(n + 2);
+        let mut starts: Vec<usize> = vec![0; n + 2];
         for (i, entry) in placed() {
             starts[place(i, entry).0 as usize + 2] += 1;
         }
         for i in 2..starts.len() {
             starts[i] += starts[i - 1];
         }
-        let mut entries = alloc::filled(U::default(), self.entries.len());
+        let mut entries = vec![U::default(); self.entries.len()];
         for (i, entry) in placed() {
             let (list, entry) = place(i, entry);
             let at = &mut starts[list as usize + 1];
@@ -158,14 +157,14 @@ impl RaggedRows {
     pub fn with_capacity(n: usize, n_values: usize) -> Self {
         Self {
             columns: Ragged::with_capacity(n, n_values),
-            values: alloc::with_capacity(n_values),
+            values: Vec::with_capacity(n_values),
         }
     }
 
     /// Appends a row: one column for each of `values`.
     pub fn push(&mut self, columns: impl IntoIterator<Item = u32>, values: &[f32]) {
         self.columns.push(columns);
-        alloc::extend(&mut self.values, values.iter().copied());
+        self.values.extend_from_slice(values);
         debug_assert_eq!(self.columns.entries().len(), self.values.len());
     }
 
@@ -178,7 +177,7 @@ impl RaggedRows {
     /// Makes memory for `n` further rows with `n_values` together, and no more than that.
     pub fn reserve(&mut self, n: usize, n_values: usize) {
         self.columns.reserve(n, n_values);
-        alloc::reserve_exact(&mut self.values, n_values);
+        self.values.reserve_exact(n_values);
     }
 
     /// Columns and values of row `i`.

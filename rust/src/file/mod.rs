@@ -47,24 +47,19 @@
 
 mod array;
 mod bundle;
-mod flat;
-mod format;
-mod persist;
-mod quantized;
+mod container;
 mod record;
-mod replacement;
+mod replace;
 mod report;
 #[cfg(test)]
 mod tests;
 
-pub use array::{Array, Element, LARGEST};
+pub use array::{Array, Element, Flat, LARGEST};
 pub use bundle::Bundle;
-pub use flat::Flat;
-pub use format::VERSION;
-pub use persist::{Columns, Meta, Nest, Persist, Scores};
+pub use container::VERSION;
 pub use record::{
     bounded_count, check_column, is_count, is_score, is_statistic, is_sum, put_lengths,
-    take_lengths, Record,
+    take_lengths, Columns, Meta, Nest, Persist, Record, Scores,
 };
-pub(crate) use replacement::Replacement;
+pub(crate) use replace::Replacement;
 pub use report::{Column, Report, Shape};

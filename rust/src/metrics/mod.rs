@@ -24,18 +24,15 @@
 //! labels; for rankings by score one look at each score; for propensities a sort of Y.
 
 mod logistic;
-mod propensity;
 mod ranking;
 mod scores;
-mod shallow;
 mod shares;
 #[cfg(test)]
 mod tests;
 mod top_label;
 
 pub use logistic::Line;
-pub use propensity::{propensities, Weights};
 pub use ranking::Ranking;
-pub use scores::{Measures, Scores};
+pub use scores::{propensities, Measures, Scores, Weights};
 pub use shares::{softmax, spread_over_labels, RankedScores, Scale, Shares, N_SHARING};
 pub use top_label::TopLabelLoss;

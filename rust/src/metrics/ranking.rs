@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::shallow::{self, Hits, DEEPEST};
 use crate::data::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
 
@@ -10,7 +9,7 @@ use crate::error::{Error, Result};
 const NO_LABEL: i64 = -1;
 
 /// Labels of a ranking longer than this are sorted to find a repeated one.
-const FEW: usize = 32;
+const MAX_COMPARED: usize = 32;
 
 /// A ranking of labels for each row.
 #[derive(Debug, Clone, Copy)]
@@ -115,34 +114,6 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// The hits of `rows` all at once, where that can be done: with labels of which few
-    /// count. Else `into` stays empty.
-    pub(super) fn hits<T: Copy + Into<i64>>(
-        &self,
-        rows: Range<usize>,
-        k: usize,
-        truth: (Indices<'_>, &[T]),
-        into: &mut Vec<Hits>,
-    ) -> Result<()> {
-        into.clear();
-        let repeated = match self.form {
-            _ if k > DEEPEST => None,
-            Form::Labels(Indices::I32(l)) => shallow::hits(rows, truth, (l, self.width), k, into),
-            Form::Labels(Indices::I64(l)) => shallow::hits(rows, truth, (l, self.width), k, into),
-            Form::Dense(_) | Form::Sparse(..) => None,
-        };
-        // The reader of that row reports what is wrong with it.
-        repeated.map_or(Ok(()), |row| self.read(row, k, &mut Ranked::default()))
-    }
-
-    /// The label at `rank`, without reading the row, where these are labels.
-    pub(super) fn label(&self, row: usize, rank: usize) -> Option<i64> {
-        match self.form {
-            Form::Labels(labels) => Some(labels.raw(row * self.width + rank)),
-            Form::Dense(_) | Form::Sparse(..) => None,
-        }
-    }
-
     /// Puts the `k` best labels of `row` into `into`, equal scores in the order of the
     /// labels. There are fewer where fewer are predicted.
     pub(super) fn read(&self, row: usize, k: usize, into: &mut Ranked) -> Result<()> {
@@ -174,7 +145,7 @@ impl<'a> Ranking<'a> {
 
 impl Ranked {
     fn refuse_repetition(&mut self, row: usize) -> Result<()> {
-        let repeated = if self.labels.len() <= FEW {
+        let repeated = if self.labels.len() <= MAX_COMPARED {
             let labels = self.labels.iter().enumerate();
             let mut known = labels.filter(|&(_, &l)| l >= 0);
             let repeated = known.find(|&(at, l)| self.labels[..at].contains(l));

@@ -1,17 +1,95 @@
-//! Sums over rows, from which the measures follow.
+//! Propensities of labels, and sums over rows, from which the measures follow.
+//!
+//! A propensity is how likely it is that a label which is true was also written down: rare labels
+//! are missed more often, so that a hit on one is worth more (H. Jain, Y. Prabhu, M. Varma, *Extreme
+//! Multi-label Loss Functions for Recommendation, Tagging, Ranking & Other Missing Label Applications*,
+//! KDD 2016).
 
 use super::ranking::Ranked;
-use super::shallow::{Hits, DEEPEST, MANY};
-use super::{Ranking, Weights};
+use super::Ranking;
 use crate::control::Control;
 use crate::data::{Indices, LabelSets};
 use crate::error::{Error, Result};
 
-/// Rows between two looks at the stop flag.
-const CHUNK: usize = 1024;
+/// p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a, where N is the number
+/// of training rows and `counts` holds N_l, how many of them carry label l.
+///
+/// C is not let below 0, which it would be for N < 3: a propensity is at most 1.
+pub fn propensities(counts: &[i64], n_rows: usize, a: f64, b: f64) -> Result<Vec<f64>> {
+    if !(a.is_finite() && a >= 0.0) {
+        return Err(Error::parameter("a", a, "a finite number of at least 0"));
+    }
+    if !(b.is_finite() && b > 0.0) {
+        return Err(Error::parameter("b", b, "a finite number above 0"));
+    }
+    if n_rows == 0 {
+        return Err(Error::data("y has no rows: propensities need at least one"));
+    }
+    if let Some(label) = counts.iter().position(|&n| n < 0 || n > n_rows as i64) {
+        return Err(Error::data(format!(
+            "label {label} is counted {} times in {n_rows} rows",
+            counts[label]
+        )));
+    }
+    let factor = ((n_rows as f64).ln() - 1.0).max(0.0);
+    if factor == 0.0 {
+        return Ok(vec![1.0; counts.len()]);
+    }
+    // The power of a quotient, as powers of its two parts may overflow.
+    let propensity = |&n: &i64| 1.0 / (1.0 + factor * ((b + 1.0) / (n as f64 + b)).powf(a));
+    let found: Vec<f64> = counts.iter().map(propensity).collect();
+    if found.contains(&0.0) {
+        return Err(Error::parameter(
+            "a",
+            a,
+            "small enough that no propensity is 0",
+        ));
+    }
+    Ok(found)
+}
 
-/// Up to so many true labels are looked through, more are searched by halves.
-const FEW: usize = 16;
+/// What a hit on each label is worth: its inverse propensity.
+#[derive(Debug, Clone)]
+pub struct Weights {
+    known: Vec<f64>,
+    unseen: Option<f64>,
+}
+
+impl Weights {
+    /// From the propensities of the labels 0, 1, ..., and that of all labels beyond,
+    /// if there may be any.
+    pub fn new(propensities: &[f64], unseen: Option<f64>) -> Result<Self> {
+        // NaN fails the comparisons, too.
+        let sound = |p: f64| p > 0.0 && p <= 1.0 && (1.0 / p).is_finite();
+        let allowed = "above 0 and at most 1 (not inverse propensities)";
+        if let Some(label) = propensities.iter().position(|&p| !sound(p)) {
+            let name = format!("propensities[{label}]");
+            return Err(Error::parameter(&name, propensities[label], allowed));
+        }
+        if let Some(p) = unseen.filter(|&p| !sound(p)) {
+            return Err(Error::parameter("unseen", p, allowed));
+        }
+        Ok(Self {
+            known: propensities.iter().map(|p| 1.0 / p).collect(),
+            unseen: unseen.map(|p| 1.0 / p),
+        })
+    }
+
+    /// The weight of `label`, which `row` carries.
+    #[inline]
+    pub(super) fn of(&self, label: u32, row: usize) -> Result<f64> {
+        let weight = self.known.get(label as usize).copied().or(self.unseen);
+        weight.ok_or_else(|| {
+            let n = self.known.len();
+            Error::data(format!(
+                "row {row} of y_true: label {label} has no propensity, there are {n}"
+            ))
+        })
+    }
+}
+
+/// Up to so many true labels are scanned for a hit; more are searched by halves.
+const MAX_SCANNED: usize = 16;
 
 /// Every measure at every cut, in the order of the cuts.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,50 +196,24 @@ impl Scores {
         let deepest = self.cuts[self.cuts.len() - 1];
         let discounts = Discounts::new(deepest);
         let mut sums = self.sums.clone();
-        // Rows that score the same but for weights, having as many true labels and hits at the
-        // same ranks, are of a few dozen kinds. To count them by kind and to measure each
-        // kind once is most of the speed.
-        let mut kinds = vec![0; MANY << DEEPEST];
         let mut row = Row::default();
         let mut n_empty = 0;
-        let mut at_once = Vec::with_capacity(CHUNK);
-        for first in (0..ranking.n_rows).step_by(CHUNK) {
-            control.check()?;
-            let rows = first..ranking.n_rows.min(first + CHUNK);
-            ranking.hits(rows.clone(), deepest, (starts, labels), &mut at_once)?;
-            for number in rows {
-                let truth = &labels[starts.get(number)..starts.get(number + 1)];
-                let known = at_once.get(number - first).copied();
-                // The hits of rows with many labels are still to be found.
-                let counted = known.filter(|_| truth.len() < MANY);
-                if counted.is_none() {
-                    ranking.read(number, deepest, &mut row.ranked)?;
-                }
-                match counted {
-                    _ if truth.is_empty() => {
-                        n_empty += 1;
-                        continue;
-                    }
-                    Some(bits) => {
-                        kinds[truth.len() << DEEPEST | usize::from(bits)] += 1;
-                        if self.weights.is_some() {
-                            row.take_hits(bits);
-                        }
-                    }
-                    None => {
-                        row.find_hits(truth);
-                        row.add_plain(&self.cuts, &discounts, truth.len(), 1, &mut sums);
-                    }
-                }
-                if let Some(weights) = &self.weights {
-                    row.weigh(weights, ranking, truth, number)?;
-                    row.add_weighted(&self.cuts, &discounts, &mut sums);
-                }
+        for number in 0..ranking.n_rows {
+            if number % Control::CHUNK == 0 {
+                control.check()?;
             }
-        }
-        for (kind, count) in kinds.into_iter().enumerate().filter(|kind| kind.1 > 0) {
-            row.take_hits((kind % (1 << DEEPEST)) as Hits);
-            row.add_plain(&self.cuts, &discounts, kind >> DEEPEST, count, &mut sums);
+            let truth = &labels[starts.get(number)..starts.get(number + 1)];
+            ranking.read(number, deepest, &mut row.ranked)?;
+            if truth.is_empty() {
+                n_empty += 1;
+                continue;
+            }
+            row.find_hits(truth);
+            row.add_plain(&self.cuts, &discounts, truth.len(), &mut sums);
+            if let Some(weights) = &self.weights {
+                row.weigh(weights, truth, number)?;
+                row.add_weighted(&self.cuts, &discounts, &mut sums);
+            }
         }
         Ok((sums, n_empty))
     }
@@ -224,24 +276,15 @@ struct Row {
     hits: Vec<usize>,
     /// Weight of each hit.
     won: Vec<f64>,
-    /// Weights of the true labels, as they come and falling.
-    unsorted: Vec<f64>,
+    /// Weights of the true labels, falling.
     most: Vec<f64>,
 }
 
 impl Row {
-    fn take_hits(&mut self, mut bits: Hits) {
-        self.hits.clear();
-        while bits != 0 {
-            self.hits.push(bits.trailing_zeros() as usize);
-            bits &= bits - 1;
-        }
-    }
-
     fn find_hits<T: Copy + Into<i64>>(&mut self, truth: &[T]) {
         self.hits.clear();
         for (rank, &label) in self.ranked.labels.iter().enumerate() {
-            let hit = if truth.len() <= FEW {
+            let hit = if truth.len() <= MAX_SCANNED {
                 truth.iter().any(|&one| one.into() == label)
             } else {
                 truth
@@ -254,44 +297,35 @@ impl Row {
         }
     }
 
-    /// Adds `count` rows with these hits and `n` true labels.
-    fn add_plain(
-        &self,
-        cuts: &[usize],
-        discounts: &Discounts,
-        n: usize,
-        count: u64,
-        sums: &mut [Sums],
-    ) {
+    /// Adds a row with these hits and `n` true labels.
+    fn add_plain(&self, cuts: &[usize], discounts: &Discounts, n: usize, sums: &mut [Sums]) {
         let (mut hits, mut dcg) = (0, 0.0);
         for (&k, sums) in cuts.iter().zip(sums) {
             while hits < self.hits.len() && self.hits[hits] < k {
                 dcg += discounts.at[self.hits[hits]];
                 hits += 1;
             }
-            sums.hits += count * hits as u64;
-            sums.recall += count as f64 * (hits as f64 / n as f64);
-            sums.ndcg += count as f64 * (dcg / discounts.ideal[k.min(n)]);
+            sums.hits += hits as u64;
+            sums.recall += hits as f64 / n as f64;
+            sums.ndcg += dcg / discounts.ideal[k.min(n)];
         }
     }
 
     fn weigh<T: Copy + Into<i64>>(
         &mut self,
         weights: &Weights,
-        ranking: &Ranking<'_>,
         truth: &[T],
         number: usize,
     ) -> Result<()> {
-        self.unsorted.clear();
+        self.most.clear();
         for &label in truth {
-            self.unsorted.push(weights.of(label.into() as u32, number)?);
+            self.most.push(weights.of(label.into() as u32, number)?);
         }
-        sort_falling(&self.unsorted, &mut self.most);
+        self.most.sort_unstable_by(|a, b| b.total_cmp(a));
         self.won.clear();
         for &rank in &self.hits {
-            let label = ranking.label(number, rank);
             // A hit is a true label, so a u32.
-            let label = label.unwrap_or_else(|| self.ranked.labels[rank]) as u32;
+            let label = self.ranked.labels[rank] as u32;
             self.won.push(weights.of(label, number)?);
         }
         Ok(())
@@ -317,23 +351,5 @@ impl Row {
             sums.won_dcg += won_dcg / discounts.ideal[k.min(n)];
             sums.most_dcg += most_dcg / discounts.ideal[k.min(n)];
         }
-    }
-}
-
-/// Replaces `into` by `values`, falling.
-fn sort_falling(values: &[f64], into: &mut Vec<f64>) {
-    into.clear();
-    into.extend_from_slice(values);
-    if values.len() > FEW {
-        into.sort_unstable_by(|a, b| b.total_cmp(a));
-        return;
-    }
-    // Each goes to the place that as many others are before. A sort decides by branches
-    // that nobody can foresee, and for a few values these cost more than all pairs do.
-    for (at, &value) in values.iter().enumerate() {
-        let (before, behind) = values.split_at(at);
-        let larger = behind.iter().map(|&v| usize::from(v > value));
-        let not_smaller = before.iter().map(|&v| usize::from(v >= value));
-        into[larger.sum::<usize>() + not_smaller.sum::<usize>()] = value;
     }
 }

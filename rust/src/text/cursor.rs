@@ -1,8 +1,4 @@
-//! Reading numbers out of bytes, eight digits at a time.
-//!
-//! A text of examples is nearly all digits, in runs of one to nine. A loop
-//! over single digits mispredicts its end on nearly every run; here a run of
-//! up to eight is found and evaluated without a branch.
+//! A place in a block of text, and the numbers that stand there.
 
 /// A place in a block of text. Beyond the block's end there are line ends.
 pub(super) struct Cursor<'a> {
@@ -13,47 +9,6 @@ pub(super) struct Cursor<'a> {
 
 /// How much of an offending token a message quotes.
 const QUOTED: usize = 40;
-
-const POW10: [u64; 19] = {
-    let mut powers = [1u64; 19];
-    let mut k = 1;
-    while k < 19 {
-        powers[k] = powers[k - 1] * 10;
-        k += 1;
-    }
-    powers
-};
-
-/// All exact: ten to the 22nd is the first power that f64 must round.
-const POW10_F64: [f64; 19] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18,
-];
-
-/// The value and length of the run of digits at the start of eight bytes
-/// (the first byte lowest).
-#[inline]
-fn leading_digits(bytes: u64) -> (u64, usize) {
-    const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
-    const TO_HIGH_BIT: u64 = 0x7676_7676_7676_7676;
-    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-    const EVEN: u64 = 0x0000_00ff_0000_00ff;
-    let digits = bytes ^ ASCII_ZEROS;
-    // A byte above 9 gets its high bit set. A carry can spoil only the bytes
-    // after such a one, and only the first such byte matters.
-    let others = (digits.wrapping_add(TO_HIGH_BIT) | digits) & HIGH_BITS;
-    let n = (others.trailing_zeros() / 8) as usize;
-    if n == 0 {
-        return (0, 0);
-    }
-    // Push the non-digits out at the top; zeros come in as leading digits.
-    let digits = digits << (64 - 8 * n);
-    // Pairs, then fours, then all eight.
-    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
-    let high = (pairs & EVEN).wrapping_mul(100 + (1_000_000 << 32));
-    let low = ((pairs >> 16) & EVEN).wrapping_mul(1 + (10_000 << 32));
-    (high.wrapping_add(low) >> 32, n)
-}
 
 impl<'a> Cursor<'a> {
     pub fn new(bytes: &'a [u8], at: usize) -> Self {
@@ -130,94 +85,52 @@ impl<'a> Cursor<'a> {
         rest[..end.unwrap_or(rest.len())].trim_ascii()
     }
 
-    #[inline]
-    fn eight(&self) -> u64 {
-        let Some(&eight) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) else {
-            return self.last_eight();
-        };
-        u64::from_le_bytes(eight)
-    }
-
-    #[cold]
-    fn last_eight(&self) -> u64 {
-        let mut eight = [b'\n'; 8];
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        eight[..rest.len()].copy_from_slice(rest);
-        u64::from_le_bytes(eight)
-    }
-
     /// A run of digits: its value, saturated, and its length (0 if there is none).
     #[inline]
     pub fn digits(&mut self) -> (u64, usize) {
-        let (mut value, mut length) = leading_digits(self.eight());
-        self.at += length;
-        if length == 8 {
-            loop {
-                let (more, n) = leading_digits(self.eight());
-                self.at += n;
-                length += n;
-                value = value.saturating_mul(POW10[n]).saturating_add(more);
-                if n < 8 {
-                    break;
-                }
-            }
-        }
-        (value, length)
-    }
-
-    /// Sign, mantissa and number of decimals of a plain decimal of at most 18
-    /// digits, `None` for anything else (then the cursor may stand anywhere).
-    #[inline]
-    fn decimal(&mut self) -> Option<(bool, i64, usize)> {
-        let negative = self.peek() == b'-';
-        if negative || self.peek() == b'+' {
+        let (mut value, from) = (0u64, self.at);
+        while let digit @ b'0'..=b'9' = self.peek() {
+            value = value
+                .saturating_mul(10)
+                .saturating_add(u64::from(digit - b'0'));
             self.at += 1;
         }
-        let (whole, n_whole) = self.digits();
-        let (mut decimals, mut n_decimals) = (0, 0);
-        if self.peek() == b'.' {
-            self.at += 1;
-            (decimals, n_decimals) = self.digits();
-        }
-        let n = n_whole + n_decimals;
-        if n == 0 || n > 18 || matches!(self.peek(), b'e' | b'E') {
-            return None;
-        }
-        let mantissa = whole * POW10[n_decimals] + decimals;
-        Some((negative, mantissa as i64, n_decimals))
+        (value, self.at - from)
     }
 
     /// A finite number as the nearest f32.
     #[inline]
     pub fn float(&mut self) -> Result<f32, String> {
-        let from = self.at;
-        if let Some((negative, mantissa, decimals)) = self.decimal() {
-            // Conversion and division are each off by half a unit of f64 at
-            // most. Rounding to f32 is then right unless the quotient lies
-            // within two units of the middle between two floats.
-            const MIDDLE: i64 = 1 << 28;
-            let value = mantissa as f64 / POW10_F64[decimals];
-            let below = (value.to_bits() & 0x1fff_ffff) as i64;
-            if (below - MIDDLE).abs() > 2 {
-                let value = value as f32;
-                return Ok(if negative { -value } else { value });
-            }
-        }
-        self.rare(from, "float32", |value: f32| value.is_finite())
+        self.number("float32", f32::is_finite)
     }
 
     /// A finite number as the nearest f64.
     #[inline]
     pub fn double(&mut self) -> Result<f64, String> {
-        let from = self.at;
-        if let Some((negative, mantissa, decimals)) = self.decimal() {
-            // Mantissa and power are exact, so the one division rounds once.
-            if mantissa <= 1 << 53 {
-                let value = mantissa as f64 / POW10_F64[decimals];
-                return Ok(if negative { -value } else { value });
+        self.number("float64", f64::is_finite)
+    }
+
+    #[inline]
+    fn number<F: fast_float2::FastFloat>(
+        &mut self,
+        kind: &str,
+        is_finite: impl Fn(F) -> bool,
+    ) -> Result<F, String> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        match fast_float2::parse_partial::<F, _>(rest) {
+            Ok((value, length)) if is_finite(value) => {
+                self.at += length;
+                Ok(value)
             }
+            Ok((_, length)) if rest[..length].iter().any(u8::is_ascii_digit) => {
+                Err(format!("{} is too large for {kind}", self.quote(self.at)))
+            }
+            Ok(_) => Err(format!(
+                "{}: all values must be finite",
+                self.quote(self.at)
+            )),
+            Err(_) => Err(format!("{} is not a number", self.quote(self.at))),
         }
-        self.rare(from, "float64", |value: f64| value.is_finite())
     }
 
     /// Whether the text from `from` to here is an integer that `value`, read from it, is not.
@@ -227,29 +140,6 @@ impl<'a> Cursor<'a> {
         let is_integer = digits.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
         // The shortest text that is `value` may be another integer; this one is `value` itself.
         is_integer && format!("{value:.0}").as_bytes() != digits
-    }
-
-    /// Long numbers, exponents, and everything that is no number.
-    #[cold]
-    fn rare<F: fast_float2::FastFloat>(
-        &mut self,
-        from: usize,
-        kind: &str,
-        finite: impl Fn(F) -> bool,
-    ) -> Result<F, String> {
-        let rest = self.bytes.get(from..).unwrap_or_default();
-        let Ok((value, length)) = fast_float2::parse_partial::<F, _>(rest) else {
-            return Err(format!("{} is not a number", self.quote(from)));
-        };
-        if !finite(value) {
-            return Err(if rest[..length].iter().any(u8::is_ascii_digit) {
-                format!("{} is too large for {kind}", self.quote(from))
-            } else {
-                format!("{}: all values must be finite", self.quote(from))
-            });
-        }
-        self.at = from + length;
-        Ok(value)
     }
 }
 
@@ -313,15 +203,6 @@ mod tests {
             prop_assert_eq!(read.to_bits(), text.parse::<f32>().unwrap().to_bits());
             let read = Cursor::new(text.as_bytes(), 0).double().unwrap();
             prop_assert_eq!(read.to_bits(), text.parse::<f64>().unwrap().to_bits());
-        }
-
-        // Numbers that stand next to the middle between two floats.
-        #[test]
-        fn middles_are_the_nearest(whole in 0u64..(1 << 30), tail in "[0-9]{0,6}") {
-            let middle = f64::from((1u32 << 24) + (whole % 1024) as u32 * 2 + 1) / 1024.0;
-            let text = format!("{middle}{tail}");
-            let read = Cursor::new(text.as_bytes(), 0).float().unwrap();
-            prop_assert_eq!(read.to_bits(), text.parse::<f32>().unwrap().to_bits());
         }
     }
 }

@@ -13,23 +13,17 @@
 //! here trusts the file: a header's counts are compared, never allocated, and
 //! whatever bytes come, the outcome is a table or an error that names the line.
 
-mod ahead;
-mod blocks;
 mod cursor;
-mod format;
-mod lines;
 mod reader;
 mod source;
 mod stream;
 mod svmlight;
 mod table;
-mod write;
 mod xmc;
 
-pub use lines::LineBlocks;
 pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel};
-pub use source::Source;
+pub use source::{LineBlocks, Source};
 pub use stream::Stream;
 pub use svmlight::{Layout, SvmlightOptions};
 pub use table::{Batch, Table};
-pub use write::save_xmc;
+pub use xmc::save_xmc;

@@ -2,12 +2,12 @@
 
 use std::io::ErrorKind;
 
-use super::blocks::{read_blocks, Blocks};
 use super::cursor::Cursor;
-use super::format::{Fault, Format};
 use super::source::Source;
+use super::source::{read_blocks, Blocks};
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
 use super::table::{Batch, Table};
+use super::table::{Fault, Format};
 use super::xmc::Xmc;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -62,7 +62,9 @@ impl<F: Format> Reader<F> {
             let has_mark = self.lines == 0 && self.block.starts_with(b"\xef\xbb\xbf");
             self.at = if has_mark { 3 } else { 0 };
         }
-        table.reserve_for((self.block.len() - self.at).min(limit.saturating_mul(64)));
+        // Of few rows not the whole block, which would be counted again for each of them.
+        let text = &self.block[self.at..];
+        table.reserve_for(&text[..text.len().min(limit.saturating_mul(64))])?;
         let mut cursor = Cursor::new(&self.block, self.at);
         while !cursor.is_done() && table.n_rows() < limit {
             self.lines += 1;
@@ -157,7 +159,5 @@ pub fn xmc_is_multilabel(source: Source, control: &Control) -> Result<bool> {
     Ok(reader.format.has_sets)
 }
 
-#[cfg(test)]
-mod faults;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,17 @@
-//! Opening a file: path or stdin, compressed or not.
+//! A file's text: opened, decompressed and cut into blocks of whole lines, on a thread of its own.
+//!
+//! The kind of compression is told by the first bytes, not by the file's name. Channels are bounded, so
+//! reading ahead takes constant memory.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
+use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// How much of the compressed file is read at once.
@@ -113,4 +121,300 @@ fn zstd_text(raw: impl BufRead) -> io::Result<impl Read> {
         30
     })?;
     Ok(decoder)
+}
+
+/// How often a waiting taker looks at its stop flag.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// An item, the end (`None`), or the error that ended it.
+type Message<T, E> = std::result::Result<Option<T>, E>;
+
+/// Where the thread puts its items.
+pub(super) type Sender<T, E> = SyncSender<Message<T, E>>;
+
+/// Items in the order in which a thread makes them.
+#[derive(Debug)]
+pub(super) struct ReadAhead<T, E> {
+    /// `None` once the end, or an error, was handed out.
+    messages: Option<Receiver<Message<T, E>>>,
+}
+
+impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
+    /// Starts `work`, whose items may wait, `waiting` at a time, to be taken. The thread
+    /// ends by itself when the work does, or when this is dropped and it next has something
+    /// to hand over; nobody waits for it, because it may hang on a pipe. An error where the
+    /// system starts no thread.
+    pub fn start(
+        waiting: usize,
+        work: impl FnOnce(&Sender<T, E>) -> std::result::Result<(), E> + Send + 'static,
+    ) -> Result<Self> {
+        let (sender, receiver) = sync_channel(waiting);
+        let read = move || {
+            let last = work(&sender);
+            // That nobody receives any more is the ordinary signal to stop.
+            let _ = sender.send(last.map(|()| None));
+        };
+        thread::Builder::new()
+            .spawn(read)
+            .map_err(|error| Error::Threads(format!("no thread to read the file: {error}")))?;
+        Ok(Self {
+            messages: Some(receiver),
+        })
+    }
+
+    /// A single item that is there already: no thread is started.
+    pub fn ready(item: T) -> Self {
+        let (sender, receiver) = sync_channel(2);
+        for message in [Some(item), None] {
+            // There is space for both, and the receiver is here.
+            let _ = sender.send(Ok(message));
+        }
+        Self {
+            messages: Some(receiver),
+        }
+    }
+
+    /// The next item, `None` after the last; gives up waiting when `control` says so, and
+    /// can then be asked again. After an error of the thread there is no more.
+    pub fn next(&mut self, control: &Control) -> Result<Message<T, E>> {
+        let Some(messages) = &self.messages else {
+            return Ok(Ok(None));
+        };
+        let message = loop {
+            control.check()?;
+            match messages.recv_timeout(BEAT) {
+                Ok(message) => break message,
+                Err(RecvTimeoutError::Timeout) => {}
+                // Only a panic closes the channel without a last word. It must
+                // not pass for the end of the file.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::data("the thread that reads the file has died"))
+                }
+            }
+        };
+        if !matches!(message, Ok(Some(_))) {
+            self.messages = None;
+        }
+        Ok(message)
+    }
+}
+
+/// Size of a block, but for longer lines. Large enough that handing it over
+/// costs nothing, small enough to stay in the second-level cache.
+const BLOCK: usize = 1 << 20;
+/// Blocks that may wait to be parsed.
+const WAITING: usize = 3;
+/// No data set has lines this long; a file without line ends does, and must
+/// not fill the memory before it is refused.
+const LONGEST_LINE: usize = 1 << 28;
+
+/// Blocks of whole lines, every line ending in `\n`, in the order of the file.
+/// An error of the kind `InvalidData` says that what was read is no sound
+/// file, any other that the operating system refused.
+pub(super) type Blocks = ReadAhead<Vec<u8>, io::Error>;
+
+/// Starts reading `source`.
+pub(super) fn read_blocks(source: Source) -> Result<Blocks> {
+    let trickles = source.is_stdin;
+    match source.bytes {
+        Bytes::Reader(raw) => ReadAhead::start(WAITING, move |to| cut(raw, trickles, to)),
+        Bytes::Text(mut lines) => {
+            if !lines.ends_with(b"\n") {
+                lines.push(b'\n');
+            }
+            Ok(ReadAhead::ready(lines))
+        }
+    }
+}
+
+/// Reads `raw` to its end and sends it, unpacked, in blocks of whole lines.
+fn cut(
+    raw: Box<dyn Read + Send>,
+    trickles: bool,
+    to: &Sender<Vec<u8>, io::Error>,
+) -> io::Result<()> {
+    let (mut bytes, packing) = unpacked(raw)?;
+    // A plain pipe is passed on as it comes, so that a slow writer's lines are
+    // not held back until they fill a block.
+    let enough = if trickles && packing.is_none() {
+        1
+    } else {
+        BLOCK
+    };
+    // The buffer is longer than what is filled, so that a decoder that hands
+    // out little at a time does not have it cleared again and again.
+    let mut buffer = vec![0; BLOCK];
+    let mut filled = 0;
+    let mut line_end = 0;
+    loop {
+        if filled == buffer.len() {
+            if filled >= LONGEST_LINE {
+                return Err(unsound(format!(
+                    "no line end within {LONGEST_LINE} bytes; this is no text of examples"
+                )));
+            }
+            buffer.try_reserve(filled)?;
+            buffer.resize(2 * filled, 0);
+        }
+        let read = match bytes.read(&mut buffer[filled..]) {
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => {
+                // What came whole is still parsed, so that the line number of
+                // the failure is right.
+                send_lines(&mut buffer, filled, line_end, to);
+                return Err(failure(error, packing));
+            }
+        };
+        let fresh = &buffer[filled..filled + read];
+        if let Some(at) = fresh.iter().rposition(|&b| b == b'\n') {
+            line_end = filled + at + 1;
+        }
+        filled += read;
+        if read == 0 {
+            if filled > line_end {
+                buffer.truncate(filled);
+                buffer.push(b'\n');
+                filled += 1;
+            }
+            send_lines(&mut buffer, filled, filled, to);
+            return Ok(());
+        }
+        if line_end > 0 && filled >= enough {
+            match send_lines(&mut buffer, filled, line_end, to) {
+                Some(left) => filled = left,
+                None => return Ok(()),
+            }
+            line_end = 0;
+        }
+    }
+}
+
+/// Sends the bytes before `line_end` and keeps those up to `filled`; how many
+/// that is, or `None` when nobody listens any more.
+fn send_lines(
+    buffer: &mut Vec<u8>,
+    filled: usize,
+    line_end: usize,
+    to: &Sender<Vec<u8>, io::Error>,
+) -> Option<usize> {
+    if line_end == 0 {
+        return Some(filled);
+    }
+    let left = filled - line_end;
+    let mut rest = vec![0; BLOCK.max(2 * left)];
+    rest[..left].copy_from_slice(&buffer[line_end..filled]);
+    let mut lines = std::mem::replace(buffer, rest);
+    lines.truncate(line_end);
+    to.send(Ok(Some(lines))).ok().map(|()| left)
+}
+
+fn failure(error: io::Error, packing: Option<&str>) -> io::Error {
+    match packing {
+        // An error of the system keeps its number; the decoders have none.
+        Some(packing) if error.raw_os_error().is_none() => {
+            unsound(if error.kind() == ErrorKind::UnexpectedEof {
+                format!("the {packing} data is truncated here")
+            } else {
+                format!("the {packing} data is damaged here ({error})")
+            })
+        }
+        _ => error,
+    }
+}
+
+fn unsound(why: String) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why)
+}
+
+/// The text of a file, plain or compressed, in blocks of whole lines, each ending in `\n`.
+/// A thread reads and decompresses ahead of whoever takes them.
+#[derive(Debug)]
+pub struct LineBlocks {
+    name: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    blocks: Blocks,
+    /// Lines handed out so far.
+    lines: u64,
+}
+
+impl LineBlocks {
+    /// Starts reading `source` in the background.
+    pub fn start(source: Source) -> Result<Self> {
+        Ok(Self {
+            name: source.name.clone(),
+            state: Mutex::new(State {
+                blocks: read_blocks(source)?,
+                lines: 0,
+            }),
+        })
+    }
+
+    /// The next block, `None` after the last; gives up waiting when `control` says so, and
+    /// can then be asked again. After an error there is no more.
+    pub fn next(&self, control: &Control) -> Result<Option<Vec<u8>>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = state.blocks.next(control)?;
+        let block = next.map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => Error::Line {
+                file: self.name.clone(),
+                line: state.lines + 1,
+                what: error.to_string(),
+            },
+            _ => Error::io(&self.name, error),
+        })?;
+        let ends = block.iter().flatten().filter(|&&byte| byte == b'\n');
+        state.lines += ends.count() as u64;
+        Ok(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(text).unwrap();
+        packed.finish().unwrap()
+    }
+
+    /// All blocks as one text, and the error that ended them.
+    fn read(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
+        let blocks = LineBlocks::start(Source::of_bytes(bytes)).unwrap();
+        let mut text = Vec::new();
+        loop {
+            match blocks.next(&Control::new(0)) {
+                Ok(Some(block)) => text.extend(block),
+                Ok(None) => return (text, None),
+                Err(error) => return (text, Some(error.to_string())),
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_hold_whole_lines() {
+        let text = "some words of a line\n".repeat(60_000);
+        for bytes in [
+            text.as_bytes(),
+            text.trim_end().as_bytes(),
+            &gzip(text.as_bytes()),
+        ] {
+            assert_eq!(read(bytes), (text.as_bytes().to_vec(), None));
+        }
+        assert_eq!(read(b""), (Vec::new(), None));
+    }
+
+    #[test]
+    fn damage_is_told_by_its_line() {
+        let packed = gzip(b"one\ntwo\n");
+        let (text, error) = read(&packed[..packed.len() - 4]);
+        assert_eq!(text, b"one\ntwo\n");
+        assert_eq!(error.unwrap(), "test:3: the gzip data is truncated here");
+    }
 }

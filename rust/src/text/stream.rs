@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ahead::ReadAhead;
-use super::format::Format;
 use super::reader::Reader;
+use super::source::ReadAhead;
 use super::source::Source;
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
+use super::table::Format;
 use super::table::{Batch, Table};
 use super::xmc::Xmc;
 use crate::control::Control;

@@ -1,9 +1,8 @@
 //! The svmlight format: `label[,label...] [qid:n] index:value ... # comment`.
 
 use super::cursor::Cursor;
-use super::format::{looks_like, wrong_first_line, Fault, Format};
+use super::table::{looks_like, wrong_first_line, Fault, Format};
 use super::table::{Batch, Table};
-use crate::alloc::{collect, push};
 use crate::error::Error;
 
 /// scipy's smaller index type bounds every column and every label.
@@ -219,7 +218,7 @@ fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), St
         if label.abs() >= EXACT && cursor.has_rounded(at, label) {
             return Err(rounded(cursor, at, label));
         }
-        push(&mut table.labels, label);
+        table.labels.push(label);
         match cursor.peek() {
             b',' => cursor.bump(),
             // No label: the line begins with its first feature.
@@ -289,8 +288,8 @@ pub(super) fn read_features<L>(
         let index = index as i32;
         sorted &= index > previous;
         previous = index;
-        push(&mut table.columns, index);
-        push(&mut table.values, value);
+        table.columns.push(index);
+        table.values.push(value);
     }
     if sorted {
         return Ok(());
@@ -323,7 +322,7 @@ pub(super) fn outside(index: u64, first: u64, end: u64) -> String {
 #[cold]
 fn sort_row(columns: &mut [i32], values: &mut [f32]) -> Result<(), String> {
     let unsorted = columns.iter().copied().zip(values.iter().copied());
-    let mut pairs: Vec<(i32, f32)> = collect(unsorted);
+    let mut pairs: Vec<(i32, f32)> = unsorted.collect();
     pairs.sort_unstable_by_key(|&(column, _)| column);
     if let Some(twice) = pairs.windows(2).find(|two| two[0].0 == two[1].0) {
         return Err(format!("feature index {} stands twice", twice[0].0));

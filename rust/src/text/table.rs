@@ -1,9 +1,10 @@
-//! Parsed examples, in the arrays of a CSR matrix.
+//! Parsed examples, in the arrays of a CSR matrix, and what a format of text must offer to be read.
 
 use std::cmp::Ordering;
 use std::fmt::Display;
 
-use crate::alloc::{push, reserve};
+use super::cursor::Cursor;
+use crate::error::Error;
 
 /// Rows of features and labels, both in CSR form. `L` is the label's type:
 /// f64 in svmlight files, where a target may be any number, i32 in XMC files,
@@ -60,8 +61,8 @@ impl<L> Table<L> {
 
     /// Closes the row to which features and labels have been pushed.
     pub(super) fn end_row(&mut self) {
-        push(&mut self.starts, self.columns.len() as i64);
-        push(&mut self.label_starts, self.labels.len() as i64);
+        self.starts.push(self.columns.len() as i64);
+        self.label_starts.push(self.labels.len() as i64);
     }
 
     /// Sorts the labels pushed to the row that is not closed yet and checks them; with
@@ -95,14 +96,21 @@ impl<L> Table<L> {
         Ok(n != 1)
     }
 
-    /// Room for `bytes` of text, so that rows are pushed without growing.
-    pub(super) fn reserve_for(&mut self, bytes: usize) {
-        // A feature takes four bytes at least (" 1:1"), about ten as a rule.
-        let features = bytes / 8;
-        if self.columns.capacity() - self.columns.len() < features {
-            reserve(&mut self.columns, features);
-            reserve(&mut self.values, features);
-        }
+    /// Reserves memory for the rows of `text`; an error where there is none. What a cut row needs
+    /// beyond that grows by itself.
+    pub(super) fn reserve_for(&mut self, text: &[u8]) -> crate::Result<()> {
+        let count = |wanted| text.iter().filter(|&&byte| byte == wanted).count();
+        let (n_rows, n_features) = (count(b'\n'), count(b':'));
+        let n_labels = n_rows + count(b',');
+        let reserved = (self.columns.try_reserve(n_features))
+            .and_then(|()| self.values.try_reserve(n_features))
+            .and_then(|()| self.labels.try_reserve(n_labels))
+            .and_then(|()| self.starts.try_reserve(n_rows))
+            .and_then(|()| self.label_starts.try_reserve(n_rows));
+        reserved.map_err(|_| {
+            let n_held = self.n_rows();
+            Error::Memory(format!("no memory for more than {n_held} rows of text"))
+        })
     }
 }
 
@@ -118,4 +126,66 @@ pub struct Batch<L> {
     pub n_labels: usize,
     /// Whether y is to be taken as label sets.
     pub multilabel: bool,
+}
+
+/// A line and what is wrong with it.
+pub(super) type Fault = (u64, String);
+
+/// One of the two formats: reads a line, and says at the end whether that was all.
+pub(super) trait Format: Send + 'static {
+    type Label: Copy + Send + 'static;
+
+    /// Reads the line at `cursor`, which then stands behind it. If it failed,
+    /// what is wrong with the line.
+    fn line(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        table: &mut Table<Self::Label>,
+        line: u64,
+    ) -> std::result::Result<(), String>;
+
+    /// Rows that the file says it has.
+    fn announced_rows(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether a file may end here; if not, why.
+    fn end(&self) -> std::result::Result<(), String>;
+
+    /// The rows that were read, by what is known of the file now.
+    fn batch(&self, table: Table<Self::Label>) -> std::result::Result<Batch<Self::Label>, Fault>;
+}
+
+/// What is wrong with the first line that should hold data, and which other format it seems to be.
+#[cold]
+pub(super) fn wrong_first_line(what: String, line: &[u8]) -> String {
+    match foreign_format(line) {
+        Some(name) => looks_like(&what, name),
+        None => what,
+    }
+}
+
+/// The error `what` of a file that seems to be of the format `name`.
+pub(super) fn looks_like(what: &str, name: &str) -> String {
+    format!(
+        "{what}; this looks like {name}, but only svmlight (\"label index:value ...\") and XMC text \
+         (the same below a header \"N D K\") are read"
+    )
+}
+
+/// The format that a line seems to be of, if it is a common one that is not read here.
+fn foreign_format(line: &[u8]) -> Option<&'static str> {
+    let has = |text: &[u8]| line.windows(text.len()).any(|part| part == text);
+    let starts_with_digit = line.first().is_some_and(u8::is_ascii_digit);
+    if line.starts_with(b"{") || line.starts_with(b"[") {
+        Some("JSON")
+    } else if has(b"__label__") {
+        Some("fastText's format")
+    } else if has(b"|") {
+        Some("Vowpal Wabbit's format")
+    } else if (has(b",") || has(b"\t")) && !(starts_with_digit && has(b":")) {
+        Some("CSV")
+    } else {
+        None
+    }
 }

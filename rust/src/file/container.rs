@@ -12,7 +12,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::array::Array;
 use super::bundle::{Bundle, Head, UNNAMED};
-use super::replacement::Replacement;
+use super::replace::Replacement;
 use crate::error::{Error, Result};
 
 /// The newest version of the file format this crate reads, and the one it writes.
