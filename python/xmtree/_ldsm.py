@@ -455,11 +455,12 @@ class LdSMClassifier(TreeMixin, Learner):
         Returns
         -------
         float32 CSR matrix of shape (n, n_classes)
-            With "one_against_some" the probability that the row has the label: the
-            joined score, see ``scorer_weight``, calibrated on rows that trees and scorers
-            did not train on. Else the average, over leaves and trees, of a label's share of
-            the leaf's labels; with other scorers and re-ranking see ``scorer_weight`` and
-            ``beta``.
+            With "one_against_some" the joined score, see ``scorer_weight``, calibrated on
+            rows that trees and scorers did not train on: of label sets the probability that the
+            row has the label; of one label a row it only ranks labels, and
+            :meth:`predict_proba` has the probabilities. Else the average, over leaves and
+            trees, of a label's share of the leaf's labels; with other scorers and re-ranking
+            see ``scorer_weight`` and ``beta``.
         """
         now, rows = self._now(X)
         return now._sparse(rows, float(threshold), None)

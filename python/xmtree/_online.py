@@ -52,6 +52,8 @@ class OnlineLearner(Learner):
         "class_weight": _class_weight.CONSTRAINT,
         "calibrate": ["boolean"],
     }
+    #: Rows that calibrate in ``fit``, at most.
+    _most_left_out: ClassVar[int] = _calibration.MOST_ROWS
     #: Whether ``classes="grow"`` is possible.
     _takes_new_labels: ClassVar[bool] = True
     _started_with: dict[str, Any]
@@ -226,7 +228,7 @@ class OnlineLearner(Learner):
         """The parameters and the rows' weights of a model that calibrates on the rows, the last of
         the three, that it does not learn; None where there are too few for that."""
         present = np.flatnonzero(weights)
-        n_left_out = min(_calibration.MOST_ROWS, len(present) // _calibration.MOST_SHARE)
+        n_left_out = min(self._most_left_out, len(present) // _calibration.MOST_SHARE)
         if n_left_out < _calibration.LEAST_ROWS or len(target.classes) < 2:
             return None
         # What it may learn: a part of what the model itself will. Scores change more with further
@@ -234,7 +236,7 @@ class OnlineLearner(Learner):
         n_passes, n_others = params["n_passes"], len(present) - n_left_out
         most = int(_calibration.LEARNED_SHARE * len(present) * n_passes)
         most = max(_calibration.LEAST_LEARNED, most)
-        at_least = max(1, round(_calibration.PASSES_SHARE * n_passes))
+        at_least = max(1, round(self._passes_that_calibrate(params) * n_passes))
         n_passes = min(n_passes, max(at_least, most // n_others))
         n_learned = min(n_others, most // n_passes)
         params = params | {"n_passes": n_passes, "early_stopping": False}
@@ -243,6 +245,10 @@ class OnlineLearner(Learner):
         learned = np.zeros(len(weights))
         learned[others] = weights[others]
         return params, learned, rows
+
+    def _passes_that_calibrate(self, params: dict[str, Any]) -> float:
+        """Share of the passes that the model that calibrates makes, at least."""
+        return _calibration.PASSES_SHARE
 
     def _calibrate_on(
         self,

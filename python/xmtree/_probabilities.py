@@ -117,11 +117,13 @@ class ProbabilityMixin(Labelled):
         chances = np.empty((X.shape[0], k), np.float32)
         n_scored = self._n_wanted()
         for part in self._parts(X.shape[0], n_scored or len(self.classes_)):
+            # scipy takes longer to cut out a row than the model to predict it.
+            rows = X if part == slice(0, X.shape[0]) else X[part]
             if n_scored is None:
-                best, _ = self._topk(X[part], k)
-                of_best = self._all_chances(X[part])[np.arange(len(best))[:, np.newaxis], best]
+                best, _ = self._topk(rows, k)
+                of_best = self._all_chances(rows)[np.arange(len(best))[:, np.newaxis], best]
             else:
-                best, scores = self._topk(X[part], max(k, n_scored))
+                best, scores = self._topk(rows, max(k, n_scored))
                 of_best = self._chances(scores)[:, :k]
             codes[part] = best[:, :k]
             chances[part] = np.where(best[:, :k] >= 0, of_best, -np.inf)
