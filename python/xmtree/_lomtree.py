@@ -44,9 +44,10 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         Whether probabilities are calibrated on rows that were not learned. ``fit``
         then first trains another model, on a part of the rows and with three passes of ten (five
         with several trees), and fits probabilities to how often it is right on 2,000 others (a
-        third of the rows where there are fewer than 6,000). That costs 0.28 of the training, or 20,000 examples where that
-        is more; the model itself does not depend on it. ``partial_fit`` calibrates with batches
-        of 32 rows or more that it is about to learn, each time the model has learned a fifth more.
+        third of the rows where there are fewer than 6,000). That costs 0.28 of the training, or
+        20,000 examples where that is more; the model itself does not depend on it.
+        ``partial_fit`` calibrates with batches of 32 rows or more that it is about to learn, each
+        time the model has learned a fifth more.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     random_state : int, RandomState or None, default=None
