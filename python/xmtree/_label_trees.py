@@ -26,7 +26,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
 
     Parameters
     ----------
-    label_order : {"given", "random", "frequency"}
+    label_order : {"given", "random", "frequency"}, optional
         Order of the labels from left to right; by default "given" for the filter
         tree and "random", the baseline of the papers, for the random tree.
         Neighbours are separated last, by routers deep in the tree, so similar
@@ -130,7 +130,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     def __init__(
         self,
         *,
-        label_order: str = "given",
+        label_order: str | None = None,
         n_passes: int = 5,
         early_stopping: bool = False,
         calibrate: bool = True,
@@ -275,40 +275,3 @@ class RandomTreeClassifier(_LabelTree):
     """
 
     _short_name = "random-tree"
-
-    def __init__(
-        self,
-        *,
-        label_order: str = "random",
-        n_passes: int = 5,
-        early_stopping: bool = False,
-        calibrate: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        loss: str = "hinge",
-        learning_rate: float = 1.0,
-        decay: float = 0.3,
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        n_bits: int | None = None,
-        optimizer: str = "pn",
-    ) -> None:
-        super().__init__(
-            label_order=label_order,
-            n_passes=n_passes,
-            early_stopping=early_stopping,
-            calibrate=calibrate,
-            class_weight=class_weight,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            loss=loss,
-            learning_rate=learning_rate,
-            decay=decay,
-            scaling=scaling,
-            scale_weights=scale_weights,
-            n_bits=n_bits,
-            optimizer=optimizer,
-        )

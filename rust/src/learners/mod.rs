@@ -31,7 +31,7 @@ pub const LEARNERS: &[Registration] = &[
     Registration::variant::<OnlineModel<label_tree::LabelTree>>(
         "random-tree",
         r#"{"policy": "random"}"#,
-        r#"{"label_order": "random"}"#,
+        "{}",
     ),
     Registration::of::<ldsm::Ldsm>("ldsm"),
     Registration::variant::<gamble::Gamble>("gamble", r#"{"algorithm": "gamble"}"#, "{}"),

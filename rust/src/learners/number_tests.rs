@@ -19,102 +19,43 @@ const N_ROWS: usize = 60;
 const N_COLUMNS: usize = 7;
 const N_CLASSES: usize = 5;
 
-/// Learner, parameters, and whether rows have sets of labels.
-const MODELS: &[(&str, &str, bool)] = &[
-    ("oaa", "{}", false),
-    ("oaa", r#"{"loss": "softmax"}"#, false),
-    (
-        "oaa",
-        r#"{"loss": "softmax", "average": true, "scaling": "none"}"#,
-        false,
-    ),
-    ("oaa", r#"{"loss": "logistic", "optimizer": "nag"}"#, true),
-    (
-        "oaa",
-        r#"{"loss": "squared", "optimizer": "sgd", "scaling": "none"}"#,
-        false,
-    ),
-    (
-        "oaa",
-        r#"{"n_negatives": 2, "l1": 1e-3, "scale_weights": false}"#,
-        false,
-    ),
-    (
-        "oaa",
-        r#"{"loss": "squared", "optimizer": "adagrad", "average": true, "scaling": "none", "scale_weights": false}"#,
-        false,
-    ),
-    (
-        "oaa",
-        r#"{"loss": "hinge", "optimizer": "nag", "average": true, "l2": 0.1, "scale_weights": false}"#,
-        true,
-    ),
-    ("lomtree", "{}", false),
-    (
-        "lomtree",
-        r#"{"scale_weights": false, "scaling": "none", "nodes_per_class": 0.75}"#,
-        false,
-    ),
-    (
-        "lomtree",
-        r#"{"optimizer": "nag", "n_estimators": 2}"#,
-        false,
-    ),
-    ("recall-tree", "{}", false),
-    (
-        "recall-tree",
-        r#"{"scaling": "none", "loss": "margin"}"#,
-        false,
-    ),
-    (
-        "recall-tree",
-        r#"{"optimizer": "nag", "loss": "hinge", "max_depth": 9}"#,
-        false,
-    ),
-    (
-        "recall-tree",
-        r#"{"scaling": "none", "loss": "margin", "scale_weights": false}"#,
-        false,
-    ),
-    (
-        "recall-tree",
-        r#"{"optimizer": "adagrad", "loss": "squared", "scaling": "none", "scale_weights": false}"#,
-        false,
-    ),
-    ("filter-tree", "{}", false),
-    (
-        "filter-tree",
-        r#"{"optimizer": "sgd", "scaling": "none", "scale_weights": false}"#,
-        false,
-    ),
-    (
-        "random-tree",
-        r#"{"optimizer": "nag", "scaling": "none", "scale_weights": false}"#,
-        false,
-    ),
-    (
-        "ldsm",
-        r#"{"n_estimators": 2, "max_nodes": 9, "min_priority": 0.0}"#,
-        true,
-    ),
-    (
-        "ldsm",
-        r#"{"n_estimators": 1, "scorers": "none", "scaling": "none", "beta": 0.5, "optimizer": "sgd", "min_priority": 0.0}"#,
-        true,
-    ),
-    (
-        "ldsm",
-        r#"{"n_estimators": 1, "scorers": "none", "scaling": "standard", "quantize": false, "optimizer": "nag", "min_priority": 0.0}"#,
-        false,
-    ),
-    ("gamble", r#"{"n_estimators": 5}"#, false),
-    (
-        "gamble",
-        r#"{"n_estimators": 5, "splits": "exact", "clip": false, "learning_rate": 100.0}"#,
-        false,
-    ),
-    ("samme", r#"{"n_estimators": 5}"#, false),
-];
+/// Learner, whether rows have single labels or sets of them, and parameters.
+const MODELS: &str = r#"
+    oaa labels {}
+    oaa labels {"loss": "softmax"}
+    oaa labels {"loss": "softmax", "average": true, "scaling": "none"}
+    oaa sets {"loss": "logistic", "optimizer": "nag"}
+    oaa labels {"loss": "squared", "optimizer": "sgd", "scaling": "none"}
+    oaa labels {"n_negatives": 2, "l1": 1e-3, "scale_weights": false}
+    oaa labels {"loss": "squared", "optimizer": "adagrad", "average": true, "scaling": "none", "scale_weights": false}
+    oaa sets {"loss": "hinge", "optimizer": "nag", "average": true, "l2": 0.1, "scale_weights": false}
+    lomtree labels {}
+    lomtree labels {"scale_weights": false, "scaling": "none", "nodes_per_class": 0.75}
+    lomtree labels {"optimizer": "nag", "n_estimators": 2}
+    recall-tree labels {}
+    recall-tree labels {"scaling": "none", "loss": "margin"}
+    recall-tree labels {"optimizer": "nag", "loss": "hinge", "max_depth": 9}
+    recall-tree labels {"scaling": "none", "loss": "margin", "scale_weights": false}
+    recall-tree labels {"optimizer": "adagrad", "loss": "squared", "scaling": "none", "scale_weights": false}
+    filter-tree labels {}
+    filter-tree labels {"optimizer": "sgd", "scaling": "none", "scale_weights": false}
+    random-tree labels {"optimizer": "nag", "scaling": "none", "scale_weights": false}
+    ldsm sets {"n_estimators": 2, "max_nodes": 9, "min_priority": 0.0}
+    ldsm sets {"n_estimators": 1, "scorers": "none", "scaling": "none", "beta": 0.5, "optimizer": "sgd", "min_priority": 0.0}
+    ldsm labels {"n_estimators": 1, "scorers": "none", "scaling": "standard", "quantize": false, "optimizer": "nag", "min_priority": 0.0}
+    gamble labels {"n_estimators": 5}
+    gamble labels {"n_estimators": 5, "splits": "exact", "clip": false, "learning_rate": 100.0}
+    samme labels {"n_estimators": 5}
+"#;
+
+fn models() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    MODELS.trim().lines().map(|line| {
+        let mut words = line.trim().splitn(3, ' ');
+        let mut word = || words.next().unwrap();
+        let (learner, label_sets) = (word(), word() == "sets");
+        (learner, word(), label_sets)
+    })
+}
 
 /// Sizes of values, and of weights beside 0.
 const SIZES: &[f32] = &[1e-45, 1e-38, 1e-30, 1e-6, 1.0, 3.0, 1e6, 1e18, 1e30, 3.4e38];
@@ -227,10 +168,10 @@ fn cases(few: u64) -> u64 {
 fn extremes_leave_finite_numbers() {
     for seed in 0..cases(40) {
         let (data, control) = (Extremes::new(seed), Control::new(0));
-        for &(learner, params, label_sets) in MODELS {
+        for (learner, params, label_sets) in models() {
+            let learner_of_name = find(learner).unwrap();
             let create = || {
-                find(learner)
-                    .unwrap()
+                learner_of_name
                     .create(params, N_CLASSES, label_sets)
                     .unwrap()
             };
@@ -322,7 +263,7 @@ fn damage(bundle: &mut Bundle, random: &mut Pcg64Mcg) {
 fn files_of_extreme_numbers_are_refused_or_work() {
     let ordinary = ordinary();
     let control = Control::new(0);
-    let trained = MODELS.iter().map(|&(learner, params, label_sets)| {
+    let trained = models().map(|(learner, params, label_sets)| {
         let registration = find(learner).unwrap();
         let mut model = registration.create(params, N_CLASSES, label_sets).unwrap();
         let batch = ordinary.batch(label_sets);
@@ -333,7 +274,7 @@ fn files_of_extreme_numbers_are_refused_or_work() {
     let (mut n_taken, mut failed, n_cases) = (0, Vec::new(), cases(40));
     for seed in 0..n_cases {
         let extremes = Extremes::new(seed);
-        for (&(learner, params, label_sets), bundle) in MODELS.iter().zip(&trained) {
+        for ((learner, params, label_sets), bundle) in models().zip(&trained) {
             let mut random = Pcg64Mcg::seed_from_u64(seed);
             let mut bundle = bundle.clone();
             damage(&mut bundle, &mut random);
@@ -360,7 +301,7 @@ fn files_of_extreme_numbers_are_refused_or_work() {
     }
     println!(
         "{n_taken} of {} damaged files were taken",
-        n_cases * MODELS.len() as u64
+        n_cases * trained.len() as u64
     );
     assert!(n_taken > 0 && failed.is_empty(), "{failed:#?}");
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use rayon::prelude::*;
 
-use super::predict::{block_rows, each_block, row_values, TopK};
+use super::predict::{block_rows, row_values, TopK};
 use super::schedule::{Mistakes, Schedule, PATIENCE};
 use super::PredictOptions;
 use crate::alloc::filled;
@@ -293,7 +293,7 @@ impl<L: OnlineLearner> Member<L> {
             if !schedule.early_stopping {
                 continue;
             }
-            let error = self.error(batch, &passes.held_out, n_threads, control)?;
+            let error = self.error(batch, &passes.held_out, control)?;
             if best.as_ref().is_none_or(|(lowest, _)| error < *lowest) {
                 best = Some((error, self.clone()));
                 since = 0;
@@ -349,31 +349,19 @@ impl<L: OnlineLearner> Member<L> {
     }
 
     /// Weighted share of the rows `held_out` that it answers wrongly.
-    fn error(
-        &self,
-        batch: &Batch<'_>,
-        held_out: &[u32],
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<f64> {
+    fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
         let frozen = [self.learner.freeze(control)?];
         let members = std::slice::from_ref(self);
         let options = PredictOptions::NONE;
-        let step = self.block_rows(&batch.rows);
+        let mut predictor = L::predictor(members, Some(&frozen), &options, Lent::default());
         let mut labels = filled(TopK::NO_LABEL, held_out.len());
-        each_block(
-            held_out.len(),
-            step,
-            labels.chunks_mut(step),
-            n_threads,
-            || L::predictor(members, Some(&frozen), &options, Lent::default()),
-            |predictor, which, labels| {
-                control.check()?;
-                let rows = held_out[which].iter().map(|&row| row as usize);
-                predictor.read(&batch.rows, rows, control)?;
-                predictor.best(labels, control)
-            },
-        )?;
+        let step = self.block_rows(&batch.rows);
+        for (which, labels) in held_out.chunks(step).zip(labels.chunks_mut(step)) {
+            control.check()?;
+            let rows = which.iter().map(|&row| row as usize);
+            predictor.read(&batch.rows, rows, control)?;
+            predictor.best(labels, control)?;
+        }
         Ok(batch.error_rate(held_out, &labels))
     }
 

@@ -97,35 +97,6 @@ pub(crate) fn block_rows(row_values: usize, most: usize) -> usize {
     (MOST_VALUES / row_values).clamp(16, most)
 }
 
-/// Calls `work` with every block of `step` of the `n_rows` rows and the part of the
-/// output that is theirs; the blocks go to `n_threads` threads, each with a worker
-/// of its own.
-pub(crate) fn each_block<W, B: Send>(
-    n_rows: usize,
-    step: usize,
-    parts: impl Iterator<Item = B>,
-    n_threads: usize,
-    new_worker: impl Fn() -> W + Sync + Send,
-    work: impl Fn(&mut W, Range<usize>, B) -> Result<()> + Sync + Send,
-) -> Result<()> {
-    let one = |worker: &mut W, (number, part): (usize, B)| {
-        let from = number * step;
-        work(worker, from..n_rows.min(from + step), part)
-    };
-    let parts: Vec<(usize, B)> = parts.enumerate().collect();
-    // To start threads takes longer than few rows do.
-    with_threads(n_threads.min(parts.len()), |parallel| {
-        if parallel {
-            parts.into_par_iter().try_for_each_init(new_worker, one)
-        } else {
-            let mut worker = new_worker();
-            parts
-                .into_iter()
-                .try_for_each(|part| one(&mut worker, part))
-        }
-    })?
-}
-
 /// A query whose rows have been checked, and what each thread predicts them with.
 pub(crate) struct Blocks<'a, N> {
     pub query: &'a Query<'a>,
@@ -136,7 +107,8 @@ pub(crate) struct Blocks<'a, N> {
 }
 
 impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
-    /// Calls `work` with every block of rows and its part of the output.
+    /// Calls `work` with every block of rows and its part of the output. Threads share out the
+    /// blocks, each with a predictor of its own.
     pub fn each<B: Send>(
         &self,
         parts: impl Iterator<Item = B>,
@@ -144,13 +116,25 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
     ) -> Result<()> {
         let (n_rows, control) = (self.query.rows.n_rows(), self.query.control);
         control.set_total(n_rows as u64);
-        let work = |predictor: &mut P, which: Range<usize>, part| {
+        let one = |predictor: &mut P, (number, part): (usize, B)| {
+            let from = number * self.step;
+            let which = from..n_rows.min(from + self.step);
             let n = which.len();
             work(predictor, which, part)?;
             control.tick(n)
         };
-        let (step, n_threads) = (self.step, self.query.n_threads);
-        each_block(n_rows, step, parts, n_threads, &self.new_predictor, work)
+        let parts: Vec<(usize, B)> = parts.enumerate().collect();
+        // To start threads takes longer than few rows do.
+        with_threads(self.query.n_threads.min(parts.len()), |parallel| {
+            if parallel {
+                let parts = parts.into_par_iter();
+                return parts.try_for_each_init(&self.new_predictor, one);
+            }
+            let mut predictor = (self.new_predictor)();
+            parts
+                .into_iter()
+                .try_for_each(|part| one(&mut predictor, part))
+        })?
     }
 
     /// `width` values per row, `empty` until `work` fills in those of a block.
@@ -285,35 +269,9 @@ fn ahead(a: (u32, f32), b: (u32, f32)) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{HashMap, HashSet};
-
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn threads_write_to_one_cache_line_only_where_blocks_meet() {
-        const LINE: usize = 64;
-        let (n_rows, step, width) = (1000, 48, 3);
-        let mut values = vec![0usize; n_rows * width];
-        let write = |(): &mut (), rows: Range<usize>, part: &mut [usize]| {
-            assert_eq!(part.len(), rows.len() * width);
-            part.fill(rows.start / step + 1);
-            Ok(())
-        };
-        let parts = values.chunks_mut(step * width);
-        each_block(n_rows, step, parts, 16, || (), write).unwrap();
-        let mut writers: HashMap<usize, HashSet<usize>> = HashMap::new();
-        for value in &values {
-            let line = std::ptr::from_ref(value).addr() / LINE;
-            writers.entry(line).or_default().insert(*value);
-        }
-        let n_shared = writers.values().filter(|blocks| blocks.len() > 1).count();
-        assert!(n_shared < n_rows.div_ceil(step));
-        assert!(writers
-            .values()
-            .all(|blocks| blocks.len() <= 2 && !blocks.contains(&0)));
-    }
 
     proptest! {
         #[test]

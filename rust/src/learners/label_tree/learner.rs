@@ -10,21 +10,14 @@ use std::ops::Range;
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::predict::BlockPredictor;
 use super::{LabelOrder, Params, Policy};
-use crate::alloc::{can_alloc, collect, filled, with_capacity, zeros};
-use crate::control::Control;
-use crate::data::{Batch, Preparation};
+use crate::alloc::{collect, filled, with_capacity, zeros};
+use crate::data::Batch;
 use crate::error::{Error, Result};
-use crate::file::{is_count, Bundle, Persist, Report};
+use crate::file::{is_count, Report};
 use crate::linear::{PathExample, Rate, Regressors, Span};
-use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
-use crate::pool::Lent;
-use crate::tree::{FrozenRouters, Junction, LearningTree, RoutingMemory, Topology};
+use crate::tree::{Junction, LearningTree, Topology};
 use crate::{persist, record};
-
-/// Bytes that a class takes before anything is learned, and once more frozen, about.
-const CLASS: usize = 256;
 
 /// Where labels and routers are in the tree.
 #[derive(Debug, Clone)]
@@ -257,123 +250,41 @@ impl LabelTree {
     }
 }
 
-impl OnlineLearner for LabelTree {
-    const KIND: &'static str = "label_tree";
-    const NARROW: &'static [&'static str] = &["regressors/"];
-    type Params = Params;
-    type Frozen = FrozenRouters;
-    type Predictor<'a> = BlockPredictor<'a>;
-    type Memory = RoutingMemory;
-
-    fn name(params: &Params) -> &'static str {
-        params.policy.learner()
-    }
-
-    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
-        let n_classes = start.n_classes;
-        if !can_alloc(n_classes.checked_mul(CLASS)) {
-            return Err(Error::data(format!("no memory for {n_classes} classes")));
+impl LabelTree {
+    /// The nodes, breadth first; O(K). Examples and entropy (in nats) are those of the labels
+    /// below; internal nodes have the label -1, and leaves empty records.
+    pub(super) fn node_report(&self) -> Report {
+        let tree = balanced(self.examples.len());
+        let n_nodes = tree.nodes.len();
+        let (mut n_examples, mut entropy) = (vec![0.0; n_nodes], vec![0.0; n_nodes]);
+        let mut labels = vec![-1; n_nodes];
+        let mut records = vec![RouterRecord::default(); n_nodes];
+        for (label, &leaf) in self.layout.leaf_of.iter().enumerate() {
+            labels[leaf as usize] = label as i32;
+            n_examples[leaf as usize] = self.examples[label];
         }
-        let order = params
-            .label_order
-            .arrange(start.batch, n_classes, params.seed);
-        let width = start.preparation.width();
-        Ok(Self::of_layout(params, Layout::new(order), width))
-    }
-
-    fn add_classes(&mut self, _n_classes: usize) -> Result<()> {
-        Err(Error::data(
-            "a tree over a fixed order of labels cannot take new ones; \
-             OAAClassifier, LOMTreeClassifier and RecallTreeClassifier can",
-        ))
-    }
-
-    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        let mut example = PathExample::default();
-        for chunk in learning.order.chunks(Control::CHUNK) {
-            for &row in chunk {
-                let (label, importance) = learning.read(row, &mut example);
-                self.regressors.prepare(&mut example, importance);
-                let was_right = self.learn_one(&example, label, importance);
-                learning.progress.count(!was_right, importance);
-            }
-            learning.report(chunk.len())?;
-        }
-        Ok(())
-    }
-
-    /// The terminals of the routers are labels.
-    fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
-        let mut frozen = FrozenRouters::new(&self.regressors);
-        for (number, at) in self.layout.at_node.iter().enumerate() {
-            if number % Control::CHUNK == 0 {
-                control.check()?;
-            }
-            match *at {
-                AtNode::Label(label) => frozen.push_terminal(label),
-                AtNode::Router(router) => {
-                    frozen.push_router(self.regressors.plain(router));
+        for (&node, record) in self.layout.node_of.iter().zip(&self.records).rev() {
+            let node = node as usize;
+            records[node] = *record;
+            n_examples[node] = tree.children_of(node).map(|side| n_examples[side]).sum();
+            // The entropy of the side, and what is left of the labels' once it is known.
+            for side in tree.children_of(node) {
+                let share: f64 = n_examples[side] / n_examples[node];
+                if share > 0.0 {
+                    entropy[node] += share * (entropy[side] - share.ln());
                 }
             }
         }
-        Ok(frozen)
-    }
-
-    fn predictor<'a>(
-        members: &'a [Member<Self>],
-        frozen: Option<&'a [FrozenRouters]>,
-        _options: &PredictOptions,
-        memory: Lent<'a, RoutingMemory>,
-    ) -> BlockPredictor<'a> {
-        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]), memory)
-    }
-
-    fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {
-        let depth = self.examples.len().ilog2() as usize + 1;
-        row_values.saturating_mul(depth).saturating_mul(k)
-    }
-
-    fn freeze_rows(&self) -> usize {
-        self.examples.len()
-    }
-
-    fn report(&self, _progress: &Mistakes) -> Option<Report> {
-        Some(self.node_report())
-    }
-
-    fn nodes_of_terminals(&self, _frozen: &FrozenRouters) -> Option<Vec<u32>> {
-        Some(self.layout.leaf_of.clone())
-    }
-
-    fn for_prediction(&self, _control: &Control) -> Result<Self> {
-        let mut slim = self.clone();
-        slim.regressors = self.regressors.for_prediction();
-        Ok(slim)
-    }
-
-    fn put(&self, bundle: &mut Bundle) {
-        bundle.put("order", &self.layout.order[..]);
-        Persist::put(self, bundle);
-    }
-
-    fn take(
-        params: &Params,
-        n_classes: usize,
-        preparation: &Preparation,
-        for_prediction: bool,
-        bundle: &mut Bundle,
-    ) -> Result<Self> {
-        let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        if !sorted.into_iter().eq(0..n_classes as u32) {
-            return Err(bundle.damaged("a label is out of range or stands twice"));
-        }
-        let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
-        if for_prediction {
-            tree.regressors = tree.regressors.for_prediction();
-        }
-        tree.fill(bundle)?;
-        Ok(tree)
+        let mut report = tree.report();
+        report.column("n_examples", n_examples);
+        report.column(
+            "n_labels",
+            tree.nodes.iter().map(|labels| labels.len() as u32),
+        );
+        report.column("label", labels);
+        report.column("label_entropy", entropy);
+        report.column("n_trained", records.iter().map(|record| record.trained));
+        report.column("n_won", records.iter().map(|record| record.won));
+        report
     }
 }

@@ -20,9 +20,23 @@ mod tests;
 
 pub use learner::LabelTree;
 
-use crate::linear::{Loss, Optimizer};
+use learner::{AtNode, Layout};
+use predict::BlockPredictor;
+
+use crate::alloc::can_alloc;
+use crate::control::Control;
+use crate::data::Preparation;
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Persist, Report};
+use crate::linear::{Loss, Optimizer, PathExample};
+use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params::Range;
+use crate::pool::Lent;
+use crate::tree::{FrozenRouters, RoutingMemory};
 use crate::{choices, params};
+
+/// Bytes that a class takes before anything is learned, and once more frozen, about.
+const CLASS: usize = 256;
 
 choices! {
     /// Which examples a router learns from.
@@ -31,16 +45,6 @@ choices! {
         Filter = "filter",
         /// All whose label lies below it: the random tree.
         Random = "random",
-    }
-}
-
-impl Policy {
-    /// Name of the learner, for messages.
-    pub fn learner(self) -> &'static str {
-        match self {
-            Self::Filter => "the filter tree",
-            Self::Random => "the random tree",
-        }
     }
 }
 
@@ -69,7 +73,134 @@ params! {
         learning_rate: f64 = 1.0, Range::POSITIVE;
         /// How fast a router's steps shrink; see [`crate::linear::Rate`].
         decay: f64 = 0.3, Range::NOT_NEGATIVE;
-        /// Order of the labels at the leaves.
-        label_order: LabelOrder = LabelOrder::Given;
+        /// Order of the labels at the leaves. None: given for the filter tree, random for the
+        /// random tree.
+        label_order: Option<LabelOrder> = None;
+    }
+}
+
+impl OnlineLearner for LabelTree {
+    const KIND: &'static str = "label_tree";
+    const NARROW: &'static [&'static str] = &["regressors/"];
+    type Params = Params;
+    type Frozen = FrozenRouters;
+    type Predictor<'a> = BlockPredictor<'a>;
+    type Memory = RoutingMemory;
+
+    fn name(params: &Params) -> &'static str {
+        match params.policy {
+            Policy::Filter => "the filter tree",
+            Policy::Random => "the random tree",
+        }
+    }
+
+    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
+        let n_classes = start.n_classes;
+        if !can_alloc(n_classes.checked_mul(CLASS)) {
+            return Err(Error::data(format!("no memory for {n_classes} classes")));
+        }
+        let label_order = params.label_order.unwrap_or(match params.policy {
+            Policy::Filter => LabelOrder::Given,
+            Policy::Random => LabelOrder::Random,
+        });
+        let order = label_order.arrange(start.batch, n_classes, params.seed);
+        let width = start.preparation.width();
+        Ok(Self::of_layout(params, Layout::new(order), width))
+    }
+
+    fn add_classes(&mut self, _n_classes: usize) -> Result<()> {
+        Err(Error::data(
+            "a tree over a fixed order of labels cannot take new ones; \
+             OAAClassifier, LOMTreeClassifier and RecallTreeClassifier can",
+        ))
+    }
+
+    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        let mut example = PathExample::default();
+        for chunk in learning.order.chunks(Control::CHUNK) {
+            for &row in chunk {
+                let (label, importance) = learning.read(row, &mut example);
+                self.regressors.prepare(&mut example, importance);
+                let was_right = self.learn_one(&example, label, importance);
+                learning.progress.count(!was_right, importance);
+            }
+            learning.report(chunk.len())?;
+        }
+        Ok(())
+    }
+
+    /// The terminals of the routers are labels.
+    fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
+        let mut frozen = FrozenRouters::new(&self.regressors);
+        for (number, at) in self.layout.at_node.iter().enumerate() {
+            if number % Control::CHUNK == 0 {
+                control.check()?;
+            }
+            match *at {
+                AtNode::Label(label) => frozen.push_terminal(label),
+                AtNode::Router(router) => {
+                    frozen.push_router(self.regressors.plain(router));
+                }
+            }
+        }
+        Ok(frozen)
+    }
+
+    fn predictor<'a>(
+        members: &'a [Member<Self>],
+        frozen: Option<&'a [FrozenRouters]>,
+        _options: &PredictOptions,
+        memory: Lent<'a, RoutingMemory>,
+    ) -> BlockPredictor<'a> {
+        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]), memory)
+    }
+
+    fn effort(&self, row_values: usize, k: usize, _options: &PredictOptions) -> usize {
+        let depth = self.examples.len().ilog2() as usize + 1;
+        row_values.saturating_mul(depth).saturating_mul(k)
+    }
+
+    fn freeze_rows(&self) -> usize {
+        self.examples.len()
+    }
+
+    fn report(&self, _progress: &Mistakes) -> Option<Report> {
+        Some(self.node_report())
+    }
+
+    fn nodes_of_terminals(&self, _frozen: &FrozenRouters) -> Option<Vec<u32>> {
+        Some(self.layout.leaf_of.clone())
+    }
+
+    fn for_prediction(&self, _control: &Control) -> Result<Self> {
+        let mut slim = self.clone();
+        slim.regressors = self.regressors.for_prediction();
+        Ok(slim)
+    }
+
+    fn put(&self, bundle: &mut Bundle) {
+        bundle.put("order", &self.layout.order[..]);
+        Persist::put(self, bundle);
+    }
+
+    fn take(
+        params: &Params,
+        n_classes: usize,
+        preparation: &Preparation,
+        for_prediction: bool,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..n_classes as u32) {
+            return Err(bundle.damaged("a label is out of range or stands twice"));
+        }
+        let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
+        if for_prediction {
+            tree.regressors = tree.regressors.for_prediction();
+        }
+        tree.fill(bundle)?;
+        Ok(tree)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::learner::{balanced, router_above, Layout};
+use super::learner::{balanced, router_above};
 use super::*;
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
@@ -22,7 +22,7 @@ fn params(policy: Policy) -> Params {
     Params {
         policy,
         scaling: Scaling::None,
-        label_order: LabelOrder::Given,
+        label_order: Some(LabelOrder::Given),
         n_passes: 2,
         ..Params::default()
     }

@@ -31,19 +31,12 @@
 //! as w examples.
 
 use super::node::Arena;
-use super::predict::{EnsemblePredictor, FrozenTree};
 use super::{Params, Rules};
-use crate::alloc::collect;
-use crate::control::Control;
-use crate::data::{Batch, Preparation};
-use crate::error::Result;
-use crate::file::{Bundle, Persist, Report};
+use crate::data::Preparation;
 use crate::linear::{PathExample, Rate, Regressors, Scores, Span};
-use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::persist;
-use crate::pool::Lent;
 use crate::simd::prefetch;
-use crate::tree::{Junction, LearningTree, NodeId, RoutingMemory};
+use crate::tree::{Junction, LearningTree, NodeId};
 
 /// One tree and all it needs to go on learning.
 #[derive(Debug, Clone)]
@@ -233,7 +226,7 @@ impl LomTree {
     }
 
     /// Checks that the parts of a tree that was restored fit together.
-    fn check_stored(&self) -> std::result::Result<(), String> {
+    fn check_stored(&self) -> Result<(), String> {
         let labels = self.arena.nodes.iter().flat_map(|node| {
             let known = node.labels.iter().map(|(label, _)| label);
             known.chain([node.majority])
@@ -242,119 +235,5 @@ impl LomTree {
             return Err("a label is out of range".into());
         }
         self.arena.check(self.regressors.len())
-    }
-}
-
-impl OnlineLearner for LomTree {
-    const KIND: &'static str = "lomtree";
-    const NARROW: &'static [&'static str] = &["regressors/"];
-    type Params = Params;
-    type Frozen = FrozenTree;
-    type Predictor<'a> = EnsemblePredictor<'a>;
-    type Memory = RoutingMemory;
-
-    fn name(_params: &Params) -> &'static str {
-        "LOMtree"
-    }
-
-    fn n_members(params: &Params) -> usize {
-        params.n_estimators as usize
-    }
-
-    fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
-        Ok(Self::empty(params, start.n_classes, start.preparation))
-    }
-
-    /// Tables of labels take any label; what depends on the number of classes follows it.
-    fn add_classes(&mut self, n_classes: usize) -> Result<()> {
-        self.n_classes = n_classes;
-        self.budget = self.params.budget(n_classes);
-        Ok(())
-    }
-
-    /// Where importances do not count in the tree, rows of importance 0 do.
-    fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
-        if params.rules().weighted_counts {
-            batch.present()
-        } else {
-            collect(0..batch.rows.n_rows() as u32)
-        }
-    }
-
-    fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        let mut example = PathExample::default();
-        for chunk in learning.order.chunks(Control::CHUNK) {
-            for &row in chunk {
-                let (label, importance) = learning.read(row, &mut example);
-                self.regressors.prepare(&mut example, importance);
-                let was_right = self.learn_one(&example, label, importance);
-                learning.progress.count(!was_right, importance);
-            }
-            learning.report(chunk.len())?;
-        }
-        Ok(())
-    }
-
-    fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        FrozenTree::new(self, control)
-    }
-
-    fn predictor<'a>(
-        members: &'a [Member<Self>],
-        frozen: Option<&'a [FrozenTree]>,
-        _options: &PredictOptions,
-        memory: Lent<'a, RoutingMemory>,
-    ) -> EnsemblePredictor<'a> {
-        EnsemblePredictor::new(members, frozen, memory)
-    }
-
-    fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
-        /// Nodes on a path, about.
-        const DEPTH: usize = 32;
-        row_values.saturating_mul(DEPTH)
-    }
-
-    fn freeze_rows(&self) -> usize {
-        self.arena.nodes.len()
-    }
-
-    fn nodes_of_terminals(&self, _frozen: &FrozenTree) -> Option<Vec<u32>> {
-        let nodes = (0..).zip(self.arena.topology().nodes);
-        let leaves = nodes.filter(|&(_, id)| self.arena.node(id).is_leaf());
-        Some(leaves.map(|(number, _)| number).collect())
-    }
-
-    fn report(&self, progress: &Mistakes) -> Option<Report> {
-        let weight = if self.rules.weighted_counts {
-            progress.weight
-        } else {
-            progress.examples as f64
-        };
-        Some(self.node_report(weight))
-    }
-
-    fn for_prediction(&self, _control: &Control) -> Result<Self> {
-        let mut slim = self.clone();
-        slim.regressors = self.regressors.for_prediction();
-        Ok(slim)
-    }
-
-    fn put(&self, bundle: &mut Bundle) {
-        Persist::put(self, bundle);
-    }
-
-    fn take(
-        params: &Params,
-        n_classes: usize,
-        preparation: &Preparation,
-        for_prediction: bool,
-        bundle: &mut Bundle,
-    ) -> Result<Self> {
-        let mut tree = Self::empty(params, n_classes, preparation);
-        if for_prediction {
-            tree.regressors = tree.regressors.for_prediction();
-        }
-        tree.fill(bundle)?;
-        Ok(tree)
     }
 }

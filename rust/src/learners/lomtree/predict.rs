@@ -48,12 +48,8 @@ pub struct ShareScratch {
 }
 
 impl LomTree {
-    /// The shares at leaf `id` as they would be frozen, in an arbitrary order.
-    pub(super) fn shares_at<'a>(
-        &self,
-        id: NodeId,
-        scratch: &'a mut ShareScratch,
-    ) -> &'a mut Shares {
+    /// The shares at leaf `id` as they would be frozen, best first.
+    pub(super) fn shares_at<'a>(&self, id: NodeId, scratch: &'a mut ShareScratch) -> &'a Shares {
         let mut path = std::mem::take(&mut scratch.path);
         let mut at = id;
         path.clear();
@@ -69,7 +65,8 @@ impl LomTree {
             self.set_shares(self.arena.node(id), scratch);
         }
         scratch.path = path;
-        &mut scratch.shares
+        best_first(&mut scratch.shares);
+        &scratch.shares
     }
 
     /// Whether the shares at a node depend on its parent's.
@@ -125,8 +122,8 @@ impl LomTree {
     }
 }
 
-/// Sorts the best first, of equals the lower label.
-pub fn best_first(shares: &mut Shares) {
+/// Sorts by share, of equals the lower label first.
+pub(super) fn best_first(shares: &mut Shares) {
     shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
 }
 
@@ -217,27 +214,21 @@ impl<'a> EnsemblePredictor<'a> {
         }
     }
 
-    /// The labels that have a share at the leaf that tree `number` leads a row to, best first; where
-    /// `in_order` is false, in any order.
-    fn shares(&mut self, number: usize, row: usize, in_order: bool) -> &[(u32, f32)] {
+    /// The labels that have a share at the leaf that tree `number` leads a row to, best first.
+    fn shares(&mut self, number: usize, row: usize) -> &[(u32, f32)] {
         let leaf = self.leaves[number][row];
         if let Some(trees) = self.frozen {
             return trees[number].leaves.get(leaf as usize);
         }
         let tree = &self.members[number].learner;
-        let shares = tree.shares_at(NodeId(leaf), &mut self.scratch);
-        if in_order {
-            best_first(shares);
-        }
-        shares
+        tree.shares_at(NodeId(leaf), &mut self.scratch)
     }
 
-    /// Calls `visit` with each label that has a share in a row that was read, and its mean share: in
-    /// the order in which they are met going through each tree's best first or, where `in_order` is
-    /// false, in any order.
-    fn distribution(&mut self, row: usize, in_order: bool, mut visit: impl FnMut(u32, f32)) {
+    /// Calls `visit` with each label that has a share in a row that was read, and its mean share, in
+    /// the order in which they are met going through each tree's best first.
+    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
         if let [_] = self.members {
-            let shares = self.shares(0, row, in_order).iter();
+            let shares = self.shares(0, row).iter();
             return shares.for_each(|&(label, share)| visit(label, share));
         }
         let mut found = std::mem::take(&mut self.found);
@@ -245,7 +236,7 @@ impl<'a> EnsemblePredictor<'a> {
         found.clear();
         place_of.clear();
         for number in 0..self.members.len() {
-            for &(label, share) in self.shares(number, row, in_order) {
+            for &(label, share) in self.shares(number, row) {
                 // Places count from 1, as a label that is new has 0.
                 let place = place_of.entry(label);
                 if *place == 0 {
@@ -326,12 +317,10 @@ impl Predictor for EnsemblePredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        if let Some([tree]) = self.frozen {
+        if let [_] = self.members {
             for (row, (labels, scores)) in rows.enumerate() {
-                // A leaf's labels are in order already.
-                let leaf = tree.leaves.get(self.leaves[0][row] as usize);
                 let out = labels.iter_mut().zip(scores);
-                for (&(label, share), (l, s)) in leaf.iter().zip(out) {
+                for (&(label, share), (l, s)) in self.shares(0, row).iter().zip(out) {
                     *l = label as i32;
                     *s = share;
                 }
@@ -342,7 +331,7 @@ impl Predictor for EnsemblePredictor<'_> {
         for (row, (labels, scores)) in rows.enumerate() {
             if !self.best_of_first(row, &mut top) {
                 top.clear();
-                self.distribution(row, false, |label, share| top.push(label, share));
+                self.distribution(row, |label, share| top.push(label, share));
             }
             top.write(labels, scores);
         }
@@ -363,7 +352,7 @@ impl Predictor for EnsemblePredictor<'_> {
         let n_classes = self.members[0].learner.n_classes;
         for (row, shares) in scores.chunks_mut(n_classes).enumerate() {
             let mut sum = 0.0;
-            self.distribution(row, true, |label, share| {
+            self.distribution(row, |label, share| {
                 shares[label as usize] = share;
                 sum += share;
             });
