@@ -144,16 +144,12 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped
     by Ctrl-C keeps those that had seen at least half as many examples as the first.
 
-    The settings of the authors' program are in ``LOMTreeClassifier.VW``:
-    ``LOMTreeClassifier(**LOMTreeClassifier.VW)`` predicts what Vowpal Wabbit's
-    ``--log_multi`` predicts on the same stream (``partial_fit`` keeps the order of the
-    rows). Two cases differ: where the parent of the smallest leaf is the root, its other
-    child becomes the root (Vowpal Wabbit loses the tree there), and a swap resistance
-    below 1 is an error. ``LOMTreeClassifier.PAPER`` is the same: the paper names no loss,
-    and its experiments were made in that program. They tuned the number of nodes, the swap
-    resistance (4 to 256), the step size and the passes (up to 20) for every data set.
-    Algorithm 1 counts nodes from t = 1 and splits while t < T, so that T - 1 nodes would
-    split; here T do, as the text has it. The defaults here are the same for all data; see
+    ``LOMTreeClassifier(**LOMTreeClassifier.VW)`` predicts what Vowpal Wabbit's ``--log_multi``
+    predicts on the same stream (``partial_fit`` keeps the order of the rows), except where that
+    program loses its tree: where the parent of the smallest leaf is the root, its other child
+    becomes the root here. ``LOMTreeClassifier.PAPER`` is the same, as the paper's experiments were
+    made in that program, with the number of nodes, the swap resistance, the step size and the
+    passes tuned for every data set. The defaults here are the same for all data; see
     docs/experiments/lomtree.md.
 
     References

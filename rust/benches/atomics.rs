@@ -7,9 +7,9 @@
 use std::hint::black_box;
 
 use set::Set;
-use xmtree::classifier::{Classifier, FitOptions, Query};
 use xmtree::data::{Indices, Rows, Values};
 use xmtree::learners::find;
+use xmtree::model::{Classifier, FitOptions, Query};
 use xmtree::Control;
 
 mod set;

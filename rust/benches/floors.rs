@@ -21,9 +21,9 @@ use std::hint::black_box;
 use ceilings::{nanoseconds, Ceilings};
 use passed::Passed;
 use set::Set;
-use xmtree::classifier::{Classifier, FitOptions, Query};
 use xmtree::data::{Batch, Indices, LabelSets, Rows, Targets, Values};
 use xmtree::learners::find;
+use xmtree::model::{Classifier, FitOptions, Query};
 use xmtree::Control;
 
 mod ceilings;

@@ -10,10 +10,10 @@ use std::path::Path;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use set::Set;
-use xmtree::classifier::{Classifier, FitOptions, Query};
 use xmtree::data::{Batch, Indices, LabelSets, Rows, Targets, Values};
 use xmtree::learners::find;
 use xmtree::metrics::{propensities, Ranking, Scores, TopLabelLoss, Weights};
+use xmtree::model::{Classifier, FitOptions, Query};
 use xmtree::text::{load_svmlight, load_xmc, save_xmc, Source, SvmlightOptions};
 use xmtree::Control;
 

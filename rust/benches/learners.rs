@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, SamplingMode, Throughput};
 use set::Set;
-use xmtree::classifier::{Learner, OnlineModel, Query};
 use xmtree::data::Batch;
 use xmtree::learners::label_tree::{self, LabelTree};
 use xmtree::learners::lomtree::{self, LomTree};
 use xmtree::learners::oaa::{self, Oaa};
 use xmtree::learners::recall_tree::{self, OnlineRecallTree};
 use xmtree::linear::Loss;
+use xmtree::model::{Learner, OnlineModel, Query};
 use xmtree::Control;
 
 mod set;

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use crate::ceilings::{Ceilings, LINE};
 use crate::set::Set;
 use crate::{entries, BYTES};
-use xmtree::classifier::{Classifier, Query};
 use xmtree::file::Report;
+use xmtree::model::{Classifier, Query};
 use xmtree::Control;
 
 /// Rows that go through a tree together.

@@ -18,7 +18,8 @@ from data import Data
 SEED = 7
 
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "quantile")
-OPTIMIZERS = ("pn", "nag", "adagrad", "sgd")
+OPTIMIZERS = ("pn", "nag")
+OAA_OPTIMIZERS = ("pn", "nag", "adagrad", "sgd")
 JOINT_OPTIMIZERS = ("pn", "sgd")
 SCALINGS = ("none", "row", "standard")
 
@@ -168,14 +169,19 @@ def varied(
 
 
 def crossed(
-    name: str, cls: Any, data: Data, joint: tuple[str, ...] = (), **settings: Any
+    name: str,
+    cls: Any,
+    data: Data,
+    joint: tuple[str, ...] = (),
+    optimizers: tuple[str, ...] = OPTIMIZERS,
+    **settings: Any,
 ) -> Iterator[Case]:
     """One case for every loss with every optimizer it goes with.
 
     ``joint`` are losses of several regressors at once.
     """
     for loss in (*LOSSES, *joint):
-        for optimizer in JOINT_OPTIMIZERS if loss in joint else OPTIMIZERS:
+        for optimizer in JOINT_OPTIMIZERS if loss in joint else optimizers:
             yield fitted(
                 f"{name} {loss} {optimizer}", cls, data, loss=loss, optimizer=optimizer, **settings
             )

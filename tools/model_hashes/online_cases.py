@@ -18,6 +18,7 @@ from data import (
 from kinds import (
     JOINT_OPTIMIZERS,
     LOSSES,
+    OAA_OPTIMIZERS,
     OPTIMIZERS,
     SEED,
     Case,
@@ -90,8 +91,8 @@ def oaa() -> Iterator[Case]:
     sets = {"sparse": sparse_words(), "dense": dense_blobs(), "sets": label_sets()}
     for kind, data in sets.items():
         name = f"oaa {kind}"
-        yield from crossed(name, cls, data, ("softmax",), n_passes=2)
-        yield from online(name, cls, data)
+        yield from crossed(name, cls, data, ("softmax",), OAA_OPTIMIZERS, n_passes=2)
+        yield from online(name, cls, data, OAA_OPTIMIZERS)
         yield from varied(
             name, cls, data, {"n_passes": 2}, average=(True, False), l1=(1e-4,), l2=(1e-3,)
         )

@@ -38,7 +38,7 @@ const MODELS: &str = r#"
     recall-tree labels {"scaling": "none", "loss": "margin", "scale_weights": false}
     recall-tree labels {"optimizer": "adagrad", "loss": "squared", "scaling": "none", "scale_weights": false}
     filter-tree labels {}
-    filter-tree labels {"optimizer": "sgd", "scaling": "none", "scale_weights": false}
+    filter-tree labels {"optimizer": "nag", "scaling": "none", "scale_weights": false}
     random-tree labels {"optimizer": "nag", "scaling": "none", "scale_weights": false}
     ldsm sets {"n_estimators": 2, "max_nodes": 9, "min_priority": 0.0}
     ldsm sets {"n_estimators": 1, "scorers": "none", "scaling": "none", "beta": 0.5, "optimizer": "sgd", "min_priority": 0.0}

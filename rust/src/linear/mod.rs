@@ -35,7 +35,7 @@ pub use loss::Loss;
 pub use nag::{NagSlot, NagTotals, Span};
 pub use precondition::{Power, Preconditioner};
 pub use rate::Rate;
-pub use regressors::{Optimizer, Regressors};
+pub use regressors::{Optimizer, Regressors, RouterOptimizer};
 pub(crate) use step::{bounded_by, bounded_change, bounded_score, bounded_sum};
 pub use step::{Scores, StepLimit};
 pub use table::{lookup, prefetch_slot, Slot, Table};

@@ -26,6 +26,25 @@ choices! {
     }
 }
 
+choices! {
+    /// In which direction a router steps.
+    pub enum RouterOptimizer {
+        /// [`Optimizer::Pn`]
+        Pn = "pn",
+        /// [`Optimizer::Nag`]
+        Nag = "nag",
+    }
+}
+
+impl From<RouterOptimizer> for Optimizer {
+    fn from(optimizer: RouterOptimizer) -> Self {
+        match optimizer {
+            RouterOptimizer::Pn => Self::Pn,
+            RouterOptimizer::Nag => Self::Nag,
+        }
+    }
+}
+
 /// Regressors by number, all of one optimiser.
 #[derive(Debug, Clone)]
 pub struct Regressors {

@@ -7,10 +7,10 @@ use std::path::Path;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
-use xmtree::classifier::{Classifier, FitOptions};
 use xmtree::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
 use xmtree::file::Bundle;
 use xmtree::learners::{find, LEARNERS};
+use xmtree::model::{Classifier, FitOptions};
 use xmtree::Control;
 
 use crate::targets::TARGETS;

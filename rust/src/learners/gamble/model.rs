@@ -16,14 +16,14 @@ use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
 use crate::alloc::can_alloc;
-use crate::classifier::{
-    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf,
-    Task, TopKArrays,
-};
 use crate::control::Control;
 use crate::data::{Batch, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
+use crate::model::{
+    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf,
+    Task, TopKArrays,
+};
 use crate::params::{to_json, Params as _};
 use crate::persist;
 use crate::threads::with_threads;
@@ -34,7 +34,7 @@ const FEATURE_BYTES: usize = 64;
 /// A committee of trees, learned by GAMBLE or SAMME.
 ///
 /// ```
-/// use xmtree::classifier::{Classifier, FitOptions, Learner, Query};
+/// use xmtree::model::{Classifier, FitOptions, Learner, Query};
 /// use xmtree::data::{Batch, Labels, Rows, Targets, Values};
 /// use xmtree::learners::gamble::{Gamble, Params};
 /// use xmtree::Control;

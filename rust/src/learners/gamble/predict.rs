@@ -19,9 +19,9 @@ use super::frozen::{DenseBlock, FrozenNodes, FrozenTrees, LANES};
 use super::sampling::RowSampler;
 use super::tree::Tree;
 use super::Params;
-use crate::classifier::TopK;
 use crate::data::Rows;
 use crate::metrics::TopLabelLoss;
+use crate::model::TopK;
 
 /// Of a block of fewer rows each goes through several trees side by side.
 const FEW_ROWS: usize = 4;

@@ -14,10 +14,10 @@ use super::columns::Columns;
 use super::columns::{Examples, LabelledRows};
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
-use crate::classifier::{Classifier, FitOptions, Learner, PredictOptions, Query};
 use crate::control::Control;
 use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::file::Element;
+use crate::model::{Classifier, FitOptions, Learner, PredictOptions, Query};
 
 const OPTIONS: PredictOptions = PredictOptions::NONE;
 

@@ -1,6 +1,4 @@
-//! Against a naive learner, and what must hold on any stream.
-
-use std::collections::HashMap;
+//! What must hold on any stream; `tests/test_label_trees.py` has a slow reference.
 
 use proptest::prelude::*;
 
@@ -9,9 +7,8 @@ use super::*;
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::{Loss, Optimizer, PathExample};
+use crate::linear::{PathExample, RouterOptimizer};
 use crate::model::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query, TopK};
-use crate::simd::{axpy, dot, LANES};
 
 type Model = OnlineModel<LabelTree>;
 
@@ -32,13 +29,8 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop_oneof![Just(Policy::Filter), Just(Policy::Random)]
 }
 
-fn optimizers() -> impl Strategy<Value = Optimizer> {
-    prop_oneof![
-        Just(Optimizer::Pn),
-        Just(Optimizer::Nag),
-        Just(Optimizer::Adagrad),
-        Just(Optimizer::Sgd)
-    ]
+fn optimizers() -> impl Strategy<Value = RouterOptimizer> {
+    prop_oneof![Just(RouterOptimizer::Pn), Just(RouterOptimizer::Nag)]
 }
 
 /// Examples of `WIDTH` features that tell something about their labels. They are off the grid:
@@ -64,100 +56,8 @@ fn batch<'a>(values: &'a [f32], labels: &'a [u32]) -> Batch<'a> {
     Batch::new(rows, Targets::One(Labels::new(labels, K).unwrap()), None).unwrap()
 }
 
-/// Plain rows of weights by the places of a node, found from the root by halving.
-struct Naive {
-    policy: Policy,
-    decay: f32,
-    /// Weights, and the number of examples learned.
-    weights: HashMap<(usize, usize), ([f32; LANES], f32)>,
-}
-
-impl Naive {
-    fn halves((from, to): (usize, usize)) -> [(usize, usize); 2] {
-        let middle = from + (to - from).div_ceil(2);
-        [(from, middle), (middle, to)]
-    }
-
-    fn score(&self, node: (usize, usize), x: &[f32]) -> f32 {
-        self.weights.get(&node).map_or(0.0, |(w, _)| dot(x, w))
-    }
-
-    fn predict(&self, x: &[f32]) -> usize {
-        let mut node = (0, K);
-        while node.1 - node.0 > 1 {
-            let [left, right] = Self::halves(node);
-            node = if self.score(node, x) < 0.0 {
-                left
-            } else {
-                right
-            };
-        }
-        node.0
-    }
-
-    fn learn(&mut self, x: &[f32], label: usize) {
-        let mut way = vec![(0, K)];
-        while let Some(&node) = way.last().filter(|node| node.1 - node.0 > 1) {
-            let below = Self::halves(node);
-            way.push(below[usize::from(label >= below[0].1)]);
-        }
-        let square: f32 = x.iter().map(|x| x * x).sum();
-        for pair in way.windows(2).rev() {
-            let (node, below) = (pair[0], pair[1]);
-            let y = if below.0 == node.0 { -1.0 } else { 1.0 };
-            let before = self.score(node, x);
-            let (w, n) = self.weights.entry(node).or_default();
-            let n_features = x.iter().filter(|&&x| x != 0.0).count() as f32;
-            let rate = 0.5 / (1.0 + self.decay * (*n / (4.0 + 0.03 * n_features))).sqrt();
-            let step = Loss::Hinge.step(y, before, rate, square);
-            axpy(step, x, w);
-            *n += 1.0;
-            let lost = (before + step * square < 0.0) != (y < 0.0);
-            if lost && self.policy == Policy::Filter {
-                break;
-            }
-        }
-    }
-}
-
-/// The row as a regressor has it: the constant last, filled up with zeros.
-fn whole(row: &[f32]) -> [f32; LANES] {
-    let mut x = [0.0; LANES];
-    x[..WIDTH].copy_from_slice(row);
-    x[WIDTH] = 1.0;
-    x
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn agrees_with_a_naive_learner(
-        (values, labels) in streams(), policy in policies(), decay in 0u8..3
-    ) {
-        let decay = f32::from(decay);
-        let params = Params {
-            optimizer: Optimizer::Sgd,
-            learning_rate: 0.5,
-            decay: f64::from(decay),
-            ..params(policy)
-        };
-        let mut fast = Model::create(params, K, false).unwrap();
-        let mut slow = Naive { policy, decay, weights: HashMap::new() };
-        let control = Control::new(0);
-        fast.partial_fit(&batch(&values, &labels), 1, None, &control).unwrap();
-        let mut wrong = 0;
-        for (row, &label) in values.chunks(WIDTH).zip(&labels) {
-            wrong += u32::from(slow.predict(&whole(row)) != label as usize);
-            slow.learn(&whole(row), label as usize);
-        }
-        let answers = fast.predict(&Query::new(&batch(&values, &labels).rows, 1, &control)).unwrap();
-        for (row, &answer) in values.chunks(WIDTH).zip(&answers) {
-            prop_assert_eq!(answer as usize, slow.predict(&whole(row)));
-        }
-        let n = labels.len() as f64;
-        prop_assert_eq!(fast.progressive_loss(), Some(f64::from(wrong) / n));
-    }
 
     /// Each example is answered as it would have been predicted, and a copy out of a
     /// file goes on in the same way.
@@ -255,11 +155,11 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
         .collect();
     let rows = Rows::dense(Values::F32(&values), 600, WIDTH).unwrap();
     let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
-    for optimizer in [Optimizer::Pn, Optimizer::Sgd, Optimizer::Nag] {
+    for optimizer in [RouterOptimizer::Pn, RouterOptimizer::Nag] {
         for policy in [Policy::Filter, Policy::Random] {
             let learned = |scale: f64| {
                 // "nag" divides its steps by a root of sums.
-                let is_nag = optimizer == Optimizer::Nag;
+                let is_nag = optimizer == RouterOptimizer::Nag;
                 let learning_rate = 0.5 / if is_nag { scale.sqrt() } else { scale };
                 let decay = 0.5 / scale;
                 let params = Params {

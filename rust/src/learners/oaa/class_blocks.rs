@@ -2,7 +2,7 @@
 //!
 //! Classes do not depend on one another: a block of them goes through all passes alone, by the same
 //! examples in the same order, and all blocks together make the model that
-//! [`fit`](crate::classifier::Classifier::fit) makes, to the bit. What is done for each block is
+//! [`fit`](crate::model::Classifier::fit) makes, to the bit. What is done for each block is
 //! preparing the examples. The progressive loss is that of all classes, so a block keeps the score
 //! of its best class for each example just before it was learned (9 bytes per example and pass).
 //!
@@ -16,11 +16,11 @@ use super::pruned_fit::learn_tiles;
 use super::tile::Tile;
 use super::training::best_of_tiles;
 use super::{OaaLoss, Params};
-use crate::classifier::{Learner, Member, Mistakes, OnlineModel, OnlineParams, Start};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation};
 use crate::error::{Error, Result};
 use crate::file::{is_score, Bundle, Columns, Nest};
+use crate::model::{Learner, Member, Mistakes, OnlineModel, OnlineParams, Start};
 use crate::params::Params as _;
 use crate::{persist, record};
 

@@ -1,5 +1,5 @@
 //! The learner: its parts, its file, and what it adds to the
-//! [`OnlineModel`](crate::classifier::OnlineModel) around it.
+//! [`OnlineModel`](crate::model::OnlineModel) around it.
 
 use super::predict::TilePredictor;
 use super::preparer::ExamplePreparer;
@@ -8,15 +8,13 @@ use super::tile::{self, Tile};
 use super::training::best_of_tiles;
 use super::{pruned_fit, Params};
 use crate::alloc::{can_alloc, collect, filled};
-use crate::classifier::{
-    block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start,
-};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
 use crate::linear::{AlignedRow, NagTotals};
 use crate::memory;
+use crate::model::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start};
 use crate::pool::Lent;
 use crate::simd::LANES;
 

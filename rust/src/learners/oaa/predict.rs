@@ -8,11 +8,11 @@ use super::scoring::{score_rows, score_rows_averaged};
 use super::tile::{Averaging, Tile};
 use super::Oaa;
 use crate::alloc::{filled, resize};
-use crate::classifier::{Member, OnlineLearner, Predictor, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
 use crate::linear::AlignedRow;
+use crate::model::{Member, OnlineLearner, Predictor, TopK};
 use crate::simd::LANES;
 
 /// What one thread predicts with: a block of rows, and its scores by one tile.

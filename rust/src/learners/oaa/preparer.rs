@@ -7,11 +7,11 @@ use super::sampling::NegativeSampler;
 use super::slots::FeatureSlots;
 use super::tile::{Averaging, Tile};
 use super::Params;
-use crate::classifier::Learning;
 use crate::data::RowBuffer;
 use crate::error::{Error, Result};
 use crate::file::{is_count, LARGEST};
 use crate::linear::{bounded_sum, Loss, Optimizer, Power, Preconditioner, Span, StepLimit};
+use crate::model::Learning;
 use crate::persist;
 
 /// Examples of a chunk, at most.

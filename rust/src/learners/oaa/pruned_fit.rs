@@ -11,10 +11,10 @@ use super::pruned::PrunedWeights;
 use super::scoring::BestClass;
 use super::tile::Tile;
 use super::training::best_of_tiles;
-use crate::classifier::{Learning, Member, Mistakes, Schedule};
 use crate::control::Control;
 use crate::data::Batch;
 use crate::error::Result;
+use crate::model::{Learning, Member, Mistakes, Schedule};
 use crate::threads::sensible;
 
 /// Bytes of weights that are dense at a time, about, if there are more tiles than threads.

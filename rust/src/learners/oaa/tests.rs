@@ -12,13 +12,13 @@ use rand_pcg::Pcg64Mcg;
 
 use super::average::{PolynomialAverage, POWER};
 use super::*;
-use crate::classifier::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query};
 use crate::control::Control;
 use crate::data::{Batch, Targets};
 use crate::data::{Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Values};
 use crate::error::Error;
 use crate::file::{Array, Bundle};
 use crate::linear::{Loss, Optimizer, Power, Preconditioner};
+use crate::model::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query};
 
 type Model = OnlineModel<Oaa>;
 

@@ -9,9 +9,9 @@ use super::learner::Oaa;
 use super::scoring::BestClass;
 use super::tile::Tile;
 use super::{adaptive, shared_direction, softmax, Params};
-use crate::classifier::Learning;
 use crate::error::Result;
 use crate::linear::Optimizer;
+use crate::model::Learning;
 use crate::threads::with_threads;
 
 impl Oaa {

@@ -1,11 +1,11 @@
 //! Everything that can be done with a model that was loaded.
 
 use serde_json::Value;
-use xmtree::classifier::{
-    Classifier, FitOptions, LabelSelection, PredictOptions, Query, Task, TopKArrays,
-};
 use xmtree::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
 use xmtree::file::Bundle;
+use xmtree::model::{
+    Classifier, FitOptions, LabelSelection, PredictOptions, Query, Task, TopKArrays,
+};
 use xmtree::{learners, Control};
 
 /// Columns and classes of models that are used: tables of more would only fill memory.

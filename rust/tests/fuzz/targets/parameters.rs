@@ -1,7 +1,7 @@
 //! Parameters and options of prediction, as JSON.
 
-use xmtree::classifier::PredictOptions;
 use xmtree::learners::LEARNERS;
+use xmtree::model::PredictOptions;
 
 /// The first byte chooses a learner, the rest is its parameters.
 pub fn parameters(data: &[u8]) {

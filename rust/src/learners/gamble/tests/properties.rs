@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::super::sampling::Weights;
 use super::super::tree::{push_votes, response, Leaves};
 use super::*;
-use crate::classifier::TopK;
 use crate::data::Indices;
 use crate::file::Bundle;
+use crate::model::TopK;
 
 /// Rows whose values tell something of their labels.
 fn tables() -> impl Strategy<Value = Table> {

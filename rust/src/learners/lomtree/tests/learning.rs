@@ -11,7 +11,7 @@ use super::super::*;
 use super::{empty, most_recycled, params, streams, WIDTH};
 use crate::control::Control;
 use crate::data::{Preparation, Rows, Scaling, Values};
-use crate::linear::{Optimizer, PathExample};
+use crate::linear::{PathExample, RouterOptimizer};
 use crate::tree::NodeId;
 
 /// The tree after each example, one of weight `weight(i)`, with the weight of all so far.
@@ -20,8 +20,8 @@ fn learn_each(
     values: &[f32],
     labels: &[u32],
     weight: impl Fn(usize) -> f32,
-    mut after: impl FnMut(&LomTree, usize, f64) -> Result<(), TestCaseError>,
-) -> Result<(), TestCaseError> {
+    mut after: impl FnMut(&LomTree, usize, f64) -> std::result::Result<(), TestCaseError>,
+) -> std::result::Result<(), TestCaseError> {
     let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
     let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
     let mut example = PathExample::default();
@@ -180,10 +180,10 @@ proptest! {
 #[test]
 fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
     let (values, labels) = drifting(700);
-    for optimizer in [Optimizer::Pn, Optimizer::Nag] {
+    for optimizer in [RouterOptimizer::Pn, RouterOptimizer::Nag] {
         let learned = |scale: f64| {
             // "nag" divides its steps by a root of sums.
-            let is_nag = optimizer == Optimizer::Nag;
+            let is_nag = optimizer == RouterOptimizer::Nag;
             let params = Params {
                 optimizer,
                 learning_rate: 0.5 / if is_nag { scale.sqrt() } else { scale },

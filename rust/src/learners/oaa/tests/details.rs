@@ -4,7 +4,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use super::super::sampling::NegativeSampler;
 use super::*;
-use crate::classifier::{Learning, Mistakes};
+use crate::model::{Learning, Mistakes};
 
 /// A batch of equal dense rows.
 fn rows(values: &[f32], n: usize) -> Rows<'_> {

@@ -1,8 +1,8 @@
 //! Weights that are pruned: the same as without, less those below the threshold.
 
 use super::*;
-use crate::classifier::{Member, Mistakes, OnlineParams, Start};
 use crate::learners::oaa::pruned_fit;
+use crate::model::{Member, Mistakes, OnlineParams, Start};
 
 /// All weights but zeros are above it.
 const TINY: f64 = 1e-37;
