@@ -166,7 +166,7 @@ BAD_PARAMETERS = [
     ("oaa", "n_bits", 0),
     ("oaa", "learning_rate", -1.0),
     ("oaa", "average", "yes"),
-    ("oaa", "l1", 2.0),
+    ("oaa", "l2", 2.0),
     ("oaa", "n_negatives", 0),
     ("oaa", "n_passes", 0),
     ("oaa", "random_state", "a"),

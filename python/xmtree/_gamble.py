@@ -86,8 +86,8 @@ class GambleClassifier(CostSensitiveBoosting):
     random_state : int, RandomState or None, default=None
         Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. Training divides the features among threads,
-        prediction the rows. The model does not depend on it.
+        Threads; None is 1, -1 all cores. They read the features and divide the rows
+        of a prediction; one grows the trees. The model does not depend on it.
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal, with the rate and the
         held-out error, if there is one.

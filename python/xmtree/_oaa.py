@@ -81,11 +81,10 @@ default="squared_hinge"
         count for about t^4 [4]_: close to the average over the last of five
         passes, and suited to streams too. "auto": True except with "nag", which
         follows Vowpal Wabbit.
-    l1, l2 : float, default=0.0
-        L1 and L2 regularisation: with every example each weight moves towards 0
-        by l1 times the step size, and is multiplied by 1 - l2 times the step size;
-        the intercept is not regularised. 0 because averaging, several passes and
-        the normalised step make it unnecessary as a rule.
+    l2 : float, default=0.0
+        L2 regularisation: with every example each weight is multiplied by
+        1 - l2 times the step size; the intercept is not regularised. 0 because
+        averaging, several passes and the normalised step make it unnecessary as a rule.
     n_negatives : int, optional
         Negative sampling: update only this many classes that an example does not
         belong to, chosen at random, each with the weight K / n_negatives. By
@@ -207,7 +206,6 @@ default="squared_hinge"
         n_bits: int | None = None,
         learning_rate: float | None = None,
         average: bool | Literal["auto"] = "auto",
-        l1: float = 0.0,
         l2: float = 0.0,
         n_negatives: int | None = None,
         prune: float | None = None,
@@ -228,7 +226,6 @@ default="squared_hinge"
         self.n_bits = n_bits
         self.learning_rate = learning_rate
         self.average = average
-        self.l1 = l1
         self.l2 = l2
         self.n_negatives = n_negatives
         self.prune = prune

@@ -93,6 +93,16 @@ fn fold_four([a, b, c, d]: [f32; LANES / 4]) -> f32 {
     (a + c) + (b + d)
 }
 
+/// Adds up four sums side by side.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn fold_sums([mut lanes, second, third, fourth]: [[f32; LANES]; 4]) -> [f32; LANES] {
+    for lane in 0..LANES {
+        lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
+    }
+    lanes
+}
+
 /// Runs `lane` over two slices of one length and sums what it returns, in
 /// [`LANES`] fixed lanes; the last entries go to the first lanes.
 #[inline(always)]
@@ -180,11 +190,7 @@ dispatched! {
                 sum[lane] += a[lane] * b[lane];
             }
         }
-        let [mut lanes, second, third, fourth] = sums;
-        for lane in 0..LANES {
-            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
-        }
-        fold(lanes)
+        fold(fold_sums(sums))
     }
 }
 
@@ -220,11 +226,7 @@ dispatched! {
                 sum[lane] += chunk[lane] * weights[lane];
             }
         }
-        let [mut lanes, second, third, fourth] = sums;
-        for lane in 0..LANES {
-            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
-        }
-        fold(lanes)
+        fold(fold_sums(sums))
     }
 }
 
@@ -263,11 +265,7 @@ dispatched! {
                 sum[lane] += weights[lane] * x;
             }
         }
-        let [mut lanes, second, third, fourth] = sums;
-        for lane in 0..LANES {
-            lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
-        }
-        lanes
+        fold_sums(sums)
     }
 }
 

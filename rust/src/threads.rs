@@ -1,18 +1,18 @@
 //! Threads for one call.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
-use rayon::{broadcast, BroadcastContext, ThreadPoolBuilder};
+use rayon::prelude::*;
+use rayon::ThreadPoolBuilder;
 
-use crate::alloc::with_capacity;
 use crate::error::{Error, Result};
+use crate::pool::Pool;
 
 /// Threads for each core, at most: more would only take memory and time to start.
-const MOST_PER_CORE: usize = 4;
+const MAX_PER_CORE: usize = 4;
 
-/// So many threads are started on any machine, if they are asked for.
-const ALWAYS: usize = 16;
+/// As many threads are started on any machine, if they are asked for.
+const ALWAYS_ALLOWED: usize = 16;
 
 /// Runs `work` where rayon's parallel iterators find `n_threads` threads, or as many as make sense
 /// on this machine.
@@ -37,14 +37,13 @@ pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce(bool) -> T + Se
 /// count these.
 pub fn sensible(n_threads: usize) -> usize {
     let n_cores = available_parallelism().map_or(1, usize::from);
-    n_threads.min(ALWAYS.max(MOST_PER_CORE * n_cores))
+    n_threads.min(ALWAYS_ALLOWED.max(MAX_PER_CORE * n_cores))
 }
 
 /// What `of_number` makes of each number below `n`, in their order, or an error of one. Each thread
-/// works with a worker of its own and takes the next `each` numbers when it is done with the last:
-/// numbers that lie together may all take long, as those of frequent labels do. `is_parallel` is
-/// what [`with_threads`] says.
-pub fn map_with_worker<W, T: Send>(
+/// works with a worker of its own on `each` numbers at a time: numbers that lie together may all take
+/// long, as those of frequent labels do. `is_parallel` is what [`with_threads`] says.
+pub fn map_with_worker<W: Send, T: Send>(
     is_parallel: bool,
     (n, each): (usize, usize),
     new_worker: impl Fn() -> W + Sync + Send,
@@ -54,31 +53,19 @@ pub fn map_with_worker<W, T: Send>(
         let mut worker = new_worker();
         return (0..n).map(|i| of_number(&mut worker, i)).collect();
     }
-    let next = AtomicUsize::new(0);
-    let work = |_: BroadcastContext<'_>| {
-        let (mut worker, mut made) = (new_worker(), Vec::new());
-        loop {
-            let from = next.fetch_add(each, Ordering::Relaxed);
-            if from >= n {
-                return Ok(made);
-            }
-            let numbers = from..n.min(from + each);
-            let part: Result<Vec<T>> = numbers.map(|i| of_number(&mut worker, i)).collect();
-            // Nobody begins anything after an error.
-            let part = part.inspect_err(|_| next.store(n, Ordering::Relaxed))?;
-            made.push((from, part));
-        }
-    };
-    let of_threads: Vec<_> = broadcast(work).into_iter().collect::<Result<_>>()?;
-    let mut parts: Vec<(usize, Vec<T>)> = of_threads.into_iter().flatten().collect();
-    parts.sort_unstable_by_key(|&(from, _)| from);
-    let mut all = with_capacity(n);
-    all.extend(parts.into_iter().flat_map(|(_, part)| part));
-    Ok(all)
+    let workers = Pool::default();
+    let numbers = (0..n).into_par_iter().with_max_len(each);
+    let mapped = numbers.map_init(
+        || workers.lend(&new_worker),
+        |worker, i| of_number(worker, i),
+    );
+    mapped.collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]

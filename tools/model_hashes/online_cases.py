@@ -94,11 +94,11 @@ def oaa() -> Iterator[Case]:
         yield from crossed(name, cls, data, ("softmax",), OAA_OPTIMIZERS, n_passes=2)
         yield from online(name, cls, data, OAA_OPTIMIZERS)
         yield from varied(
-            name, cls, data, {"n_passes": 2}, average=(True, False), l1=(1e-4,), l2=(1e-3,)
+            name, cls, data, {"n_passes": 2}, average=(True, False), l2=(1e-3,)
         )
         for optimizer in OPTIMIZERS:
             plain = {"optimizer": optimizer, "n_passes": 2}
-            shrunk = {"l1": 1e-4, "l2": 1e-4, "average": True}
+            shrunk = {"l2": 1e-4, "average": True}
             yield fitted(f"{name} {optimizer} shrunk averaged", cls, data, **plain, **shrunk)
             yield streamed(f"{name} {optimizer} stream", cls, data, optimizer=optimizer)
             if kind != "sets" or optimizer != "nag":

@@ -34,7 +34,7 @@ choices! {
 pub const LARGEST_VALUE: f32 = 1e18;
 
 /// Share of non-zeros above which `Auto` standardises columns.
-const DENSE: f64 = 0.5;
+const MIN_DENSE_SHARE: f64 = 0.5;
 
 /// Reads rows into examples: hashes columns, scales, appends the constant.
 #[derive(Debug, Clone, PartialEq)]
@@ -237,7 +237,7 @@ impl Preparation {
 
 /// What `Auto` stands for with so many non-zeros.
 fn auto_scaling(non_zeros: usize, n_rows: usize, n_cols: usize) -> Scaling {
-    if non_zeros as f64 > DENSE * (n_rows as f64 * n_cols as f64) {
+    if non_zeros as f64 > MIN_DENSE_SHARE * (n_rows as f64 * n_cols as f64) {
         Scaling::Standard
     } else {
         Scaling::Row

@@ -119,7 +119,7 @@ impl Bundle {
     ///
     /// Floats that are not finite, or above 1e38 in size (1e100 in double precision), are an error:
     /// learning keeps every number of a model below that, and goes on from any such number without
-    /// exceeding it (`linear/step.rs`). What may be infinite or unknown is read by
+    /// exceeding it (`linear/pn.rs`). What may be infinite or unknown is read by
     /// [`take_any`](Self::take_any).
     pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
         let array = self.take_array::<T>(name)?;
@@ -301,21 +301,21 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Floats that share the size of a step.
-const BLOCK: usize = 64;
+const FLOATS_PER_STEP: usize = 64;
 /// The largest number of steps.
-const MOST: f32 = i16::MAX as f32;
+const MAX_STEPS: f32 = i16::MAX as f32;
 
 /// Numbers of steps, and their size block by block; none where a float is infinite or none. No
 /// float changes by more than 2^-16 of the largest of its block.
 pub(super) fn quantize(floats: &[f32]) -> Option<(Vec<i16>, Vec<f32>)> {
     let mut numbers = Vec::with_capacity(floats.len());
-    let mut sizes = Vec::with_capacity(floats.len().div_ceil(BLOCK));
-    for block in floats.chunks(BLOCK) {
+    let mut sizes = Vec::with_capacity(floats.len().div_ceil(FLOATS_PER_STEP));
+    for block in floats.chunks(FLOATS_PER_STEP) {
         let largest = block.iter().fold(0.0f32, |most, x| most.max(x.abs()));
         if !block.iter().all(|x| x.is_finite()) {
             return None;
         }
-        let size = largest / MOST;
+        let size = largest / MAX_STEPS;
         // Of the smallest floats there are no steps; they become 0.
         let per_step = if size.is_normal() { size.recip() } else { 0.0 };
         numbers.extend(block.iter().map(|x| (x * per_step).round() as i16));
@@ -326,7 +326,7 @@ pub(super) fn quantize(floats: &[f32]) -> Option<(Vec<i16>, Vec<f32>)> {
 
 /// The floats again; none where these are not as many sizes as blocks.
 pub(super) fn restore(numbers: &[i16], sizes: &[f32]) -> Option<Vec<f32>> {
-    let blocks = numbers.chunks(BLOCK).zip(sizes);
+    let blocks = numbers.chunks(FLOATS_PER_STEP).zip(sizes);
     let floats = blocks.flat_map(|(block, size)| block.iter().map(move |&n| f32::from(n) * size));
-    (sizes.len() == numbers.len().div_ceil(BLOCK)).then(|| floats.collect())
+    (sizes.len() == numbers.len().div_ceil(FLOATS_PER_STEP)).then(|| floats.collect())
 }

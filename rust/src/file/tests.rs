@@ -1,6 +1,5 @@
 //! Round trips, and every kind of damage.
 
-mod faults;
 mod storage;
 
 use std::fs;

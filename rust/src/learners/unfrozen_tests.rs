@@ -126,8 +126,8 @@ proptest! {
             ("recall-tree", "{}"),
             ("recall-tree", r#"{"beam_size": 1, "bern_hyper": 0.0, "n_bits": 6}"#),
             ("recall-tree", r#"{"loss": "hinge", "max_depth": 9, "max_candidates": 3}"#),
-            ("oaa", r#"{"average": true, "l1": 1e-3, "l2": 1e-3}"#),
-            ("oaa", r#"{"average": false, "l1": 1e-2}"#),
+            ("oaa", r#"{"average": true, "l2": 1e-3}"#),
+            ("oaa", r#"{"average": false, "l2": 1e-2}"#),
             ("oaa", r#"{"optimizer": "nag"}"#),
             ("oaa", r#"{"average": true, "loss": "softmax", "n_bits": 6}"#),
         ] {

@@ -11,7 +11,7 @@ use crate::simd::{dot, dot_lanes, four_sums, sparse_dot, LANES};
 
 /// An example of which at least one column in so many is filled is kept as a
 /// full row as well: then whole registers are cheaper than single values.
-const DENSE_SHARE: usize = 4;
+const MAX_COLUMNS_PER_VALUE: usize = 4;
 
 /// Some prepared rows. How a row is kept, and with it the last bit of its
 /// products, depends on the row alone and not on its neighbours.
@@ -29,10 +29,10 @@ const SPARSE: usize = usize::MAX;
 
 /// Rows of which at least one column in so many is filled are cheaper in whole registers than
 /// value by value, where weights are not side by side.
-const REGISTERS_SHARE: usize = 4;
+const MAX_COLUMNS_PER_VALUE_IN_REGISTERS: usize = 4;
 
 /// In rows of at most so many columns single values cost no more than whole registers.
-const NARROW: usize = 64;
+const MAX_NARROW_COLUMNS: usize = 64;
 
 impl Block {
     /// Replaces the block by the rows `which`, for weights of `width` columns.
@@ -55,7 +55,7 @@ impl Block {
             preparation.read(rows, i, &mut self.row);
             let RowBuffer { columns, values } = &self.row;
             assert_below(columns, width);
-            if columns.len() * DENSE_SHARE >= width {
+            if columns.len() * MAX_COLUMNS_PER_VALUE >= width {
                 self.full_at.push(self.full.len());
                 spread(columns, values, self.full.grow(width));
             } else {
@@ -124,7 +124,8 @@ impl Block {
     /// register, by one row of weights after the other.
     #[inline]
     pub fn is_for_lanes(&self, i: usize) -> bool {
-        self.rows.row(i).0.len() * REGISTERS_SHARE < self.width || self.width <= NARROW
+        self.rows.row(i).0.len() * MAX_COLUMNS_PER_VALUE_IN_REGISTERS < self.width
+            || self.width <= MAX_NARROW_COLUMNS
     }
 
     /// Product of row `i` with the weights of one regressor, added up as a lane of

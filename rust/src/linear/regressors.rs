@@ -3,14 +3,140 @@
 //! Each regressor's weights lie together, so that a node costs a stretch of
 //! memory and not a cache miss per feature. Cost per example and regressor:
 //! O(non-zeros), or O(columns) in vector registers where most are filled.
+//!
+//! A frozen tree defines the predictions, down to the order in which products are added up;
+//! [`frozen_score`] follows it on the weights as they lie in a tree that learns on.
 
-use super::frozen_score::{frozen_score, plain};
-use super::step::{bounded_score, bounded_sum, product, Scores, Target};
-use super::{adagrad, nag};
-use super::{padded, Block, PathExample, Weights};
-use super::{AdaSlot, Loss, NagSlot, NagTotals, Power, Preconditioner, Span};
-use crate::alloc;
+use super::pn::{bounded_score, bounded_sum, product, Scores, Target};
+use super::{
+    nag, padded, AdaSlot, AlignedRow, Block, Loss, NagSlot, NagTotals, PathExample, Power,
+    Preconditioner, Span, Weights,
+};
 use crate::choices;
+use crate::file::LARGEST;
+use crate::simd::{dot, four_sums};
+
+/// A weight with whatever an optimiser keeps beside it.
+pub(super) trait PlainWeight: Copy + Default {
+    /// The weight as prediction sees it.
+    fn plain(self) -> f32;
+
+    /// A row's product with an example of all columns.
+    fn dot_full(row: &[Self], example: &[f32]) -> f32 {
+        let row: Vec<f32> = row.iter().map(|slot| slot.plain()).collect();
+        dot(example, &row)
+    }
+}
+
+impl PlainWeight for f32 {
+    #[inline]
+    fn plain(self) -> f32 {
+        self
+    }
+
+    #[inline]
+    fn dot_full(row: &[Self], example: &[f32]) -> f32 {
+        dot(example, row)
+    }
+}
+
+impl PlainWeight for AdaSlot {
+    #[inline]
+    fn plain(self) -> f32 {
+        self.w
+    }
+}
+
+impl PlainWeight for NagSlot {
+    #[inline]
+    fn plain(self) -> f32 {
+        self.w
+    }
+}
+
+/// The weights to be frozen.
+pub(super) fn plain<S: PlainWeight>(weights: &Weights<S>) -> Weights<f32> {
+    match weights {
+        Weights::Table(table) => Weights::Table(
+            table
+                .iter()
+                .map(|(key, slot)| (key, slot.plain()))
+                .collect(),
+        ),
+        Weights::Row(row) => {
+            let mut plain = AlignedRow::new(row.len());
+            let pairs = plain.iter_mut().zip(row.iter());
+            pairs.for_each(|(plain, slot)| *plain = slot.plain());
+            Weights::Row(plain)
+        }
+    }
+}
+
+/// The score for row `i` of `block` by the weights that [`plain`] would freeze, added up as in the
+/// first levels of a frozen tree (`at_top`) or below them.
+#[inline]
+pub(super) fn frozen_score<S: PlainWeight>(
+    weights: &Weights<S>,
+    block: &Block,
+    i: usize,
+    at_top: bool,
+) -> f32 {
+    let (columns, values) = block.row(i);
+    match weights {
+        Weights::Row(row) => match block.full_row(i) {
+            Some(example) if !at_top => S::dot_full(row, example),
+            _ => four_sums(columns, values, |column| row[column as usize].plain()),
+        },
+        Weights::Table(table) if at_top => {
+            let weight = |column| table.get(column).map_or(0.0, |slot| slot.plain());
+            four_sums(columns, values, weight)
+        }
+        Weights::Table(table) => {
+            let mut sum = 0.0;
+            if !table.is_empty() {
+                for (&column, &x) in columns.iter().zip(values) {
+                    if let Some(slot) = table.get(column) {
+                        sum += slot.plain() * x;
+                    }
+                }
+            }
+            sum
+        }
+    }
+}
+
+/// A router's step has fallen to 1/sqrt(2) after so many trainings, and so many
+/// more per effective dimension of the example: rare features are still to be
+/// learned when frequent ones have long settled. Found on held-out parts of the
+/// training data; a factor of 2 either way changes little.
+const AGE_UNIT: f32 = 4.0;
+/// See [`AGE_UNIT`].
+const AGE_UNIT_PER_DIMENSION: f32 = 0.03;
+
+/// Step sizes of routers: after n trainings rate / sqrt(1 + decay n / (4 + 0.03 d)) for
+/// an example of effective dimension d.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate {
+    rate: f32,
+    decay: f32,
+}
+
+impl Rate {
+    /// From the options of the same names.
+    pub fn new(learning_rate: f64, decay: f64) -> Self {
+        Self {
+            rate: learning_rate.min(LARGEST.into()) as f32,
+            decay: decay.min(LARGEST.into()) as f32,
+        }
+    }
+
+    /// The step, times `importance`, of a router that was trained on `n` examples.
+    #[inline]
+    pub fn step(self, importance: f32, n: f64, example: &PathExample) -> f32 {
+        let age = n as f32 / (AGE_UNIT + AGE_UNIT_PER_DIMENSION * example.dimension());
+        (importance * self.rate).min(f32::MAX) / (1.0 + self.decay * age).sqrt()
+    }
+}
 
 choices! {
     /// In which direction a regressor steps.
@@ -108,14 +234,13 @@ impl Regressors {
 
     /// Takes the memory for `n` more regressors at once.
     pub fn reserve(&mut self, n: usize) {
-        with_rows!(&mut self.kind, rows => alloc::reserve_exact(rows, n));
+        with_rows!(&mut self.kind, rows => rows.reserve_exact(n));
     }
 
     /// Adds a regressor of zero weights and returns its number.
     pub fn push(&mut self) -> u32 {
         let number = self.len() as u32;
         with_rows!(&mut self.kind, rows => {
-            alloc::reserve(rows, 1);
             rows.resize_with(number as usize + 1, Default::default);
         });
         number
@@ -190,7 +315,7 @@ impl Regressors {
                 example.add(step, weights, self.width);
                 Scores::unclamped(before, before + step * example.ppu)
             }
-            Kind::Adagrad(rows) => adagrad::learn(
+            Kind::Adagrad(rows) => nag::learn_adagrad(
                 &mut rows[number],
                 self.loss,
                 &example.row,

@@ -3,11 +3,9 @@
 use std::io::ErrorKind;
 
 use super::cursor::Cursor;
-use super::source::Source;
-use super::source::{read_blocks, Blocks};
+use super::source::{read_blocks, Blocks, Source};
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
-use super::table::{Batch, Table};
-use super::table::{Fault, Format};
+use super::table::{Batch, Fault, Format, Table};
 use super::xmc::Xmc;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -90,9 +88,9 @@ impl<F: Format> Reader<F> {
 
     fn whole(mut self, control: &Control) -> Result<Batch<F::Label>> {
         /// Bytes that need no asking.
-        const FREE: usize = 1 << 28;
+        const UNCHECKED_BYTES: usize = 1 << 28;
         let mut table = Table::default();
-        let mut asked = FREE;
+        let mut asked = UNCHECKED_BYTES;
         while self.advance(&mut table, usize::MAX, control)? {
             let announced = self.format.announced_rows().unwrap_or(0);
             let announced = usize::try_from(announced).unwrap_or(usize::MAX);

@@ -15,10 +15,10 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// How much of the compressed file is read at once.
-const BUFFER: usize = 1 << 18;
+const READ_BYTES: usize = 1 << 18;
 
 /// The longest of the magic numbers.
-const MAGIC: usize = 6;
+const MAGIC_BYTES: usize = 6;
 
 /// Where text comes from. A file is open, but nothing of it has been read yet, so that a
 /// missing one is known at once and a slow pipe blocks nobody.
@@ -91,10 +91,12 @@ impl std::fmt::Debug for Source {
 /// Looks at the first bytes and unpacks accordingly. The file's suffix
 /// does not count: downloads are renamed, and stdin has none.
 pub(super) fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
-    let mut magic = Vec::with_capacity(MAGIC);
-    raw.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
+    let mut magic = Vec::with_capacity(MAGIC_BYTES);
+    raw.by_ref()
+        .take(MAGIC_BYTES as u64)
+        .read_to_end(&mut magic)?;
     let start = magic.clone();
-    let whole = BufReader::with_capacity(BUFFER, Cursor::new(magic).chain(raw));
+    let whole = BufReader::with_capacity(READ_BYTES, Cursor::new(magic).chain(raw));
     Ok(match start.as_slice() {
         [0x1f, 0x8b, ..] => {
             let text = flate2::bufread::MultiGzDecoder::new(whole);
@@ -201,12 +203,12 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
 
 /// Size of a block, but for longer lines. Large enough that handing it over
 /// costs nothing, small enough to stay in the second-level cache.
-const BLOCK: usize = 1 << 20;
+const BLOCK_BYTES: usize = 1 << 20;
 /// Blocks that may wait to be parsed.
-const WAITING: usize = 3;
+const MAX_WAITING_BLOCKS: usize = 3;
 /// No data set has lines this long; a file without line ends does, and must
 /// not fill the memory before it is refused.
-const LONGEST_LINE: usize = 1 << 28;
+const MAX_LINE_BYTES: usize = 1 << 28;
 
 /// Blocks of whole lines, every line ending in `\n`, in the order of the file.
 /// An error of the kind `InvalidData` says that what was read is no sound
@@ -217,7 +219,9 @@ pub(super) type Blocks = ReadAhead<Vec<u8>, io::Error>;
 pub(super) fn read_blocks(source: Source) -> Result<Blocks> {
     let trickles = source.is_stdin;
     match source.bytes {
-        Bytes::Reader(raw) => ReadAhead::start(WAITING, move |to| cut(raw, trickles, to)),
+        Bytes::Reader(raw) => {
+            ReadAhead::start(MAX_WAITING_BLOCKS, move |to| cut(raw, trickles, to))
+        }
         Bytes::Text(mut lines) => {
             if !lines.ends_with(b"\n") {
                 lines.push(b'\n');
@@ -239,18 +243,18 @@ fn cut(
     let enough = if trickles && packing.is_none() {
         1
     } else {
-        BLOCK
+        BLOCK_BYTES
     };
     // The buffer is longer than what is filled, so that a decoder that hands
     // out little at a time does not have it cleared again and again.
-    let mut buffer = vec![0; BLOCK];
+    let mut buffer = vec![0; BLOCK_BYTES];
     let mut filled = 0;
     let mut line_end = 0;
     loop {
         if filled == buffer.len() {
-            if filled >= LONGEST_LINE {
+            if filled >= MAX_LINE_BYTES {
                 return Err(unsound(format!(
-                    "no line end within {LONGEST_LINE} bytes; this is no text of examples"
+                    "no line end within {MAX_LINE_BYTES} bytes; this is no text of examples"
                 )));
             }
             buffer.try_reserve(filled)?;
@@ -302,7 +306,7 @@ fn send_lines(
         return Some(filled);
     }
     let left = filled - line_end;
-    let mut rest = vec![0; BLOCK.max(2 * left)];
+    let mut rest = vec![0; BLOCK_BYTES.max(2 * left)];
     rest[..left].copy_from_slice(&buffer[line_end..filled]);
     let mut lines = std::mem::replace(buffer, rest);
     lines.truncate(line_end);

@@ -3,17 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::reader::Reader;
-use super::source::ReadAhead;
-use super::source::Source;
+use super::source::{ReadAhead, Source};
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
-use super::table::Format;
-use super::table::{Batch, Table};
+use super::table::{Batch, Format, Table};
 use super::xmc::Xmc;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// Batches that may wait to be taken.
-const WAITING: usize = 2;
+const MAX_WAITING_BATCHES: usize = 2;
 
 /// The batches of a file in order. A thread parses ahead of whoever takes
 /// them, another decompresses ahead of it. Dropping the stream ends both.
@@ -50,7 +48,7 @@ impl<L: Copy + Send + 'static> Stream<L> {
         }
         let parser = Arc::new(Control::new(0));
         let control = Arc::clone(&parser);
-        let batches = ReadAhead::start(WAITING, move |to| {
+        let batches = ReadAhead::start(MAX_WAITING_BATCHES, move |to| {
             let mut table = Table::default();
             let mut more = true;
             while more {

@@ -1,8 +1,7 @@
 //! The svmlight format: `label[,label...] [qid:n] index:value ... # comment`.
 
 use super::cursor::Cursor;
-use super::table::{looks_like, wrong_first_line, Fault, Format};
-use super::table::{Batch, Table};
+use super::table::{looks_like, wrong_first_line, Batch, Fault, Format, Table};
 use crate::error::Error;
 
 /// scipy's smaller index type bounds every column and every label.

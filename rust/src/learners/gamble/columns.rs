@@ -137,11 +137,11 @@ fn bins(distinct: &[(f32, usize)]) -> Vec<(f32, f32)> {
 /// A column of which at least this share is not zero is dense, one array of codes; the others
 /// are sparse, entries of their rows. A zero costs nothing there, an entry twice to
 /// four times as much as a code.
-const DENSE: f64 = 0.4;
+const MIN_DENSE_SHARE: f64 = 0.4;
 
 /// Where at least one of so many rows has an entry, a bit for each row says whether it has: the
 /// bits take no more memory than the entries.
-const OFTEN: usize = 64;
+const MAX_ROWS_PER_ENTRY: usize = 64;
 
 /// Where the codes of a column are: in an array of their own, or among the entries of the rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -330,7 +330,7 @@ impl Column {
         }
         let zero = if zeros > 0 { coding.code(0.0) } else { 0 };
         // A subset of names is found from all of them, the one of zero too.
-        let storage = if categorical || rows.len() as f64 >= DENSE * n_rows as f64 {
+        let storage = if categorical || rows.len() as f64 >= MIN_DENSE_SHARE * n_rows as f64 {
             let mut codes = vec![zero; n_rows];
             for (&row, &value) in rows.iter().zip(values) {
                 codes[row as usize] = coding.code(value);
@@ -344,7 +344,7 @@ impl Column {
             let codes = values.iter().map(|&value| coding.code(value));
             let codes = rows.iter().copied().zip(codes);
             let codes = codes.filter(|&(_, code)| code != zero);
-            let entries = if rows.len() * OFTEN >= n_rows {
+            let entries = if rows.len() * MAX_ROWS_PER_ENTRY >= n_rows {
                 let mut set: Vec<u64> = vec![0; n_rows.div_ceil(64)];
                 codes.for_each(|(row, _)| set[row as usize / 64] |= 1 << (row % 64));
                 Entries::Frequent(set)

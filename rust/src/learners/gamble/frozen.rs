@@ -12,18 +12,18 @@ use crate::error::{Error, Result};
 use crate::memory;
 
 /// Values of a block of rows, about.
-pub const BLOCK: usize = 1 << 16;
+pub const BLOCK_VALUES: usize = 1 << 16;
 
 /// Rows of a block, at most.
-pub const BLOCK_ROWS: usize = 512;
+pub const MAX_BLOCK_ROWS: usize = 512;
 
 /// An error where there is no memory for a block of the fewest rows and the scores of a row.
 pub fn check_memory(n_columns: usize, n_classes: usize) -> Result<()> {
     /// Bytes that need no asking.
-    const FREE: usize = 1 << 28;
+    const UNCHECKED_BYTES: usize = 1 << 28;
     let of_scores = n_classes.saturating_mul(size_of::<f64>());
     if can_alloc(n_columns.checked_mul(LANES * size_of::<f32>()))
-        && (of_scores <= FREE || memory::fits(of_scores))
+        && (of_scores <= UNCHECKED_BYTES || memory::fits(of_scores))
     {
         return Ok(());
     }
@@ -115,7 +115,7 @@ impl Router {
         mut found: impl FnMut(usize, usize),
     ) {
         self.frozen.freeze(std::iter::once(tree));
-        let step = (BLOCK / rows.n_cols()).clamp(LANES, BLOCK_ROWS);
+        let step = (BLOCK_VALUES / rows.n_cols()).clamp(LANES, MAX_BLOCK_ROWS);
         let mut at = 0;
         for part in which.chunks(step) {
             let numbers = part.iter().map(|&row| row as usize);

@@ -15,8 +15,7 @@ use super::run_scan::{RunScan, SubsetSearch};
 use super::sampling::FeatureSampler;
 use super::small_feature::{Histogram, SortedScan};
 use super::sparse_splitter::SparseSplitter;
-use super::tree::Leaves;
-use super::tree::{Statistics, Tree, TreeNode};
+use super::tree::{Leaves, Statistics, Tree, TreeNode};
 use crate::control::Control;
 use crate::error::Result;
 

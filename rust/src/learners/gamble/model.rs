@@ -6,11 +6,10 @@ use std::ops::Range;
 use rand::seq::SliceRandom;
 
 use super::boost::boost;
-use super::columns::Columns;
-use super::columns::{Examples, LabelledRows};
+use super::columns::{Columns, Examples, LabelledRows};
 use super::frozen::FrozenTrees;
 
-use super::frozen::{check_memory, Router, BLOCK, BLOCK_ROWS};
+use super::frozen::{check_memory, Router, BLOCK_VALUES, MAX_BLOCK_ROWS};
 use super::predict::{slope, Predictor};
 use super::sampling::generator;
 use super::tree::Tree;
@@ -230,7 +229,7 @@ impl Gamble {
         // The more rows go through a tree while it is in the cache the better, but each thread
         // should have some.
         let of_thread = query.rows.n_rows().div_ceil(query.n_threads.max(1));
-        let most_rows = (BLOCK / (self.n_features + self.n_classes)).min(BLOCK_ROWS);
+        let most_rows = (BLOCK_VALUES / (self.n_features + self.n_classes)).min(MAX_BLOCK_ROWS);
         let step = most_rows.min(of_thread.next_multiple_of(64)).max(1);
         let blocks = Blocks {
             query,
@@ -363,12 +362,12 @@ impl Classifier for Gamble {
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
         /// Cost of a node, in products.
-        const NODE: usize = 16;
+        const NODE_PRODUCTS: usize = 16;
         if !matches!(task, Task::Predict { .. }) {
             return usize::MAX;
         }
         let depth = self.params.max_leaves.ilog2() as usize + 1;
-        (self.trees.len() * depth * NODE + self.n_classes)
+        (self.trees.len() * depth * NODE_PRODUCTS + self.n_classes)
             .saturating_mul(rows.n_rows())
             .saturating_add(rows.n_values())
     }

@@ -279,7 +279,7 @@ pub struct BestSplit {
     /// The highest score, and the first column that has it.
     highest: (f64, u32),
     /// Splits that could have been the best when they came, each with its column.
-    pub splits: Vec<(u32, ColumnSplit)>,
+    splits: Vec<(u32, ColumnSplit)>,
 }
 
 impl BestSplit {

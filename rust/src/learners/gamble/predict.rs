@@ -116,8 +116,8 @@ impl Predictor {
 }
 
 /// Rows that are read, at most, and values or scores that are held for them.
-const MOST_ROWS: usize = 4096;
-const MOST_VALUES: usize = 1 << 24;
+const MAX_ROWS_READ: usize = 4096;
+const MAX_VALUES_READ: usize = 1 << 24;
 
 /// What the votes of some trees for each row say: the loss of slopes, and the weight of wrong rows.
 #[derive(Default)]
@@ -153,7 +153,9 @@ pub fn slope(
     if sampler.takes_all() || trees.is_empty() || n_classes < 2 || width == 0 {
         return None;
     }
-    let n_read = n.min(MOST_ROWS).min(MOST_VALUES / n_classes.max(width));
+    let n_read = n
+        .min(MAX_ROWS_READ)
+        .min(MAX_VALUES_READ / n_classes.max(width));
     let places: Vec<usize> = (0..n_read).map(|i| i * n / n_read).collect();
     let mut block = DenseBlock::default();
     let numbers = places.iter().map(|&place| learned.which[place] as usize);

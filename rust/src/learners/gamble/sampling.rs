@@ -100,7 +100,7 @@ impl Weights {
 /// A row left out would seldom find another of its class in its leaf and keep its weight, while
 /// those sampled lose theirs: weights would tell which rows were sampled. With fewer classes it
 /// finds one, and its weight says how good the tree is on rows that it was not grown from.
-const MANY_OF_FEW: (usize, usize) = (100, 15);
+const UNSAMPLED_CLASSES_AND_ROWS: (usize, usize) = (100, 15);
 
 /// The generator for one purpose.
 pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
@@ -112,7 +112,7 @@ pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
 
 /// Columns above which each is sampled on its own, by a hash: listing those sampled would take
 /// longer than reading a small node's entries.
-const WIDE: usize = 1024;
+const MAX_LISTED_COLUMNS: usize = 1024;
 
 /// Samples the columns that a split chooses from.
 #[derive(Debug, Clone)]
@@ -163,7 +163,7 @@ impl FeatureSampler {
     pub fn sample(&mut self, seed: u64, round: u64, node: u64) -> SampledFeatures<'_> {
         let (n, n_sampled) = (self.n, self.n_sampled);
         let mut random = generator(seed, round, node + 1);
-        if n > WIDE {
+        if n > MAX_LISTED_COLUMNS {
             return SampledFeatures::Hashed {
                 key: random.random(),
                 // 2^64 is rounded to the greatest there is.
@@ -201,7 +201,7 @@ impl RowSampler {
             present[label as usize] = true;
         }
         let n_present = present.iter().filter(|present| **present).count();
-        let (many, few) = MANY_OF_FEW;
+        let (many, few) = UNSAMPLED_CLASSES_AND_ROWS;
         let all = n_present >= many && labels.len() <= few * n_present;
         Self {
             share: if all { 1.0 } else { share },
@@ -248,31 +248,31 @@ impl RowSampler {
     /// How far below the greatest a row's log weight may be: the rows below have at most
     /// the share `trim` of all weight. Found in steps of a 16th, without sorting.
     fn least(&self, weights: &Weights) -> f64 {
-        const STEPS: f64 = 16.0;
-        const LEVELS: usize = 1024;
+        const LEVELS_PER_UNIT: f64 = 16.0;
+        const N_LEVELS: usize = 1024;
         if self.trim == 0.0 {
             return f64::INFINITY;
         }
-        let mut by_level = [0.0; LEVELS];
+        let mut by_level = [0.0; N_LEVELS];
         for (row, weight) in weights.plain.iter().enumerate() {
-            let level = (weights.below(row) * STEPS) as usize;
-            by_level[level.min(LEVELS - 1)] += weight;
+            let level = (weights.below(row) * LEVELS_PER_UNIT) as usize;
+            by_level[level.min(N_LEVELS - 1)] += weight;
         }
         let most = self.trim * by_level.iter().sum::<f64>();
         let mut gone = 0.0;
-        for level in (1..LEVELS).rev() {
+        for level in (1..N_LEVELS).rev() {
             gone += by_level[level];
             if gone > most {
                 // The last level is open.
-                let is_last = level == LEVELS - 1;
+                let is_last = level == N_LEVELS - 1;
                 return if is_last {
                     f64::INFINITY
                 } else {
-                    (level + 1) as f64 / STEPS
+                    (level + 1) as f64 / LEVELS_PER_UNIT
                 };
             }
         }
-        1.0 / STEPS
+        1.0 / LEVELS_PER_UNIT
     }
 }
 

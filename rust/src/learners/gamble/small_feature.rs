@@ -128,7 +128,7 @@ dispatched! {
 }
 
 /// Classes side by side: one 512-bit register, two of 256 bits.
-const LANES: usize = 8;
+const CLASS_LANES: usize = 8;
 
 pub const FEW_LANES: usize = 4;
 
@@ -141,7 +141,7 @@ pub fn stride(node: &Node) -> usize {
     if n_classes <= FEW_LANES {
         FEW_LANES
     } else {
-        n_classes.next_multiple_of(LANES)
+        n_classes.next_multiple_of(CLASS_LANES)
     }
 }
 
@@ -174,7 +174,7 @@ impl Histogram {
                 if stride == FEW_LANES {
                     sum_up::<FEW_LANES>(present, values, stride, start, &node.totals, sums);
                 } else {
-                    sum_up::<LANES>(present, values, stride, start, &node.totals, sums);
+                    sum_up::<CLASS_LANES>(present, values, stride, start, &node.totals, sums);
                 }
             })
     }

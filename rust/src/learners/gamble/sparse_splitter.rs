@@ -11,8 +11,7 @@
 //! multiple of the entries.
 
 use super::columns::Columns;
-use super::node::Node;
-use super::node::{BestSplit, ColumnSplit, Cut};
+use super::node::{BestSplit, ColumnSplit, Cut, Node};
 use super::run_scan::{Item, RunScan};
 use super::sampling::SampledFeatures;
 use super::small_feature::{fold, stride, FEW_LANES};

@@ -1,17 +1,13 @@
 //! Splits against a brute-force search, and what must hold of every committee.
 
-mod codes;
 mod large;
 mod properties;
 mod rounds;
 mod splits;
 mod traversal;
-mod warm;
 mod wide;
 
-use super::columns::Coding;
-use super::columns::Columns;
-use super::columns::{Examples, LabelledRows};
+use super::columns::{Coding, Columns, Examples, LabelledRows};
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
 use crate::control::Control;

@@ -37,7 +37,7 @@ record!(Leaves {
 });
 
 /// No vote is larger: that of an absent class is its K (K - 1), at the largest learning rate.
-const MOST_VOTES: f32 = 1e24;
+const LARGEST_VOTE: f32 = 1e24;
 
 impl Leaves {
     pub fn new() -> Self {
@@ -83,7 +83,7 @@ impl Leaves {
             && self.starts[self.count()] as usize == self.classes.len()
             && self.votes.len() == self.classes.len()
             && self.starts.windows(2).all(is_span)
-            && votes.all(|vote| vote.abs() <= MOST_VOTES)
+            && votes.all(|vote| vote.abs() <= LARGEST_VOTE)
     }
 }
 

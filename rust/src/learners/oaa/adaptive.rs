@@ -6,7 +6,7 @@
 //! Cost per example and class: a square root and up to four divisions per feature.
 
 use super::chunk::{Chunk, Example};
-use super::scoring::{best, scores, BestClass};
+use super::kernels::{best, scores, BestClass};
 use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
 use crate::file::LARGEST;
 use crate::linear::nag::{inverse_root, Magnitude};

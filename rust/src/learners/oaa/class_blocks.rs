@@ -11,18 +11,16 @@
 
 use super::learner::{check_memory, Oaa};
 use super::preparer::ExamplePreparer;
-use super::pruned::PrunedWeights;
-use super::pruned_fit::learn_tiles;
+use super::prune::{learn_tiles, Answer, PrunedWeights};
 use super::tile::Tile;
-use super::training::best_of_tiles;
 use super::{OaaLoss, Params};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation};
 use crate::error::{Error, Result};
-use crate::file::{is_score, Bundle, Columns, Nest};
+use crate::file::{Bundle, Columns, Nest};
 use crate::model::{Learner, Member, Mistakes, OnlineModel, OnlineParams, Start};
 use crate::params::Params as _;
-use crate::{persist, record};
+use crate::persist;
 
 /// One of so many blocks of classes, from 0.
 pub type Block = (usize, usize);
@@ -43,22 +41,6 @@ pub struct ClassBlock {
     /// Of each example that was learned, in their order.
     answers: Vec<Answer>,
 }
-
-/// The best class of a block for an example, just before it was learned.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Answer {
-    /// Its score; minus infinity where no class of the block had been seen.
-    score: f32,
-    is_right: bool,
-    /// Of the example.
-    importance: f32,
-}
-
-record!(Answer {
-    score: is_score,
-    is_right,
-    importance
-});
 
 persist!(Tile {
     Flat weights;
@@ -105,20 +87,8 @@ impl ClassBlock {
         };
         let schedule = params.schedule();
         control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
-        let mut answers = Vec::new();
-        let mut labels = Vec::new();
         let run = (&schedule, n_threads, control);
-        let mut member = learn_tiles(&member, tiles, batch, run, |rows, chunk, bests| {
-            for (i, &row) in rows.iter().enumerate() {
-                let best = best_of_tiles(bests, i);
-                batch.targets.read(row as usize, &mut labels);
-                answers.push(Answer {
-                    score: best.map_or(f32::NEG_INFINITY, |best| best.score),
-                    is_right: best.is_some_and(|best| labels.binary_search(&best.class).is_ok()),
-                    importance: chunk.params[i].importance,
-                });
-            }
-        })?;
+        let (mut member, answers) = learn_tiles(&member, tiles, batch, run)?;
         let pruned = params.prune.map(|threshold| {
             let parts = member.learner.prune(threshold as f32, control)?;
             Ok(PrunedWeights::concat(&parts))
@@ -159,26 +129,13 @@ impl ClassBlock {
         if !blocks.iter().enumerate().all(fits) {
             return Err(missing());
         }
-        let mut progress = Mistakes::default();
-        let first_pass = first.answers.len() / first.params.schedule().n_passes as usize;
-        for i in 0..first.answers.len() {
-            progress.repeats = i >= first_pass;
-            let answers = blocks.iter().map(|block| block.answers[i]);
-            // Equal scores go to the class that comes first.
-            let best = answers.reduce(|best, other| {
-                if other.score > best.score {
-                    other
-                } else {
-                    best
-                }
-            });
-            let Answer {
-                is_right,
-                importance,
-                ..
-            } = best.ok_or_else(missing)?;
-            progress.count(!is_right, importance);
+        let mut answers = first.answers.clone();
+        for block in &blocks[1..] {
+            let both = answers.iter_mut().zip(&block.answers);
+            both.for_each(|(answer, other)| *answer = answer.or(*other));
         }
+        let mut progress = Mistakes::default();
+        Answer::count(&answers, first.params.schedule().n_passes, &mut progress);
         let pruned = first.params.prune.map(|_| {
             let parts: Option<Vec<PrunedWeights>> =
                 blocks.iter().map(|block| block.pruned.clone()).collect();
@@ -208,11 +165,10 @@ impl ClassBlock {
 
     /// Bytes that it holds, about: those of its numbers.
     pub fn n_bytes(&self) -> usize {
-        const ANSWER: usize = 2 * size_of::<f32>() + size_of::<bool>();
         let planes = self.tiles.iter().flat_map(Tile::planes);
         let of_tiles: usize = planes.map(|plane| size_of_val(&**plane)).sum();
         let of_pruned = self.pruned.as_ref().map_or(0, PrunedWeights::n_weights) * 8;
-        of_tiles + of_pruned + ANSWER * self.answers.len() + 4 * self.preparer.slots.len()
+        of_tiles + of_pruned + Answer::BYTES * self.answers.len() + 4 * self.preparer.slots.len()
     }
 
     /// To be sent.

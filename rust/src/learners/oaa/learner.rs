@@ -1,13 +1,13 @@
 //! The learner: its parts, its file, and what it adds to the
 //! [`OnlineModel`](crate::model::OnlineModel) around it.
 
+use super::kernels::best_of_tiles;
 use super::predict::TilePredictor;
 use super::preparer::ExamplePreparer;
-use super::pruned::PrunedWeights;
+use super::prune::PrunedWeights;
 use super::tile::{self, Tile};
-use super::training::best_of_tiles;
-use super::{pruned_fit, Params};
-use crate::alloc::{can_alloc, collect, filled};
+use super::{prune, Params};
+use crate::alloc::can_alloc;
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::{Error, Result};
@@ -19,16 +19,16 @@ use crate::pool::Lent;
 use crate::simd::LANES;
 
 /// Bytes that a class takes before anything is learned of it, at least.
-const CLASS: usize = 16;
+const BYTES_PER_CLASS: usize = 16;
 
 /// The totals of lanes without a class, which a new class may take over; files had none once.
 const SPARE_TOTALS: &str = "spare_totals";
 
 /// Rows of a block that is predicted.
-const BLOCK: usize = 256;
+const MAX_BLOCK_ROWS: usize = 256;
 
 /// What a row costs beside its values, and a value beside the classes, in products.
-const AT_LEAST: usize = 16;
+const OVERHEAD_PRODUCTS: usize = 16;
 
 /// A one-against-all classifier that learns online.
 ///
@@ -94,7 +94,7 @@ pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
             .saturating_mul(n_columns)
             .saturating_mul(size_of::<f32>());
         let most = if is_pruned {
-            pruned_fit::MOST_BYTES
+            prune::MAX_DENSE_BYTES
         } else {
             usize::MAX
         };
@@ -106,7 +106,7 @@ pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
     }
     if preparation.scaling() != Scaling::Standard {
         // Only columns that occur have weights.
-        let (mut row, mut seen) = (RowBuffer::default(), filled(false, n_columns));
+        let (mut row, mut seen) = (RowBuffer::default(), vec![false; n_columns]);
         for i in start.batch.present() {
             preparation.read(rows, i as usize, &mut row);
             row.columns
@@ -138,7 +138,7 @@ impl OnlineLearner for Oaa {
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let n_classes = start.n_classes;
-        if !can_alloc(n_classes.checked_mul(CLASS)) {
+        if !can_alloc(n_classes.checked_mul(BYTES_PER_CLASS)) {
             return Err(Error::data(format!("no memory for {n_classes} classes")));
         }
         check_memory(params, start)?;
@@ -173,8 +173,8 @@ impl OnlineLearner for Oaa {
         let Some(threshold) = member.learner.params.prune else {
             return Ok(false);
         };
-        let (threshold, resources) = (threshold as f32, (n_threads, pruned_fit::MOST_BYTES));
-        pruned_fit::fit(member, schedule, batch, threshold, resources, control)?;
+        let (threshold, resources) = (threshold as f32, (n_threads, prune::MAX_DENSE_BYTES));
+        prune::fit(member, schedule, batch, threshold, resources, control)?;
         Ok(true)
     }
 
@@ -215,15 +215,15 @@ impl OnlineLearner for Oaa {
     }
 
     fn block_rows(row_values: usize) -> usize {
-        block_rows(row_values, BLOCK)
+        block_rows(row_values, MAX_BLOCK_ROWS)
     }
 
     fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
         if let Some(pruned) = &self.pruned {
-            let products = row_values.saturating_mul(pruned.weights_each() + AT_LEAST);
+            let products = row_values.saturating_mul(pruned.weights_each() + OVERHEAD_PRODUCTS);
             return products.saturating_add(self.n_classes);
         }
-        (row_values + AT_LEAST).saturating_mul(self.n_classes + AT_LEAST)
+        (row_values + OVERHEAD_PRODUCTS).saturating_mul(self.n_classes + OVERHEAD_PRODUCTS)
     }
 
     fn freeze_rows(&self) -> usize {
@@ -249,7 +249,7 @@ impl OnlineLearner for Oaa {
         for (number, tile) in self.tiles.iter().enumerate() {
             let frozen = weights
                 .as_ref()
-                .map(|weights| collect(weights[number].iter().copied()).into());
+                .map(|weights| weights[number].to_vec().into());
             tiles.push(Tile {
                 weights: frozen.unwrap_or_else(|| tile.weights.clone()),
                 ..Tile::without_weights(tile)

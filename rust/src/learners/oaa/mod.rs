@@ -6,43 +6,29 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `params` | parameters and their ranges |
-//! | `chunk` | a chunk of examples, ready to be learned |
+//! | `chunk` | a chunk of examples, ready to be learned; slots, negatives, the average |
 //! | `preparer` | rows -> chunks: scaled rows, step directions, learning rates |
-//! | `slots` | the row of the weights of each column |
-//! | `sampling` | negative classes drawn at random |
-//! | `average` | the average of the weights that predicts |
 //! | `tile` | the weights, cut into tiles of classes |
-//! | `scoring` | scores of a tile's classes |
-//! | `shared_direction` | steps of a tile: "pn", "sgd" |
-//! | `adaptive` | steps of a tile: "nag", "adagrad" |
-//! | `softmax` | steps of all tiles together |
-//! | `training` | learning, chunk by chunk |
+//! | `kernels` | scores of a tile's classes; steps of "pn", "sgd" and the softmax |
+//! | `adaptive` | steps of "nag", "adagrad" |
+//! | `training` | learning, chunk by chunk; new classes |
 //! | `learner` | the learner as others see it, and its file |
+//! | `prune` | weights held sparsely; learning some tiles after others |
 //! | `class_blocks` | training by blocks of classes, on many machines |
-//! | `growth` | new classes for a model that has learned |
-//! | `pruned` | weights held sparsely, for prediction |
-//! | `pruned_fit` | learning some tiles after others, each of which is pruned when it is done |
 //! | `predict` | answers for a block of rows |
 
 // Kernels have to become part of the function whose instruction set they are compiled for.
 #![allow(clippy::inline_always)]
 
 mod adaptive;
-mod average;
 mod chunk;
 mod class_blocks;
-mod growth;
+mod kernels;
 mod learner;
 mod params;
 mod predict;
 mod preparer;
-mod pruned;
-mod pruned_fit;
-mod sampling;
-mod scoring;
-mod shared_direction;
-mod slots;
-mod softmax;
+mod prune;
 #[cfg(test)]
 mod tests;
 mod tile;

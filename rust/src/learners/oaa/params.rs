@@ -78,10 +78,8 @@ params! {
         learning_rate: Option<f64> = None, Range::POSITIVE;
         /// Whether predictions use averaged weights.
         average: Average = Average::Auto(AutoWord::Auto);
-        /// Every example moves each weight towards 0 by this times the step size.
-        /// From 1 on a step would throw the weights to the other side.
-        l1: f64 = 0.0, Range::from(0.0).below(1.0);
         /// Every example shrinks each weight by this share times the step size.
+        /// From 1 on a step would throw the weights to the other side.
         l2: f64 = 0.0, Range::from(0.0).below(1.0);
         /// Wrong classes to learn per example, each with the weight of K/`n_negatives`;
         /// none: all of them, with weight 1.

@@ -3,11 +3,10 @@
 //! A tile's weights are used for all rows of a block before the next tile's
 //! are, so they come from the cache; sums stay in registers.
 
-use super::pruned::PrunedWeights;
-use super::scoring::{score_rows, score_rows_averaged};
+use super::kernels::{score_rows, score_rows_averaged};
+use super::prune::PrunedWeights;
 use super::tile::{Averaging, Tile};
 use super::Oaa;
-use crate::alloc::{filled, resize};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
@@ -76,7 +75,7 @@ impl<'a> TilePredictor<'a> {
         for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
             let (rows, scores) = (&self.rows, &mut self.scores);
-            resize(scores, rows.len() * tile.width(), 0.0);
+            scores.resize(rows.len() * tile.width(), 0.0);
             match self.weights {
                 PredictionWeights::Tiles => score_rows(&tile.weights, tile.groups, rows, scores),
                 PredictionWeights::Frozen(all) => {
@@ -137,7 +136,7 @@ impl Predictor for TilePredictor<'_> {
             }
             return Ok(());
         }
-        let mut tops = filled(TopK::new(k.min(self.oaa.n_classes)), self.rows.len());
+        let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.rows.len()];
         self.score_tiles(control, |tile, scores| {
             for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
                 push_scores(top, tile, scores);

@@ -1,10 +1,7 @@
 //! From rows to a [`Chunk`]: everything about an example that does not depend
 //! on the class is computed here, once, in the order of the examples.
 
-use super::average::PolynomialAverage;
-use super::chunk::{Chunk, StepParams};
-use super::sampling::NegativeSampler;
-use super::slots::FeatureSlots;
+use super::chunk::{Chunk, FeatureSlots, NegativeSampler, PolynomialAverage, StepParams};
 use super::tile::{Averaging, Tile};
 use super::Params;
 use crate::data::RowBuffer;
@@ -23,9 +20,6 @@ const MAX_PRODUCTS: usize = 1 << 28;
 
 /// Below this the common factor of all weights is multiplied into them.
 const MIN_SHRINK: f64 = 1e-6;
-
-/// Weights are 0 from less far on.
-const MOST_SHIFT: f64 = LARGEST as f64;
 
 /// Common factors to be multiplied into the tiles' numbers, where there are any.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -64,8 +58,6 @@ pub(super) struct ExamplePreparer {
     /// Passes done, with fractions.
     pub passes: f64,
     pub average: PolynomialAverage,
-    /// By how much all weights are to be moved towards zero (l1).
-    pub l1_shift: f64,
     /// By what factor all weights are to be shrunk (l2).
     pub shrink: f64,
     /// Scores are clamped to the span of the labels learned so far ("nag").
@@ -78,7 +70,6 @@ pub(super) struct ExamplePreparer {
 persist!(ExamplePreparer {
     Meta passes;
     Meta average;
-    Meta l1_shift;
     Meta shrink;
     Meta span;
     Meta importance = preconditioner.total;
@@ -97,7 +88,6 @@ impl ExamplePreparer {
             preconditioner: Preconditioner::new(Power::Quarter, 0),
             passes: 0.0,
             average: PolynomialAverage::default(),
-            l1_shift: 0.0,
             shrink: 1.0,
             span: (params.optimizer == Optimizer::Nag).then(Span::default),
             sampler: NegativeSampler::new(params.n_negatives, n_classes, params.seed),
@@ -116,8 +106,7 @@ impl ExamplePreparer {
 
     /// What makes the weights to predict with of those to learn with.
     pub fn averaging(&self) -> Averaging {
-        let (l1_shift, shrink) = (self.l1_shift as f32, self.shrink as f32);
-        Averaging::new(self.average.total(), l1_shift, shrink)
+        Averaging::new(self.average.total(), self.shrink as f32)
     }
 
     /// For prediction only, beside weights that are those to predict with.
@@ -125,7 +114,6 @@ impl ExamplePreparer {
         Self {
             preconditioner: Preconditioner::new(Power::Quarter, 0),
             average: PolynomialAverage::default(),
-            l1_shift: 0.0,
             shrink: 1.0,
             ..self.clone()
         }
@@ -136,14 +124,13 @@ impl ExamplePreparer {
     fn rescale(&mut self) {
         if self.shrink < MIN_SHRINK {
             self.rescaling.weights = Some(self.shrink as f32);
-            self.l1_shift *= self.shrink;
             self.shrink = 1.0;
         }
         self.rescaling.average_sums = self.average.rescale();
     }
 
     /// Multiplies the tiles' numbers by what was taken out of them, before they learn the next
-    /// chunk, or where memory did not suffice to prepare it.
+    /// chunk.
     pub fn rescale_tiles(&mut self, tiles: &mut [Tile]) {
         std::mem::take(&mut self.rescaling).apply(tiles);
     }
@@ -153,7 +140,6 @@ impl ExamplePreparer {
         self.preconditioner.check_sums()?;
         let is_sound = is_count(&self.passes)
             && self.average.is_sound()
-            && (0.0..=MOST_SHIFT).contains(&self.l1_shift)
             && (MIN_SHRINK * MIN_SHRINK / 2.0..=1.0).contains(&self.shrink);
         let error = || Error::data("passes, averages or regularization are out of range");
         is_sound.then_some(()).ok_or_else(error)
@@ -211,7 +197,6 @@ impl ExamplePreparer {
                 limit: StepLimit::new(&direction, ppu, average_factor),
                 average_factor,
                 span: self.span,
-                l1_shift: self.l1_shift as f32,
                 shrink: self.shrink as f32,
             };
             chunk.push(&row, &direction, &labels, &negatives, step_params);
@@ -252,15 +237,11 @@ impl ExamplePreparer {
         ppu
     }
 
-    /// Shrinks and moves all weights after a step of this size.
+    /// Shrinks all weights after a step of this size.
     fn regularize(&mut self, params: &Params, step: f64) {
         if params.l2 > 0.0 {
             // e^-a where 1 - a could turn the sign.
             self.shrink *= (-params.l2 * step).exp().max(MIN_SHRINK);
-        }
-        if params.l1 > 0.0 {
-            let shift = self.l1_shift + params.l1 * step / self.shrink;
-            self.l1_shift = shift.min(MOST_SHIFT);
         }
     }
 }

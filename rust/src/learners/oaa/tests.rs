@@ -1,7 +1,6 @@
 //! Threads, files, and the data of all tests.
 
 mod behaviour;
-mod class_blocks;
 mod details;
 mod growth;
 mod pruned;
@@ -10,11 +9,12 @@ mod reference;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::average::{PolynomialAverage, POWER};
+use super::chunk::{PolynomialAverage, POWER};
 use super::*;
 use crate::control::Control;
-use crate::data::{Batch, Targets};
-use crate::data::{Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Values};
+use crate::data::{
+    Batch, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets, Values,
+};
 use crate::error::Error;
 use crate::file::{Array, Bundle};
 use crate::linear::{Loss, Optimizer, Power, Preconditioner};
@@ -222,7 +222,6 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
             Optimizer::Sgd,
         ] {
             let mut params = Params {
-                l1: 1e-4,
                 l2: 1e-3,
                 n_negatives: Some(10),
                 average: Average::Chosen(true),

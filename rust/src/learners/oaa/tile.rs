@@ -6,7 +6,6 @@
 //! next tile does; the outcome is that of taking example after example.
 
 use super::Params;
-use crate::alloc::reserve_exact;
 use crate::file::Flat;
 use crate::linear::{AlignedRow, NagTotals, Optimizer};
 use crate::simd::LANES;
@@ -58,8 +57,8 @@ impl Tile {
         tiles
     }
 
-    /// As [`for_classes`](Self::for_classes), with a lane to spare at least; see
-    /// [`growth`](super::growth).
+    /// As [`for_classes`](Self::for_classes), with a lane to spare at least, which a new class may
+    /// take over.
     pub fn with_spare_lane(n_classes: usize, params: &Params) -> Vec<Self> {
         let mut tiles = Self::for_classes(n_classes + 1, params);
         for tile in &mut tiles {
@@ -191,25 +190,10 @@ impl Tile {
                 let plane = plane.to_mut();
                 if plane.capacity() < len {
                     // Less headroom than a Vec takes by itself: this is most of the memory.
-                    reserve_exact(plane, len + len / 8 - plane.len());
+                    plane.reserve_exact(len + len / 8 - plane.len());
                 }
                 plane.resize(len, 0.0);
             }
-        }
-    }
-
-    /// Features that all planes have a row for.
-    pub fn n_slots(&self) -> usize {
-        let planes = self.planes().into_iter().filter(|plane| !plane.is_empty());
-        let n = planes.map(|plane| plane.len() / self.width());
-        n.min().unwrap_or_default()
-    }
-
-    /// Leaves only the first `n_slots` features.
-    pub fn truncate(&mut self, n_slots: usize) {
-        let len = n_slots * self.width();
-        for plane in self.planes_mut() {
-            plane.to_mut().truncate(len);
         }
     }
 
@@ -221,9 +205,9 @@ impl Tile {
                 *w = Averaging::averaged(*w, u, share);
             }
         }
-        if averaging.moves() {
+        if averaging.shrinks() {
             for w in weights.iter_mut().skip(self.width()) {
-                *w = averaging.moved(*w);
+                *w = averaging.shrunk(*w);
             }
         }
         weights
@@ -231,37 +215,35 @@ impl Tile {
 }
 
 /// How the weights to predict with come from those that learn: averaged if there is an average,
-/// moved towards zero and shrunk.
+/// and shrunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Averaging {
     /// How much of the average sums is taken off.
     pub share: Option<f32>,
-    l1_shift: f32,
     shrink: f32,
 }
 
 impl Averaging {
-    /// The slot of the constant feature, which is neither moved nor shrunk.
+    /// The slot of the constant feature, which is not shrunk.
     pub const CONSTANT: u32 = 0;
 
     /// Of an average of total `total`.
-    pub fn new(total: f64, l1_shift: f32, shrink: f32) -> Self {
+    pub fn new(total: f64, shrink: f32) -> Self {
         Self {
             share: (total > 0.0).then(|| total.recip() as f32),
-            l1_shift,
             shrink,
         }
     }
 
     /// Whether the weights that learn are those to predict with.
     pub fn is_none(self) -> bool {
-        self.share.is_none() && !self.moves()
+        self.share.is_none() && !self.shrinks()
     }
 
-    /// Whether weights are moved or shrunk.
+    /// Whether weights are shrunk.
     #[inline(always)]
-    pub fn moves(self) -> bool {
-        self.l1_shift > 0.0 || self.shrink < 1.0
+    pub fn shrinks(self) -> bool {
+        self.shrink < 1.0
     }
 
     /// The average of a weight with an average sum.
@@ -270,10 +252,10 @@ impl Averaging {
         w - average_sum * share
     }
 
-    /// A weight moved and shrunk.
+    /// A weight shrunk.
     #[inline(always)]
-    pub fn moved(self, w: f32) -> f32 {
-        towards_zero(w, self.l1_shift) * self.shrink
+    pub fn shrunk(self, w: f32) -> f32 {
+        w * self.shrink
     }
 }
 
@@ -295,12 +277,6 @@ pub(super) fn set_by_class<T: Copy>(
 ) {
     let of_tiles = tiles.iter_mut().flat_map(|tile| of(tile).iter_mut());
     of_tiles.zip(values).for_each(|(to, &value)| *to = value);
-}
-
-/// `w` moved towards zero by `shift`, but not past it.
-#[inline(always)]
-pub(super) fn towards_zero(w: f32, shift: f32) -> f32 {
-    (w.abs() - shift).max(0.0).copysign(w)
 }
 
 /// Calls `each` with every group of G and every lane of it. Not for writing to rows of weights:

@@ -1,16 +1,23 @@
-//! Training: examples in chunks, each of which the tiles of classes learn by themselves.
-
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+//! Training: examples in chunks, each of which the tiles of classes learn by themselves; and new
+//! classes for a model that has learned already.
+//!
+//! Growing keeps full tiles as they are; the last one is widened where it must be, and new ones follow:
+//! growing by a class copies one tile at most. The lanes that fill up a tile learn as classes without an
+//! example do. A new class takes over such a lane, or a copy of one: it then knows all negatives so far,
+//! and is to the bit the class that it would be had it been known from the start. So a model that grows
+//! keeps a lane to spare ([`Tile::with_spare_lane`]). Where there was none before it first grew, and with
+//! the softmax and sampled negatives, which leave these lanes out, new classes start from nothing.
 
 use rayon::prelude::*;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, NegativeSampler};
+use super::kernels::{learn_shared, learn_softmax, BestClass};
 use super::learner::Oaa;
-use super::scoring::BestClass;
 use super::tile::Tile;
-use super::{adaptive, shared_direction, softmax, Params};
+use super::{adaptive, Params};
 use crate::error::Result;
-use crate::linear::Optimizer;
+use crate::linear::NagTotals;
+use crate::memory;
 use crate::model::Learning;
 use crate::threads::with_threads;
 
@@ -21,36 +28,6 @@ impl Oaa {
     /// Preparing examples looks at no weights: on several threads the next chunk is prepared while
     /// the tiles learn this one. Stopped, what was prepared is learned.
     pub(super) fn learn_chunks(
-        &mut self,
-        learning: &mut Learning<'_>,
-        on_chunk: impl FnMut(&mut Learning<'_>, &[u32], &Chunk, &[Vec<BestClass>]) + Send,
-    ) -> Result<()> {
-        let learned = catch_unwind(AssertUnwindSafe(|| self.learn_all(learning, on_chunk)));
-        learned.unwrap_or_else(|no_memory| {
-            self.forget_unweighted();
-            self.preparer.rescale_tiles(&mut self.tiles);
-            resume_unwind(no_memory)
-        })
-    }
-
-    /// Forgets the features that not all tiles have weights for, where memory did not suffice.
-    fn forget_unweighted(&mut self) {
-        let slots = &mut self.preparer.slots;
-        let squares = &mut self.preparer.preconditioner.squares;
-        let mut n = self
-            .tiles
-            .iter()
-            .map(Tile::n_slots)
-            .fold(slots.len(), usize::min);
-        if self.params.optimizer == Optimizer::Pn {
-            n = n.min(squares.len());
-        }
-        slots.truncate(n);
-        squares.truncate(n);
-        self.tiles.iter_mut().for_each(|tile| tile.truncate(n));
-    }
-
-    fn learn_all(
         &mut self,
         learning: &mut Learning<'_>,
         mut on_chunk: impl FnMut(&mut Learning<'_>, &[u32], &Chunk, &[Vec<BestClass>]) + Send,
@@ -123,7 +100,7 @@ impl TileTrainer<'_> {
             of_tile.clear();
             match loss {
                 Some(loss) if is_adaptive => adaptive::learn(tile, chunk, loss, &mut of_tile),
-                Some(loss) => shared_direction::learn(tile, chunk, loss, &mut of_tile),
+                Some(loss) => learn_shared(tile, chunk, loss, &mut of_tile),
                 None => {}
             }
             *bests = of_tile;
@@ -134,15 +111,87 @@ impl TileTrainer<'_> {
             self.tiles.iter_mut().zip(&mut *bests).for_each(work);
         }
         if loss.is_none() {
-            softmax::learn(self.tiles, chunk, bests);
+            learn_softmax(self.tiles, chunk, bests);
         }
     }
 }
 
-/// The best class of example `i` over some tiles, the lowest of equals.
-pub(super) fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<BestClass> {
-    let bests = bests.iter().filter_map(|bests| bests.get(i));
-    let seen = bests.filter(|best| best.score > f32::NEG_INFINITY);
-    let top = seen.reduce(|top, best| if best.score > top.score { best } else { top });
-    top.copied()
+impl Oaa {
+    /// Adds classes, so that there are `n_classes`.
+    pub(super) fn grow_to(&mut self, n_classes: usize) -> Result<()> {
+        let n_slots = self.preparer.slots.len();
+        check_memory(&self.params, &self.tiles, n_classes, n_slots)?;
+        let spare = self.tiles.last().and_then(|tile| {
+            let at = tile.width() - 1;
+            (tile.first + at >= self.n_classes).then(|| Lane::of(tile, at))
+        });
+        let mut old = std::mem::take(&mut self.tiles).into_iter();
+        for mut tile in Tile::with_spare_lane(n_classes, &self.params) {
+            match old.next() {
+                Some(known) if known.width() == tile.width() => tile = known,
+                narrower => {
+                    tile.grow(n_slots);
+                    let n_known = narrower.as_ref().map_or(0, Tile::width);
+                    if let Some(lane) = &spare {
+                        (n_known..tile.width()).for_each(|at| lane.put(&mut tile, at));
+                    }
+                    if let Some(narrower) = narrower {
+                        tile.copy_lanes(&narrower);
+                    }
+                }
+            }
+            tile.let_compete(n_classes, &self.params);
+            self.tiles.push(tile);
+        }
+        let mut sampler =
+            NegativeSampler::new(self.params.n_negatives, n_classes, self.params.seed);
+        sampler.position = self.preparer.sampler.position;
+        self.preparer.sampler = sampler;
+        self.n_classes = n_classes;
+        Ok(())
+    }
+}
+
+/// All that a tile has of one class.
+struct Lane {
+    planes: [Vec<f32>; 4],
+    totals: Option<NagTotals>,
+}
+
+impl Lane {
+    fn of(tile: &Tile, at: usize) -> Self {
+        let width = tile.width();
+        Self {
+            planes: tile
+                .planes()
+                .map(|plane| plane.iter().skip(at).step_by(width).copied().collect()),
+            totals: tile.totals.get(at).copied(),
+        }
+    }
+
+    fn put(&self, tile: &mut Tile, at: usize) {
+        let width = tile.width();
+        for (plane, values) in tile.planes_mut().into_iter().zip(&self.planes) {
+            let lane = plane.to_mut().iter_mut().skip(at).step_by(width);
+            lane.zip(values).for_each(|(to, &value)| *to = value);
+        }
+        if let (Some(to), Some(totals)) = (tile.totals.get_mut(at), self.totals) {
+            *to = totals;
+        }
+    }
+}
+
+/// Refuses classes for whose weights there is no memory.
+fn check_memory(params: &Params, tiles: &[Tile], n_classes: usize, n_slots: usize) -> Result<()> {
+    let there: usize = tiles.iter().map(Tile::width).sum();
+    let new = n_classes.saturating_sub(there);
+    if new == 0 {
+        return Ok(());
+    }
+    let needed = new
+        .saturating_mul(Tile::n_planes(params) * size_of::<f32>())
+        .saturating_mul(n_slots);
+    let what = format!("one-against-all's weights of {new} more classes x {n_slots} features");
+    let instead = "LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without";
+    memory::check(needed, &what, instead)
 }

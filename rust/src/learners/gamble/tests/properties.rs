@@ -422,45 +422,6 @@ fn ranges_of_trees_add_up_to_the_committee() {
 }
 
 #[test]
-fn early_stopping_goes_back_to_the_best_round() {
-    let n = 200u16;
-    let table = Table {
-        values: (0..n).map(|i| f32::from(i * 77 % 200)).collect(),
-        width: 1,
-        // Half of the labels mean nothing.
-        labels: (0..n)
-            .map(|i| {
-                u32::from(if i % 2 == 0 {
-                    i * 13 % 4
-                } else {
-                    i * 77 % 200 / 50
-                })
-            })
-            .collect(),
-        weights: vec![1.0; usize::from(n)],
-        n_classes: 4,
-    };
-    let params = Params {
-        early_stopping: true,
-        n_estimators: 500,
-        patience: 7,
-        ..paper()
-    };
-    let stopped = table.learn(params.clone(), 1);
-    let best = stopped.trees.len();
-    assert!(best < 400);
-    let longer = table.learn(
-        Params {
-            n_estimators: best as u32 + 7,
-            patience: 500,
-            ..params
-        },
-        1,
-    );
-    assert_eq!(longer.trees, stopped.trees);
-}
-
-#[test]
 fn samme_weighs_trees_as_it_should() {
     use super::super::tree::samme_vote;
     let (wrong, k) = (0.25f64, 4.0f64);

@@ -1,10 +1,7 @@
 //! Single numbers: rates, first weights, ties, averages, samples, files that somebody made up.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-
-use super::super::sampling::NegativeSampler;
+use super::super::chunk::NegativeSampler;
 use super::*;
-use crate::model::{Learning, Mistakes};
 
 /// A batch of equal dense rows.
 fn rows(values: &[f32], n: usize) -> Rows<'_> {
@@ -211,13 +208,12 @@ fn nag_clamps_to_the_labels_and_knows_classes_it_has_not_seen() {
 
 #[test]
 fn an_example_of_any_importance_does_not_overshoot() {
-    for (loss, l1, l2) in [
-        (OaaLoss::Softmax, 0.0, 0.0),
-        (OaaLoss::SquaredHinge, 0.1, 0.9),
-        (OaaLoss::Hinge, 0.0, 0.0),
+    for (loss, l2) in [
+        (OaaLoss::Softmax, 0.0),
+        (OaaLoss::SquaredHinge, 0.9),
+        (OaaLoss::Hinge, 0.0),
     ] {
         let params = Params {
-            l1,
             l2,
             scaling: Scaling::None,
             scale_weights: false,
@@ -234,7 +230,6 @@ fn an_example_of_any_importance_does_not_overshoot() {
             )
             .unwrap();
             oaa.partial_fit(&batch, 1, None, &control()).unwrap();
-            assert!(learner(&oaa).preparer.l1_shift.is_finite());
             let scores = all_scores(&oaa, &batch.rows, 1);
             let seen = scores.iter().filter(|&&score| score > f32::NEG_INFINITY);
             assert!(
@@ -323,53 +318,5 @@ fn state_of_another_optimizer_or_width_is_refused() {
             .unwrap()
             .partial_fit(&batch, 1, None, &control())
             .unwrap();
-    }
-}
-
-/// What was taken out of the weights as a common factor is back in them where there is no memory for
-/// the next chunk.
-#[test]
-fn rescaling_is_not_lost_in_a_panic() {
-    let data = Data::new(60, 12, 5, 3);
-    let batch = data.batch();
-    let params = Params {
-        l2: 0.5,
-        average: Average::Chosen(true),
-        scaling: Scaling::None,
-        ..params(OaaLoss::Hinge, Optimizer::Pn)
-    };
-    let learned = |order: &[u32]| {
-        let mut preparation = Preparation::new(Scaling::None, None, &batch.rows).unwrap();
-        let mut oaa = Oaa::of_width(&params, 5, preparation.width());
-        let learned = catch_unwind(AssertUnwindSafe(|| {
-            oaa.learn(&mut Learning {
-                batch: &batch,
-                order,
-                clock: 0.0,
-                preparation: &mut preparation,
-                progress: &mut Mistakes::default(),
-                n_threads: 1,
-                predicted: None,
-                control: &control(),
-            })
-        }));
-        (learned.is_err(), oaa)
-    };
-    // As many as fit into a chunk: then the factor is multiplied into the weights.
-    let n = (0..60).find(|&n| learned(&(0..n).collect::<Vec<u32>>()).1.preparer.shrink < 1e-6);
-    let mut order: Vec<u32> = (0..n.unwrap()).collect();
-    let (_, expected) = learned(&order);
-    // There is no such row.
-    order.push(99);
-    let (has_panicked, found) = learned(&order);
-    assert!(has_panicked && found.preparer.shrink == 1.0);
-    let weights = |oaa: &Oaa| oaa.tiles[0].prediction_weights(oaa.preparer.averaging());
-    let (expected, found) = (weights(&expected), weights(&found));
-    assert!(expected.iter().any(|w| w.abs() > 1e-9));
-    for (found, expected) in found.iter().zip(expected.iter()) {
-        assert!(
-            (found - expected).abs() <= 1e-5 * expected.abs(),
-            "{found} {expected}"
-        );
     }
 }

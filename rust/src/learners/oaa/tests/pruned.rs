@@ -1,7 +1,7 @@
 //! Weights that are pruned: the same as without, less those below the threshold.
 
 use super::*;
-use crate::learners::oaa::pruned_fit;
+use crate::learners::oaa::{prune, ClassBlock};
 use crate::model::{Member, Mistakes, OnlineParams, Start};
 
 /// All weights but zeros are above it.
@@ -34,7 +34,6 @@ pub(super) fn all_params() -> Vec<Params> {
             ..of(OaaLoss::Hinge, Optimizer::Sgd)
         },
         Params {
-            l1: 1e-4,
             l2: 1e-3,
             n_negatives: Some(5),
             ..of(OaaLoss::SquaredHinge, Optimizer::Pn)
@@ -90,7 +89,7 @@ fn how_many_tiles_learn_at_a_time_makes_no_difference() {
         };
         assert_eq!(member.learner.tiles.len(), 3);
         let schedule = params.schedule();
-        pruned_fit::fit(&mut member, &schedule, &batch, 0.01, (1, 0), &control()).unwrap();
+        prune::fit(&mut member, &schedule, &batch, 0.01, (1, 0), &control()).unwrap();
         assert_eq!(member.learner.pruned, learner(&model).pruned);
         assert_eq!(member.learner.preparer, learner(&model).preparer);
         assert_eq!(member.progress, model.members()[0].progress);
@@ -185,4 +184,75 @@ fn what_pruning_excludes_is_refused() {
         );
     }
     assert!(Model::create(with_prune(&base, 0.0), 3, false).is_err());
+}
+
+fn joined(params: &Params, batch: &Batch<'_>, n_blocks: usize) -> Model {
+    let is_sets = matches!(batch.targets, Targets::Sets(_));
+    let blocks: Vec<ClassBlock> = (0..n_blocks)
+        .map(|number| {
+            let block = (number, n_blocks);
+            let learned = ClassBlock::train(params, is_sets, batch, block, 1, &control()).unwrap();
+            // As bytes, as it is sent.
+            let bytes = learned.to_bundle().to_bytes().unwrap();
+            assert!(learned.n_bytes() <= bytes.len());
+            ClassBlock::from_bundle(Bundle::from_bytes(&bytes).unwrap()).unwrap()
+        })
+        .collect();
+    ClassBlock::join(&blocks.iter().collect::<Vec<_>>()).unwrap()
+}
+
+#[test]
+fn blocks_make_the_model_of_all_classes() {
+    let data = Data::new(300, 24, 150, 3);
+    let weights = Some(Values::F32(&data.weights));
+    let weighted = Batch::new(data.rows(), data.labels(), weights).unwrap();
+    let sets = Batch::new(data.rows(), data.sets(), None).unwrap();
+    for params in all_params() {
+        for params in [params.clone(), with_prune(&params, 0.01)] {
+            assert_eq!(ClassBlock::most(&params, 150), 3);
+            for (batch, n_blocks) in [(&data.batch(), 3), (&weighted, 2), (&sets, 3)] {
+                let whole = fitted(&params, batch, 2).to_bundle();
+                let parts = joined(&params, batch, n_blocks).to_bundle();
+                assert_eq!(parts.to_bytes().unwrap(), whole.to_bytes().unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_couples_classes_is_refused() {
+    let data = Data::new(30, 24, 150, 3);
+    let train = |params: &Params, block| {
+        ClassBlock::train(params, false, &data.batch(), block, 1, &control())
+    };
+    let softmax = params(OaaLoss::Softmax, Optimizer::Pn);
+    let error = train(&softmax, (0, 2)).unwrap_err();
+    assert!(error.to_string().contains("softmax"), "{error}");
+    let stopping = Params {
+        early_stopping: true,
+        ..Params::default()
+    };
+    let error = train(&stopping, (0, 2)).unwrap_err();
+    assert!(error.to_string().contains("early_stopping"), "{error}");
+    let error = train(&Params::default(), (0, 4)).unwrap_err();
+    assert!(error.to_string().contains("make 3 at most"), "{error}");
+}
+
+#[test]
+fn blocks_that_are_missing_are_an_error() {
+    let data = Data::new(60, 24, 150, 3);
+    let train = |block| {
+        let params = Params::default();
+        ClassBlock::train(&params, false, &data.batch(), block, 1, &control()).unwrap()
+    };
+    let (first, second) = (train((0, 2)), train((1, 2)));
+    for blocks in [
+        vec![],
+        vec![&first],
+        vec![&second, &first],
+        vec![&first, &first],
+    ] {
+        assert!(ClassBlock::join(&blocks).is_err());
+    }
+    assert!(ClassBlock::join(&[&first, &second]).is_ok());
 }

@@ -9,8 +9,6 @@ struct Plain {
     preparation: Preparation,
     preconditioner: Preconditioner,
     weights: Vec<Vec<f64>>,
-    /// By how much weights are nearer to zero in use (l1).
-    shift: f64,
     /// Sums of squared gradients ("adagrad").
     squares: Vec<Vec<f64>>,
     average: Vec<Vec<f64>>,
@@ -32,7 +30,6 @@ impl Plain {
             squares: vec![vec![0.0; n_classes]; width],
             preparation,
             weights,
-            shift: 0.0,
             examples: 0.0,
             wrong: 0.0,
             weight: 0.0,
@@ -47,17 +44,6 @@ impl Plain {
             }
         }
         scores
-    }
-
-    /// The weights as they predict: those of the constant as they are, the others moved
-    /// towards zero.
-    fn in_use(&self) -> Vec<Vec<f64>> {
-        let mut weights = self.weights.clone();
-        let n = weights.len() - 1;
-        for w in weights[..n].iter_mut().flatten() {
-            *w = (w.abs() - self.shift).max(0.0).copysign(*w);
-        }
-        weights
     }
 
     /// Steps of "adagrad" of each class, and the rates of the example's columns.
@@ -102,7 +88,7 @@ impl Plain {
             steps.clone_from(&example.values);
             example.values.iter().map(|x| x * x).sum()
         };
-        let p = Self::scores(&self.in_use(), &example);
+        let p = Self::scores(&self.weights, &example);
         let best = (0..p.len())
             .filter(|&k| seen[k])
             .max_by(|&a, &b| p[a].total_cmp(&p[b]).then(b.cmp(&a)));
@@ -148,7 +134,6 @@ impl Plain {
         for w in self.weights[..n].iter_mut().flatten() {
             *w *= shrink;
         }
-        self.shift = self.shift * shrink + self.params.l1 * f64::from(a);
     }
 }
 
@@ -189,13 +174,8 @@ fn labels_of(data: &Data, multilabel: bool, i: usize) -> Vec<u32> {
 fn tiles_learn_what_example_after_example_learns() {
     /// Those in which a rounding error cannot decide between a step and none.
     const SMOOTH: [OaaLoss; 3] = [OaaLoss::Squared, OaaLoss::Logistic, OaaLoss::SquaredHinge];
-    /// Averaging, l1, l2; so large an l2 that its factor is taken out of the weights meanwhile.
-    const OPTIONS: [(bool, f64, f64); 4] = [
-        (false, 0.0, 0.0),
-        (true, 0.0, 0.0),
-        (false, 0.0, 0.01),
-        (false, 0.01, 0.2),
-    ];
+    /// Averaging and l2; so large an l2 that its factor is taken out of the weights meanwhile.
+    const OPTIONS: [(bool, f64); 4] = [(false, 0.0), (true, 0.0), (false, 0.01), (false, 0.2)];
     // More rows than a chunk has; classes for tiles of 4, 4 and 2 groups.
     let data = Data::new(700, 24, 150, 1);
     let rows = data.rows();
@@ -205,11 +185,10 @@ fn tiles_learn_what_example_after_example_learns() {
                 continue;
             }
             for multilabel in [false, true] {
-                for (average, l1, l2) in OPTIONS {
+                for (average, l2) in OPTIONS {
                     let params = Params {
                         average: Average::Chosen(average),
                         scale_weights: false,
-                        l1,
                         l2,
                         // Rates at which steps of a chaotic path stay comparable.
                         learning_rate: Some(if optimizer == Optimizer::Pn {
@@ -235,8 +214,11 @@ fn tiles_learn_what_example_after_example_learns() {
                     let mut oaa = Model::create(params, 150, multilabel).unwrap();
                     oaa.partial_fit(&batch, 1, None, &control()).unwrap();
                     let got = all_scores(&oaa, &rows, 1);
-                    let in_use = plain.in_use();
-                    let weights = if average { &plain.average } else { &in_use };
+                    let weights = if average {
+                        &plain.average
+                    } else {
+                        &plain.weights
+                    };
                     let mut example = RowBuffer::default();
                     for i in 0..700 {
                         plain.preparation.read(&rows, i, &mut example);
@@ -246,7 +228,7 @@ fn tiles_learn_what_example_after_example_learns() {
                             assert!(
                                 (got - expected).abs() < 3e-3,
                                 "{loss:?} {optimizer:?} sets {multilabel} average {average} \
-                                 l1 {l1} l2 {l2}: row {i} class {k}: {got} not {expected}"
+                                 l2 {l2}: row {i} class {k}: {got} not {expected}"
                             );
                         }
                     }

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{ScorerUpdate, ScorerWorkspace};
 use crate::learners::recall_tree::params::ScorerLoss;
-use crate::linear::softmax::softmax;
+use crate::linear::loss::softmax;
 use crate::linear::{bounded_score, Loss};
 use crate::simd::LANES;
 

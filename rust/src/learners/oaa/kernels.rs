@@ -1,0 +1,369 @@
+//! Scores of a tile's classes, and steps along a direction that all classes share ("pn", "sgd").
+//!
+//! Everything is done for [`LANES`] classes at once; sums over an example's
+//! features stay in registers. Compiled for each instruction set, with the
+//! same result to the last bit on all of them. A class's step is one number, and to apply it costs a
+//! multiplication and an addition per weight. The softmax, in which all classes learn from each other's
+//! scores, takes one example after the other, each through all tiles.
+
+use super::chunk::{Chunk, Example};
+use super::tile::{each_lane, for_groups, row, row_mut, Averaging, Lanes, Tile};
+use crate::data::RaggedRows;
+use crate::linear::loss::{descend, softmax};
+use crate::linear::{bounded_score, Loss};
+use crate::simd::{dispatched, LANES};
+
+/// The best class of a tile and its score.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BestClass {
+    /// Its score; minus infinity if none of the classes has been seen.
+    pub score: f32,
+    /// The class, the lowest of equals.
+    pub class: u32,
+}
+
+/// Sums over the features of values times weights.
+#[inline(always)]
+fn sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32]) -> [Lanes; G] {
+    let mut sums = [[0.0; LANES]; G];
+    for (&slot, &x) in slots.iter().zip(values) {
+        let row = row::<G>(weights, slot);
+        each_lane::<G>(|g, lane| sums[g][lane] += x * row[g][lane]);
+    }
+    sums
+}
+
+/// Scores of an example as the weights stand: the constant's, which is last, is not shrunk.
+#[inline(always)]
+pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
+    let (Some((&constant, slots)), Some((&one, values))) =
+        (example.slots.split_last(), example.values.split_last())
+    else {
+        return [[0.0; LANES]; G];
+    };
+    let shrink = example.params.shrink;
+    let mut scores = sums::<G>(weights, slots, values);
+    let constant = row::<G>(weights, constant);
+    each_lane::<G>(|g, lane| {
+        scores[g][lane] = bounded_score(shrink * scores[g][lane] + one * constant[g][lane]);
+    });
+    scores
+}
+
+/// The best of a tile's classes that have been seen.
+#[inline(always)]
+pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
+    let mask = row::<G>(&tile.unseen_mask, 0);
+    let mut top = [f32::NEG_INFINITY; LANES];
+    let mut masked = *scores;
+    each_lane::<G>(|g, lane| {
+        masked[g][lane] += mask[g][lane];
+        let score = masked[g][lane];
+        top[lane] = if score > top[lane] { score } else { top[lane] };
+    });
+    let score = top.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+    let mut lowest = [u32::MAX; LANES];
+    each_lane::<G>(|g, lane| {
+        let is_best = masked[g][lane] == score;
+        let class = if is_best {
+            tile.first + g * LANES + lane
+        } else {
+            usize::MAX
+        } as u32;
+        lowest[lane] = lowest[lane].min(class);
+    });
+    let class = lowest.iter().fold(u32::MAX, |a, &b| a.min(b));
+    BestClass { score, class }
+}
+
+dispatched! {
+    /// Scores of one example, for a learner that has to see all of them
+    /// before it steps; `out` is as long as the tile is wide. Returns the best class.
+    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+        for_groups!(tile.groups, write_scores(tile, example, out))
+    }
+}
+
+#[inline(always)]
+fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+    let scores = scores::<G>(&tile.weights, example);
+    out.copy_from_slice(scores.as_flattened());
+    best::<G>(tile, &scores)
+}
+
+dispatched! {
+    /// Scores of rows of slots for prediction; `out` holds `groups` groups of lanes per row.
+    pub(super) fn score_rows(weights: &[f32], groups: usize, rows: &RaggedRows, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(groups * LANES).enumerate() {
+            for_groups!(groups, write_sums(weights, rows.row(i), out));
+        }
+    }
+}
+
+#[inline(always)]
+fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut [f32]) {
+    write(sums::<G>(weights, row.0, row.1), out);
+}
+
+dispatched! {
+    /// [`score_rows`] by the weights that [`Tile::prediction_weights`] would make of a tile's.
+    pub(super) fn score_rows_averaged(tile: &Tile, averaging: Averaging, rows: &RaggedRows, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
+            for_groups!(tile.groups, write_averaged_sums(tile, averaging, rows.row(i), out));
+        }
+    }
+}
+
+#[inline(always)]
+fn write_averaged_sums<const G: usize>(
+    tile: &Tile,
+    averaging: Averaging,
+    (slots, values): (&[u32], &[f32]),
+    out: &mut [f32],
+) {
+    let mut sums = [[0.0; LANES]; G];
+    // The constant is the last.
+    let n_shrunk = slots.len() - usize::from(slots.last() == Some(&Averaging::CONSTANT));
+    let (shrunk, constant) = slots.split_at(n_shrunk);
+    let (of_shrunk, of_constant) = values.split_at(n_shrunk);
+    let weights = &tile.weights;
+    match averaging.share {
+        Some(share) if averaging.shrinks() => {
+            let averaged = |w, u| Averaging::averaged(w, u, share);
+            let both = |w, u| averaging.shrunk(averaged(w, u));
+            add_products(
+                &mut sums,
+                weights,
+                &tile.average_sums,
+                (shrunk, of_shrunk),
+                both,
+            );
+            let row = (constant, of_constant);
+            add_products(&mut sums, weights, &tile.average_sums, row, averaged);
+        }
+        Some(share) => {
+            let averaged = |w, u| Averaging::averaged(w, u, share);
+            add_products(
+                &mut sums,
+                weights,
+                &tile.average_sums,
+                (slots, values),
+                averaged,
+            );
+        }
+        None => {
+            let alone = |w, _| averaging.shrunk(w);
+            add_products(&mut sums, weights, weights, (shrunk, of_shrunk), alone);
+            add_products(
+                &mut sums,
+                weights,
+                weights,
+                (constant, of_constant),
+                |w, _| w,
+            );
+        }
+    }
+    write(sums, out);
+}
+
+/// Writes sums as scores.
+#[inline(always)]
+fn write<const G: usize>(mut sums: [Lanes; G], out: &mut [f32]) {
+    each_lane::<G>(|g, lane| sums[g][lane] = bounded_score(sums[g][lane]));
+    out.copy_from_slice(sums.as_flattened());
+}
+
+/// Adds to the sums a row's values times what `read` makes of a weight and the number beside it in
+/// another plane.
+#[inline(always)]
+fn add_products<const G: usize>(
+    sums: &mut [Lanes; G],
+    weights: &[f32],
+    beside: &[f32],
+    (slots, values): (&[u32], &[f32]),
+    read: impl Fn(f32, f32) -> f32,
+) {
+    let mut added = *sums;
+    for (&slot, &x) in slots.iter().zip(values) {
+        let (weights, beside) = (row::<G>(weights, slot), row::<G>(beside, slot));
+        each_lane::<G>(|g, lane| added[g][lane] += x * read(weights[g][lane], beside[g][lane]));
+    }
+    *sums = added;
+}
+
+/// The best class of example `i` over some tiles, the lowest of equals.
+pub(super) fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<BestClass> {
+    let bests = bests.iter().filter_map(|bests| bests.get(i));
+    let seen = bests.filter(|best| best.score > f32::NEG_INFINITY);
+    let top = seen.reduce(|top, best| if best.score > top.score { best } else { top });
+    top.copied()
+}
+
+dispatched! {
+    /// Learns the chunk's examples one after the other; `out` gets the best class of
+    /// each as it stood before the example was learned.
+    pub(super) fn learn_shared(tile: &mut Tile, chunk: &Chunk, loss: Loss, out: &mut Vec<BestClass>) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, out));
+    }
+}
+
+dispatched! {
+    /// Takes given steps; `u` is as long as the tile is wide.
+    pub(super) fn apply_steps(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
+        for_groups!(tile.groups, apply_slice(tile, example, u));
+    }
+}
+
+#[inline(always)]
+fn apply_slice<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
+    apply(tile, example, row::<G>(u, 0));
+}
+
+#[inline(always)]
+fn learn_groups<const G: usize>(
+    tile: &mut Tile,
+    chunk: &Chunk,
+    loss: Loss,
+    out: &mut Vec<BestClass>,
+) {
+    for i in 0..chunk.rows.len() {
+        let example = chunk.get(i);
+        let (rate, ppu) = (example.params.rate(), example.params.ppu);
+        let p = scores::<G>(&tile.weights, &example);
+        out.push(best::<G>(tile, &p));
+        let mut u = [[0.0; LANES]; G];
+        match example.negatives {
+            None => u = negative_steps(loss, &p, rate, ppu),
+            Some((negatives, weight)) => {
+                for at in tile.positions(negatives) {
+                    let p = p.as_flattened()[at];
+                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, ppu);
+                }
+            }
+        }
+        for at in tile.positions(example.labels) {
+            u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, ppu);
+        }
+        tile.mark_seen(example.labels);
+        apply::<G>(tile, &example, &u);
+    }
+}
+
+/// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
+/// with what the lanes have in common computed once.
+#[inline(always)]
+fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32, ppu: f32) -> [Lanes; G] {
+    match loss {
+        Loss::SquaredHinge => {
+            let share = saturation(rate * ppu, rate, ppu);
+            map_lanes(p, |p| -(1.0 + p).max(0.0) * share)
+        }
+        Loss::Squared => {
+            let share = saturation(2.0 * rate * ppu, 2.0 * rate, ppu);
+            map_lanes(p, |p| (-1.0 - p) * share)
+        }
+        Loss::Hinge => {
+            let unit = ppu.max(f32::MIN_POSITIVE).recip();
+            map_lanes(p, |p| -rate.min((1.0 + p).max(0.0) * unit))
+        }
+        Loss::Quantile | Loss::Logistic => map_lanes(p, |p| loss.step(-1.0, p, rate, ppu)),
+    }
+}
+
+#[inline(always)]
+fn map_lanes<const G: usize>(p: &[Lanes; G], step: impl Fn(f32) -> f32) -> [Lanes; G] {
+    let mut u = [[0.0; LANES]; G];
+    for g in 0..G {
+        for lane in 0..LANES {
+            u[g][lane] = step(p[g][lane]);
+        }
+    }
+    u
+}
+
+/// Which share of its gap a squared loss closes: (1 - e^-a)/ppu, or `limit`.
+fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
+    if a < 1e-6 {
+        limit
+    } else {
+        -(-a).exp_m1() / ppu
+    }
+}
+
+/// Adds the steps `u` of the classes to the weights and to the average sums.
+/// Groups of classes without a step, most of them, are left alone.
+#[inline(always)]
+fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
+    let averages = !tile.average_sums.is_empty();
+    let limit = example.params.limit;
+    let u = &map_lanes(u, |u| limit.shorten(u));
+    for g in 0..G {
+        // Without an early exit, so that it vectorises.
+        if !u[g].iter().fold(false, |any, &u| any | (u != 0.0)) {
+            continue;
+        }
+        let weights = tile.weights.to_mut();
+        for (&slot, &d) in example.slots.iter().zip(example.direction) {
+            let w = &mut row_mut::<G>(weights, slot)[g];
+            for lane in 0..LANES {
+                w[lane] += d * u[g][lane];
+            }
+        }
+        if averages {
+            let factor = example.params.average_factor;
+            let sums = tile.average_sums.to_mut();
+            for (&slot, &d) in example.slots.iter().zip(example.direction) {
+                let d = factor * d;
+                let sum = &mut row_mut::<G>(sums, slot)[g];
+                for lane in 0..LANES {
+                    sum[lane] += d * u[g][lane];
+                }
+            }
+        }
+    }
+}
+
+/// A step follows the gradient flow of the scores in substeps no longer than this,
+/// so that an example of large importance does not overshoot.
+const MAX_SUBSTEP: f32 = 1.0;
+
+/// More substeps than this change nothing: the gradient is zero by then.
+const MAX_SUBSTEP_COUNT: f32 = 32.0;
+
+/// Learns the chunk's examples one after the other; `bests` gets, tile by tile, the best
+/// class of each as it stood before the example was learned.
+pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClass>]) {
+    let width: usize = tiles.iter().map(Tile::width).sum();
+    let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);
+    let mut gradients = vec![0.0; width];
+    for i in 0..chunk.rows.len() {
+        let example = chunk.get(i);
+        for (tile, bests) in tiles.iter().zip(&mut *bests) {
+            let scores = &mut scores[tile.first..][..tile.width()];
+            bests.push(score_example(tile, &example, scores));
+        }
+        if example.labels.is_empty() {
+            continue;
+        }
+        // Padding has no probability.
+        scores[chunk.n_classes..].fill(f32::NEG_INFINITY);
+        let share = (example.labels.len() as f32).recip();
+        let ppu = example.params.ppu.max(f32::MIN_POSITIVE);
+        let length = example.params.rate() * ppu;
+        let n = (length / MAX_SUBSTEP).ceil().clamp(1.0, MAX_SUBSTEP_COUNT);
+        let substep = (length / n).min(MAX_SUBSTEP);
+        steps.fill(0.0);
+        for _ in 0..n as usize {
+            softmax(&scores, &mut gradients);
+            for &label in example.labels {
+                gradients[label as usize] -= share;
+            }
+            descend(substep, &gradients, &mut scores, &mut steps);
+        }
+        steps.iter_mut().for_each(|u| *u /= ppu);
+        for tile in tiles.iter_mut() {
+            tile.mark_seen(example.labels);
+            apply_steps(tile, &example, &steps[tile.first..][..tile.width()]);
+        }
+    }
+}
