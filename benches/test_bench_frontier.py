@@ -195,7 +195,7 @@ def test_summary(benchmark, request, say):
     if not complete or len(FRONTIER) < len(SETS):
         pytest.skip("not everything was measured")
     if request.config.getoption("--figures"):
-        from xmtree.plotting._files import house_style, write
+        from xmtree.plotting._figures import house_style, write
 
         with house_style():
             write(drawn(FRONTIER, CROSSOVER, list(LEARNERS)), PLOT, TITLE)

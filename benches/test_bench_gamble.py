@@ -22,9 +22,7 @@ from sklearn.ensemble import (
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from xmtree import GambleClassifier, SAMMEClassifier
-from xmtree.plotting._axes import plain_log_ticks
-from xmtree.plotting._files import house_style, write
-from xmtree.plotting._text import name_points
+from xmtree.plotting._figures import house_style, plain_log_ticks, write
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -152,18 +150,16 @@ def draw_rounds(own, other, path):
     with house_style():
         figure = Figure(figsize=(5.5, 3.8), layout="constrained")
         ax = figure.subplots()
-        for points in (own, other):
-            ax.plot(*zip(*points, strict=True), marker="o", ms=4)
+        for points, name in ((own, "GAMBLE"), (other, "LightGBM")):
+            ax.plot(*zip(*points, strict=True), marker="o", ms=4, label=name)
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
         classes = [k for k, _ in own]
         ax.set_xticks(classes, classes)
-        ax.set_xlim(classes[0] / 1.2, 4 * classes[-1])
         plain_log_ticks(ax.yaxis)
         ax.grid(axis="y")
         ax.set(title="A round of 15 leaves", xlabel="classes", ylabel="CPU ms")
-        x, y = zip(own[-1], other[-1], strict=True)
-        name_points(ax, ["GAMBLE", "LightGBM"], x, y, ["C0", "C1"], sides=(1,))
+        ax.legend()
         write(figure, path, "A round of 15 leaves by the number of classes")
 
 

@@ -200,7 +200,7 @@ def test_a_grid_search_over_it():
 def test_the_command_line(tmp_path, capsys):
     train, model = tmp_path / "train", tmp_path / "model"
     save_xmc(train, sp.csr_matrix(X), y)
-    fit = ["fit", str(train), "--model", "oaa", "-o", str(model), "--set"]
+    fit = ["fit", str(train), "--learner", "oaa", "-o", str(model), "--set"]
     assert main([*fit, "class_weight=balanced"]) == 0
     assert xmtree.load(model).class_weight == "balanced"
     for passes in ("1", "3"):

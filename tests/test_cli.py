@@ -31,7 +31,7 @@ def files(tmp_path):
 def test_compact_models_predict_and_are_described(files, capsys):
     full, small = files / "full", files / "small"
     for path, more in ((full, []), (small, ["--compact"])):
-        assert run("fit", files / "one.txt", "--model", "lomtree", *more, "-o", path) == 0
+        assert run("fit", files / "one.txt", "--learner", "lomtree", *more, "-o", path) == 0
         assert run("inspect", path) == 0
         assert run("evaluate", path, files / "one.txt") == 0
     assert small.stat().st_size < full.stat().st_size
@@ -45,7 +45,7 @@ def test_fit_predict_evaluate(model, data, passes, files, capsys):
     path = files / "model"
     settings = ["--set", "scaling=row"]
     assert (
-        run("fit", files / data, "--model", model, "--passes", passes, *settings, "-o", path) == 0
+        run("fit", files / data, "--learner", model, "--passes", passes, *settings, "-o", path) == 0
     )
     out, err = capsys.readouterr()
     assert out == ""
@@ -73,7 +73,7 @@ def test_fit_predict_evaluate(model, data, passes, files, capsys):
 
 def test_streaming_learns_what_partial_fit_does(files):
     assert (
-        run("fit", files / "one.txt", "--model", "lomtree", "--passes", 1, "-o", files / "m") == 0
+        run("fit", files / "one.txt", "--learner", "lomtree", "--passes", 1, "-o", files / "m") == 0
     )
     streamed = xmtree.load(files / "m")
     expected = xmtree.LOMTreeClassifier(n_passes=1, random_state=0)
@@ -84,7 +84,7 @@ def test_streaming_learns_what_partial_fit_does(files):
 
 def test_propensity_scored_precision(files, capsys):
     path = files / "model"
-    assert run("fit", files / "sets.txt", "--model", "oaa", "-o", path) == 0
+    assert run("fit", files / "sets.txt", "--learner", "oaa", "-o", path) == 0
     capsys.readouterr()
     assert run("evaluate", path, files / "sets.txt", "--json") == 0
     assert not any("PSP" in name for name in json.loads(capsys.readouterr().out))
@@ -111,7 +111,7 @@ def test_propensity_scored_precision(files, capsys):
 @pytest.mark.parametrize("passes", [1, 3])
 def test_label_sets(passes, files, capsys):
     path = files / "model"
-    assert run("fit", files / "sets.txt", "--model", "oaa", "--passes", passes, "-o", path) == 0
+    assert run("fit", files / "sets.txt", "--learner", "oaa", "--passes", passes, "-o", path) == 0
     assert xmtree.load(path)._y_form == "sparse"
     capsys.readouterr()
     assert run("evaluate", path, files / "sets.txt") == 0
@@ -129,7 +129,7 @@ def test_label_sets(passes, files, capsys):
 def test_stdin_to_stdout(files):
     text = (files / "one.txt").read_text()
     model = files / "model"
-    fitted = piped("fit", "-", "--model", "lomtree", "-o", model, stdin=text)
+    fitted = piped("fit", "-", "--learner", "lomtree", "-o", model, stdin=text)
     assert fitted.returncode == 0, fitted.stderr
     predicted = piped("predict", model, "-", "-k", 1, stdin=text)
     assert predicted.returncode == 0, predicted.stderr
@@ -138,14 +138,14 @@ def test_stdin_to_stdout(files):
     assert predicted.stderr == ""
     svmlight = (files / "one.svm").read_text()
     described = ["--format", "svmlight", "--index-base", 0, "--n-labels", 12, "--n-features", 48]
-    again = piped("fit", "-", "--model", "lomtree", *described, "-o", files / "m", stdin=svmlight)
+    again = piped("fit", "-", "--learner", "lomtree", *described, "-o", files / "m", stdin=svmlight)
     assert again.returncode == 0, again.stderr
     estimators.same_predictions(xmtree.load(model), xmtree.load(files / "m"), X)
 
 
 def test_inspect(files, capsys):
     path = files / "model"
-    run("fit", files / "one.txt", "--model", "lomtree", "-o", path)
+    run("fit", files / "one.txt", "--learner", "lomtree", "-o", path)
     capsys.readouterr()
     assert run("inspect", path, "--depth", 2) == 0
     out = capsys.readouterr().out
@@ -184,7 +184,7 @@ def test_inspect_tells_of_the_first_trees_only(files, capsys):
 def test_words_that_also_mean_nothing(files):
     path = files / "model"
     words = ["--set", "path_features=none", "--set", "scaling=none", "--set", "max_depth=none"]
-    assert run("fit", files / "one.txt", "--model", "recall-tree", *words, "-o", path) == 0
+    assert run("fit", files / "one.txt", "--learner", "recall-tree", *words, "-o", path) == 0
     params = xmtree.load(path).get_params()
     assert params["path_features"] == params["scaling"] == "none"
     assert params["max_depth"] is None
@@ -193,17 +193,20 @@ def test_words_that_also_mean_nothing(files):
 WRONG_USAGE = [
     ([], "COMMAND"),
     (["dance"], "dance"),
-    (["fit", "one.txt", "--model", "oaa"], "-o"),
-    (["fit", "one.txt", "--model", "forest", "-o", "m"], "forest"),
-    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "loss"], "key=value"),
-    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "los=hinge"], "did you mean loss"),
-    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "zzz=1"], "n_passes"),
-    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--set", "loss=absolute"], "loss"),
-    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--passes", "0"], "--passes"),
-    (["fit", "one.txt", "--model", "oaa", "-o", "m", "--batch-size", "0"], "--batch-size"),
-    (["fit", "one.txt", "--model", "lomtree", "-o", "m", "--labels", "sets"], "one label per row"),
-    (["fit", "-", "--model", "oaa", "-o", "m", "--passes", "2"], "stdin"),
-    (["fit", "-", "--format", "svmlight", "--model", "oaa", "-o", "m"], "--n-labels"),
+    (["fit", "one.txt", "--learner", "oaa"], "-o"),
+    (["fit", "one.txt", "--learner", "forest", "-o", "m"], "forest"),
+    (["fit", "one.txt", "--learner", "oaa", "-o", "m", "--set", "loss"], "key=value"),
+    (["fit", "one.txt", "--learner", "oaa", "-o", "m", "--set", "los=hinge"], "did you mean loss"),
+    (["fit", "one.txt", "--learner", "oaa", "-o", "m", "--set", "zzz=1"], "n_passes"),
+    (["fit", "one.txt", "--learner", "oaa", "-o", "m", "--set", "loss=absolute"], "loss"),
+    (["fit", "one.txt", "--learner", "oaa", "-o", "m", "--passes", "0"], "--passes"),
+    (["fit", "one.txt", "--learner", "oaa", "-o", "m", "--batch-size", "0"], "--batch-size"),
+    (
+        ["fit", "one.txt", "--learner", "lomtree", "-o", "m", "--labels", "sets"],
+        "one label per row",
+    ),
+    (["fit", "-", "--learner", "oaa", "-o", "m", "--passes", "2"], "stdin"),
+    (["fit", "-", "--format", "svmlight", "--learner", "oaa", "-o", "m"], "--n-labels"),
     (["predict", "model", "one.txt", "-k", "0"], "-k"),
     (["demo", "--rows", "1"], "--rows"),
     (["inspect", "model", "--plot", "tree.pdf"], ".svg, .png or .html"),
@@ -213,11 +216,11 @@ WRONG_USAGE = [
 ]
 
 FAILURES = [
-    (["fit", "absent.txt", "--model", "oaa", "-o", "m"], "absent.txt"),
-    (["fit", "broken.txt", "--model", "oaa", "-o", "m"], "broken.txt:2"),
-    (["fit", "sets.txt", "--model", "lomtree", "-o", "m", "--passes", "1"], "labels"),
-    (["fit", "sets.txt", "--model", "lomtree", "-o", "m", "--passes", "2"], "label"),
-    (["fit", "one.txt", "--model", "oaa", "-o", "absent/m"], "absent"),
+    (["fit", "absent.txt", "--learner", "oaa", "-o", "m"], "absent.txt"),
+    (["fit", "broken.txt", "--learner", "oaa", "-o", "m"], "broken.txt:2"),
+    (["fit", "sets.txt", "--learner", "lomtree", "-o", "m", "--passes", "1"], "labels"),
+    (["fit", "sets.txt", "--learner", "lomtree", "-o", "m", "--passes", "2"], "label"),
+    (["fit", "one.txt", "--learner", "oaa", "-o", "absent/m"], "absent"),
     (["predict", "absent", "one.txt"], "absent"),
     (["predict", "one.txt", "one.txt"], "model"),
     (["predict", "model", "sets.txt"], "48 features"),

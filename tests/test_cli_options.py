@@ -252,7 +252,7 @@ def test_progress(command, numbers, capsys, monkeypatch):
         (["svmlight", "--n-labels", "3", "--set", "n_bits=9"], ["give --index-base"]),
         (["vw"], ["--n-labels K or --classes FILE", "--set n_bits=BITS"]),
         (["csv"], ["give --n-labels K or --classes FILE"]),
-        (["csv", "--n-labels", "3", "--classes", "n.csv"], ["give one of them"]),
+        (["csv", "--n-labels", "3", "--classes", "n.csv"], ["not allowed with argument --n-labels"]),
     ],
 )
 def test_all_that_stdin_lacks_is_told_at_once(arguments, told, numbers):
@@ -333,14 +333,6 @@ def test_texts_are_streamed_where_words_are_hashed(texts):
     expected = xmtree.TextClassifier(n_bits=14, random_state=0)
     expected.partial_fit(TEXTS, LABELS, sorted(set(LABELS)))
     assert xmtree.load(texts / "t").explain(TEXTS[0]) == expected.explain(TEXTS[0])
-
-
-def test_model_is_the_old_name_of_learner(numbers, capsys):
-    for option in ("--model", "--learner"):
-        assert run("fit", numbers / "xmc.txt", option, "lomtree", "-o", numbers / "m") == 0
-    with pytest.raises(SystemExit):
-        run("fit", "--help")
-    assert "--model " not in capsys.readouterr().out
 
 
 def test_inspect_a_text_model(texts, capsys):

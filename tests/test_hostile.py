@@ -4,7 +4,6 @@ import errno
 import gzip
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -288,35 +287,6 @@ def test_control_characters_are_shown_as_text(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "\\x1b]0;title\\x07" in shown
-
-
-PRESSES = """
-import signal, sys
-
-class Presses:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{module}":
-            signal.raise_signal(signal.SIGINT)
-
-sys.meta_path.insert(0, Presses())
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of Windows differ")
-def test_ctrl_c_while_the_command_starts_prints_no_traceback(tmp_path):
-    for module in ("numpy", "scipy.sparse", "sklearn.base", "xmtree.cli.arguments"):
-        # The site module of a process reads this before anything else.
-        (tmp_path / "sitecustomize.py").write_text(PRESSES.format(module=module))
-        done = subprocess.run(
-            [sys.executable, "-m", "xmtree", "--help"],
-            env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        assert done.returncode in (-signal.SIGINT, 128 + signal.SIGINT), (module, done.stderr)
-        assert "Traceback" not in done.stderr
 
 
 # Rows of extreme numbers.

@@ -168,7 +168,7 @@ FOREIGN = {
 )
 def test_files_of_other_formats(name, text, model, tmp_path, capsys):
     (tmp_path / "train").write_text(text)
-    fit = ["fit", str(tmp_path / "train"), "--model", model, "-o", str(tmp_path / "model")]
+    fit = ["fit", str(tmp_path / "train"), "--learner", model, "-o", str(tmp_path / "model")]
     for form in ("xmc", "svmlight"):
         assert main([*fit, "--format", form]) == 1
         message = capsys.readouterr().err
@@ -189,7 +189,7 @@ def test_an_xmc_file_of_a_header_alone(model, passes, tmp_path, capsys):
     if passes and model != "oaa":
         pytest.skip("has no passes")
     (tmp_path / "train").write_text("0 5 3\n")
-    fit = ["fit", str(tmp_path / "train"), "--model", model, "-o", str(tmp_path / "model")]
+    fit = ["fit", str(tmp_path / "train"), "--learner", model, "-o", str(tmp_path / "model")]
     assert main([*fit, *passes]) == 1
     assert "train holds no examples" in capsys.readouterr().err
 
@@ -215,5 +215,5 @@ def test_the_output_is_checked_before_training(output, tmp_path, capsys, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train").write_text("0 1:1\n1 2:1\n")
     monkeypatch.setattr(xmtree.OAAClassifier, "fit", lambda *_: pytest.fail("was trained"))
-    assert main(["fit", "train", "--model", "oaa", "-o", output]) == 1
+    assert main(["fit", "train", "--learner", "oaa", "-o", output]) == 1
     assert output.partition("/")[0] in capsys.readouterr().err

@@ -26,8 +26,7 @@ from xmtree.plotting import (
     plot_reliability,
     plot_tree,
 )
-from xmtree.plotting._files import card, house_style
-from xmtree.plotting._text import name_points, shortened, width_of
+from xmtree.plotting._figures import card, house_style, shortened, width_of
 
 X, Y = estimators.sparse(n=600)
 
@@ -300,22 +299,6 @@ def test_confusion():
     assert sum(int(text.get_text()) for text in everything.texts) == len(Y)
     assert overlapping(everything.figure) == cut_off(everything.figure) == []
     assert plot_confusion([1, 1, 2], [1, 1, 2]).get_title().endswith("0 of 0 errors are among them")
-
-
-def test_names_keep_apart():
-    names = ["LOMtree", "OAA, softmax", "LOMtree x 10", "OAA", "Recall Tree"]
-    for x, y in (
-        ([0.9, 2.8, 14.4, 4.6, 8.3], [35.7, 32.4, 31.7, 31.2, 31.2]),
-        ([1.0] * 5, [1.0] * 5),
-        (np.arange(5.0), [1.0, 1.001, 1.0, 1.001, 1.0]),
-    ):
-        figure = Figure(figsize=(5.5, 3.8), layout="constrained")
-        ax = figure.subplots()
-        ax.plot(x, y, "o")
-        ax.margins(0.25)
-        name_points(ax, names, x, y, ["C0"] * 5)
-        assert sorted(text.get_text() for text in ax.texts) == sorted(names)
-        assert overlapping(figure) == cut_off(figure) == []
 
 
 def test_shortened():

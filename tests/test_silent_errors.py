@@ -78,11 +78,11 @@ def file(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
-        (["--model", "gamble", "--passes", "3"], "--passes", 2),
-        (["--model", "lomtree", "--n-labels", "2"], "--n-labels", 2),
-        (["--model", "lomtree", "--n-features", "2"], "--n-features", 2),
-        (["--model", "lomtree", "-o", "-"], "standard output", 2),
-        (["--model", "lomtree", "-o", "no/such/folder/model"], "no/such/folder", 1),
+        (["--learner", "gamble", "--passes", "3"], "--passes", 2),
+        (["--learner", "lomtree", "--n-labels", "2"], "--n-labels", 2),
+        (["--learner", "lomtree", "--n-features", "2"], "--n-features", 2),
+        (["--learner", "lomtree", "-o", "-"], "standard output", 2),
+        (["--learner", "lomtree", "-o", "no/such/folder/model"], "no/such/folder", 1),
     ],
 )
 def test_options_of_fit_act_or_are_refused(file, capsys, tmp_path, options, message, code):
@@ -98,7 +98,7 @@ def test_the_index_base_is_part_of_the_model(tmp_path, capsys):
     # Index 0 happens not to occur: guessed anew, every column would be off by one.
     test.write_text("1 1:1\n2 2:1\n" * 10)
     model = str(tmp_path / "model")
-    assert main(["fit", str(train), "--model", "oaa", "-o", model]) == 0
+    assert main(["fit", str(train), "--learner", "oaa", "-o", model]) == 0
     assert main(["evaluate", model, str(test)]) == 0
     assert "error" in (out := capsys.readouterr().out)
     assert float(out.split("error")[1].split()[0]) == 0
@@ -170,7 +170,7 @@ def test_unknown_features_of_a_file_are_left_out_on_request(kind, model, widenin
     path, test = str(widening / "model"), str(widening / f"test.{kind}")
     settings = [] if kind == "xmc" else ["--index-base", "0"]
     train = str(widening / f"train.{kind}")
-    assert main(["fit", train, "--model", model, "-o", path, *settings]) == 0
+    assert main(["fit", train, "--learner", model, "-o", path, *settings]) == 0
     for command in ("predict", "evaluate"):
         capsys.readouterr()
         assert main([command, path, test]) == 1
@@ -188,7 +188,7 @@ def test_unknown_features_of_a_file_are_left_out_on_request(kind, model, widenin
 
 def test_the_command_line_takes_any_feature_where_they_are_hashed(widening, capsys):
     path, test = str(widening / "model"), str(widening / "test.svm")
-    options = ["--model", "lomtree", "--set", "n_bits=10", "--index-base", "0", "-o", path]
+    options = ["--learner", "lomtree", "--set", "n_bits=10", "--index-base", "0", "-o", path]
     assert main(["fit", str(widening / "train.svm"), *options]) == 0
     assert "hashed features" in capsys.readouterr().err
     assert main(["evaluate", path, test]) == 0
@@ -196,7 +196,7 @@ def test_the_command_line_takes_any_feature_where_they_are_hashed(widening, caps
 
 def test_hashed_features_need_no_number_on_stdin(widening, capsys):
     described = ["--format", "svmlight", "--index-base", "0", "--n-labels", "2"]
-    fit = ["fit", "-", "--model", "lomtree", *described, "-o", str(widening / "model")]
+    fit = ["fit", "-", "--learner", "lomtree", *described, "-o", str(widening / "model")]
     assert main(fit) == 2
     assert "n_bits" in capsys.readouterr().err
     done = subprocess.run(

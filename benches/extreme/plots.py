@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from xmtree.plotting._files import house_style
-from xmtree.plotting._files import write as write_figure
+from xmtree.plotting._figures import house_style
+from xmtree.plotting._figures import write as write_figure
 
 from extreme import tasks
 

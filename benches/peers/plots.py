@@ -5,8 +5,8 @@ from math import ceil
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
-from xmtree.plotting._files import house_style
-from xmtree.plotting._files import write as write_figure
+from xmtree.plotting._figures import house_style
+from xmtree.plotting._figures import write as write_figure
 
 from peers import report
 from peers.programs import PROGRAMS

@@ -25,7 +25,7 @@ from xmtree import (
     RecallTreeClassifier,
 )
 from xmtree.datasets import load_demo
-from xmtree.plotting._files import house_style
+from xmtree.plotting._figures import house_style
 
 INK, GREY, PALE = "#1d2330", "#8a8f98", "#d9dce1"
 #: Where the plane is looked at: steps along each axis, from -SIDE to SIDE.

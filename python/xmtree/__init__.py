@@ -16,9 +16,6 @@ Modules: metrics (P@k, nDCG@k, PSP@k), datasets (readers and writers, demo data)
 matplotlib).
 """
 
-from xmtree import _starting  # noqa: F401  (before all that takes long)
-
-# isort: split
 from xmtree import datasets, metrics
 from xmtree._active import ActiveGamble, ActiveLearner
 from xmtree._core import ModelFileError, __version__

@@ -37,14 +37,7 @@ _ALWAYS = 1 << 20
 _DTYPE = re.compile(r"[<>|=]?[biufmMUO]\d{0,9}(\[\d{0,9}[a-zA-Z]{1,2}\])?")
 
 #: What reading raises where a file holds something else than was written.
-_DAMAGE = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 #: Options of the command line that say how a table is read: a model remembers them.
 TABLE_OPTIONS = frozenset(
@@ -66,10 +59,7 @@ def name_in_files(cls: type[Any]) -> str:
 
 def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
     """Writes a fitted estimator to ``path``; ``compact``: for prediction only."""
-    check_fitted(estimator)
-    estimator = view(estimator)
-    meta, arrays = _describe(estimator)
-    _core.save_estimator(os.fspath(path), json.dumps(meta), arrays, estimator._model, compact)
+    save_around(None, estimator, path, {}, compact=compact)
 
 
 def save_around(
@@ -78,20 +68,20 @@ def save_around(
     """Writes ``outer``, an estimator that holds ``learner``, a fitted one, as one file.
 
     ``arrays`` and ``state`` (of JSON types) are what the class of ``outer`` makes it from, with
-    its method ``_from_file``.
+    its method ``_from_file``. Without ``outer`` the file holds the learner alone.
     """
+    check_fitted(learner)
     learner = view(learner)
-    inner, inner_arrays = _describe(learner)
-    meta = {
-        "state_version": STATE_VERSION,
-        "class": name_in_files(type(outer)),
-        "learner": inner,
-        "versions": inner["versions"],
-        **state,
-    }
-    _core.save_estimator(
-        os.fspath(path), json.dumps(meta), inner_arrays | arrays, learner._model, compact
-    )
+    meta, own = _describe(learner)
+    if outer is not None:
+        meta = {
+            "state_version": STATE_VERSION,
+            "class": name_in_files(type(outer)),
+            "learner": meta,
+            "versions": meta["versions"],
+            **state,
+        }
+    _core.save_estimator(os.fspath(path), json.dumps(meta), own | arrays, learner._model, compact)
 
 
 def check_fitted(estimator: Any) -> None:

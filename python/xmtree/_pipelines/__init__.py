@@ -14,7 +14,6 @@ from xmtree._persistence import LEARNERS, Arrays, name_in_files, save_around
 from xmtree._persistence import check_fitted as check_learned
 from xmtree._pipelines import parts
 from xmtree._pipelines.checks import check, check_fitted
-from xmtree._pipelines.values import Writer, read
 
 __all__ = ["pipeline_topk", "save"]
 
@@ -136,17 +135,17 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
         )
     check_learned(learner)
     _check(estimator)
-    writer = Writer()
+    arrays: Arrays = {}
     pipeline = {
         "last": name,
-        "steps": [[name, writer.value(step, f"step {name!r}")] for name, step in steps],
+        "steps": [[name, parts.stored(step, arrays, f"step {name!r}")] for name, step in steps],
         "params": {
-            key: writer.value(value, f"{key} of the pipeline")
+            key: parts.stored(value, arrays, f"{key} of the pipeline")
             for key, value in estimator.get_params(deep=False).items()
             if key not in {"steps", *parts.OF_THE_MACHINE}
         },
     }
-    save_around(estimator, learner, path, writer.arrays, compact=compact, pipeline=pipeline)
+    save_around(estimator, learner, path, arrays, compact=compact, pipeline=pipeline)
 
 
 def _check(pipe: Pipeline) -> None:
@@ -163,13 +162,9 @@ class _PipelineFile:
     def _from_file(path: Any, learner: Learner, meta: dict[str, Any], arrays: Arrays) -> Pipeline:
         source = parts.Source(str(path), meta["versions"]["scikit-learn"])
         stored = meta["pipeline"]
-        steps = [(name, read(step, arrays, source)) for name, step in stored["steps"]]
-        params = {key: read(value, arrays, source) for key, value in stored["params"].items()}
-        for key in params:
-            if key not in Pipeline._get_param_names():
-                raise source.refuse(f"Pipeline has no parameter {key!r}")
-        kept = {key: value for key, value in params.items() if key not in parts.OF_THE_MACHINE}
-        found = Pipeline([*steps, (stored["last"], learner)], **kept)
+        steps = [(name, parts.read(step, arrays, source)) for name, step in stored["steps"]]
+        params = parts.restored_params(Pipeline, stored["params"], arrays, source)
+        found = Pipeline([*steps, (stored["last"], learner)], **params)
         _check(found)
         return found
 

@@ -1,18 +1,19 @@
-"""The steps of pipelines that a model file can hold: a table of scikit-learn's transformers."""
+"""The steps of pipelines as JSON and flat arrays: a table of scikit-learn's transformers that a
+model file can hold, and their values, which come back to the last bit."""
 
 from __future__ import annotations
 
+from collections import UserList
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import sklearn
+from numpy.typing import NDArray
 
 from xmtree import _core
-from xmtree._persistence import Arrays
+from xmtree._persistence import Arrays, dtype_in_file, pack, unpack
 from xmtree._pipelines.checks import check
-
-if TYPE_CHECKING:
-    from xmtree._pipelines.values import Writer
 
 #: By module the classes, with the attributes that ``fit`` sets and what they must be, in the words
 #: of :func:`xmtree._pipelines.checks.check`.
@@ -94,8 +95,99 @@ def known() -> str:
     return ", ".join(sorted(_MODULES))
 
 
-def describe(part: Any, writer: Writer, where: str) -> dict[str, Any]:
-    """The parameters and fitted attributes of a part, in JSON types and arrays of ``writer``."""
+def stored(value: Any, arrays: Arrays, where: str) -> Any:
+    """``value`` in JSON types; ``where`` it is, for messages.
+
+    Arrays, and what a dictionary maps words to, go to ``arrays``. Each value but None, booleans,
+    integers and strings becomes an object that says by "type" what it is: JSON has neither tuples,
+    nor NaN, nor numbers that are sure to keep their last bit.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return {"type": "float", "hex": value.hex()}
+    # A UserList are the columns of a ColumnTransformer's remainder, up to scikit-learn 1.6.
+    if isinstance(value, tuple | list | UserList):
+        items = [stored(item, arrays, where) for item in value]
+        return {"type": "tuple" if isinstance(value, tuple) else "list", "items": items}
+    if isinstance(value, slice):
+        ends = [stored(end, arrays, where) for end in (value.start, value.stop, value.step)]
+        return {"type": "slice", "items": ends}
+    if isinstance(value, np.dtype):
+        return {"type": "dtype", "name": value.str}
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return {"type": "scalar type", "name": np.dtype(value).str}
+    if isinstance(value, dict):
+        keys: Any = list(value)
+        values: Any = list(value.values())
+        # A vocabulary is an array of strings, not a million values of their own.
+        if keys and all(isinstance(key, str) for key in keys):
+            keys = np.array(keys, object)
+        if values and all(type(item) is int or isinstance(item, np.integer) for item in values):
+            values = np.array(values, np.int64)
+        keys, values = (stored(part, arrays, where) for part in (keys, values))
+        return {"type": "dictionary", "keys": keys, "values": values}
+    if isinstance(value, np.ndarray):
+        return _stored_array(value, arrays, where)
+    if hasattr(value, "get_params"):
+        return {"type": "part", **describe(value, arrays, where)}
+    raise TypeError(
+        f"{where}: {value!r} of type {type(value).__name__} cannot be stored in a model file, "
+        "which holds numbers, strings and arrays and nothing to be executed"
+    )
+
+
+def _stored_array(values: NDArray[Any], arrays: Arrays, where: str) -> dict[str, Any]:
+    shape = list(values.shape)
+    if values.dtype == object and not all(isinstance(item, str) for item in values.flat):
+        items = [stored(item, arrays, where) for item in values.flat]
+        return {"type": "objects", "shape": shape, "items": items}
+    # Products add in an order that follows from that of the values in memory.
+    is_fortran = values.flags.f_contiguous and not values.flags.c_contiguous
+    order: Literal["C", "F"] = "F" if is_fortran else "C"
+    name = f"pipeline.{len(arrays)}"
+    try:
+        arrays |= pack(name, values.ravel(order=order))
+    except TypeError as error:
+        raise TypeError(f"{where}: {error}") from error
+    dtype = values.dtype.str
+    return {"type": "array", "name": name, "dtype": dtype, "shape": shape, "order": order}
+
+
+def read(value: Any, arrays: Arrays, source: Source) -> Any:
+    """What :func:`stored` has made ``value`` of; ValueError where it never makes such."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    kind = value["type"]
+    if kind == "part":
+        return restore(value, arrays, source)
+    if kind == "float":
+        return float.fromhex(value["hex"])
+    if kind in ("dtype", "scalar type"):
+        dtype = dtype_in_file(value["name"])
+        if dtype.kind not in "biufO":
+            raise ValueError(f"values of type {dtype}")
+        return dtype if kind == "dtype" else dtype.type
+    if kind == "array":
+        flat = unpack(value["name"], arrays, dtype_in_file(value["dtype"]))
+        return flat.reshape(value["shape"], order=value["order"])
+    if kind == "dictionary":
+        keys, items = (read(value[name], arrays, source) for name in ("keys", "values"))
+        plain = [part.tolist() if isinstance(part, np.ndarray) else part for part in (keys, items)]
+        return dict(zip(*plain, strict=True))
+    items = [read(item, arrays, source) for item in value["items"]]
+    if kind == "objects":
+        found = np.empty(len(items), object)
+        found[:] = items
+        return found.reshape(value["shape"])
+    makers: dict[str, Any] = {"list": list, "tuple": tuple, "slice": lambda ends: slice(*ends)}
+    return makers[kind](items)
+
+
+def describe(part: Any, arrays: Arrays, where: str) -> dict[str, Any]:
+    """The parameters and fitted attributes of a part, in JSON types and ``arrays``."""
     name = type(part).__name__
     if type(part) is not _class(name):
         raise TypeError(f"{where} is a {name}, which cannot be stored; known are {known()}")
@@ -111,12 +203,12 @@ def describe(part: Any, writer: Writer, where: str) -> dict[str, Any]:
     described = {
         "class": name,
         "params": {
-            key: writer.value(item, where if of_steps else f"{where}, {key}")
+            key: stored(item, arrays, where if of_steps else f"{where}, {key}")
             for key, item in sorted(params.items())
             if key not in OF_THE_MACHINE
         },
         "state": {
-            key: writer.value(item, f"{where}, {key}") for key, item in sorted(state.items())
+            key: stored(item, arrays, f"{where}, {key}") for key, item in sorted(state.items())
         },
     }
     try:
@@ -126,33 +218,35 @@ def describe(part: Any, writer: Writer, where: str) -> dict[str, Any]:
     return described
 
 
-def restore(stored: dict[str, Any], arrays: Arrays, source: Source) -> Any:
+def restore(described: dict[str, Any], arrays: Arrays, source: Source) -> Any:
     """The part that :func:`describe` has described."""
-    from xmtree._pipelines.values import read
-
-    name = stored["class"]
+    name = described["class"]
     cls = _class(name)
     if cls is None:
         raise source.refuse(f"xmtree {_core.__version__} has no part {name!r}")
-    params, state = (
-        {key: read(item, arrays, source) for key, item in stored[kind].items()}
-        for kind in ("params", "state")
-    )
-    for key in params:
-        if key not in cls._get_param_names():
-            raise source.refuse(f"{name} has no parameter {key!r}")
-    part = cls(**{key: item for key, item in params.items() if key not in OF_THE_MACHINE})
+    part = cls(**restored_params(cls, described["params"], arrays, source))
     attributes = _attributes(name)
-    for key, item in state.items():
+    for key, item in described["state"].items():
         if key not in attributes:
             raise source.refuse(f"{name} has no attribute {key!r}")
-        setattr(part, key, item)
+        setattr(part, key, read(item, arrays, source))
     try:
         # Private attributes come and go with versions: of the same one all that it needs are there.
         check(part, attributes, complete=source.version == sklearn.__version__)
     except (ValueError, TypeError, AttributeError) as error:
         raise source.refuse(f"{name}: {error}") from error
     return part
+
+
+def restored_params(
+    cls: Any, params: dict[str, Any], arrays: Arrays, source: Source
+) -> dict[str, Any]:
+    """Parameters of a class of scikit-learn, which must have all of them."""
+    for key in params:
+        if key not in cls._get_param_names():
+            raise source.refuse(f"{cls.__name__} has no parameter {key!r}")
+    kept = {key: item for key, item in params.items() if key not in OF_THE_MACHINE}
+    return {key: read(item, arrays, source) for key, item in kept.items()}
 
 
 def _class(name: str) -> Any:

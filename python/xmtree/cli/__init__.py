@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from xmtree import _starting
 from xmtree._core import __version__
 from xmtree._printable import printable
 from xmtree.cli import demo, evaluate, fit, inspect, predict
@@ -32,7 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:
-        _starting.end()
         options = parser().parse_args(arguments)
         code: int = options.run(options)
         sys.stdout.flush()

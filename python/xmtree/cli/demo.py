@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from xmtree.cli.errors import WrongUsage
+from xmtree.cli.options import at_least
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rows",
-        type=int,
+        type=at_least(100),
         metavar="N",
         help="use only N training rows of each data set, for a quick look",
     )
@@ -32,8 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measures, prints, writes."""
-    if options.rows is not None and options.rows < 100:
-        raise WrongUsage(f"--rows must be at least 100, got {options.rows}")
     # Only this command needs the data.
     from xmtree import demo
 

@@ -28,10 +28,11 @@ from typing import Any
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._progress import shown_as
-from xmtree.cli import arguments, models, plan, training
+from xmtree.cli import models, training
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats import Reader, open_reader
-from xmtree.cli.measure import measure
+from xmtree.cli.evaluate import measure
+from xmtree.cli.formats import Reader, Sets, lines, open_reader
+from xmtree.cli.options import add_data, add_unknown_features, add_work, at_least
 from xmtree.cli.trained import Model, learner_of
 
 #: Bytes of a model file from which ``fit`` says how to have a smaller one.
@@ -40,8 +41,8 @@ _LARGE = 100_000_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree fit``."""
-    group = arguments.add_data(parser)
-    arguments.add_unknown_features(group, "--continue and --valid: features")
+    group = add_data(parser)
+    add_unknown_features(group, "--continue and --valid: features")
     group.add_argument(
         "--labels",
         choices=["auto", "one", "sets"],
@@ -51,25 +52,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--n-features",
-        type=int,
+        type=at_least(1),
         metavar="D",
         help="svmlight: number of columns, by default as many as occur",
     )
-    group.add_argument(
-        "--n-labels", type=int, metavar="K", help="stdin: labels are the integers 0 to K-1"
+    given = group.add_mutually_exclusive_group()
+    given.add_argument(
+        "--n-labels", type=at_least(1), metavar="K", help="stdin: labels are the integers 0 to K-1"
     )
-    group.add_argument(
+    given.add_argument(
         "--classes", metavar="FILE", help="stdin: all labels that may occur, one on each line"
     )
-    learners = ["auto", *sorted(models.names())]
     parser.add_argument(
         "--learner",
-        choices=learners,
+        choices=["auto", *sorted(models.names())],
         help="which learner; texts: by default auto, which chooses by the number of labels",
-    )
-    # Its name before there were texts.
-    parser.add_argument(
-        "--model", dest="learner", choices=learners, default=None, help=argparse.SUPPRESS
     )
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file to write")
     parser.add_argument(
@@ -85,7 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compact", action="store_true", help="write the model for prediction only: a small file"
     )
-    parser.add_argument("--passes", type=int, metavar="N", help="passes over DATA (n_passes)")
+    parser.add_argument(
+        "--passes", type=at_least(1), metavar="N", help="passes over DATA (n_passes)"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -95,55 +94,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "it; may be repeated",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="random_state (default 0)")
-    arguments.add_work(parser)
+    add_work(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Trains, saves, and reports in one line."""
-    for name in ("passes", "n_labels", "n_features"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise WrongUsage(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    if options.unknown_features == "ignore" and not (options.start or options.valid):
+    ignores = options.unknown_features == "ignore"
+    if ignores and not (options.start or options.valid):
         raise WrongUsage("--unknown-features is for --continue and --valid")
+    if options.data == "-" and options.passes not in (None, 1):
+        raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
     if options.start is None:
-        reader = open_reader(options.data, options, on_stdin=plan.stdin_format(options))
-        estimator = plan.new_estimator(reader, options)
+        # A named learner reads XMC.
+        on_stdin = None if options.learner in (None, "auto") else "xmc"
+        reader = open_reader(options.data, options, on_stdin=on_stdin)
+        estimator = _new_estimator(reader, options)
     else:
-        model = Model.load(options.start)
+        model = Model.load(options.start, ignores)
         reader = model.open(options.data, options)
-        plan.check_continued(model, reader, options)
+        _check_continued(model, reader, options)
         estimator = model.estimator
     _check_output(options.output)
     valid = None if options.valid is None else open_reader(options.valid, options, strict=False)
     if valid is not None and valid.kind != reader.kind:
         raise WrongUsage(f"{reader.shown_name} holds {reader.kind}, {valid.path} {valid.kind}")
     began = time.perf_counter()
-    stopped = False
+    how = "done"
     verbose = int(options.progress != "none")
     try:
         with shown_as(options.progress):
-            if options.start is not None:
-                ignores = options.unknown_features == "ignore"
-                training.learn_on(model, reader, options.passes or 1, ignores, verbose)
-            else:
+            if options.start is None:
                 _train(estimator, reader, options, verbose)
+            else:
+                training.learn_on(model, reader, options.passes or 1, verbose)
     except KeyboardInterrupt:
         # An online learner keeps what it has learned so far.
         if not estimator.__sklearn_is_fitted__():
             raise
-        stopped = True
+        how = "stopped early"
     if options.start is None:
         learner_of(estimator)._table_options = reader.table_options()
     estimator.save(options.output, compact=options.compact)
     seconds = time.perf_counter() - began
     parts = _summary(estimator)
     if valid is not None:
-        parts += _validated(Model.of(options.output, estimator), valid, options)
+        trained = Model.of(options.output, estimator, ignores)
+        trained.prepare(valid)
+        found = measure(trained, valid)
+        more = [f" P@{k} {found.ranking[f'P@{k}']:.4f}" for k in found.cuts if k > 1]
+        parts.append(f"error {found.error:.4f}{''.join(more)} on {options.valid}")
     if reader.unused:
         shown = ", ".join(map(repr, reader.unused))
         print(f"{reader.shown_name}: columns that were not used: {shown}", file=sys.stderr)
-    how = "stopped early" if stopped else "done"
     print(f"{options.output}: {', '.join(parts)}, {how} in {seconds:.1f} s", file=sys.stderr)
     size = os.path.getsize(options.output)
     if size >= _LARGE and not options.compact and getattr(estimator, "prune", 0) is None:
@@ -152,34 +154,116 @@ def run(options: argparse.Namespace) -> int:
             "--compact half of the bits of each",
             file=sys.stderr,
         )
-    return 1 if stopped else 0
+    return 0 if how == "done" else 1
+
+
+def _new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
+    """An estimator of the options, for the kind of data that there is."""
+    name = options.learner or "auto"
+    fixed = {
+        "random_state": 0 if options.seed is None else options.seed,
+        "n_jobs": options.jobs,
+        "verbose": int(options.progress != "none"),
+    }
+    if reader.kind == "texts":
+        return models.for_texts(name, options.set, options.passes, **fixed)
+    if name == "auto":
+        # Tells of columns that hold no numbers, if there are any.
+        next(reader.batches(), None)
+    return models.for_numbers(name, options.set, n_passes=options.passes, **fixed)
+
+
+def _check_continued(model: Model, reader: Reader, options: argparse.Namespace) -> None:
+    """Refuses a model that cannot be trained further, and prepares one that can."""
+    for name in ("learner", "set", "seed", "n_labels", "classes", "n_features"):
+        if getattr(options, name) not in (None, []):
+            raise WrongUsage(
+                f"--{name.replace('_', '-')} cannot change with --continue: the model has its own"
+            )
+    if not hasattr(model.estimator, "partial_fit"):
+        raise WrongUsage(
+            f"--continue: {type(model.learner).__name__}, the model in {options.start}, is not "
+            "online; train it again on all data"
+        )
+    if getattr(model.learner, "prune", None) is not None:
+        raise WrongUsage(
+            f"--continue: {options.start} keeps only its large weights (prune), as --learner auto "
+            "has it; a model trained with --learner oaa can learn on"
+        )
+    sets = model.learner._y_form != "labels"
+    if options.labels != "auto" and (options.labels == "sets") != sets:
+        raise WrongUsage(
+            f"--labels {options.labels}: {options.start} has learned "
+            f"{'label sets' if sets else 'one label per row'}"
+        )
+    if options.jobs is not None:
+        model.learner.set_params(n_jobs=options.jobs)
+    model.prepare(reader)
 
 
 def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose: int) -> None:
-    """Trains a new estimator."""
-    sets = plan.sets_of(estimator, options)
-    given = plan.given_labels(options)
-    streamed = plan.is_streamed(estimator, reader, options, given)
-    if given is not None and not (reader.is_stdin and streamed and reader.name != "xmc"):
+    """Trains a new estimator: the whole file at once, or batch after batch."""
+    is_text = isinstance(estimator, TextClassifier)
+    learner = estimator.learner if is_text else estimator
+    learns_sets = learner == "auto" if isinstance(learner, str) else learner._multilabel
+    if options.labels == "sets" and not learns_sets:
+        raise WrongUsage(f"--learner {options.learner} learns one label per row, not sets")
+    sets: Sets = options.labels == "sets"
+    if options.labels == "auto" and learns_sets:
+        sets = "auto"
+    given = _given_labels(options)
+    if is_text:
+        streams = estimator.n_bits is not None and not estimator.idf
+        streams = streams and hasattr(estimator, "partial_fit")
+        streams = streams and (given is not None if reader.is_stdin else options.passes == 1)
+    else:
+        streams = isinstance(estimator, OnlineLearner)
+        streams = streams and (reader.is_stdin or getattr(estimator, "n_passes", None) == 1)
+    if given is not None and not (reader.is_stdin and streams and reader.name != "xmc"):
         raise WrongUsage(
             "--n-labels and --classes are for what is streamed from stdin and does not say "
             "which labels there are"
         )
-    if isinstance(estimator, TextClassifier):
-        if streamed:
-            training.stream(estimator, reader, sets, given, verbose)
-        else:
-            training.fit_whole(estimator, reader, sets)
-        return
-    if streamed:
-        plan.check_stream(estimator, reader, options)
-    index_base = reader.prepare_fit(streamed)
-    if index_base is not None:
-        estimator._index_base = index_base
-    if streamed:
+    if not is_text:
+        if streams:
+            _check_stream(estimator, reader, options)
+        index_base = reader.prepare_fit(streams)
+        if index_base is not None:
+            estimator._index_base = index_base
+    if streams:
         training.stream(estimator, reader, sets, given, verbose)
     else:
         training.fit_whole(estimator, reader, sets)
+
+
+def _given_labels(options: argparse.Namespace) -> list[Any] | None:
+    """The labels of --n-labels or --classes."""
+    if options.n_labels is not None:
+        return list(map(str, range(options.n_labels)))
+    if options.classes is None:
+        return None
+    found = [line for line in lines(options.classes, options.classes) if line]
+    if not found:
+        raise ValueError(f"--classes: {options.classes} names no label")
+    return found
+
+
+def _check_stream(learner: OnlineLearner, reader: Reader, options: argparse.Namespace) -> None:
+    """Refuses what a stream does not allow, and names all that is missing at once."""
+    if learner.class_weight == "balanced":
+        raise WrongUsage(
+            "class_weight=balanced counts the labels before learning, which a stream does not "
+            "allow; read a file, with --passes 2 or more, or give the weights of labels: "
+            """--set 'class_weight={"3": 10}'"""
+        )
+    if not reader.is_stdin:
+        return
+    missing = reader.missing_on_stdin(options, training.hashes(learner))
+    if missing:
+        raise WrongUsage(
+            f"{reader.name} from stdin does not say all that must be known before; "
+            f"give {' and '.join(missing)}"
+        )
 
 
 def _check_output(path: str) -> None:
@@ -208,12 +292,3 @@ def _summary(estimator: Any) -> list[str]:
     if hasattr(learner, "progressive_recall_"):
         parts.append(f"progressive recall {learner.progressive_recall_:.4f}")
     return parts
-
-
-def _validated(model: Model, valid: Reader, options: argparse.Namespace) -> list[str]:
-    """The measures of a file that was not trained on."""
-    ignores = options.unknown_features == "ignore"
-    model.prepare(valid, ignores)
-    found = measure(model, valid, ignores)
-    shown = [f"{name} {value:.4f}" for name, value in found.ranking.items() if name[:2] == "P@"]
-    return [" ".join([f"error {found.error:.4f}", *shown[1:], f"on {options.valid}"])]

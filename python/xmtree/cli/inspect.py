@@ -23,10 +23,11 @@ import numpy as np
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._printable import printable
+from xmtree._text.features import TextFeatures
 from xmtree._trees import upper_nodes
 from xmtree.cli.errors import WrongUsage
+from xmtree.cli.options import at_least
 from xmtree.cli.trained import Model
-from xmtree.cli.words import strongest_words
 
 #: A tree's arrays that its drawing shows, or that do not have one entry per node.
 _NOT_LISTED = {"parent", "children", "depth", "candidates", "candidate_counts"}
@@ -36,6 +37,9 @@ _NOT_LISTED |= {"vote_starts", "vote_classes", "votes", "other_votes"}
 #: Names of labels and features in a line.
 _MOST_NAMES = 8
 
+#: Words whose predictions are held at a time.
+_STEP = 1 << 14
+
 #: Trees of which a line is printed.
 _MOST_TREES = 20
 
@@ -44,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree inspect``."""
     parser.add_argument("model", metavar="MODEL", help="a file of xmtree fit or of save()")
     parser.add_argument(
-        "--depth", type=int, default=3, help="levels of the tree to show (default 3)"
+        "--depth", type=at_least(0), default=3, help="levels of the tree to show (default 3)"
     )
     parser.add_argument(
         "--tree", type=int, default=0, metavar="N", help="the tree to show (default 0, the first)"
@@ -54,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--words",
-        type=int,
+        type=at_least(1),
         metavar="N",
         help="text classifiers that store their words: the N strongest words of each label",
     )
@@ -62,14 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the model."""
-    if options.depth < 0:
-        raise WrongUsage(f"--depth must be at least 0, got {options.depth}")
     if options.plot and Path(options.plot).suffix not in (".svg", ".png", ".html"):
         raise WrongUsage(
             f"--plot takes a name that ends in .svg, .png or .html, got {options.plot}"
         )
-    if options.words is not None and options.words < 1:
-        raise WrongUsage(f"--words must be at least 1, got {options.words}")
     model = Model.load(options.model)
     learner: Any = model.learner
     features = None
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"  {name:<22}{value!r}")
     if options.words is not None and features is not None:
         print("words")
-        for label, words in strongest_words(learner, features, options.words):
+        for label, words in _strongest_words(learner, features, options.words):
             print(f"  {printable(label)}: {', '.join(map(printable, words))}")
     for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"
@@ -123,6 +123,32 @@ def run(options: argparse.Namespace) -> int:
     if options.plot:
         _plot(learner, options.tree, options.depth, Path(options.plot))
     return 0
+
+
+def _strongest_words(
+    learner: Any, features: TextFeatures, n_words: int
+) -> Iterator[tuple[Any, list[str]]]:
+    """Each label with words that, as a text of their own, are given this label, by score.
+
+    So it can be told for every learner; no word may be left for a label.
+    """
+    words = np.array(features.words(), object)
+    if not len(words):
+        return
+    best, scores = [], []
+    for start in range(0, len(words), _STEP):
+        codes, found = learner._topk(
+            learner._rows(features.transform(words[start : start + _STEP].tolist())), 1
+        )
+        best.append(codes[:, 0])
+        scores.append(found[:, 0])
+    order = np.argsort(-np.concatenate(scores), kind="stable")
+    label_of = np.concatenate(best)[order]
+    words = words[order]
+    for code, label in enumerate(learner.classes_.tolist()):
+        found_words = words[label_of == code][:n_words].tolist()
+        if found_words:
+            yield label, found_words
 
 
 def _some(names: Any) -> str:
@@ -178,7 +204,7 @@ def _plot(learner: Any, tree: int, levels: int, path: Path) -> None:
         raise RuntimeError(str(error)) from error
     from matplotlib.figure import Figure
 
-    from xmtree.plotting._files import house_style, write
+    from xmtree.plotting._figures import house_style, write
 
     with house_style():
         figure = Figure()

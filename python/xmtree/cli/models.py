@@ -93,15 +93,14 @@ def _checked(cls: Any, params: dict[str, Any]) -> Any:
 
 
 def _value(cls: Any, key: str, text: str) -> Any:
-    """The value that ``text`` stands for; a word that the parameter knows is that word, as
-    "none" often is."""
+    """What ``text`` stands for; a word that the parameter knows, often "none", is that word."""
     checks = cls._parameter_constraints[key]
     if any(isinstance(check, StrOptions) and text in check.options for check in checks):
         return text
-    return value_of(text)
+    return _value_of(text)
 
 
-def value_of(text: str) -> Any:
+def _value_of(text: str) -> Any:
     """None, true, false, numbers and JSON as themselves, all else as text.
 
     Keys of an object are read alike: in ``class_weight={"3": 2}`` the label is a number.
@@ -110,10 +109,8 @@ def value_of(text: str) -> Any:
     if text.lower() in words:
         return words[text.lower()]
     try:
-        return json.loads(text, object_pairs_hook=_with_values)
+        return json.loads(
+            text, object_pairs_hook=lambda pairs: {_value_of(key): item for key, item in pairs}
+        )
     except json.JSONDecodeError:
         return text
-
-
-def _with_values(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
-    return {value_of(key): value for key, value in pairs}

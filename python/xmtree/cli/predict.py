@@ -20,18 +20,20 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 from xmtree._progress import progress, shown_as
-from xmtree.cli import arguments
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.trained import numbered, open_model
+from xmtree.cli.options import add_model, at_least
+from xmtree.cli.trained import open_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``xmtree predict``."""
-    arguments.add_model(parser)
-    parser.add_argument("-k", type=int, default=5, help="labels per row at most (default 5)")
+    add_model(parser)
+    parser.add_argument(
+        "-k", type=at_least(1), default=5, help="labels per row at most (default 5)"
+    )
     parser.add_argument(
         "--scores",
         choices=["raw", "probability"],
@@ -54,8 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predicts batch by batch."""
-    if options.k < 1:
-        raise WrongUsage(f"-k must be at least 1, got {options.k}")
     if math.isnan(options.threshold):
         raise WrongUsage("--threshold must be a number, got nan")
     if options.output.lower().endswith((".csv", ".tsv", ".parquet")):
@@ -64,30 +64,21 @@ def run(options: argparse.Namespace) -> int:
             "--json, and no tables; choose another ending"
         )
     model, reader = open_model(options)
-    ignores = options.unknown_features == "ignore"
     write = _json_line if options.json else _text_line
     with (
-        _output(options.output) as out,
+        contextlib.nullcontext(sys.stdout)
+        if options.output == "-"
+        else open(options.output, "w", encoding="utf-8") as out,
         shown_as(options.progress),
         progress(1, "predict") as report,
     ):
-        for first_row, batch in numbered(reader, True):
-            rows = model.rows(batch, reader, first_row, ignores)
+        for first_row, batch in reader.numbered(True):
+            rows = model.rows(batch, reader, first_row)
             labels, scores = model.learner.predict_topk(rows, options.k, scores=options.scores)
             out.writelines(write(*row) for row in _rows(labels, scores, options.threshold))
             if report:
                 report(first_row + len(batch), 0, None, None)
     return 0
-
-
-@contextlib.contextmanager
-def _output(path: str) -> Iterator[IO[str]]:
-    if path == "-":
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    with open(path, "w", encoding="utf-8") as out:
-        yield out
 
 
 def _rows(labels: Any, scores: Any, threshold: float) -> Iterator[tuple[list[Any], list[float]]]:

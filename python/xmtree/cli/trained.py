@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction import FeatureHasher
 
 import xmtree
 from xmtree import TextClassifier
 from xmtree._base import Learner
-from xmtree.cli import columns
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats import Batch, NamedRows, Reader, Sets, open_reader
-from xmtree.cli.formats.reader import is_sparse
+from xmtree.cli.formats import MAX_FEATURES, Batch, Reader, open_reader
 
 
 @dataclass
@@ -24,12 +24,14 @@ class Model:
 
     #: What messages call it.
     name: str
-    estimator: Learner | TextClassifier
+    estimator: Any
     #: The number of each feature's name; None where features have no names.
     numbers: dict[str, int] | None
+    #: Whether features that it does not have are left out, and not refused.
+    ignores_unknown: bool
 
     @staticmethod
-    def of(name: str, estimator: Any) -> Model:
+    def of(name: str, estimator: Any, ignores_unknown: bool = False) -> Model:
         """A model whose columns are matched by name here."""
         # Without them in the learner, scikit-learn does not expect data frames.
         learner: Any = learner_of(estimator)
@@ -37,10 +39,10 @@ class Model:
         if hasattr(learner, "feature_names_in_"):
             numbers = {name: at for at, name in enumerate(learner.feature_names_in_.tolist())}
             del learner.feature_names_in_
-        return Model(name, estimator, numbers)
+        return Model(name, estimator, numbers, ignores_unknown)
 
     @staticmethod
-    def load(path: str) -> Model:
+    def load(path: str, ignores_unknown: bool = False) -> Model:
         """The model in a file."""
         estimator = xmtree.load(path)
         if not isinstance(estimator, Learner | TextClassifier):
@@ -48,40 +50,42 @@ class Model:
                 f"{type(estimator).__name__}, the model in {path}, is for Python, by xmtree.load; "
                 "commands apply classifiers of xmtree"
             )
-        return Model.of(path, estimator)
+        return Model.of(path, estimator, ignores_unknown)
 
     @property
-    def learner(self) -> Learner:
+    def learner(self) -> Any:
         """The learner itself, which takes numbers."""
         return learner_of(self.estimator)
 
+    @property
+    def takes(self) -> str:
+        """The kind of rows."""
+        return "texts" if isinstance(self.estimator, TextClassifier) else "numbers"
+
     def open(self, path: str, options: argparse.Namespace) -> Reader:
         """The reader of a file that this is applied to."""
+        on_stdin = "text" if self.takes == "texts" else "xmc"
         remembered = self.learner._table_options
-        return open_reader(path, options, on_stdin=self.stdin_format, remembered=remembered)
+        return open_reader(path, options, on_stdin=on_stdin, remembered=remembered)
 
-    @property
-    def stdin_format(self) -> str | None:
-        """The format of stdin where no option tells it."""
-        return "text" if isinstance(self.estimator, TextClassifier) else "xmc"
-
-    def prepare(self, reader: Reader, ignores_unknown: bool) -> None:
+    def prepare(self, reader: Reader, ignores_unknown: bool | None = None) -> None:
         """Called before this is applied to the rows of ``reader``."""
-        takes = "texts" if isinstance(self.estimator, TextClassifier) else "numbers"
-        if reader.kind != takes:
+        if reader.kind != self.takes:
             raise WrongUsage(
                 f"{type(self.estimator).__name__}, the model in {self.name}, was trained on "
-                f"{takes}; {reader.shown_name} holds {reader.kind}"
+                f"{self.takes}; {reader.shown_name} holds {reader.kind}"
             )
-        reader.prepare_for(self.learner._index_base, self.numbers, ignores_unknown)
+        ignores = self.ignores_unknown if ignores_unknown is None else ignores_unknown
+        reader.prepare_for(self.learner._index_base, self.numbers, ignores)
 
-    def rows(self, batch: Batch, reader: Reader, first_row: int, ignores_unknown: bool) -> Any:
+    def rows(self, batch: Batch, reader: Reader, first_row: int) -> Any:
         """The rows of a batch as a matrix for the learner."""
-        if isinstance(self.estimator, TextClassifier):
+        if self.takes == "texts":
             return self.estimator._rows(batch.rows)
-        learner, X = self.learner, batch.rows
-        if isinstance(X, NamedRows):
-            return self._named(batch, reader, first_row, ignores_unknown)
+        learner = self.learner
+        X: Any = batch.rows
+        if isinstance(X, list):
+            return self._named(batch, reader, first_row)
         if learner._hashes_names:
             raise WrongUsage(
                 f"{self.name} was trained on hashed names of features, as VW text has them; "
@@ -92,32 +96,31 @@ class Model:
         width = learner.n_features_in_
         if learner._takes_any_width() or X.shape[1] <= width:
             return X
-        if not ignores_unknown:
+        if not self.ignores_unknown:
             told = reader.beyond(X, width, first_row)
             if told is not None:
                 raise ValueError(told)
-        if not is_sparse(X):
+        if isinstance(X, np.ndarray):
             return np.ascontiguousarray(X[:, :width])
         X.resize(X.shape[0], width)
         return X
 
-    def _named(self, batch: Batch, reader: Reader, first_row: int, ignores: bool) -> Any:
-        rows: NamedRows = batch.rows
+    def _named(self, batch: Batch, reader: Reader, first_row: int) -> Any:
         if self.learner._hashes_names:
-            return columns.hashed(rows)
+            return hashed_columns(batch)
         if self.numbers is None:
             raise WrongUsage(
                 f"{self.name} was trained on columns without names; the features of "
                 f"{reader.shown_name} have names"
             )
-        if not ignores:
-            unknown = columns.unknown_name(rows, self.numbers)
+        for at, row in enumerate(batch.rows if not self.ignores_unknown else ()):
+            unknown = next((name for name in row if name not in self.numbers), None)
             if unknown is not None:
                 raise ValueError(
-                    f"{reader.place(batch, unknown[0], first_row)}: the model has no feature "
-                    f"{unknown[1]!r}; --unknown-features ignore leaves such features out"
+                    f"{reader.place(batch, at, first_row)}: the model has no feature "
+                    f"{unknown!r}; --unknown-features ignore leaves such features out"
                 )
-        return columns.numbered(rows, self.numbers, grow=False)
+        return numbered_columns(batch, self.numbers, grow=False)
 
     def _places(self, names: list[str], reader: Reader) -> list[int]:
         """Where the model's columns are among those of a table, which has no others."""
@@ -135,24 +138,41 @@ class Model:
         return [places[name] for name in numbers]
 
 
-def learner_of(estimator: Any) -> Learner:
+def learner_of(estimator: Any) -> Any:
     """The learner that takes numbers: of a text classifier the one inside."""
-    learner: Learner = estimator.learner_ if isinstance(estimator, TextClassifier) else estimator
-    return learner
+    return estimator.learner_ if isinstance(estimator, TextClassifier) else estimator
 
 
 def open_model(options: argparse.Namespace) -> tuple[Model, Reader]:
     """The model of the options, and the file that it is applied to."""
-    model = Model.load(options.model)
+    model = Model.load(options.model, options.unknown_features == "ignore")
     model.learner.set_params(n_jobs=options.jobs)
     reader = model.open(options.data, options)
-    model.prepare(reader, options.unknown_features == "ignore")
+    model.prepare(reader)
     return model, reader
 
 
-def numbered(reader: Reader, sets: Sets) -> Iterator[tuple[int, Batch]]:
-    """Batches, each with the number of its first row."""
-    row = 0
-    for batch in reader.batches(sets):
-        yield row, batch
-        row += len(batch)
+def hashed_columns(batch: Batch) -> Any:
+    """Features that have names, in columns by a hash of the names, among so many that learners
+    fold them (``n_bits``)."""
+    hasher = FeatureHasher(MAX_FEATURES, dtype=np.float32, alternate_sign=False)
+    return hasher.transform(batch.rows)
+
+
+def numbered_columns(batch: Batch, numbers: dict[str, int], *, grow: bool) -> Any:
+    """Features that have names, in columns by the number of each name; with ``grow`` new names
+    get the next numbers, else they are left out."""
+    names = chain.from_iterable(batch.rows)
+    if grow:
+        columns = [numbers.setdefault(name, len(numbers)) for name in names]
+    else:
+        columns = [numbers.get(name, -1) for name in names]
+    indices = np.array(columns, np.int32)
+    known = indices >= 0
+    ends = np.cumsum([0, *map(len, batch.rows)])
+    starts = np.concatenate([[0], np.cumsum(known)])[ends]
+    values = [value for row in batch.rows for value in row.values()]
+    arrays = np.array(values, np.float32)[known], indices[known], starts
+    matrix = sp.csr_matrix(arrays, (len(batch), len(numbers)))
+    matrix.sort_indices()
+    return matrix

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -13,24 +12,21 @@ from numpy.typing import NDArray
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._progress import progress
-from xmtree.cli import columns, labels
-from xmtree.cli.formats import Batch, NamedRows, Reader, Sets
-from xmtree.cli.labels import Scan, Vocabulary
-from xmtree.cli.trained import Model, learner_of, numbered
-
-#: From a batch and the number of its first row to what an estimator takes.
-RowsOf = Callable[[Batch, int], Any]
+from xmtree.cli import labels
+from xmtree.cli.formats import Batch, Reader, Sets
+from xmtree.cli.labels import Vocabulary
+from xmtree.cli.trained import Model, hashed_columns, learner_of, numbered_columns
 
 
 def fit_whole(estimator: Any, reader: Reader, sets: Sets) -> None:
     """Loads all examples and fits the estimator on them."""
     numbers: dict[str, int] = {}
 
-    def of_names(rows: NamedRows) -> Any:
+    def of_names(batch: Batch) -> Any:
         estimator._hashes_names = hashes(estimator)
         if estimator._hashes_names:
-            return columns.hashed(rows)
-        return columns.numbered(rows, numbers, grow=True)
+            return hashed_columns(batch)
+        return numbered_columns(batch, numbers, grow=True)
 
     batch = reader.load(sets, of_names)
     y = labels.target(reader, batch, sets)
@@ -57,40 +53,32 @@ def stream(
     """Trains a new online estimator on one batch after the other.
 
     ``given``: the labels that may occur; None: they are found by reading the file once more, or
-    from stdin are those of the header.
+    from stdin are those of the header, which XMC alone has.
     """
-    if reader.is_stdin and sets == "auto" and not reader.labels_in_header:
-        sets = False
-    batches = numbered(reader, sets)
     names: list[str] | None = None
     numbers: dict[str, int] | None = None
     if given is not None:
-        vocabulary = labels.named(given, sets is True, reader)
-    elif reader.is_stdin:
-        first = next(batches, None)
-        if first is None:
-            raise reader.empty()
-        batches = chain([first], batches)
-        scan = _scan(reader, iter([first]), numbers)
-        if reader.labels_in_header:
-            any_set = scan.any_set if sets == "auto" else sets
-            vocabulary = labels.announced(first[1].labels, any_set, reader)
-        else:
-            vocabulary = scan.vocabulary(sets)
-    else:
+        sets = sets is True
+        vocabulary = Vocabulary.named(reader, given, sets)
+    elif not reader.is_stdin:
         if not hashes(estimator) and not isinstance(estimator, TextClassifier):
             numbers = {}
-        vocabulary = _scan(reader, numbered(reader, sets), numbers).vocabulary(sets)
+        vocabulary = _scan(reader, sets, numbers)
+    batches = reader.numbered(sets)
+    if given is None and reader.is_stdin:
+        first = next(batches)
+        batches = chain([first], batches)
+        vocabulary = Vocabulary.announced(reader, first[1], sets)
 
     def rows_of(batch: Batch, first_row: int) -> Any:
         nonlocal names
         names = batch.columns
-        if not isinstance(batch.rows, NamedRows):
+        if reader.kind == "texts" or not isinstance(batch.rows, list):
             return batch.rows
         if numbers is None:
             estimator._hashes_names = True
-            return columns.hashed(batch.rows)
-        return columns.numbered(batch.rows, numbers, grow=False)
+            return hashed_columns(batch)
+        return numbered_columns(batch, numbers, grow=False)
 
     try:
         _learn(estimator, reader, batches, vocabulary, rows_of, verbose)
@@ -98,38 +86,32 @@ def stream(
         _set_names(estimator, list(numbers) if numbers else names)
 
 
-def _scan(
-    reader: Reader,
-    batches: Iterator[tuple[int, Batch]],
-    numbers: dict[str, int] | None,
-) -> Scan:
-    """What labels there are; names of features of VW text are put into ``numbers``."""
-    scan = Scan(reader)
-    for _, batch in batches:
-        scan.add(batch.labels)
-        if isinstance(batch.rows, NamedRows) and numbers is not None:
-            for name in batch.rows.names:
+def _scan(reader: Reader, sets: Sets, numbers: dict[str, int] | None) -> Vocabulary:
+    """The labels of a file; names of features are put into ``numbers``."""
+    found: set[Any] = set()
+    any_set = False
+    for _, batch in reader.numbered(sets):
+        its = reader.labels_of(batch)
+        found.update(its.flat if isinstance(its.flat, list) else np.unique(its.flat).tolist())
+        any_set |= labels.are_sets(reader, its)
+        if numbers is not None and isinstance(batch.rows, list):
+            for name in chain.from_iterable(batch.rows):
                 numbers.setdefault(name, len(numbers))
-    return scan
+    if not found:
+        raise reader.empty()
+    return Vocabulary.named(reader, list(found), any_set if sets == "auto" else sets)
 
 
-def learn_on(
-    model: Model, reader: Reader, n_passes: int, ignores_unknown: bool, verbose: int
-) -> None:
+def learn_on(model: Model, reader: Reader, n_passes: int, verbose: int) -> None:
     """Trains a model further, in the order of the file."""
     vocabulary = Vocabulary.of_model(model.learner, reader)
 
     def rows_of(batch: Batch, first_row: int) -> Any:
-        if isinstance(model.estimator, TextClassifier):
-            return batch.rows
-        return model.rows(batch, reader, first_row, ignores_unknown)
+        return batch.rows if model.takes == "texts" else model.rows(batch, reader, first_row)
 
-    def all_passes() -> Iterator[tuple[int, Batch]]:
-        for _ in range(n_passes):
-            yield from numbered(reader, vocabulary.sets)
-
+    batches = chain.from_iterable(reader.numbered(vocabulary.sets) for _ in range(n_passes))
     try:
-        _learn(model.estimator, reader, all_passes(), vocabulary, rows_of, verbose)
+        _learn(model.estimator, reader, batches, vocabulary, rows_of, verbose)
     finally:
         _set_names(model.estimator, None if model.numbers is None else list(model.numbers))
 
@@ -139,33 +121,26 @@ def _learn(
     reader: Reader,
     batches: Iterator[tuple[int, Batch]],
     vocabulary: Vocabulary,
-    rows_of: RowsOf,
+    rows_of: Callable[[Batch, int], Any],
     verbose: int,
 ) -> None:
+    """``rows_of`` makes what the estimator takes of a batch and the number of its first row."""
     n_examples = 0
-    with progress(verbose, type(estimator).__name__) as report:
-        for row, batch in batches:
-            y, classes = vocabulary.target(reader, batch, row)
-            X = rows_of(batch, row)
-            with _silent(estimator):
-                estimator.partial_fit(X, y, classes=classes, sample_weight=_weights(batch))
-            n_examples += len(batch)
-            learner = learner_of(estimator)
-            if report and isinstance(learner, OnlineLearner):
-                recall = getattr(learner, "progressive_recall_", None)
-                report(n_examples, 0, learner.progressive_loss_, recall)
-    if n_examples == 0:
-        raise reader.empty()
-
-
-@contextmanager
-def _silent(estimator: Any) -> Iterator[None]:
-    """Without the estimator's own progress, which would begin anew with each batch."""
-    verbose, estimator.verbose = estimator.verbose, 0
+    # The estimator's own progress would begin anew with each batch.
+    own, estimator.verbose = estimator.verbose, 0
     try:
-        yield
+        with progress(verbose, type(estimator).__name__) as report:
+            for first_row, batch in batches:
+                y, X = vocabulary.target(reader, batch, first_row), rows_of(batch, first_row)
+                weights = _weights(batch)
+                estimator.partial_fit(X, y, classes=vocabulary.classes, sample_weight=weights)
+                n_examples += len(batch)
+                learner = learner_of(estimator)
+                if report and isinstance(learner, OnlineLearner):
+                    recall = getattr(learner, "progressive_recall_", None)
+                    report(n_examples, 0, learner.progressive_loss_, recall)
     finally:
-        estimator.verbose = verbose
+        estimator.verbose = own
 
 
 def _weights(batch: Batch) -> NDArray[np.float64] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -12,13 +11,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 import xmtree
-from xmtree.demo.contenders import CONTENDERS, DataSet
-from xmtree.demo.findings import TITLES, Finding, cells
-from xmtree.demo.measure import Result, Scaling
-from xmtree.plotting import plot_depth_histogram
-from xmtree.plotting._axes import percent, plain_log_ticks
-from xmtree.plotting._files import card, house_style, page
-from xmtree.plotting._text import name_points
+from xmtree.demo import CONTENDERS, TITLES, DataSet, Finding, Result, Scaling, cells
+from xmtree.plotting._figures import card, house_style, page, percent, plain_log_ticks
 
 _COLORS = {contender.name: f"C{at}" for at, contender in enumerate(CONTENDERS)}
 
@@ -45,9 +39,7 @@ def write_page(
         "one thread on data inside the package, measured on test rows they have not seen.</p>",
     ]
     with house_style():
-        for finding in found:
-            figures = list(_figures(finding.data, results, scaled))
-            parts.append(_section(finding, figures, about))
+        parts += [_section(finding, results, scaled, about) for finding in found]
     parts += [
         f'<h2>All figures</h2>\n<div class="card">{_table(results)}</div>',
         f"<footer>xmtree {escape(xmtree.__version__)}, Python {platform.python_version()}, "
@@ -62,13 +54,20 @@ def write_page(
     Path(path).write_text(whole, encoding="utf-8")
 
 
-def _section(finding: Finding, figures: list[Figure], about: dict[DataSet, str]) -> str:
+def _section(
+    finding: Finding, results: list[Result], scaled: list[Scaling], about: dict[DataSet, str]
+) -> str:
     what = (
         "Synthetic problems of one shape (20 features per row) and more and more labels, one pass. "
         "Both axes are logarithmic."
     )
+    figures = [
+        times_figure("Prediction", scaled, "predict_us"),
+        times_figure("Training", scaled, "fit_us"),
+    ]
     if finding.data is not None:
         what = about[finding.data]
+        figures = [errors_figure([row for row in results if row.data is finding.data])]
     cards = "".join(card(figure, figure.axes[0].get_title()) for figure in figures)
     sentences = "".join(f"<p>{escape(sentence)}</p>\n" for sentence in finding.sentences)
     return (
@@ -77,42 +76,21 @@ def _section(finding: Finding, figures: list[Figure], about: dict[DataSet, str])
     )
 
 
-def _figures(
-    data: DataSet | None, results: list[Result], scaled: list[Scaling]
-) -> Iterator[Figure]:
-    if data is None:
-        yield times_figure("Prediction", scaled, "predict_us")
-        yield times_figure("Training", scaled, "fit_us")
-        return
-    rows = [result for result in results if result.data is data]
-    yield errors_figure(rows)
-    for row in rows:
-        if row.contender.name == "LOMtree" and data.text:
-            figure = Figure()
-            plot_depth_histogram(row.tree, ax=figure).set_title(row.contender.name)
-            yield figure
-
-
 def times_figure(title: str, scaled: list[Scaling], times: str) -> Figure:
     """Time per example against the number of labels; ``times`` is an attribute of ``Scaling``."""
     figure = Figure(figsize=(5.5, 3.8), layout="constrained")
     ax = figure.subplots()
-    names = [curve.contender.name for curve in scaled]
     for curve in scaled:
-        color = _COLORS[curve.contender.name]
-        ax.plot(curve.n_classes, getattr(curve, times), marker="o", ms=4, lw=2, color=color)
+        name = curve.contender.name
+        ax.plot(curve.n_classes, getattr(curve, times), "o-", ms=4, color=_COLORS[name], label=name)
     shown = sorted({count for curve in scaled for count in curve.n_classes})
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xticks(shown, [f"{count:,}" for count in shown])
     plain_log_ticks(ax.yaxis)
     ax.grid(axis="y")
-    # Space for the names.
-    ax.set_xlim(shown[0] / 1.2, shown[-1] * (shown[-1] / shown[0]) ** 0.35)
     ax.set(title=title, xlabel="labels", ylabel="µs per example")
-    ends = [(curve.n_classes[-1], getattr(curve, times)[-1]) for curve in scaled]
-    x, y = zip(*ends, strict=True)
-    name_points(ax, names, x, y, [_COLORS[name] for name in names], sides=(1,))
+    figure.legend(loc="outside right center")
     return figure
 
 
@@ -120,10 +98,9 @@ def errors_figure(rows: list[Result]) -> Figure:
     """Error against time per prediction, a point per learner."""
     figure = Figure(figsize=(5.5, 3.8), layout="constrained")
     ax = figure.subplots()
-    names = [row.contender.name for row in rows]
-    colors = [_COLORS[name] for name in names]
-    x, y = [row.us_per_prediction for row in rows], [row.error for row in rows]
-    ax.scatter(x, y, s=50, c=colors, zorder=3)
+    for row in rows:
+        name = row.contender.name
+        ax.plot(row.us_per_prediction, row.error, "o", ms=7, color=_COLORS[name], label=name)
     ax.set_xscale("log")
     ax.margins(x=0.25, y=0.2)
     ax.set_ylim(bottom=max(0.0, ax.get_ylim()[0]))
@@ -131,7 +108,7 @@ def errors_figure(rows: list[Result]) -> Figure:
     ax.yaxis.set_major_formatter(percent)
     ax.grid()
     ax.set(title=rows[0].data.title, xlabel="µs per prediction", ylabel="test error")
-    name_points(ax, names, x, y, colors)
+    figure.legend(loc="outside right center")
     return figure
 
 

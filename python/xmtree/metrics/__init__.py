@@ -28,9 +28,15 @@ are left out with ``empty="skip"``, as in some papers.
 """
 
 from xmtree._reliability import calibration_error
-from xmtree.metrics._propensity import propensities, psndcg_at_k, psp_at_k
-from xmtree.metrics._ranking import ndcg_at_k, precision_at_k, recall_at_k
-from xmtree.metrics._scoring import make_scorers
+from xmtree.metrics._measures import (
+    make_scorers,
+    ndcg_at_k,
+    precision_at_k,
+    propensities,
+    psndcg_at_k,
+    psp_at_k,
+    recall_at_k,
+)
 
 __all__ = [
     "calibration_error",

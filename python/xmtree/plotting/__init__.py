@@ -15,8 +15,12 @@ except ImportError as error:
         "xmtree.plotting needs matplotlib, which is not installed: pip install matplotlib"
     ) from error
 
-from xmtree.plotting._confusion import plot_confusion
-from xmtree.plotting._curves import plot_error_over_time, plot_learning_curve, plot_reliability
+from xmtree.plotting._curves import (
+    plot_confusion,
+    plot_error_over_time,
+    plot_learning_curve,
+    plot_reliability,
+)
 from xmtree.plotting._trees import plot_depth_histogram, plot_tree
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Errors and scores against time, probability and number of rows."""
+"""Errors and scores against time, probability and number of rows, and which labels are confused."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import learning_curve
 
+from xmtree import _validation
+from xmtree._labels.forms import common_type, label_array
 from xmtree._reliability import reliability_bins
-from xmtree.plotting._axes import axes, percent
+from xmtree.plotting._figures import axes, percent, shortened
 
 
 def plot_error_over_time(
@@ -251,3 +253,96 @@ def plot_learning_curve(
 def _best(values: ArrayLike) -> Any:
     array = np.asarray(values)
     return array[:, 0] if array.ndim == 2 and array.shape[1] else array
+
+
+def plot_confusion(
+    y_true: ArrayLike, y_pred: ArrayLike, n_labels: int = 15, ax: Axes | Figure | None = None
+) -> Axes:
+    """Draw how often each of the most confused labels is taken for which other.
+
+    The labels shown are those with the most errors, as the true or as the predicted one, most
+    first. Rows are true labels, columns predicted ones, numbers are examples; the column
+    "others" has predictions of labels that are not shown, so that a row adds up to all its
+    examples. Colours are shares of the row, of errors alone. The title says how many of
+    all errors are between the labels shown.
+
+    Parameters
+    ----------
+    y_true, y_pred : arrays of shape (n,)
+        One label per row.
+    n_labels : int, default=15
+        Labels to show, at most.
+    ax : matplotlib Axes or empty Figure, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not of shape (n,) or differ in length, there are no rows, strings are
+        to be compared with numbers, or ``n_labels`` is below 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import LOMTreeClassifier
+    >>> from xmtree.plotting import plot_confusion
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = LOMTreeClassifier(random_state=0).fit(X[:1000], y[:1000])
+    >>> ax = plot_confusion(y[1000:], clf.predict(X[1000:]), n_labels=4)
+    >>> len(ax.get_yticks())
+    4
+    """
+    if not _validation.is_integer(n_labels, 1):
+        raise ValueError(f"n_labels must be an integer of at least 1, got {n_labels!r}")
+    labels, true, predicted = _codes(label_array(y_true, "y_true"), label_array(y_pred, "y_pred"))
+    wrong = true != predicted
+    n_errors = int(wrong.sum())
+    errors = np.bincount(np.r_[true[wrong], predicted[wrong]], minlength=len(labels))
+    # Where too few are confused, the most frequent of the others.
+    shown = np.lexsort((-np.bincount(true, minlength=len(labels)), -errors))[:n_labels]
+    place = np.full(len(labels), len(shown))
+    place[shown] = np.arange(len(shown))
+    counts = np.zeros((len(shown) + 1, len(shown) + 1), np.int64)
+    np.add.at(counts, (place[true], place[predicted]), 1)
+    counts = counts[:-1]
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    right = np.eye(*counts.shape, dtype=bool)
+    side = 0.36 * len(shown)
+    ax = axes(ax, side + 3.2, side + 2.4)
+    ax.imshow(np.ma.masked_where(right | (counts == 0), shares), cmap="Oranges", vmin=0, vmax=1)
+    for row, column in np.argwhere(counts > 0):
+        dark = shares[row, column] > 0.6
+        color = None if right[row, column] else "white" if dark else "black"
+        text = ax.text(column, row, f"{counts[row, column]}", ha="center", va="center", size=7)
+        if color is not None:
+            text.set_color(color)
+    names = [shortened(label, 130, 8) for label in labels[shown].tolist()]
+    ax.set_xticks(range(len(names) + 1), [*names, "others"], rotation=90, size=8, parse_math=False)
+    ax.set_yticks(range(len(names)), names, size=8, parse_math=False)
+    ax.set(xlabel="predicted", ylabel="true")
+    between = int(np.where(right, 0, counts)[:, :-1].sum())
+    ax.set_title(
+        f"The {len(shown)} most confused of {len(labels):,} labels: "
+        f"{between:,} of {n_errors:,} errors are among them",
+        size=10,
+    )
+    return ax
+
+
+def _codes(
+    y_true: NDArray[Any], y_pred: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """All labels, sorted, and both arrays as positions among them."""
+    if y_true.ndim != 1 or y_pred.shape != y_true.shape or not len(y_true):
+        raise ValueError(
+            "y_true and y_pred must be two arrays of shape (n,), one label per row, "
+            f"got shapes {y_true.shape} and {y_pred.shape}"
+        )
+    dtype = common_type(y_pred, y_true, "of y_true")
+    both = np.concatenate([y_true.astype(dtype), y_pred.astype(dtype)])
+    labels, codes = np.unique(both, return_inverse=True)
+    return labels, codes[: len(y_true)], codes[len(y_true) :]

@@ -18,8 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from xmtree import _validation
 from xmtree._trees import upper_nodes
-from xmtree.plotting._axes import axes, percent, size_in_points
-from xmtree.plotting._text import one_line, shortened, width_of
+from xmtree.plotting._figures import axes, one_line, percent, shortened, width_of
 
 #: Nodes that are drawn at most: more cannot be read.
 _MAX_NODES = 2000
@@ -108,7 +107,7 @@ def plot_tree(
     entropy = chosen.label_entropy
     circles = _circles(ax, x, y, entropy[nodes], float(entropy.max()))
     # What fits: points per level and per row.
-    width, height = size_in_points(ax)
+    width, height = _size_in_points(ax)
     level, row = width / (n_levels + 0.12), height / (n_rows + 0.2)
     size, largest = min(_SIZE, 0.75 * row), min(14.0, 0.8 * row)
     areas = np.clip(shares[nodes], 0.04, 1)
@@ -222,6 +221,15 @@ def _tree_number(tree: Any, n_trees: int) -> int:
     if not isinstance(tree, int | np.integer) or not 0 <= tree < n_trees:
         raise ValueError(f"tree must be an integer from 0 to {n_trees - 1}, got {tree!r}")
     return int(tree)
+
+
+def _size_in_points(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes, as the figure's layout places them."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    area = ax.get_window_extent()
+    return area.width * 72 / figure.dpi, area.height * 72 / figure.dpi
 
 
 def _circles(ax: Axes, x: Any, y: Any, entropy: Any, highest: float) -> PathCollection:

@@ -1,4 +1,4 @@
-"""Input formats: one module each, all behind :class:`Reader`."""
+"""Input formats, all behind :class:`Reader`: which one a file has."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats.delimited import CsvReader, TsvReader
-from xmtree.cli.formats.fasttext import FastTextReader
-from xmtree.cli.formats.jsonl import JsonLinesReader
-from xmtree.cli.formats.lines import first_line
-from xmtree.cli.formats.parquet import ParquetReader
-from xmtree.cli.formats.plain import PlainReader
-from xmtree.cli.formats.reader import Batch, NamedRows, Reader, Sets
-from xmtree.cli.formats.svmlight import MAX_FEATURES, SvmlightReader
-from xmtree.cli.formats.vw import VwReader
-from xmtree.cli.formats.xmc import XmcReader
+from xmtree.cli.formats.line_formats import FastTextReader, PlainReader, VwReader
+from xmtree.cli.formats.matrices import MAX_FEATURES, SvmlightReader, XmcReader
+from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, first_line, lines
+from xmtree.cli.formats.tables import CsvReader, JsonLinesReader, ParquetReader, TsvReader
 
 __all__ = [
     "FORMATS",
     "MAX_FEATURES",
     "Batch",
-    "NamedRows",
+    "Labels",
     "Reader",
     "Sets",
     "format_of",
+    "lines",
     "open_reader",
 ]
 
@@ -63,17 +58,16 @@ def open_reader(
     for those that are not given."""
     if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
         raise WrongUsage(f"{path} is a pipe, which can be read only once; pass - and < {path}")
-    if options.batch_size < 1:
-        raise WrongUsage(f"--batch-size must be at least 1, got {options.batch_size}")
     kind = FORMATS[options.format] if options.format != "auto" else format_of(path, on_stdin)
     if strict:
         _check_options(kind, path, options)
+    given = vars(options)
     known = {
         name: value
         for name, value in (remembered or {}).items()
-        if name in kind.takes and getattr(options, name) is None
+        if name in kind.takes and given[name] is None
     }
-    return kind(path, argparse.Namespace(**{**vars(options), **known, "remembered": set(known)}))
+    return kind(path, argparse.Namespace(**(given | known), remembered=set(known)))
 
 
 def format_of(path: str, on_stdin: str | None) -> type[Reader]:

@@ -1,9 +1,10 @@
-"""Figures as files: SVG and PNG that do not depend on the day, and pages around them."""
+"""Figures of this package: axes, ticks, texts that fit, and files that do not depend on the day."""
 
 from __future__ import annotations
 
 import io
 import re
+from bisect import bisect_right
 from contextlib import AbstractContextManager
 from html import escape
 from importlib.resources import files
@@ -11,11 +12,67 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+from matplotlib.ticker import LogLocator, NullLocator
+
+from xmtree._printable import printable
 
 #: Colours of figures, of page.css, too, and what they become where the reader prefers dark pages.
 _INK, _RULE, _CARD = "#1d2330", "#e3e4e0", "#ffffff"
 _DARK = {_INK: "#e8eaee", _RULE: "#2f3541", _CARD: "#1c2028"}
+
+
+def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
+    """``ax``, or new ones: of an empty figure, or of a new one. The size is in inches."""
+    if isinstance(ax, Axes):
+        return ax
+    if ax is None:
+        # Imported here: who passes axes or a figure needs no windows.
+        from matplotlib import pyplot
+
+        ax = pyplot.figure()
+    ax.set_layout_engine("constrained")
+    ax.set_size_inches(width, height)
+    return ax.subplots()
+
+
+def percent(share: float, position: float = 0) -> str:
+    """A share as a tick label."""
+    return f"{100 * share:.4g} %"
+
+
+def plain_log_ticks(axis: Axis) -> None:
+    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., as plain numbers."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
+
+
+def width_of(text: str, size: float) -> float:
+    """The width of ``text`` in points, at a font size in points."""
+    width, _, _ = text_to_path.get_text_width_height_descent(
+        text, FontProperties(size=size), ismath=False
+    )
+    return float(width)
+
+
+def one_line(text: Any) -> str:
+    """``text`` without line breaks, tabs, repeated spaces and other control characters."""
+    return printable(" ".join(str(text).split()))
+
+
+def shortened(text: Any, width: float, size: float) -> str:
+    """``text`` in one line, cut to ``width`` points; what is left out is an ellipsis."""
+    line = one_line(text)
+    if width_of(line, size) <= width:
+        return line
+    cuts = range(len(line))
+    kept = bisect_right(cuts, width, 1, key=lambda cut: width_of(line[:cut].rstrip() + "…", size))
+    return line[: kept - 1].rstrip() + "…"
 
 
 def house_style() -> AbstractContextManager[None]:

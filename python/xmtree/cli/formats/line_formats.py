@@ -1,8 +1,4 @@
-"""Vowpal Wabbit's text: ``label importance 'tag|namespace feature:value ... |namespace ...``.
-
-The part that suits single labels and label sets is read; everything else that VW knows is
-refused, with the line and the name of what stands there.
-"""
+"""Formats of a line per example: plain text, fastText's and Vowpal Wabbit's."""
 
 from __future__ import annotations
 
@@ -14,17 +10,58 @@ from itertools import islice
 
 import numpy as np
 
-from xmtree.cli.formats.lines import is_plain_number, lines
-from xmtree.cli.formats.reader import Batch, Kind, NamedRows, Reader, Sets
+from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
 
-_FIRST_LINE = re.compile(r"\s*([^\s|]+\s+){0,3}('?[^\s|]*)?\|.*")
+#: What stands before a label in fastText's text.
+_PREFIX = "__label__"
+
+
+class PlainReader(Reader):
+    """A text per line, also an empty one, so that predictions have its line's number."""
+
+    name = "text"
+    kind = "texts"
+
+    def batches(self, sets: Sets = True) -> Iterator[Batch]:
+        found = self.lines()
+        while rows := list(islice(found, self.batch_size)):
+            yield Batch(rows, None)
+
+
+class FastTextReader(Reader):
+    """A text per line, and its labels as words with a prefix, as fastText reads them."""
+
+    name = "fasttext"
+    kind = "texts"
+    endings = (".fasttext", ".ft")
+
+    @classmethod
+    def begins_with(cls, first_line: str) -> bool:
+        return first_line.lstrip().startswith(_PREFIX)
+
+    def batches(self, sets: Sets = True) -> Iterator[Batch]:
+        found = (line.split() for line in self.lines())
+        line = 1
+        while rows := list(islice(found, self.batch_size)):
+            texts = [" ".join(word for word in row if not word.startswith(_PREFIX)) for row in rows]
+            labels = [
+                [w.removeprefix(_PREFIX) for w in row if w.startswith(_PREFIX)] for row in rows
+            ]
+            yield Batch(texts, Labels.of(labels), lines=list(range(line, line + len(rows))))
+            line += len(rows)
+
+
+_VW_LINE = re.compile(r"\s*([^\s|]+\s+){0,3}('?[^\s|]*)?\|.*")
 
 #: Labels, importance, features, line.
 _Example = tuple[list[str], float, dict[str, float], int]
 
 
 class VwReader(Reader):
-    """Examples of features that have names, and values, by default 1.
+    """``label importance 'tag|namespace feature:value ... |namespace ...``.
+
+    The part that suits single labels and label sets is read; everything else that VW knows is
+    refused, with the line and the name of what stands there.
 
     A feature's name is ``namespace^feature``, without a namespace ``feature``; with a word for
     its value, as in ``color:red``, it is ``namespace^color^red``. Labels are
@@ -36,30 +73,21 @@ class VwReader(Reader):
 
     @classmethod
     def begins_with(cls, first_line: str) -> bool:
-        return _FIRST_LINE.fullmatch(first_line) is not None
-
-    @property
-    def kind(self) -> Kind:
-        return "numbers"
+        return _VW_LINE.fullmatch(first_line) is not None
 
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
         found = self._examples()
         while examples := list(islice(found, self.batch_size)):
             labels, weights, features, numbers = zip(*examples, strict=True)
-            rows = NamedRows(
-                [name for row in features for name in row],
-                [value for row in features for value in row.values()],
-                [len(row) for row in features],
-            )
             weighted = np.array(weights, np.float64)
-            yield Batch(rows, list(labels), weighted, lines=list(numbers))
+            yield Batch(list(features), Labels.of(labels), weighted, lines=list(numbers))
 
     def missing_on_stdin(self, options: argparse.Namespace, hashes: bool) -> list[str]:
         missing = super().missing_on_stdin(options, hashes)
         return missing if hashes else [*missing, "--set n_bits=BITS"]
 
     def _examples(self) -> Iterator[_Example]:
-        for number, line in enumerate(lines(self.path, self.shown_name), 1):
+        for number, line in enumerate(self.lines(), 1):
             if not line.strip():
                 continue
             try:

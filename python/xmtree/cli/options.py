@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from xmtree._progress import STYLES
 from xmtree.cli.formats import FORMATS
 
 #: Rows per batch.
-BATCH = 4096
+_BATCH = 4096
+
+
+def at_least(low: int) -> Callable[[str], int]:
+    """The type of an option that is a whole number and not below ``low``."""
+
+    def integer(text: str) -> int:
+        if int(text) < low:
+            raise argparse.ArgumentTypeError(f"must be at least {low}, got {text}")
+        return int(text)
+
+    return integer
 
 
 def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -71,10 +83,10 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     )
     group.add_argument(
         "--batch-size",
-        type=int,
-        default=BATCH,
+        type=at_least(1),
+        default=_BATCH,
         metavar="N",
-        help=f"rows held at a time while streaming (default {BATCH})",
+        help=f"rows held at a time while streaming (default {_BATCH})",
     )
     return group
 

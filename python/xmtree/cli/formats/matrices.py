@@ -1,4 +1,4 @@
-"""svmlight (LIBSVM) text: ``label[,label...] index:value ...``."""
+"""Formats of numbers by index, which the core parses: XMC text and svmlight (LIBSVM) text."""
 
 from __future__ import annotations
 
@@ -11,21 +11,55 @@ import numpy as np
 
 from xmtree import _core, datasets
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats.reader import Batch, Kind, NamedRows, Reader, Sets
+from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets
 
 #: Columns that svmlight text can have.
 MAX_FEATURES = 2**31 - 1
 
-_FIRST_LINE = re.compile(r"\s*[-+\d.,eE]*(\s+(qid|\d+):\S+)*\s*(#.*)?")
+_XMC_HEADER = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
+_SVMLIGHT_LINE = re.compile(r"\s*[-+\d.,eE]*(\s+(qid|\d+):\S+)*\s*(#.*)?")
+
+
+class XmcReader(Reader):
+    """The text format of the Extreme Classification Repository."""
+
+    name = "xmc"
+    endings = (".xmc",)
+    untyped_labels = False
+    has_one_label_each = False
+
+    @classmethod
+    def begins_with(cls, first_line: str) -> bool:
+        return _XMC_HEADER.fullmatch(first_line) is not None
+
+    def load(self, sets: Sets, of_names: Callable[[Batch], Any]) -> Batch:
+        X, y = datasets.load_xmc(self.path, multilabel=sets)
+        if X.shape[0] == 0:
+            raise self.empty()
+        return Batch(X, _labels(y))
+
+    def batches(self, sets: Sets = True) -> Iterator[Batch]:
+        found = datasets.iter_xmc(self.path, self.batch_size, multilabel=True)
+        return (Batch(X, _labels(y)) for X, y in found)
+
+    def missing_on_stdin(self, options: argparse.Namespace, hashes: bool) -> list[str]:
+        return []
+
+    def beyond(self, X: Any, width: int, first_row: int) -> str | None:
+        return (
+            f"{self.shown_name} has {X.shape[1]} features, the model {width} features; "
+            "--unknown-features ignore leaves out the others"
+        )
 
 
 class SvmlightReader(Reader):
-    """svmlight text, which the core parses."""
+    """``label[,label...] index:value ...``."""
 
     name = "svmlight"
     endings = (".svm", ".svmlight", ".libsvm")
     takes = frozenset({"index_base", "n_features"})
     untyped_labels = False
+    has_one_label_each = False
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
         super().__init__(path, options)
@@ -37,15 +71,7 @@ class SvmlightReader(Reader):
 
     @classmethod
     def begins_with(cls, first_line: str) -> bool:
-        return _FIRST_LINE.fullmatch(first_line) is not None
-
-    @property
-    def has_one_label_each(self) -> bool:
-        return False
-
-    @property
-    def kind(self) -> Kind:
-        return "numbers"
+        return _SVMLIGHT_LINE.fullmatch(first_line) is not None
 
     @property
     def index_base(self) -> int:
@@ -71,21 +97,20 @@ class SvmlightReader(Reader):
         self._zero_based = self.index_base == 0
         self._n_features = MAX_FEATURES
 
-    def load(self, sets: Sets, of_names: Callable[[NamedRows], Any]) -> Batch:
-        X, y = datasets.load_svmlight(
-            self.path, n_features=self._n_features, zero_based=self._zero_based, multilabel=sets
-        )
-        return Batch(X, _whole(y))
+    def _parameters(self, sets: Sets) -> dict[str, Any]:
+        return {
+            "n_features": self._n_features,
+            "zero_based": self._zero_based,
+            "multilabel": sets,
+        }
+
+    def load(self, sets: Sets, of_names: Callable[[Batch], Any]) -> Batch:
+        X, y = datasets.load_svmlight(self.path, **self._parameters(sets))
+        return Batch(X, _labels(y))
 
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
-        found = datasets.iter_svmlight(
-            self.path,
-            self.batch_size,
-            n_features=self._n_features,
-            zero_based=self._zero_based,
-            multilabel=sets,
-        )
-        return (Batch(X, _whole(y)) for X, y in found)
+        found = datasets.iter_svmlight(self.path, self.batch_size, **self._parameters(sets))
+        return (Batch(X, _labels(y)) for X, y in found)
 
     def missing_on_stdin(self, options: argparse.Namespace, hashes: bool) -> list[str]:
         missing = super().missing_on_stdin(options, hashes)
@@ -109,8 +134,13 @@ class SvmlightReader(Reader):
         )
 
 
-def _whole(y: Any) -> Any:
-    """Numbers in svmlight text may have fractions; labels usually do not."""
-    if isinstance(y, np.ndarray) and np.array_equal(y, y.astype(np.int64)):
-        return y.astype(np.int64)
-    return y
+def _labels(y: Any) -> Labels:
+    """Labels in any of the forms that the functions of ``datasets`` return."""
+    if isinstance(y, list):
+        return Labels.of(y)
+    if isinstance(y, np.ndarray):
+        # Numbers in svmlight text may have fractions; labels usually do not.
+        is_whole = np.array_equal(y, y.astype(np.int64))
+        return Labels(y.astype(np.int64) if is_whole else y, np.ones(len(y), np.int64))
+    lengths = np.diff(y.indptr).astype(np.int64)
+    return Labels(y.indices.astype(np.int64), lengths, y.shape[1])

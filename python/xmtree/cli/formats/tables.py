@@ -1,21 +1,26 @@
-"""Tables: which column holds texts, which labels, which numbers. CSV, JSON lines, parquet."""
+"""Tables: which column holds texts, which labels, which numbers. CSV, TSV, JSON lines, parquet."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import difflib
+import io
+import json
+import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtree.cli.formats.lines import is_plain_number
-from xmtree.cli.formats.reader import Batch, Kind, Reader, Sets
+from xmtree.cli.errors import WrongUsage
+from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
 
 #: Names of columns that need not be told.
 TEXT_NAMES = ("text",)
@@ -73,15 +78,15 @@ class TableReader(Reader):
         """The rows, some at a time; at least one chunk, unless there is not even a header."""
 
     @property
-    def has_one_label_each(self) -> bool:
+    def has_one_label_each(self) -> bool:  # type: ignore[override]
         return not self._known_roles().is_split
 
     @property
-    def unused(self) -> list[str]:
+    def unused(self) -> list[str]:  # type: ignore[override]
         return self._known_roles().unused
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:  # type: ignore[override]
         return "numbers" if self._known_roles().text is None else "texts"
 
     def prepare_for(
@@ -100,7 +105,7 @@ class TableReader(Reader):
             lines = chunk.places if self.has_lines else None
             if roles.label is not None:
                 found = zip(chunk.values(roles.label), chunk.places, strict=True)
-                labels = [self._labels(value, roles, place) for value, place in found]
+                labels = Labels.of([self._labels(value, place) for value, place in found])
             if roles.text is not None:
                 yield Batch(self._texts(chunk, roles.text), labels, lines=lines)
                 continue
@@ -182,11 +187,11 @@ class TableReader(Reader):
         hint = f"did you mean {close[0]!r}?" if close else f"it has {_shown(names)}"
         raise ValueError(f"--{role}-column: {self.shown_name} has no column {name!r}; {hint}")
 
-    def _labels(self, value: Any, roles: Roles, place: int) -> list[Any]:
+    def _labels(self, value: Any, place: int) -> list[Any]:
         """The labels of a row."""
         if isinstance(value, list):
             return [label for item in value for label in self._label(item, False, place)]
-        return self._label(value, roles.is_split, place)
+        return self._label(value, self._known_roles().is_split, place)
 
     def _label(self, value: Any, is_split: bool, place: int) -> list[Any]:
         if value is None or value == "":
@@ -233,6 +238,158 @@ class TableReader(Reader):
                 f"name a column of texts by --text-column, or leave it out: --ignore-column {name}"
                 f"{self._hint(chunk.names)}"
             ) from None
+
+
+class CsvReader(TableReader):
+    """Rows of fields with a delimiter between them; the first row names the columns."""
+
+    name = "csv"
+    endings = (".csv",)
+    takes = TableReader.takes | {"no_header", "delimiter"}
+    delimiter: ClassVar[str] = ","
+
+    def __init__(self, path: str, options: argparse.Namespace) -> None:
+        super().__init__(path, options)
+        self._delimiter: str = options.delimiter or self.delimiter
+        if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
+            raise WrongUsage(f"--delimiter must be one character, got {options.delimiter!r}")
+
+    @classmethod
+    def begins_with(cls, first_line: str) -> bool:
+        names = next(csv.reader([first_line], delimiter=cls.delimiter), [])
+        return len(names) > 1 and not {*TEXT_NAMES, *LABEL_NAMES}.isdisjoint(names)
+
+    def _hint(self, names: list[str]) -> str:
+        other = next((mark for mark in ";\t|," if mark in names[0]), None)
+        if len(names) == 1 and other is not None:
+            return f"; if {other!r} stands between fields: --delimiter {other!r}"
+        if self._options.no_header:
+            return ""
+        return "; if the first row is an example and does not name the columns: --no-header"
+
+    def chunks(self) -> Iterator[Chunk]:
+        csv.field_size_limit(2**31 - 1)  # a text may be long
+        # A field in quotes may hold line ends.
+        text = (line + "\n" for line in self.lines())
+        found = csv.reader(text, delimiter=self._delimiter, strict=True)
+        rows: Iterator[tuple[int, list[str]]] = ((found.line_num, row) for row in found if row)
+        try:
+            first = next(rows, None)
+            if first is None:
+                return
+            names = first[1]
+            if self._options.no_header:
+                names, rows = [str(at) for at in range(len(names))], chain([first], rows)
+            part = list(islice(rows, self.batch_size))
+            yield self._chunk(names, part)
+            while part := list(islice(rows, self.batch_size)):
+                yield self._chunk(names, part)
+        except csv.Error as error:
+            raise self.wrong(found.line_num, str(error)) from error
+
+    def _chunk(self, names: list[str], rows: list[tuple[int, list[str]]]) -> Chunk:
+        for line, row in rows:
+            if len(row) != len(names):
+                told = f"{len(row)} fields, but there are {len(names)} columns{self._hint(names)}"
+                raise self.wrong(line, told)
+        at = {name: number for number, name in enumerate(names)}
+        return Chunk(
+            names, lambda name: [row[at[name]] for _, row in rows], [line for line, _ in rows]
+        )
+
+
+class TsvReader(CsvReader):
+    """As CSV, with tabs."""
+
+    name = "tsv"
+    endings = (".tsv",)
+    delimiter = "\t"
+
+
+class JsonLinesReader(TableReader):
+    """An object per line, whose keys are columns; the first objects say which there are."""
+
+    name = "jsonl"
+    endings = (".jsonl", ".ndjson")
+    untyped_labels = False
+
+    @classmethod
+    def begins_with(cls, first_line: str) -> bool:
+        return first_line.lstrip().startswith("{")
+
+    def chunks(self) -> Iterator[Chunk]:
+        numbered = enumerate(self.lines(), 1)
+        rows = ((line, self._object(line, text)) for line, text in numbered if text.strip())
+        names: list[str] = []
+        while part := list(islice(rows, self.batch_size)):
+            places, objects = zip(*part, strict=True)
+            names = names or list(dict.fromkeys(chain.from_iterable(objects)))
+            known = set(names)
+            for line, row in part:
+                new = next((key for key in row if key not in known), None)
+                if new is not None:
+                    raise self.wrong(line, f"the key {new!r} is in none of the first objects")
+            yield Chunk(names, partial(_values, objects), list(places))
+
+    def _object(self, number: int, line: str) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise self.wrong(number, f"no JSON: {error.msg}, character {error.colno}") from error
+        except ValueError as error:  # Python reads at most 4,300 digits
+            raise self.wrong(number, "an integer of too many digits") from error
+        if not isinstance(found, dict):
+            raise self.wrong(number, f"a {type(found).__name__}; each line must hold an object")
+        return found
+
+
+class ParquetReader(TableReader):
+    """A table in binary form. From stdin it is held in memory, as its index is at the end."""
+
+    name = "parquet"
+    endings = (".parquet",)
+    untyped_labels = False
+    has_lines = False
+
+    def chunks(self) -> Iterator[Chunk]:
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError as error:
+            raise RuntimeError(
+                f"{self.shown_name}: reading parquet needs pyarrow: pip install pyarrow"
+            ) from error
+        source: Any = io.BytesIO(sys.stdin.buffer.read()) if self.is_stdin else self.path
+        row = 0
+        try:
+            with parquet.ParquetFile(source) as file:
+                empty = file.schema_arrow.empty_table()
+                for batch in chain(file.iter_batches(self.batch_size), [empty]):
+                    places = list(range(row, row + batch.num_rows))
+                    values, numbers = partial(_column, batch), partial(_float_column, batch)
+                    yield Chunk(file.schema_arrow.names, values, places, numbers)
+                    row += batch.num_rows
+        except ArrowException as error:
+            raise ValueError(f"{self.shown_name}: {error}") from error
+
+
+def _values(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    return [row.get(name) for row in rows]
+
+
+def _column(batch: Any, name: str) -> list[Any]:
+    found: list[Any] = batch.column(name).to_pylist()
+    return found
+
+
+def _float_column(batch: Any, name: str) -> NDArray[np.float64] | None:
+    from pyarrow import types
+
+    column = batch.column(name)
+    kind = column.type
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+        return None
+    found: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _is_number(value: Any) -> bool:
