@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import string
 from importlib.resources import as_file, files
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.utils import Bunch
 
 from ._text import load_xmc
 
-_LETTERS = [chr(ord("A") + at) for at in range(26)]
+_LETTERS = list(string.ascii_uppercase)
 
 _DEMOS = ("naics2017-index", "onet-titles", "letter")
 
@@ -64,33 +65,20 @@ of shape (n_samples, n_classes), dtype int64
     """
     if name not in _DEMOS:
         raise ValueError(f"name must be one of {', '.join(map(repr, _DEMOS))}, got {name!r}")
-    X_train, y_train = _part(name, "train")
-    X_test, y_test = _part(name, "test")
-    return Bunch(
-        X_train=X_train,
-        y_train=y_train,
-        X_test=X_test,
-        y_test=y_test,
-        target_names=np.array(_LETTERS if name == "letter" else _names(name)),
-        DESCR=_description(name),
-    )
+    parts = {}
+    for part in ("train", "test"):
+        with as_file(_resource(f"{name}.{part}.txt.xz")) as path:
+            # Not "auto": both parts must come in one form.
+            found = load_xmc(path, multilabel=name == "onet-titles")
+        parts[f"X_{part}"], parts[f"y_{part}"] = found
+    names = _LETTERS
+    if name != "letter":
+        packed = _resource(f"{name}.labels.txt.xz").read_bytes()
+        names = lzma.decompress(packed).decode().replace("\t", " ").splitlines()
+    sections = _resource("ATTRIBUTION.md").read_text(encoding="utf-8").split("\n## ")
+    about = next(text for text in sections if text.startswith(f"{name}\n"))
+    return Bunch(**parts, target_names=np.array(names), DESCR=about)
 
 
 def _resource(name: str) -> Any:
     return files("xmtree") / "demo_data" / name
-
-
-def _part(name: str, part: str) -> tuple[Any, Any]:
-    with as_file(_resource(f"{name}.{part}.txt.xz")) as path:
-        # Not "auto": both parts must come in one form.
-        return load_xmc(path, multilabel=name == "onet-titles")
-
-
-def _names(name: str) -> list[str]:
-    packed = _resource(f"{name}.labels.txt.xz").read_bytes()
-    return lzma.decompress(packed).decode().replace("\t", " ").splitlines()
-
-
-def _description(name: str) -> str:
-    sections = _resource("ATTRIBUTION.md").read_text(encoding="utf-8").split("\n## ")
-    return next(str(text) for text in sections if text.startswith(f"{name}\n"))

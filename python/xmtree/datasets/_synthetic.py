@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from xmtree._labels.forms import row_sets
 from xmtree._typing import Seed
 
 from ._check import csr, real, whole
@@ -120,14 +121,10 @@ def make_xmc(
     X = _rows(features, values, n_features)
     if not multilabel:
         return X, labels
-    rows = np.repeat(np.arange(n_samples), counts)
-    order = np.lexsort((labels, rows))
-    labels = labels[order]
-    first = np.ones(len(labels), dtype=bool)
-    first[1:] = (rows[1:] != rows[:-1]) | (labels[1:] != labels[:-1])
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[first], minlength=n_samples))])
-    ones = np.ones(int(first.sum()), dtype=np.int64)
-    return X, csr((ones, labels[first], starts), (n_samples, n_classes))
+    sets = row_sets(labels, counts, n_classes)
+    sets.sum_duplicates()
+    ones = np.ones(sets.nnz, dtype=np.int64)
+    return X, csr((ones, sets.indices, sets.indptr), (n_samples, n_classes))
 
 
 def _ranks(random: Any, n: int, exponent: float, size: int) -> Any:

@@ -140,10 +140,9 @@ def recall_at_k(
     y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
     k : int or sequence of ints, default=5
     classes : array of shape (n_labels,), optional
-        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
-        default. True labels that are not among them count as missed.
+        As for :func:`precision_at_k`.
     empty : {"zero", "skip"}, default="zero"
-        Whether rows without true labels score 0 or are left out.
+        As for :func:`precision_at_k`.
 
     Returns
     -------
@@ -183,10 +182,9 @@ def ndcg_at_k(
     y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
     k : int or sequence of ints, default=5
     classes : array of shape (n_labels,), optional
-        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
-        default. True labels that are not among them count as missed.
+        As for :func:`precision_at_k`.
     empty : {"zero", "skip"}, default="zero"
-        Whether rows without true labels score 0 or are left out.
+        As for :func:`precision_at_k`.
 
     Returns
     -------
@@ -229,8 +227,7 @@ def psp_at_k(
     y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
     propensities : array of shape (n_labels,), above 0 and at most 1
         From :func:`propensities`, of the training labels. In the order of the columns or of
-        ``classes``; without either that of label i is at position i. Every
-        true label needs one.
+        ``classes``; without either that of label i is at position i. Every true label needs one.
     k : int or sequence of ints, default=5
     classes : array of shape (n_labels,), optional
         As for :func:`precision_at_k`.
@@ -279,13 +276,10 @@ def psndcg_at_k(
     y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
     y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
     propensities : array of shape (n_labels,), above 0 and at most 1
-        From :func:`propensities`, of the training labels. In the order of the columns or of
-        ``classes``; without either that of label i is at position i. Every
-        true label needs one.
+        As for :func:`psp_at_k`.
     k : int or sequence of ints, default=5
     classes : array of shape (n_labels,), optional
-        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
-        default. True labels that are not among them count as missed.
+        As for :func:`precision_at_k`.
     empty : {"zero", "skip"}, default="zero"
         As for :func:`psp_at_k`.
 
