@@ -32,10 +32,10 @@ SETS = {
 SPREAD = ("first-negatives", "mine", "sample", "solve")
 #: Halves of pairs, which stay where they are.
 INSIDE = ("examples", "scorers", "duals")
-#: What each worker receives the whole of.
-TO_ALL = ("join-trees", "join-negatives", "index")
+#: What each worker receives the whole of; figures have the names of the steps when they were taken.
+TO_ALL = ("join-trees", "join-negatives", "index", "start", "advance")
 #: What one worker receives all of.
-TO_ONE = ("first-negatives", "mine", "scorers")
+TO_ONE = ("first-negatives", "mine", "scorers", "sample", "solve")
 PARTS = ("trees", "labels and rows", "one worker alone", "sending", "scheduler")
 
 
@@ -58,12 +58,14 @@ def estimate(found, n_rows, n_each, n_trees, n_workers):
     each = min(THREADS, max(1, n_threads // n_trees))
     trees = ceil(n_trees / n_threads) * tree * (0.5 + 0.5 / each)
     grown = {name: taken * values ** growth(found, name) for name, taken in seconds.items()}
-    spread = sum(grown[name] for name in SPREAD) / n_threads
+    spread = sum(grown.get(name, 0.0) for name in SPREAD) / n_threads
     alone = sum(grown[name] for name in grown.keys() - {*SPREAD, "tree", *INSIDE})
     scale = n_trees / found["n_trees"]
     per_row = {name: taken * (scale if name == "join-trees" else 1) for name, taken in sent.items()}
-    to_all = found["examples_bytes"] * values + sum(per_row[name] for name in TO_ALL) * rows
-    to_one = sum(per_row[name] for name in TO_ONE) * rows
+    to_all = (
+        found["examples_bytes"] * values + sum(per_row.get(name, 0.0) for name in TO_ALL) * rows
+    )
+    to_one = sum(per_row.get(name, 0.0) for name in TO_ONE) * rows
     sending = (to_all * ceil(log2(n_workers)) + to_one) / BANDWIDTH if n_workers > 1 else 0.0
     of_blocks = sum(n for name, n in found["tasks"].items() if name not in ("tree", "model"))
     n_tasks = of_blocks * n_threads + n_trees
@@ -130,10 +132,16 @@ def measured(found):
     sizes = [
         ("a tree", sent["tree"] / found["n_trees"]),
         ("a row, to each worker: prepared", found["examples_bytes"] / n_rows),
-        ("a row, to each worker: negatives", sent["join-negatives"] / n_rows),
-        ("a row, to each worker: index of the scorers", sent["index"] / n_rows),
-        ("a row, to one worker: scorers", sent["scorers"] / n_rows),
-        ("a row, to one worker: negatives", (sent["first-negatives"] + sent["mine"]) / n_rows),
+        *(
+            (f"a row, to each worker: {name}", sent[name] / n_rows)
+            for name in TO_ALL
+            if name in sent
+        ),
+        *(
+            (f"a row, to one worker: {name}", sent[name] / n_rows)
+            for name in TO_ONE
+            if name in sent
+        ),
         *(
             (f"a class of one-against-all, {name}", size)
             for name, size in found["class_bytes"].items()
@@ -142,7 +150,8 @@ def measured(found):
     of_bytes = [["sent for", "bytes"], ["---", "---"]]
     of_bytes += [[name, f"{size:,.0f}"] for name, size in sizes]
     alone = sorted(found["seconds"].keys() - {*SPREAD, "tree", *INSIDE})
-    powers = ", ".join(f"{name} {growth(found, name):.2f}" for name in (*SPREAD, *alone))
+    names = [name for name in (*SPREAD, *alone) if name in found["seconds"]]
+    powers = ", ".join(f"{name} {growth(found, name):.2f}" for name in names)
     told = (
         f"{found['machine']}; commit {found['commit']}; {found['date']}, load before "
         f"{found['load']:.1f}; {found['data']}: {n_rows:,} rows, {found['n_values']:,} values, "

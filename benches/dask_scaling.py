@@ -21,7 +21,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from xmtree import LdSMClassifier, LOMTreeClassifier, OAAClassifier, RecallTreeClassifier
 from xmtree.dask import BaggedModels, DaskLdSMClassifier
-from xmtree.dask._ldsm import Graph, Read
+from xmtree.dask._ldsm import Read, _model
 from xmtree.dask._oaa import Read as OaaRead
 from xmtree.dask._oaa import _train
 from xmtree.datasets import load_demo
@@ -30,8 +30,8 @@ from xmtree.datasets import load_demo
 DATA, BAGGED_DATA = "onet-titles", "naics2017-index"
 PARAMS = {"n_estimators": 10, "random_state": 0}
 PARTITIONS = (1, 2, 4, 8)
-#: What is handed on inside of a process: parts of pairs, and what stays where it is.
-NOT_SENT = ("examples", "sample", "solve", "model")
+#: What stays where it is made.
+NOT_SENT = ("examples", "model")
 
 
 class Recorder:
@@ -61,7 +61,7 @@ def steps(data, share=1.0):
     params = {**local._core_params(), "seed": 0}
     prepared = Read(local, json.dumps(params), None, {})(X, y, None)
     recorder = Recorder()
-    Graph(recorder, prepared, params, [1]).model()
+    _model(recorder.submit, prepared, params, [1])
     return {
         "data": DATA,
         "n_rows": X.shape[0],

@@ -45,8 +45,8 @@ from xmtree.dask import (
 from xmtree.dask._base import check_complete
 from xmtree.dask._cluster import Tasks
 
-#: Without a choice of powers and costs, most of the tasks: for tests of something else.
-QUICK = FEW | {"idf_power": 1.0, "cost": 0.5}
+#: Without a choice of costs, most of the tasks: for tests of something else.
+QUICK = FEW | {"cost": 0.5}
 #: Rows and labels in three partitions.
 CUTS = [slice(0, 400), slice(400, 650), slice(650, None)]
 #: A free one: nothing else can be told to have no dashboard.
@@ -165,8 +165,8 @@ def test_the_model_is_the_same_to_the_bit(client, tmp_path, case):
     "options",
     [
         {"scorers": "none", "beta": 0.5, "n_bits": 6},
-        {"idf_power": 1.0, "cost": 0.5},
-        {"optimizer": "sgd", "scaling": "standard", "arity": 3},
+        {"cost": 0.5},
+        {"scaling": "standard", "arity": 3},
         {"keep_statistics": True, "n_estimators": 9, "random_state": 7},
     ],
     ids=str,

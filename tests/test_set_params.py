@@ -159,7 +159,7 @@ def test_inspect_prints_the_parameters_of_the_training(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "changed", [{"scorers": "none"}, {"held_out_share": 0.5}, {"beta": 0.5}, {"arity": 3}]
+    "changed", [{"scorers": "none"}, {"n_negatives": 5}, {"beta": 0.5}, {"arity": 3}]
 )
 def test_trees_are_not_added_to_what_was_trained_otherwise(changed):
     settings = {"n_estimators": 2, "max_nodes": 20, "warm_start": True, "random_state": 0}

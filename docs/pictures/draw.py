@@ -228,7 +228,7 @@ def ldsm() -> Figure:
     X, has = X[has.any(axis=1)], has[has.any(axis=1)]
     model = LdSMClassifier(
         n_estimators=1, scorers="none", scaling="none", max_nodes=7, min_priority=0.0,
-        leaf_threshold=0.0, keep_statistics=True, learning_rate=0.5, lambda1=1.0, lambda2=0.25,
+        slim_trees=False, keep_statistics=True, learning_rate=0.5, lambda1=1.0, lambda2=0.25,
         random_state=1,
     )  # fmt: skip
     model.fit(X, has.astype(int))

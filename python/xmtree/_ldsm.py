@@ -68,19 +68,14 @@ class LdSMClassifier(TreeMixin, Learner):
         which raises a warning.
     lambda2 : float, default=1.0
         Weight of the multi-way penalty: one child for each example.
-    reshuffle : bool, default=True
-        Whether every epoch of a node takes its examples in a new order. The
-        authors' program uses one random order per tree.
     loss : {"centred", "logistic"}, default="centred"
         Loss of a regressor of margin m, which routes at m >= 1/2. "logistic": that of
         the logistic function of m, as in the authors' program. "centred": of 4 m - 2,
         which is 0 where examples are routed; better where labels are many and rare.
-    optimizer : {"auto", "nag", "sgd"}, default="auto"
-        "nag": normalised adaptive gradients, for sparse rows. "sgd": features
-        standardised by the node's own examples and plain gradient steps, for dense ones.
-        "auto": "sgd" where more than half of the values are not zero.
     learning_rate : float, default=0.1
-        Step size of the regressors.
+        Step size of the regressors. They learn by normalised adaptive gradients; where more than
+        half of the values are not zero, by plain gradient steps on features that are
+        standardised by the node's own examples.
     scaling : {"log", "none", "row", "standard", "auto"}, default="log"
         How features are scaled before learning.
         "log": ln(1 + x) of every value (of a negative one -ln(1 - x)), which suits
@@ -90,31 +85,19 @@ class LdSMClassifier(TreeMixin, Learner):
         not zero, else "row". "none": not at all.
     n_bits : int, optional
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
-    early_stopping : bool, default=False
-        Whether a node's training ends once an epoch lowers its objective by less
-        than ``min_gain``.
-    min_gain : float, default=0.0
-        See ``early_stopping``.
-    pruned_share : float, default=0.15
-        Share of a node's squared margins, over its examples, that its dropped weights may make
-        up: the smallest parts are dropped, before the examples are sent on. At 0.15 two weights of
-        three go, and neither the scale of features nor of weights matters. 0: only weights
-        below 1 / n_features go, as in the authors' program.
-    leaf_threshold : float, default=0.3
-        Labels of a leaf that have less than this share of its most frequent label's weight are
-        dropped. 0 keeps all.
-    quantize : bool, default=True
-        Whether weights of nodes and histograms of leaves are held in 8 bits, with a scale for each
-        regressor and leaf. Examples are sent on by the rounded weights.
+    slim_trees : bool, default=True
+        Whether trees drop what matters least and hold the rest in 8 bits: of a node's weights
+        those that together make up 15 % of its squared margins (two of three weights), and of
+        a leaf's labels those of less than 0.3 times the weight of the most frequent one.
+        Examples are sent on by what is kept. False: as in the authors' program, weights below
+        1 / n_features go.
     keep_statistics : bool, default=False
         Whether ``trees_`` has what training knew of each node. Takes most of a file.
     beta : float, default=1.0
         Weight of the trees' score in the re-ranking for tail labels (Section 5 of
         [1]_): ``beta * score + (1 - beta) / (1 + exp(gamma / 2 * d))`` with d the squared
         distance from the mean of the label's training examples. 1: no re-ranking.
-        The paper re-ranks Amazon-670k alone and names no value.
-    gamma : float, default=1e-4
-        See ``beta``.
+        gamma is 1e-4. The paper re-ranks Amazon-670k alone and names no value.
     scorers : {"one_against_some", "none"}, default="one_against_some"
         What scores labels beside the trees.
         "one_against_some": a sparse linear scorer for each label, trained on the rows that
@@ -122,36 +105,16 @@ class LdSMClassifier(TreeMixin, Learner):
         proportional to rows times negatives, whatever the number of labels. They also find
         labels that the trees miss. "none": labels are ranked by the trees' score alone, as
         in the paper.
-    scorer_weight : float, optional
-        b in ``(score + e) * exp(-b * max(0, 1 - z)**2)``, z the scorer's margin. Larger
-        values suit labels that follow from single words, smaller ones correlated tags.
-        None: fitted to the rows held out, as e is.
-    held_out_share : float, default=0.2
-        With scorers: share of the rows that each tree leaves out. Trees that do
-        not know a row say which labels it is mistaken for, and how far trees can be
-        trusted. Each row is left out by as many trees, up to one; the fewer trees, the
-        larger this must be for every row to be left out by some: at least
-        ``1 / n_estimators``.
-    n_hard_negatives : int, default=30
-        With scorers: a row is a negative example of at most so many labels that
-        the trees find most likely.
-    n_random_negatives : int, default=30
-        With scorers: and of at most so many labels drawn by their frequency.
-        More are slightly better where rows are long and labels rare.
-    n_mined_negatives : int, default=30
-        With scorers: and of at most so many labels, twice, to which the scorers
-        trained so far give the largest margins.
+    n_negatives : int, default=30
+        With scorers: a row is a negative example of at most so many labels that the trees
+        which did not train on it find most likely, so many drawn by their frequency, and twice
+        so many to which the scorers trained so far give the largest margins. Each tree leaves
+        out a fifth of the rows.
     tail_weight : float, default=0.5
         With scorers: rows that have a label weigh (inverse propensity of the
         label) ** ``tail_weight`` in its scorer's training, divided by the mean over all
         labels of all rows. The propensities are those of :func:`xmtree.metrics.propensities`.
         With more, rare labels get higher scores and frequent ones lower.
-    idf_power : float, optional
-        With scorers: the scorers' features are multiplied by this power of
-        ``ln((n_rows + 1) / (rows with the feature + 0.5))`` after rows are brought to length
-        1, so that rare features can have large weights more easily. None: 1 where this
-        ranks the labels of the rows held out clearly better (by 10 per cent), else 0. 1
-        suits long texts, 0 short ones.
     cost : float, optional
         With scorers: C of their problems, what losses weigh against half of the squared
         length of the weights. Less gives smaller weights, and suits few features and noisy
@@ -259,13 +222,10 @@ class LdSMClassifier(TreeMixin, Learner):
         "max_updates": None,
         "lambda1": 2.0,
         "lambda2": 1.0,
-        "reshuffle": False,
         "loss": "logistic",
         "learning_rate": 0.1,
         "scaling": "none",
-        "pruned_share": 0.0,
-        "leaf_threshold": 0.0,
-        "quantize": False,
+        "slim_trees": False,
         "keep_statistics": True,
         "scorers": "none",
     }
@@ -294,28 +254,16 @@ class LdSMClassifier(TreeMixin, Learner):
         max_updates: int | None = 20_000,
         lambda1: float = 2.0,
         lambda2: float = 1.0,
-        reshuffle: bool = True,
         loss: str = "centred",
-        optimizer: str = "auto",
         learning_rate: float = 0.1,
         scaling: str = "log",
         n_bits: int | None = None,
-        early_stopping: bool = False,
-        min_gain: float = 0.0,
-        pruned_share: float = 0.15,
-        leaf_threshold: float = 0.3,
-        quantize: bool = True,
+        slim_trees: bool = True,
         keep_statistics: bool = False,
         beta: float = 1.0,
-        gamma: float = 1e-4,
         scorers: str = "one_against_some",
-        scorer_weight: float | None = None,
-        held_out_share: float = 0.2,
-        n_hard_negatives: int = 30,
-        n_random_negatives: int = 30,
-        n_mined_negatives: int = 30,
+        n_negatives: int = 30,
         tail_weight: float = 0.5,
-        idf_power: float | None = None,
         cost: float | None = None,
         weight_threshold: float = 0.1,
         threshold: float | None = None,
@@ -333,28 +281,16 @@ class LdSMClassifier(TreeMixin, Learner):
         self.max_updates = max_updates
         self.lambda1 = lambda1
         self.lambda2 = lambda2
-        self.reshuffle = reshuffle
         self.loss = loss
-        self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.scaling = scaling
         self.n_bits = n_bits
-        self.early_stopping = early_stopping
-        self.min_gain = min_gain
-        self.pruned_share = pruned_share
-        self.leaf_threshold = leaf_threshold
-        self.quantize = quantize
+        self.slim_trees = slim_trees
         self.keep_statistics = keep_statistics
         self.beta = beta
-        self.gamma = gamma
         self.scorers = scorers
-        self.scorer_weight = scorer_weight
-        self.held_out_share = held_out_share
-        self.n_hard_negatives = n_hard_negatives
-        self.n_random_negatives = n_random_negatives
-        self.n_mined_negatives = n_mined_negatives
+        self.n_negatives = n_negatives
         self.tail_weight = tail_weight
-        self.idf_power = idf_power
         self.cost = cost
         self.weight_threshold = weight_threshold
         self.threshold = threshold
@@ -455,12 +391,12 @@ class LdSMClassifier(TreeMixin, Learner):
         Returns
         -------
         float32 CSR matrix of shape (n, n_classes)
-            With "one_against_some" the joined score, see ``scorer_weight``, calibrated on
-            rows that trees and scorers did not train on: of label sets the probability that the
-            row has the label; of one label a row it only ranks labels, and
-            :meth:`predict_proba` has the probabilities. Else the average, over leaves and
-            trees, of a label's share of the leaf's labels; with other scorers and re-ranking
-            see ``scorer_weight`` and ``beta``.
+            With "one_against_some" the trees' score t and the margin z of the label's scorer
+            joined to ``(t + e) * exp(-b * max(0, 1 - z)**2)`` and calibrated, all fitted to rows
+            that trees and scorers did not train on: of label sets the probability that the row
+            has the label; of one label a row it only ranks labels, and :meth:`predict_proba` has
+            the probabilities. Else the average, over leaves and trees, of a label's share of the
+            leaf's labels; with re-ranking see ``beta``.
         """
         now, rows = self._now(X)
         return now._sparse(rows, float(threshold), None)

@@ -35,8 +35,8 @@ const LEARNERS: &[(&str, &str, &str)] = &[
     (
         "ldsm",
         "ldsm",
-        r#"{"n_estimators": 4, "max_nodes": 31, "n_epochs": 3, "cost": 1.0, "idf_power": 0.0,
-            "n_hard_negatives": 8, "n_random_negatives": 8, "n_mined_negatives": 8}"#,
+        r#"{"n_estimators": 4, "max_nodes": 31, "n_epochs": 3, "cost": 1.0,
+            "n_negatives": 8}"#,
     ),
     (
         "gamble",

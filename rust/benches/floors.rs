@@ -236,7 +236,7 @@ fn label_sets(ceilings: &mut Ceilings, data: &str, set: &Set) {
     /// A label and its weight.
     const WEIGHT: usize = 8;
     // Fixed options instead of fitted ones.
-    let params = r#"{"n_estimators": 4, "n_epochs": 3, "cost": 1.0, "idf_power": 0.0}"#;
+    let params = r#"{"n_estimators": 4, "n_epochs": 3, "cost": 1.0}"#;
     let mut model = find("ldsm")
         .expect("a name of the list")
         .create(params, set.n_classes, true)

@@ -161,7 +161,7 @@ impl Model {
 
 // Few small trees and fixed options instead of fitted ones: valgrind is slow.
 const LDSM: &str = r#"{"n_estimators": 2, "max_nodes": 31, "n_epochs": 3, "cost": 1.0,
-    "idf_power": 0.0, "n_hard_negatives": 8, "n_random_negatives": 8, "n_mined_negatives": 8}"#;
+    "n_negatives": 8}"#;
 const LDSM_TREES: &str = r#"{"n_estimators": 1, "max_nodes": 31, "scorers": "none"}"#;
 const GAMBLE: &str = r#"{"n_estimators": 1, "max_leaves": 63}"#;
 

@@ -53,35 +53,26 @@ def ldsm() -> Iterator[Case]:
             max_nodes=(1, 2, 7, 500),
             lambda1=(0.5,),
             lambda2=(0.0, 3.0),
-            reshuffle=(False,),
             loss=("logistic",),
-            optimizer=("nag", "sgd"),
             learning_rate=(0.02,),
             scaling=("none", "row", "standard", "auto"),
             n_bits=(3,),
             beta=(0.8, 0.0),
             scorers=("none",),
-            scorer_weight=(0.0, 2.0),
+            slim_trees=(False,),
+            n_negatives=(2,),
+            cost=(0.5,),
             threshold=(0.1,),
             n_labels=(2,),
         )
         yield from varied(
-            f"{name} early_stopping",
+            f"{name} logistic",
             cls,
             data,
-            {**small, "early_stopping": True},
-            min_gain=(0.0, 0.02, 0.2),
-            optimizer=("nag", "sgd"),
+            {**small, "loss": "logistic", "scorers": "none"},
+            arity=(2, 3, 5),
         )
-        for optimizer in ("nag", "sgd"):
-            yield from varied(
-                f"{name} {optimizer} logistic",
-                cls,
-                data,
-                {**small, "optimizer": optimizer, "loss": "logistic", "scorers": "none"},
-                arity=(2, 3, 5),
-            )
-        tail = {"beta": 0.7, "gamma": 0.5}
+        tail = {"beta": 0.7}
         yield fitted(f"{name} tail", cls, data, scorers="none", **tail, **small)
         yield fitted(f"{name} tail scorers", cls, data, weighted=True, **tail, **small)
         yield warm_started(f"{name} warm_start", data, lambda estimator: estimator)

@@ -2,7 +2,7 @@
 
     cd docs/experiments/scripts
     python ldsm_settings.py default loss=logistic,scaling=none --sets delicious
-    python ldsm_settings.py max_nodes=4000 --weights 0.25 0.5 1 --trees 10 50
+    python ldsm_settings.py max_nodes=4000 --trees 10 50
     python ldsm_settings.py --ablation --seeds 0 1
 
 A setting is ``default``, ``authors`` or ``paper`` (``LdSMClassifier.AUTHORS``, ``.PAPER``), or
@@ -33,14 +33,12 @@ ABLATION = (
     "default",
     "scorers='none'",
     "loss='logistic'",
-    "reshuffle=False",
     "scaling='none'",
     "scaling='row'",
     "max_nodes=1000",
     "n_epochs=20",
     "arity=4",
     "scorers='none',loss='logistic'",
-    "scorers='none',reshuffle=False",
     "scorers='none',scaling='none'",
     "scorers='none',max_nodes=1000",
     "authors",
@@ -66,26 +64,20 @@ def setting(text):
 
 
 def rows(tasks, text, arguments):
-    """A line per number of trees and weight of the scorers."""
+    """A line per number of trees."""
     options = setting(text)
     counts = arguments.trees or [options.pop("n_estimators", LdSMClassifier().n_estimators)]
-    weights = arguments.weights or [options.get("scorer_weight", LdSMClassifier().scorer_weight)]
-    found: dict[tuple[int, float], list] = {}
+    found: dict[int, list] = {}
     for seed, task in itertools.product(arguments.seeds, tasks):
         seeded = {**options, "random_state": seed}
         for count, model, seconds in grown(task, seeded, counts, arguments.jobs):
-            for weight in weights:
-                # Nothing is learned anew: the trees are there, the weight is taken over.
-                model.set_params(scorer_weight=weight, warm_start=True).fit(task.X, task.y)
-                line = task.measure(model), *deepest(model), seconds
-                found.setdefault((count, weight), []).append(line)
-    for (count, weight), lines in found.items():
+            found.setdefault(count, []).append((task.measure(model), *deepest(model), seconds))
+    for count, lines in found.items():
         measures, depths, nodes, seconds = zip(*lines, strict=True)
         spread = np.std([one[0] for one in measures]) if len(lines) > 1 else 0.0
-        described = text if not arguments.weights else f"{text},scorer_weight={weight:g}"
         yield [
             tasks[0].name,
-            described,
+            text,
             str(count),
             *formed(np.mean(measures, axis=0)),
             f"{spread:.1f}",
@@ -106,7 +98,6 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--folds", type=int, default=1, help="fifths held out in turn, at most 5")
     parser.add_argument("--trees", nargs="+", type=int, help="numbers of trees, rising")
-    parser.add_argument("--weights", nargs="+", type=float, help="of the scorers, for each model")
     parser.add_argument("--jobs", type=int, default=-1)
     arguments = parser.parse_args()
     settings = [*arguments.settings, *(ABLATION if arguments.ablation else ())] or ["default"]

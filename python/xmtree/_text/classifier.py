@@ -78,7 +78,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         None: where these have 16 words or more on average, as words that all texts share make up
         much of a longer text and little of a shorter one; see docs/experiments/text.md. Not with
         ``n_bits``, and not for :class:`LdSMClassifier`, which weighs features so by itself where
-        that helps on rows that it holds out (``idf_power``).
+        that helps on rows that it holds out.
     n_bits : int, optional
         Hash features into 2^n_bits columns (as many for words and for characters), for streams
         and to store no vocabulary. From 1 to 30. None: the features of the texts of :meth:`fit`.

@@ -1,8 +1,9 @@
-"""LdSM on a cluster: a graph of steps that share nothing but the examples."""
+"""LdSM on a cluster: trees, then the steps of the scorers' training, block by block."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 from distributed import Future
@@ -22,9 +23,9 @@ _BLOCKS_PER_THREAD = 4
 class DaskLdSMClassifier(DaskEstimator):
     """LdSM on a cluster: trees over the workers, scorers by label.
 
-    The model is that of :class:`xmtree.LdSMClassifier` with the same parameters, data in the same
-    order and the same ``random_state``, to the bit. Every worker holds all examples, prepared: so
-    this is for training that takes too long on one machine, not for data that do not fit there.
+    The model is as :class:`xmtree.LdSMClassifier` trains it, by the same steps. Every worker holds
+    all examples, prepared: so this is for training that takes too long on one machine, not for data
+    that do not fit there.
 
     Training is a graph of Dask tasks that depend on nothing but their arguments: those of a worker
     that is gone are done again elsewhere (a task that several workers have died of is given up,
@@ -118,7 +119,7 @@ def ldsm_tasks(
     """The task that makes a fitted estimator of ``local``, and those that it needs."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     prepared = data.read(tasks, Read(local, json.dumps(params), classes, workers))
-    return Graph(tasks, prepared, params, threads_of(workers)).model()
+    return _model(tasks.submit, prepared, params, threads_of(workers))
 
 
 class Read:
@@ -156,126 +157,31 @@ class Read:
         return training, local, target.labels
 
 
-class Graph:
-    """The steps of a training, as tasks."""
+def _model(
+    submit: Callable[..., Any], prepared: Any, params: dict[str, Any], threads: list[int]
+) -> Any:
+    """The task of the fitted local estimator; ``threads`` are those of each worker."""
+    training = submit("examples", _first, prepared)
 
-    def __init__(
-        self, tasks: Tasks, prepared: Any, params: dict[str, Any], threads: list[int]
-    ) -> None:
-        """``threads``: of each worker."""
-        self._task = tasks.submit
-        self._plan = _core.LdsmTraining.plan(json.dumps(params))
-        self._n_trees = int(params["n_estimators"])
-        # A tree stays on one worker.
-        self._threads_of_tree = max(1, min(min(threads), sum(threads) // self._n_trees))
-        self._n_blocks = _BLOCKS_PER_THREAD * sum(threads)
-        self._prepared = prepared
-        self._training = self._task("examples", _first, prepared)
+    def step(name: str, method: str, *arguments: Any, **options: Any) -> Any:
+        return submit(name, _run, training, method, *arguments, **options)
 
-    def _step(self, step: str, *arguments: Any, **options: Any) -> Any:
-        """A step of the core."""
-        return self._task(step.replace("_", "-"), _run, self._training, step, *arguments, **options)
-
-    def _by_block(self, step: str, *arguments: Any, **options: Any) -> list[Any]:
-        """A step for each block of rows."""
-        n = self._n_blocks
-        return [self._step(step, *arguments, block=(i, n), **options) for i in range(n)]
-
-    def model(self) -> Any:
-        """The fitted local estimator."""
-        trees = self._step("join_trees", self._trees())
-        if self._plan is None:
-            model = self._step("model", trees)
-        else:
-            model = self._with_scorers(trees, *self._plan)
-        return self._task("model", _fitted, self._prepared, model)
-
-    def _trees(self) -> list[Any]:
-        threads = self._threads_of_tree
-        return [
-            self._task("tree", _run, self._training, "trees", [number], n_threads=threads)
-            for number in range(self._n_trees)
-        ]
-
-    def _with_scorers(self, trees: Any, n_powers: int, n_costs: int, n_rounds: int) -> Any:
-        candidates = self._step("candidates", trees, n_threads=None)
-        first = self._by_block("first_negatives", trees)
-        negatives = [self._step("join_negatives", first)]
-        samples: list[Any] = []
-        power: Any = 0
-        if n_powers > 1:
-            samples = [self._sample(negatives, None, power=number) for number in range(n_powers)]
-            scorers = [[pair[0] for pair in sample] for sample in samples]
-            power = self._step("best_power", scorers, candidates, n_threads=None)
-        solved = self._rest(negatives, None, samples, power, power=power)
-        for n_done in range(1, n_rounds + 1):
-            index = self._step("index", [scorers for scorers, _ in solved])
-            mined = self._by_block("mine", power, index, list(negatives))
-            negatives.append(self._step("join_negatives", mined))
-            if n_done < n_rounds:
-                solved = self._rest(negatives, solved, [], 0, power=power)
-        samples, cost = [], 0
-        if n_costs > 1:
-            samples = [
-                self._sample(negatives, solved, power=power, cost=number)
-                for number in range(n_costs)
-            ]
-            scorers = [[pair[0] for pair in sample] for sample in samples]
-            cost = self._step("best_cost", power, scorers, candidates, n_threads=None)
-        solved = self._rest(negatives, solved, samples, cost, power=power, cost=cost)
-        parts = [scorers for scorers, _ in solved]
-        return self._step("model", trees, (parts, (power, cost), candidates), n_threads=None)
-
-    def _sample(self, negatives: list[Any], before: Any, **choice: Any) -> list[Any]:
-        """Scorers and dual variables of each block, of a sample of the labels."""
-        return [
-            self._solve(i, negatives, before, "sample", is_sample=True, **choice)
-            for i in range(self._n_blocks)
-        ]
-
-    def _rest(
-        self, negatives: list[Any], before: Any, samples: list[Any], chosen: Any, **choice: Any
-    ) -> list[Any]:
-        """Those of all labels; of ``samples`` the chosen one is kept."""
-        return [
-            self._solve(
-                i, negatives, before, "solve", [sample[i] for sample in samples], chosen, **choice
-            )
-            for i in range(self._n_blocks)
-        ]
-
-    def _solve(
-        self,
-        block: int,
-        negatives: list[Any],
-        before: Any,
-        name: str,
-        samples: Any = (),
-        chosen: Any = 0,
-        **choice: Any,
-    ) -> tuple[Any, Any]:
-        """Scorers and dual variables of a block, in two tasks, as few need both."""
-        duals = None if before is None else before[block][1]
-        both = self._task(
-            name,
-            _solve,
-            self._training,
-            list(negatives),
-            (block, self._n_blocks),
-            duals,
-            list(samples),
-            chosen,
-            **choice,
-        )
-        return self._task("scorers", _first, both), self._task("duals", _second, both)
+    # A tree stays on one worker.
+    n_trees = int(params["n_estimators"])
+    of_tree = max(1, min(min(threads), sum(threads) // n_trees))
+    trees = [step("tree", "trees", [number], n_threads=of_tree) for number in range(n_trees)]
+    names = _core.LdsmTraining.steps(json.dumps(params))
+    state = step("start", "start", trees, n_threads=None) if names else None
+    n_blocks = _BLOCKS_PER_THREAD * sum(threads)
+    for name in names:
+        works = [step(name, "work", state, number, n_blocks) for number in range(n_blocks)]
+        state = step("advance", "advance", state, works, n_threads=None)
+    model = step("model", "model", trees, state, n_threads=None)
+    return submit("model", _fitted, prepared, model)
 
 
 def _first(pair: Any) -> Any:
     return pair[0]
-
-
-def _second(pair: Any) -> Any:
-    return pair[1]
 
 
 def _run(training: _core.LdsmTraining, step: str, *arguments: Any, **options: Any) -> Any:
@@ -283,19 +189,6 @@ def _run(training: _core.LdsmTraining, step: str, *arguments: Any, **options: An
     if options.get("n_threads", 1) is None:
         options["n_threads"] = own_threads()
     return getattr(training, step)(*arguments, **options)
-
-
-def _solve(
-    training: _core.LdsmTraining,
-    negatives: list[Any],
-    block: tuple[int, int],
-    duals: Any,
-    samples: list[Any],
-    chosen: int,
-    **choice: Any,
-) -> Any:
-    known = tuple(samples[chosen]) if samples else None
-    return training.solve(negatives, block, duals=duals, known=known, **choice)
 
 
 def _fitted(prepared: tuple[Any, Any, Labels], model: _core.Classifier) -> Any:

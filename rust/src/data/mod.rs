@@ -4,13 +4,19 @@
 //! scale, append the constant) -> `RowBuffer`, the example -> learner.
 
 mod batch;
+mod examples;
+mod label_scores;
+mod packed;
 mod preparation;
 mod ragged;
 mod rows;
 
 pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MOST_EXAMPLES};
+pub use examples::Examples;
+pub use label_scores::LabelScores;
+pub use packed::{ListValues, Lookup, PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
-pub use ragged::{Ragged, RaggedRows};
+pub use ragged::{Ragged, RaggedRows, SpreadRow};
 pub(crate) use rows::check_structure;
 pub use rows::{Indices, RowBuffer, Rows, Values};

@@ -7,6 +7,7 @@ pub mod lomtree;
 #[cfg(test)]
 mod number_tests;
 pub mod oaa;
+mod one_against_some;
 pub mod recall_tree;
 #[cfg(test)]
 mod unfrozen_tests;

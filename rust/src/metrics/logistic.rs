@@ -1,5 +1,7 @@
 //! Logistic regression on two numbers: the fit behind every calibration.
 
+use serde::{Deserialize, Serialize};
+
 use crate::alloc::push;
 
 /// What is fitted: a row of any kind, what its probability is to be, and its share of the weights.
@@ -14,7 +16,7 @@ const MOST_STEPS: usize = 100;
 const SHORT: f64 = 1e-6;
 
 /// The logistic function of a line: `slope * x + intercept` is the logit of a probability.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Above 0: a larger x has the larger probability.
     pub slope: f64,

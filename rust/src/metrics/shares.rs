@@ -9,11 +9,13 @@
 //! Gupta, A. Ramdas, ICLR 2022) and not to that of the true label: a tree gives most labels no
 //! score at all, and the few rows of such a label would decide.
 
+use serde::{Deserialize, Serialize};
+
 use super::logistic::{fit_logistic, targets, Line, Target};
 use crate::alloc::{collect, push};
 
 /// The map from logits to shares.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shares {
     /// Factor of the logits.
     pub slope: f64,

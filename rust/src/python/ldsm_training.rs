@@ -10,13 +10,11 @@ use super::classifier::Classifier;
 use super::run::{bytes_of, from_bytes, reduced, watched, Reduced};
 use crate::data::{Batch, Values};
 use crate::error::Result;
-use crate::learners::ldsm::{Block, Choice, Params, Part, Plan, Run, TrainingSet};
+use crate::learners::ldsm::{step_names, Block, Params, Part, Run, TrainingSet};
 use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
 type Parts = Vec<Py<LdsmPart>>;
-/// Number of a block, and how many there are.
-type BlockArg = (usize, usize);
 
 /// What a step hands on to others, on whatever machine they run.
 #[pyclass(frozen, module = "xmtree._core")]
@@ -69,147 +67,64 @@ impl LdsmTraining {
         Ok(Self(read))
     }
 
-    /// Numbers of powers and of costs to choose from and of rounds after the first; None where
-    /// there are to be no scorers.
+    /// Names of the steps that scorers are trained in; none where there are to be no scorers.
     #[staticmethod]
-    fn plan(params_json: &str) -> PyResult<Option<(usize, usize, usize)>> {
-        let plan = Plan::of(&Params::from_json(params_json)?);
-        Ok(plan.map(|plan| (plan.n_powers, plan.n_costs, plan.n_mining_rounds)))
+    fn steps(params_json: &str) -> PyResult<Vec<&'static str>> {
+        Ok(step_names(&Params::from_json(params_json)?))
     }
 
+    /// The trees of these numbers.
     #[pyo3(signature = (numbers, n_threads=1))]
     fn trees(&self, py: Python<'_>, numbers: Vec<usize>, n_threads: usize) -> PyResult<LdsmPart> {
-        step(py, n_threads, |run| self.0.trees(&numbers, run))
+        step(py, n_threads, |run| self.0.trees(&numbers, run)).map(LdsmPart)
     }
 
-    fn join_trees(&self, py: Python<'_>, parts: Parts) -> PyResult<LdsmPart> {
-        step(py, 1, |_| self.0.join_trees(&all(&parts)))
-    }
-
-    #[pyo3(signature = (trees, block, n_threads=1))]
-    fn first_negatives(
-        &self,
-        py: Python<'_>,
-        trees: &LdsmPart,
-        block: BlockArg,
-        n_threads: usize,
-    ) -> PyResult<LdsmPart> {
-        let block = of(block);
-        step(py, n_threads, |run| {
-            self.0.first_negatives(&trees.0, block, run)
-        })
-    }
-
-    fn join_negatives(&self, py: Python<'_>, parts: Parts) -> PyResult<LdsmPart> {
-        step(py, 1, |_| self.0.join_negatives(&all(&parts)))
-    }
-
+    /// What the first step begins with, from all trees.
     #[pyo3(signature = (trees, n_threads=1))]
-    fn candidates(&self, py: Python<'_>, trees: &LdsmPart, n_threads: usize) -> PyResult<LdsmPart> {
-        step(py, n_threads, |run| self.0.candidates(&trees.0, run))
+    fn start(&self, py: Python<'_>, trees: Parts, n_threads: usize) -> PyResult<LdsmPart> {
+        step(py, n_threads, |run| self.0.start(&all(&trees), run)).map(LdsmPart)
     }
 
-    /// Scorers and dual variables of a block of labels. `cost` is given in the last round;
-    /// `known` is what `solve` made of the sample, where there was one.
-    #[pyo3(signature = (negatives, block, power, cost=None, is_sample=false, duals=None, known=None, n_threads=1))]
-    #[expect(clippy::too_many_arguments, reason = "named ones, in Python")]
-    fn solve(
+    /// Does block `number` of `n_blocks` of the next step.
+    #[pyo3(signature = (state, number, n_blocks, n_threads=1))]
+    fn work(
         &self,
         py: Python<'_>,
-        negatives: Parts,
-        block: BlockArg,
-        power: usize,
-        cost: Option<usize>,
-        is_sample: bool,
-        duals: Option<Py<LdsmPart>>,
-        known: Option<(Py<LdsmPart>, Py<LdsmPart>)>,
+        state: &LdsmPart,
+        number: usize,
+        n_blocks: usize,
         n_threads: usize,
-    ) -> PyResult<(LdsmPart, LdsmPart)> {
-        let choice = Choice {
-            power,
-            cost,
-            is_sample,
-        };
-        let known = known.as_ref().map(|(a, b)| (&a.get().0, &b.get().0));
-        let duals = duals.as_ref().map(|duals| &duals.get().0);
-        let (scorers, duals) = watched(py, None, |control| {
-            let run = Run { n_threads, control };
-            self.0
-                .solve(choice, &all(&negatives), duals, known, of(block), run)
-        })?;
-        Ok((LdsmPart(scorers), LdsmPart(duals)))
+    ) -> PyResult<LdsmPart> {
+        let block = Block { number, n_blocks };
+        step(py, n_threads, |run| self.0.work(&state.0, block, run)).map(LdsmPart)
     }
 
-    /// The number of the power that is taken, by the scorers of all blocks for each.
-    #[pyo3(signature = (of_powers, candidates, n_threads=1))]
-    fn best_power(
+    /// What the step after begins with, from the work of all blocks.
+    #[pyo3(signature = (state, works, n_threads=1))]
+    fn advance(
         &self,
         py: Python<'_>,
-        of_powers: Vec<Parts>,
-        candidates: &LdsmPart,
-        n_threads: usize,
-    ) -> PyResult<usize> {
-        watched(py, None, |control| {
-            let run = Run { n_threads, control };
-            self.0
-                .best_power(&all_of_each(&of_powers), &candidates.0, run)
-        })
-    }
-
-    /// The number of the cost that is taken, likewise.
-    #[pyo3(signature = (power, of_costs, candidates, n_threads=1))]
-    fn best_cost(
-        &self,
-        py: Python<'_>,
-        power: usize,
-        of_costs: Vec<Parts>,
-        candidates: &LdsmPart,
-        n_threads: usize,
-    ) -> PyResult<usize> {
-        watched(py, None, |control| {
-            let run = Run { n_threads, control };
-            self.0
-                .best_cost(power, &all_of_each(&of_costs), &candidates.0, run)
-        })
-    }
-
-    fn index(&self, py: Python<'_>, scorers: Parts) -> PyResult<LdsmPart> {
-        step(py, 1, |_| self.0.index(&all(&scorers)))
-    }
-
-    #[pyo3(signature = (power, index, negatives, block, n_threads=1))]
-    fn mine(
-        &self,
-        py: Python<'_>,
-        power: usize,
-        index: &LdsmPart,
-        negatives: Parts,
-        block: BlockArg,
+        state: &LdsmPart,
+        works: Parts,
         n_threads: usize,
     ) -> PyResult<LdsmPart> {
         step(py, n_threads, |run| {
-            self.0
-                .mine(power, &index.0, &all(&negatives), of(block), run)
+            self.0.advance(&state.0, &all(&works), run)
         })
+        .map(LdsmPart)
     }
 
-    /// The model; `scorers` are those of all blocks, the numbers of power and cost, and the
-    /// candidates.
-    #[pyo3(signature = (trees, scorers=None, n_threads=1))]
+    /// The model of all trees and, after the last step, of the scorers.
+    #[pyo3(signature = (trees, state=None, n_threads=1))]
     fn model(
         &self,
         py: Python<'_>,
-        trees: &LdsmPart,
-        scorers: Option<(Parts, (usize, usize), Py<LdsmPart>)>,
+        trees: Parts,
+        state: Option<Py<LdsmPart>>,
         n_threads: usize,
     ) -> PyResult<Classifier> {
-        let scorers = scorers.as_ref();
-        let model = watched(py, None, |control| {
-            let run = Run { n_threads, control };
-            let parts = scorers.map_or_else(Vec::new, |(parts, ..)| all(parts));
-            let scorers = scorers.map(|(_, chosen, found)| (&parts[..], *chosen, &found.get().0));
-            self.0.model(&trees.0, scorers, run)
-        })?;
+        let state = state.as_ref().map(|state| &state.get().0);
+        let model = step(py, n_threads, |run| self.0.model(&all(&trees), state, run))?;
         Ok(Classifier::of(Arc::new(model)))
     }
 
@@ -238,23 +153,15 @@ impl LdsmTraining {
     }
 }
 
-/// Runs a step that makes one part.
-fn step(
+/// Runs a step on so many threads, watching for Ctrl-C.
+fn step<T: Send>(
     py: Python<'_>,
     n_threads: usize,
-    work: impl FnOnce(Run<'_>) -> Result<Part> + Send,
-) -> PyResult<LdsmPart> {
-    watched(py, None, |control| work(Run { n_threads, control })).map(LdsmPart)
-}
-
-fn of((number, n_blocks): BlockArg) -> Block {
-    Block { number, n_blocks }
+    work: impl FnOnce(Run<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    watched(py, None, |control| work(Run { n_threads, control }))
 }
 
 fn all(parts: &Parts) -> Vec<&Part> {
     parts.iter().map(|part| &part.get().0).collect()
-}
-
-fn all_of_each(candidates: &[Parts]) -> Vec<Vec<&Part>> {
-    candidates.iter().map(all).collect()
 }

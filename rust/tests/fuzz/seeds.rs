@@ -98,7 +98,7 @@ const MODELS: &[(&str, &str, &str, &str, bool)] = &[
         "ldsm",
         "three",
         "ldsm",
-        r#"{"n_estimators": 1, "max_nodes": 13, "arity": 3, "scorers": "none", "beta": 0.5, "quantize": false, "keep_statistics": true, "min_priority": 0.0}"#,
+        r#"{"n_estimators": 1, "max_nodes": 13, "arity": 3, "scorers": "none", "beta": 0.5, "slim_trees": false, "keep_statistics": true, "min_priority": 0.0}"#,
         true,
     ),
     (

@@ -1,12 +1,8 @@
 //! Re-ranking for tail labels (Section 5 of the paper): a label whose training
 //! examples lie near the row gains, however rare it is.
 
-use super::examples::Examples;
-use super::params::Params;
-use super::spread_row::SpreadRow;
-use super::tree::is_increasing;
 use crate::alloc::zeros;
-use crate::data::Ragged;
+use crate::data::{Examples, Ragged, SpreadRow};
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::persist;
@@ -22,7 +18,7 @@ pub struct Centroids {
 
 impl Centroids {
     /// The means of all examples of each label.
-    pub fn of(examples: &Examples) -> Self {
+    pub fn new(examples: &Examples) -> Self {
         let carriers = examples
             .labels
             .regroup(examples.n_labels, |i, &label| (label, i));
@@ -58,9 +54,15 @@ impl Centroids {
         let mut means = Self::default();
         means.fill(bundle)?;
         let means = means.means;
-        let columns = |label| means.get(label).iter().map(|&(column, _)| column);
+        let is_increasing = |label| {
+            let mean: &[(u32, f32)] = means.get(label);
+            let is_inside = mean
+                .last()
+                .is_none_or(|&(column, _)| (column as usize) < width);
+            is_inside && mean.is_sorted_by(|a, b| a.0 < b.0)
+        };
         let is_sound = means.len() == n_classes
-            && (0..n_classes).all(|label| is_increasing(columns(label), width))
+            && (0..n_classes).all(is_increasing)
             && means.entries().iter().all(|(_, mean)| mean.is_finite());
         if !is_sound {
             return Err(bundle.damaged("the mean of a label is out of range"));
@@ -86,11 +88,13 @@ persist!(Centroids {
     Nest means;
 });
 
+/// How fast a score falls with the squared distance: gamma of the paper, which names no value.
+const GAMMA: f32 = 1e-4;
+
 /// Re-ranks the labels of one row after the other.
 pub struct Reranker<'a> {
     centroids: &'a Centroids,
     beta: f32,
-    gamma: f32,
     width: usize,
     /// The current row and its squared length.
     row: &'a mut SpreadRow,
@@ -99,16 +103,10 @@ pub struct Reranker<'a> {
 
 impl<'a> Reranker<'a> {
     /// For rows of columns below `width`, in memory that is kept between uses.
-    pub fn new(
-        centroids: &'a Centroids,
-        params: &Params,
-        width: usize,
-        row: &'a mut SpreadRow,
-    ) -> Self {
+    pub fn new(centroids: &'a Centroids, beta: f64, width: usize, row: &'a mut SpreadRow) -> Self {
         Self {
             centroids,
-            beta: params.beta as f32,
-            gamma: params.gamma as f32,
+            beta: beta as f32,
             width,
             row,
             square: 0.0,
@@ -128,11 +126,9 @@ impl<'a> Reranker<'a> {
 
     /// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
     pub fn rerank(&self, label: u32, score: f32) -> f32 {
-        let Self { beta, gamma, .. } = *self;
-        let distance = self
-            .centroids
-            .distance(label, self.row.by_column(), self.square);
-        let reranked = beta * score + (1.0 - beta) / (1.0 + (gamma * distance / 2.0).exp());
+        let (row, beta) = (self.row.by_column(), self.beta);
+        let distance = self.centroids.distance(label, row, self.square);
+        let reranked = beta * score + (1.0 - beta) / (1.0 + (GAMMA * distance / 2.0).exp());
         // A score of 0 would be none.
         reranked.max(f32::MIN_POSITIVE)
     }

@@ -12,52 +12,53 @@
 //! O(|y| M^2 + 2^M) for the objective. Depth is about log_M of the number of labels.
 //!
 //! ```text
-//!  Batch -> examples -> growth: queue of leaves -> node_training on NodeData:
-//!                                                    objective (which children)
-//!                                                    nag or dense (regressors)
-//!                                                    routing (the children's examples)
-//!  Rows  -> predictor: traversal or row_traversal -> leaf_hits (leaves of each row) -> label_scores
-//!                                   -> scoring: centroids, join with margins of one_against_some
+//!  Batch -> Examples -> train -> grow: queue of leaves -> train_node on NodeData:
+//!                                  objective (which children), regressors
+//!                                  partition (the children's examples)
+//!  Rows  -> predict: traverse (leaves of each row) -> LabelScores
+//!             -> centroids, rank of one_against_some
 //! ```
 
-mod arity;
+/// `$call`, in which `$m` is a constant of the value of `$arity`.
+macro_rules! with_arity {
+    ($arity:expr, $m:ident => $call:expr) => {
+        with_arity!(@ $arity, $m => $call; 2 3 4 5 6 7; 8)
+    };
+    (@ $arity:expr, $m:ident => $call:expr; $($n:literal)*; $last:literal) => {
+        match $arity {
+            $($n => {
+                const $m: usize = $n;
+                $call
+            })*
+            // Parameters and files of another arity are refused.
+            _ => {
+                const $m: usize = $last;
+                $call
+            }
+        }
+    };
+}
+
 mod centroids;
-mod dense;
-mod ensemble;
-mod examples;
-mod growth;
-mod join;
-mod label_scores;
-mod leaf_hits;
+mod cluster;
+mod grow;
+mod held_out;
 mod model;
-mod nag;
-mod node_stats;
-mod node_training;
+mod node_data;
 mod objective;
-mod one_against_some;
-mod packed;
 mod params;
-mod parts;
-mod predictor;
-mod pruning;
-mod report;
-mod routing;
-mod row_traversal;
-mod scoring;
-mod scratch;
-mod spread_row;
-mod statistics;
-mod steps;
-mod top_splits;
-mod training_set;
-mod traversal;
+mod predict;
+mod regressors;
+mod train;
+mod train_node;
+mod traverse;
 mod tree;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
-pub use ensemble::Ldsm;
-pub use params::{NodeLoss, NodeOptimizer, Params, Scorers};
-pub use parts::Part;
-pub use steps::{Block, Choice, Plan, Run};
-pub use training_set::TrainingSet;
+pub use super::one_against_some::Block;
+pub use cluster::{step_names, Part, Run};
+pub use model::Ldsm;
+pub use params::{NodeLoss, Params, Scorers};
+pub use train::TrainingSet;

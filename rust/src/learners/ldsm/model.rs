@@ -2,11 +2,9 @@
 //! files.
 
 use super::centroids::Centroids;
-use super::ensemble::Ldsm;
-use super::one_against_some::{self, OneAgainstSome};
 use super::params::Params;
-use super::predictor::{PredictionMemory, Predictor, SingleRows};
-use super::training_set::TrainingSet;
+use super::predict::{Learned, PredictionMemory, Predictor};
+use super::train::TrainingSet;
 use super::tree::Tree;
 use crate::classifier::{
     block_rows, checks, row_values, Accepts, Blocks, Classifier, FitOptions, LabelSelection,
@@ -16,9 +14,26 @@ use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
+use crate::learners::one_against_some::{OneAgainstSome, N_ROUNDS};
 use crate::params::{to_json, Params as _};
-use crate::pool::Lent;
+use crate::pool::{Lent, Pool};
 use crate::threads::sensible;
+
+/// LdSM: trees, and what ranks labels beside them.
+#[derive(Debug, Clone)]
+pub struct Ldsm {
+    pub(super) params: Params,
+    pub(super) n_classes: usize,
+    /// Made from the rows of the first fit.
+    pub(super) preparation: Option<Preparation>,
+    pub(super) trees: Vec<Tree>,
+    /// For the re-ranking, if there is to be any.
+    pub(super) centroids: Option<Centroids>,
+    /// One scorer for each label, if there are to be any.
+    pub(super) scorers: Option<OneAgainstSome>,
+    /// Kept for predictions of few rows by the model as it is.
+    pub(super) memories: Pool<PredictionMemory>,
+}
 
 /// Rows that traverse the trees together: many, so that few of a node's weights are
 /// read for one row alone.
@@ -66,9 +81,8 @@ impl Classifier for Ldsm {
         let training = TrainingSet::read(&self.params, batch, known, n_threads, control)?;
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
-        let rounds = one_against_some::N_ROUNDS as u64;
         let has_scorers = training.held_out().is_some();
-        let labels = u64::from(has_scorers) * rounds * self.n_classes as u64;
+        let labels = u64::from(has_scorers) * N_ROUNDS as u64 * self.n_classes as u64;
         control.set_total(control.progress().done + nodes + labels);
         let numbers: Vec<usize> = (before..before + missing).collect();
         let trees = training.grow_trees(&numbers, n_threads, control)?;
@@ -79,7 +93,7 @@ impl Classifier for Ldsm {
         self.trees.truncate(before);
         self.trees.extend(trees);
         self.preparation = Some(training.preparation);
-        self.single_rows = SingleRows::default();
+        self.memories = Pool::default();
         // What a warm start begins with may come from a file that somebody made up.
         debug_assert!(
             options.warm_start || self.to_bundle().array_with(f64::is_nan).is_none(),
@@ -92,8 +106,8 @@ impl Classifier for Ldsm {
         query.options.refuse("LdSM")?;
         let (blocks, control) = (self.blocks(query)?, query.control);
         blocks.top_k(k, |memory, which, labels, scores| {
-            let mut predictor = self.predictor(query.rows, memory)?;
-            predictor.read_block(which, control)?;
+            let mut predictor = Predictor::new(self.learned()?, memory);
+            predictor.read_block(query.rows, which, control)?;
             let mut top = TopK::new(k.min(self.n_classes));
             let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
             for (i, (labels, scores)) in rows.enumerate() {
@@ -115,16 +129,17 @@ impl Classifier for Ldsm {
         let (blocks, control) = (self.blocks(query)?, query.control);
         let mut parts = vec![SelectedLabels::default(); query.rows.n_rows().div_ceil(blocks.step)];
         blocks.each(parts.iter_mut(), |memory, which, found| {
-            let mut predictor = self.predictor(query.rows, memory)?;
-            let mut of_row = Vec::new();
-            predictor.read_block(which, control)?;
-            for i in 0..predictor.block.len() {
+            let mut predictor = Predictor::new(self.learned()?, memory);
+            let mut selected = Vec::new();
+            predictor.read_block(query.rows, which, control)?;
+            for i in 0..predictor.n_rows() {
                 predictor.score_row(i);
-                predictor.select(selection, &mut of_row);
-                let labels = of_row.iter().map(|&(label, _)| label as i32);
+                predictor.select(selection, &mut selected);
                 found.starts.push(found.labels.len() as i64);
-                found.labels.extend(labels);
-                found.scores.extend(of_row.iter().map(|&(_, score)| score));
+                for &(label, score) in &selected {
+                    found.labels.push(label as i32);
+                    found.scores.push(score);
+                }
             }
             Ok(())
         })?;
@@ -135,8 +150,8 @@ impl Classifier for Ldsm {
         let nodes: Vec<Vec<u32>> = self.trees.iter().map(Tree::nodes_of_leaves).collect();
         let (blocks, control) = (self.blocks(query)?, query.control);
         blocks.lists(|memory, which, leaves: &mut [Vec<_>]| {
-            let mut predictor = self.predictor(query.rows, memory)?;
-            predictor.read_block(which, control)?;
+            let mut predictor = Predictor::new(self.learned()?, memory);
+            predictor.read_block(query.rows, which, control)?;
             for (i, leaves) in leaves.iter_mut().enumerate() {
                 leaves.extend(predictor.leaves(i).map(|(tree, leaf)| ReachedLeaf {
                     tree,
@@ -151,30 +166,10 @@ impl Classifier for Ldsm {
     /// depend on must stay as they are.
     fn set_params(&mut self, json: &str) -> Result<()> {
         let params = Params::from_json(json)?;
-        // What the trees share, and what is trained once for all of them.
-        let kept = |params: &Params| {
-            let shared = (params.arity, params.scaling, params.n_bits);
-            let negatives = (
-                params.n_hard_negatives,
-                params.n_random_negatives,
-                params.n_mined_negatives,
-            );
-            let scorers = (params.scorers, negatives);
-            let sparse = (
-                params.held_out_share,
-                params.weight_threshold,
-                params.tail_weight,
-                params.idf_power,
-                params.cost,
-            );
-            (shared, scorers, sparse, params.beta < 1.0)
-        };
-        if kept(&params) != kept(&self.params) {
+        if !params.fits(&self.params) {
             return Err(Error::data(
-                "arity, scaling, n_bits, scorers, held_out_share, n_hard_negatives, \
-                 n_random_negatives, n_mined_negatives, tail_weight, idf_power, cost, weight_threshold \
-                 and whether beta is 1 must stay as they are \
-                 where trees are added",
+                "arity, scaling, n_bits, scorers, n_negatives, tail_weight, cost, weight_threshold \
+                 and whether beta is 1 must stay as they are where trees are added",
             ));
         }
         self.params = params;
@@ -212,13 +207,12 @@ impl Classifier for Ldsm {
         report.scalar("n_trees", self.trees.len() as u64);
         report.scalar("has_scorers", u8::from(self.scorers.is_some()));
         if let Some(scorers) = &self.scorers {
-            let join = scorers.join(&self.params);
-            report.scalar("n_scorer_weights", scorers.weights().len() as u64);
-            report.scalar("scorer_weight", f64::from(join.weight));
-            report.scalar("scorer_floor", f64::from(join.floor));
-            report.scalar("scorer_idf_power", scorers.idf_power());
-            report.scalar("scorer_cost", scorers.cost());
-            let calibration = scorers.calibration();
+            report.scalar("n_scorer_weights", scorers.weights().n_entries() as u64);
+            report.scalar("scorer_weight", f64::from(scorers.join.weight));
+            report.scalar("scorer_floor", f64::from(scorers.join.floor));
+            report.scalar("scorer_idf_power", scorers.idf_power);
+            report.scalar("scorer_cost", scorers.cost);
+            let calibration = scorers.calibration;
             report.scalar("calibration_offset", f64::from(calibration.offset));
             report.scalar("calibration_slope", f64::from(calibration.slope));
             report.scalar("shares_slope", calibration.shares.slope);
@@ -276,7 +270,7 @@ impl Learner for Ldsm {
             trees: Vec::new(),
             centroids: None,
             scorers: None,
-            single_rows: SingleRows::default(),
+            memories: Pool::default(),
         })
     }
 
@@ -316,18 +310,18 @@ impl Ldsm {
         query: &'a Query<'a>,
     ) -> Result<Blocks<'a, impl Fn() -> Lent<'a, PredictionMemory> + Sync + Send>> {
         let rows = query.rows;
-        let preparation = self.learned()?;
+        let preparation = self.learned()?.preparation;
         checks::no_missing_values(rows, "LdSM")?;
         preparation.check_columns(rows)?;
         let each = row_values(Some(preparation), rows);
         let is_kept = rows.n_rows().saturating_mul(each) <= KEPT_VALUES;
-        let new = move || PredictionMemory::new(self, preparation.width());
+        let new = move || PredictionMemory::new(self.n_classes);
         Ok(Blocks {
             query,
             step: block_rows(each, BLOCK),
             new_predictor: move || {
                 if is_kept {
-                    self.single_rows.memories.lend(new)
+                    self.memories.lend(new)
                 } else {
                     Lent::alone(new())
                 }
@@ -335,19 +329,16 @@ impl Ldsm {
         })
     }
 
-    fn predictor<'a>(
-        &'a self,
-        rows: &'a Rows<'a>,
-        memory: &'a mut PredictionMemory,
-    ) -> Result<Predictor<'a>> {
-        Ok(Predictor::new(self, rows, self.learned()?, memory))
-    }
-
-    /// What rows are prepared with, once something has been learned.
-    fn learned(&self) -> Result<&Preparation> {
-        self.preparation
-            .as_ref()
-            .ok_or_else(checks::nothing_learned)
+    /// The parts that predictions read, once something has been learned.
+    fn learned(&self) -> Result<Learned<'_>> {
+        let preparation = self.preparation.as_ref();
+        Ok(Learned {
+            params: &self.params,
+            preparation: preparation.ok_or_else(checks::nothing_learned)?,
+            trees: &self.trees,
+            centroids: self.centroids.as_ref(),
+            scorers: self.scorers.as_ref(),
+        })
     }
 }
 

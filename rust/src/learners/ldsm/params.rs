@@ -1,21 +1,10 @@
 //! Parameters of LdSM.
 
 use super::objective::MOST_CHILDREN;
-use crate::data::Scaling;
+use crate::data::{Precision, Scaling};
+use crate::learners::one_against_some::ScorerParams;
 use crate::params::Range;
 use crate::{choices, params};
-
-choices! {
-    /// How the regressors of a node learn.
-    pub enum NodeOptimizer {
-        /// `Sgd` where more than half of the values are non-zero, else `Nag`.
-        Auto = "auto",
-        /// Normalised adaptive gradients.
-        Nag = "nag",
-        /// Features standardised by the node's own examples, plain gradient steps.
-        Sgd = "sgd",
-    }
-}
 
 choices! {
     /// Which probability a regressor's margin m stands for.
@@ -77,54 +66,29 @@ params! {
         lambda1: f64 = 2.0, Range::NOT_NEGATIVE;
         /// Weight of the multi-way penalty in the objective.
         lambda2: f64 = 1.0, Range::NOT_NEGATIVE;
-        /// Whether every epoch has its own order of examples.
-        reshuffle: bool = true;
         /// Which probability a margin stands for in training.
         loss: NodeLoss = NodeLoss::Centred;
-        /// How the regressors learn.
-        optimizer: NodeOptimizer = NodeOptimizer::Auto;
-        /// Their step size.
+        /// Step size of the regressors.
         learning_rate: f64 = 0.1, Range::POSITIVE;
         /// Scaling of the examples.
         scaling: Scaling = Scaling::Log;
         /// Columns are hashed into 2^`n_bits`, if given.
         n_bits: Option<u32> = None, Range::BITS;
-        /// Whether a node's training ends as soon as an epoch no longer lowers J.
-        early_stopping: bool = false;
-        /// By how much an epoch must lower J, with early stopping.
-        min_gain: f64 = 0.0, Range::NOT_NEGATIVE;
-        /// Share of a node's squared margins that its dropped weights may make up.
-        pruned_share: f64 = 0.15, Range::from(0.0).below(1.0);
-        /// Labels of a leaf that have less than this share of the most frequent one's weight are
-        /// dropped.
-        leaf_threshold: f64 = 0.3, Range::from(0.0).to(1.0);
-        /// Whether weights of nodes and histograms of leaves are held in 8 bits.
-        quantize: bool = true;
+        /// Whether a tree holds less than it has learned: the weights and labels that matter, in 8 bits.
+        slim_trees: bool = true;
         /// Whether trees keep what training knew of their nodes.
         keep_statistics: bool = false;
         /// Weight of the trees' score in the re-ranking for tail labels; 1: none.
         beta: f64 = 1.0, Range::from(0.0).to(1.0);
-        /// How fast the score of a label falls with the distance from its examples.
-        gamma: f64 = 1e-4, Range::NOT_NEGATIVE;
         /// What scores labels beside the trees.
         scorers: Scorers = Scorers::OneAgainstSome;
-        /// Weight of the scorers' loss in a label's score; none: fitted.
-        scorer_weight: Option<f64> = None, Range::NOT_NEGATIVE;
-        /// Share of the rows that each tree leaves out.
-        held_out_share: f64 = 0.2, Range::PART;
-        /// Labels that a row is no example of although trees find them likely, at most.
-        n_hard_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
-        /// Labels drawn by frequency that a row is no example of, at most.
-        n_random_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
-        /// Labels that a row is no example of although scorers find them likely, at most so
-        /// many for each round of mining.
-        n_mined_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
+        /// Labels that a row becomes a negative example of at most: so many that the trees find
+        /// likely, so many drawn by frequency, and in each round of mining so many that the scorers
+        /// find likely.
+        n_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
         /// Positives of a scorer weigh (inverse propensity of the label)^`tail_weight`, 1 on
         /// average.
         tail_weight: f64 = 0.5, Range::NOT_NEGATIVE;
-        /// Scorers' features are scaled by this power of their inverse document frequencies;
-        /// none: 0 or 1, which is fitted.
-        idf_power: Option<f64> = None, Range::NOT_NEGATIVE;
         /// C of the scorers' problems: what losses weigh against |w|^2 / 2.
         /// None: fitted.
         cost: Option<f64> = None, Range::POSITIVE;
@@ -136,12 +100,37 @@ params! {
 }
 
 impl Params {
-    /// Whether nodes standardise, given the share of values that are not zero.
-    pub fn is_dense(&self, filled: f64) -> bool {
-        match self.optimizer {
-            NodeOptimizer::Auto => filled > 0.5,
-            NodeOptimizer::Nag => false,
-            NodeOptimizer::Sgd => true,
+    /// How a tree holds weights and histograms.
+    pub fn precision(&self) -> Precision {
+        if self.slim_trees {
+            Precision::Bits8
+        } else {
+            Precision::Exact
         }
+    }
+
+    /// How scorers are trained.
+    pub fn scorer_params(&self) -> ScorerParams {
+        ScorerParams {
+            n_negatives: self.n_negatives as usize,
+            tail_weight: self.tail_weight,
+            cost: self.cost,
+            weight_threshold: self.weight_threshold,
+            seed: self.seed,
+        }
+    }
+
+    /// Whether trees that are grown with `other` can join those of a model with these parameters:
+    /// what the trees share, and what is trained once for all of them, is the same.
+    pub fn fits(&self, other: &Self) -> bool {
+        self.arity == other.arity
+            && self.scaling == other.scaling
+            && self.n_bits == other.n_bits
+            && self.scorers == other.scorers
+            && self.n_negatives == other.n_negatives
+            && self.tail_weight == other.tail_weight
+            && self.cost == other.cost
+            && self.weight_threshold == other.weight_threshold
+            && (self.beta < 1.0) == (other.beta < 1.0)
     }
 }

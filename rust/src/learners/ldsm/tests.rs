@@ -1,46 +1,42 @@
 //! LdSM against slow versions that follow the paper, and what must hold of any tree.
 
 mod bounds;
-mod calibration;
 mod choices;
-mod negatives;
+mod cluster;
+mod held_out;
 mod nodes;
-mod one_against_some;
 mod options;
-mod packed;
-mod prediction;
+pub(in crate::learners) mod packed;
+pub(in crate::learners) mod prediction;
 mod regressors;
-mod scorer_rows;
-mod scoring;
+mod scorers;
 mod slim;
-mod steps;
 mod trees;
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::examples::{Examples, NodeData};
+use super::node_data::NodeData;
 use super::objective::Lambdas;
-use super::scratch::Scratch;
-use super::statistics::TreeStatistics;
-use super::tree::{Node, Tree};
+use super::tree::{Node, Tree, TreeStatistics};
 use super::*;
 use crate::classifier::{
     Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, SelectedLabels,
 };
 use crate::control::Control;
 use crate::data::{
-    Batch, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets, Values,
+    Batch, Examples, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets,
+    Values,
 };
 use crate::error::Error;
 use crate::tree::NodeId;
 
-const N_CLASSES: usize = 9;
-const WIDTH: usize = 24;
+pub(in crate::learners) const N_CLASSES: usize = 9;
+pub(in crate::learners) const WIDTH: usize = 24;
 
 /// As in the paper, and small.
-fn params() -> Params {
+pub(in crate::learners) fn params() -> Params {
     Params {
         n_estimators: 2,
         arity: 2,
@@ -50,47 +46,45 @@ fn params() -> Params {
         max_updates: None,
         lambda1: 2.0,
         lambda2: 1.0,
-        reshuffle: true,
         loss: NodeLoss::Centred,
-        optimizer: NodeOptimizer::Auto,
         learning_rate: 0.5,
         scaling: Scaling::None,
         n_bits: None,
-        early_stopping: false,
-        min_gain: 0.0,
-        pruned_share: 0.0,
-        leaf_threshold: 0.0,
-        quantize: false,
+        slim_trees: false,
         keep_statistics: true,
         beta: 1.0,
-        gamma: 1e-4,
         scorers: Scorers::None,
-        scorer_weight: Some(1.0),
-        held_out_share: 0.3,
-        n_hard_negatives: 50,
-        n_random_negatives: 50,
-        n_mined_negatives: 50,
+        n_negatives: 50,
         tail_weight: 0.0,
-        idf_power: None,
         cost: Some(1.0),
         weight_threshold: 0.1,
         seed: 3,
     }
 }
 
+/// With scorers.
+pub(in crate::learners) fn sparse() -> Params {
+    Params {
+        scorers: Scorers::OneAgainstSome,
+        n_estimators: 5,
+        n_negatives: 3,
+        ..params()
+    }
+}
+
 /// Examples with sets of labels.
 #[derive(Debug, Clone, Default)]
-struct Data {
-    starts: Vec<i32>,
-    columns: Vec<i32>,
-    values: Vec<f32>,
-    label_starts: Vec<i32>,
-    labels: Vec<i32>,
-    weights: Option<Vec<f32>>,
+pub(in crate::learners) struct Data {
+    pub(in crate::learners) starts: Vec<i32>,
+    pub(in crate::learners) columns: Vec<i32>,
+    pub(in crate::learners) values: Vec<f32>,
+    pub(in crate::learners) label_starts: Vec<i32>,
+    pub(in crate::learners) labels: Vec<i32>,
+    pub(in crate::learners) weights: Option<Vec<f32>>,
 }
 
 impl Data {
-    fn empty(is_weighted: bool) -> Self {
+    pub(in crate::learners) fn empty(is_weighted: bool) -> Self {
         Self {
             starts: vec![0],
             label_starts: vec![0],
@@ -101,7 +95,11 @@ impl Data {
 
     /// Examples whose features tell something about their labels. With `noise` they
     /// are told apart.
-    fn new(examples: &[(u32, u32, u8)], is_dense: bool, is_weighted: bool) -> Self {
+    pub(in crate::learners) fn new(
+        examples: &[(u32, u32, u8)],
+        is_dense: bool,
+        is_weighted: bool,
+    ) -> Self {
         let mut data = Self::empty(is_weighted);
         for &(label, noise, weight) in examples {
             let n = N_CLASSES as u32;
@@ -130,7 +128,7 @@ impl Data {
         data
     }
 
-    fn push(&mut self, row: &[(u32, f32)], labels: &[u32], weight: f32) {
+    pub(in crate::learners) fn push(&mut self, row: &[(u32, f32)], labels: &[u32], weight: f32) {
         self.columns
             .extend(row.iter().map(|&(column, _)| column as i32));
         self.values.extend(row.iter().map(|&(_, x)| x));
@@ -143,7 +141,7 @@ impl Data {
     }
 
     /// Only the rows of `which`, in that order.
-    fn select(&self, which: impl IntoIterator<Item = usize>) -> Self {
+    pub(in crate::learners) fn select(&self, which: impl IntoIterator<Item = usize>) -> Self {
         let mut data = Self::empty(self.weights.is_some());
         for i in which {
             data.push(&self.row(i), &self.labels_of(i), self.weight(i));
@@ -151,17 +149,17 @@ impl Data {
         data
     }
 
-    fn len(&self) -> usize {
+    pub(in crate::learners) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    fn row(&self, i: usize) -> Vec<(u32, f32)> {
+    pub(in crate::learners) fn row(&self, i: usize) -> Vec<(u32, f32)> {
         let span = self.starts[i] as usize..self.starts[i + 1] as usize;
         let columns = self.columns[span.clone()].iter().map(|&c| c as u32);
         columns.zip(self.values[span].iter().copied()).collect()
     }
 
-    fn labels_of(&self, i: usize) -> Vec<u32> {
+    pub(in crate::learners) fn labels_of(&self, i: usize) -> Vec<u32> {
         let span = self.label_starts[i] as usize..self.label_starts[i + 1] as usize;
         self.labels[span]
             .iter()
@@ -169,27 +167,27 @@ impl Data {
             .collect()
     }
 
-    fn weight(&self, i: usize) -> f32 {
+    pub(in crate::learners) fn weight(&self, i: usize) -> f32 {
         self.weights.as_ref().map_or(1.0, |weights| weights[i])
     }
 
     /// The examples that training sees.
-    fn present(&self) -> Vec<usize> {
+    pub(in crate::learners) fn present(&self) -> Vec<usize> {
         let is_present = |&i: &usize| self.weight(i) > 0.0 && !self.labels_of(i).is_empty();
         (0..self.len()).filter(is_present).collect()
     }
 
-    fn rows(&self) -> Rows<'_> {
+    pub(in crate::learners) fn rows(&self) -> Rows<'_> {
         let (starts, columns) = (Indices::I32(&self.starts), Indices::I32(&self.columns));
         Rows::csr(starts, columns, Values::F32(&self.values), WIDTH).unwrap()
     }
 
-    fn batch(&self) -> Batch<'_> {
+    pub(in crate::learners) fn batch(&self) -> Batch<'_> {
         self.batch_with(N_CLASSES)
     }
 
     /// With `n_labels` labels that may occur.
-    fn batch_with(&self, n_labels: usize) -> Batch<'_> {
+    pub(in crate::learners) fn batch_with(&self, n_labels: usize) -> Batch<'_> {
         let (starts, labels) = (Indices::I32(&self.label_starts), Indices::I32(&self.labels));
         let sets = LabelSets::new(starts, labels, n_labels).unwrap();
         Batch::new(
@@ -200,7 +198,7 @@ impl Data {
         .unwrap()
     }
 
-    fn preparation(&self, params: &Params) -> Preparation {
+    pub(in crate::learners) fn preparation(&self, params: &Params) -> Preparation {
         let rows = self.rows();
         let mut preparation = Preparation::new(params.scaling, params.n_bits, &rows).unwrap();
         preparation
@@ -209,12 +207,12 @@ impl Data {
         preparation
     }
 
-    fn examples(&self) -> Examples {
+    pub(in crate::learners) fn examples(&self) -> Examples {
         let preparation = self.preparation(&params());
         Examples::read(&self.batch(), &preparation, N_CLASSES, &control()).unwrap()
     }
 
-    fn fit(&self, params: &Params) -> Ldsm {
+    pub(in crate::learners) fn fit(&self, params: &Params) -> Ldsm {
         let mut ldsm = Ldsm::create(params.clone(), N_CLASSES, true).unwrap();
         ldsm.fit(&self.batch(), with(1, false), &control()).unwrap();
         ldsm
@@ -222,7 +220,7 @@ impl Data {
 }
 
 /// At least one of which training sees.
-fn data(longest: usize) -> impl Strategy<Value = Data> {
+pub(in crate::learners) fn data(longest: usize) -> impl Strategy<Value = Data> {
     let examples = prop::collection::vec((0u32..9, 0u32..5000, 0u8..9), 1..longest);
     (examples, any::<bool>(), any::<bool>())
         .prop_map(|(examples, is_dense, is_weighted)| Data::new(&examples, is_dense, is_weighted))
@@ -232,42 +230,46 @@ fn data(longest: usize) -> impl Strategy<Value = Data> {
 }
 
 /// Always the same.
-fn fixed(n: u32, is_dense: bool) -> Data {
+pub(in crate::learners) fn fixed(n: u32, is_dense: bool) -> Data {
     let example = |i: u32| (i * i % 9, i * 37 % 4999, 4);
     Data::new(&(0..n).map(example).collect::<Vec<_>>(), is_dense, false)
 }
 
-fn with(n_threads: usize, warm_start: bool) -> FitOptions {
+pub(in crate::learners) fn with(n_threads: usize, warm_start: bool) -> FitOptions {
     FitOptions {
         n_threads,
         warm_start,
     }
 }
 
-fn control() -> Control {
+pub(in crate::learners) fn control() -> Control {
     Control::new(0)
 }
 
-fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
+pub(in crate::learners) fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
 }
 
 /// All that a tree is, to the bit.
-fn bits_of(tree: &Tree) -> String {
+pub(in crate::learners) fn bits_of(tree: &Tree) -> String {
     format!("{tree:?}")
 }
 
-fn all_bits(ldsm: &Ldsm) -> Vec<String> {
+pub(in crate::learners) fn all_bits(ldsm: &Ldsm) -> Vec<String> {
     ldsm.trees.iter().map(bits_of).collect()
 }
 
-fn statistics(tree: &Tree) -> &TreeStatistics {
+pub(in crate::learners) fn statistics(tree: &Tree) -> &TreeStatistics {
     tree.statistics.as_ref().unwrap()
 }
 
 /// Columns of a node's regressors, increasing and the constant last, and M weights for each;
 /// none of a leaf.
-fn regressors(tree: &Tree, id: NodeId, width: usize) -> (Vec<u32>, Vec<f32>) {
+pub(in crate::learners) fn regressors(
+    tree: &Tree,
+    id: NodeId,
+    width: usize,
+) -> (Vec<u32>, Vec<f32>) {
     let Node::Split(split) = tree.node(id) else {
         return Default::default();
     };
@@ -303,15 +305,15 @@ fn regressors(tree: &Tree, id: NodeId, width: usize) -> (Vec<u32>, Vec<f32>) {
 }
 
 /// The labels of a leaf and their weights.
-fn histogram(tree: &Tree, leaf: u32) -> Vec<(u32, f32)> {
+pub(in crate::learners) fn histogram(tree: &Tree, leaf: u32) -> Vec<(u32, f32)> {
     let mut labels = Vec::new();
     let histograms = &tree.histograms;
     histograms.for_each(leaf as usize, |label, [count]| labels.push((label, count)));
     labels
 }
 
-fn node_data(examples: &Examples, ids: &[u32]) -> NodeData {
-    let mut scratch = Scratch::new(examples);
-    scratch.data.read(examples, ids, &mut scratch.local_ids);
-    scratch.data
+pub(in crate::learners) fn node_data(examples: &Examples, ids: &[u32]) -> NodeData {
+    let mut node = NodeData::default();
+    node.read(examples, ids);
+    node
 }

@@ -18,7 +18,7 @@
 //!
 //! wherever Lemma 2 holds, with equality at perfect splits.
 
-use super::super::node_stats::{NodeStats, NodeStatsSums};
+use super::super::objective::{NodeStats, NodeStatsSums};
 use super::*;
 
 const ROUNDING: f64 = 1e-9;

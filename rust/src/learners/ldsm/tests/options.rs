@@ -1,13 +1,13 @@
 //! Options, and examples that do not count.
 
-use super::super::dense::DenseRegressors;
-use super::super::routing::NodeExamples;
+use super::super::node_data::NodeExamples;
+use super::super::regressors::DenseRegressors;
 use super::*;
 
 #[test]
 fn parameters_are_refused_by_name() {
     type Change = fn(&mut Params);
-    let cases: [(&str, Change); 19] = [
+    let cases: [(&str, Change); 14] = [
         ("n_estimators", |p| p.n_estimators = 0),
         ("arity", |p| p.arity = 1),
         ("arity", |p| p.arity = 9),
@@ -18,11 +18,6 @@ fn parameters_are_refused_by_name() {
         ("learning_rate", |p| p.learning_rate = 1e39),
         ("lambda1", |p| p.lambda1 = -0.5),
         ("lambda2", |p| p.lambda2 = f64::NAN),
-        ("min_gain", |p| p.min_gain = -1.0),
-        ("gamma", |p| p.gamma = f64::INFINITY),
-        ("scorer_weight", |p| p.scorer_weight = Some(-1.0)),
-        ("held_out_share", |p| p.held_out_share = 0.0),
-        ("held_out_share", |p| p.held_out_share = 1.0),
         ("weight_threshold", |p| p.weight_threshold = -0.1),
         ("beta", |p| p.beta = 1.5),
         ("beta", |p| p.beta = f64::NAN),
@@ -104,15 +99,6 @@ fn dense_is_more_than_half() {
         3.0 / (2.0 * WIDTH as f64),
         1e-12
     ));
-    let is_dense = |optimizer, filled| {
-        Params {
-            optimizer,
-            ..params()
-        }
-        .is_dense(filled)
-    };
-    assert!(!is_dense(NodeOptimizer::Auto, 0.5) && is_dense(NodeOptimizer::Auto, 0.51));
-    assert!(!is_dense(NodeOptimizer::Nag, 1.0) && is_dense(NodeOptimizer::Sgd, 0.0));
 }
 
 /// What the trees there are depend on stays as it is.
@@ -134,27 +120,11 @@ fn parameters_of_trees_to_be_added() {
             ..params()
         },
         Params {
-            held_out_share: 0.5,
-            ..params()
-        },
-        Params {
-            n_hard_negatives: 7,
-            ..params()
-        },
-        Params {
-            n_random_negatives: 7,
-            ..params()
-        },
-        Params {
-            n_mined_negatives: 7,
+            n_negatives: 7,
             ..params()
         },
         Params {
             tail_weight: 0.5,
-            ..params()
-        },
-        Params {
-            idf_power: Some(0.5),
             ..params()
         },
         Params {
@@ -182,23 +152,6 @@ fn parameters_of_trees_to_be_added() {
     };
     ldsm.set_params(&json(&more)).unwrap();
     assert_eq!(ldsm.params, more);
-}
-
-/// No more epochs than it takes are made room for.
-#[test]
-fn an_end_to_epochs() {
-    let params = Params {
-        n_epochs: u32::MAX,
-        early_stopping: true,
-        min_gain: 0.5,
-        ..params()
-    };
-    let ldsm = fixed(60, false).fit(&params);
-    for tree in &ldsm.trees {
-        assert!(tree.len() > 1);
-        assert!(statistics(tree).curves.lengths().all(|n| n < 20));
-        assert!(statistics(tree).curves.lengths().any(|n| n > 1));
-    }
 }
 
 proptest! {

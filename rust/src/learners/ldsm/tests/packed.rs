@@ -1,15 +1,14 @@
 //! Lists in little memory, against lists as they are.
 
-use super::super::packed::{PackedList, PackedLists, PackedValues};
 use super::*;
+use crate::data::{PackedList, PackedLists, Precision};
 use crate::file::{Bundle, Flat};
 
 /// Histograms as they are.
-pub(super) fn packed(lists: &[Vec<(u32, f32)>], end: usize) -> PackedLists {
+pub(in crate::learners) fn packed(lists: &[Vec<(u32, f32)>], end: usize) -> PackedLists {
     let list = |list: &Vec<(u32, f32)>| {
         let (ids, values) = list.iter().copied().unzip();
-        let values = PackedValues::new(values, 1, false);
-        PackedList { ids, values }
+        PackedList::new(ids, values, 1, Precision::Exact)
     };
     PackedLists::new(&lists.iter().map(list).collect::<Vec<_>>(), 1, end).unwrap()
 }
@@ -27,12 +26,17 @@ fn lists() -> impl Strategy<Value = (usize, Vec<List>)> {
     })
 }
 
-fn pack(lists: &[List], end: usize, is_small: bool) -> PackedLists {
-    let list = |list: &List| PackedList {
-        ids: list.iter().map(|&(id, _)| id).collect(),
-        values: PackedValues::new(list.iter().flat_map(|(_, x)| *x).collect(), 2, is_small),
+fn pack(lists: &[List], end: usize, precision: Precision) -> PackedLists {
+    let list = |list: &List| {
+        let ids = list.iter().map(|&(id, _)| id).collect();
+        let values = list.iter().flat_map(|(_, x)| *x).collect();
+        PackedList::new(ids, values, 2, precision)
     };
     PackedLists::new(&lists.iter().map(list).collect::<Vec<_>>(), 2, end).unwrap()
+}
+
+fn precisions() -> impl Strategy<Value = Precision> {
+    prop::sample::select(vec![Precision::Exact, Precision::Bits8, Precision::Bits16])
 }
 
 fn unpack(packed: &PackedLists, i: usize) -> List {
@@ -51,8 +55,8 @@ fn stored(packed: &PackedLists) -> Bundle {
 proptest! {
     /// Exact values come back as they were, bytes within half a step of their list's largest.
     #[test]
-    fn lists_come_back((end, lists) in lists(), is_small in any::<bool>()) {
-        let packed = pack(&lists, end, is_small);
+    fn lists_come_back((end, lists) in lists(), precision in precisions()) {
+        let packed = pack(&lists, end, precision);
         prop_assert_eq!(packed.n_entries(), lists.iter().map(Vec::len).sum::<usize>());
         for (i, list) in lists.iter().enumerate() {
             let found = unpack(&packed, i);
@@ -61,11 +65,15 @@ proptest! {
             let most = [most(0), most(1)];
             for ((_, found), (_, wanted)) in found.iter().zip(list) {
                 for j in 0..2 {
-                    let bound = if is_small { 0.5001 * most[j] / 127.0 } else { 0.0 };
+                    let bound = match precision {
+                        Precision::Exact => 0.0,
+                        Precision::Bits8 => 0.5001 * most[j] / 127.0,
+                        Precision::Bits16 => 0.51 * most[j] / 32_767.0,
+                    };
                     prop_assert!((found[j] - wanted[j]).abs() <= bound);
                 }
             }
-            let (mut entries, values) = (Vec::new(), packed.values_of::<2>(i));
+            let (mut entries, values) = (Vec::new(), packed.values::<2>(i));
             let n = packed.positions(i, |id| id % 3 == 1, &mut entries);
             let entries = entries[..n].iter().map(|&(id, at)| (id, values.get(at as usize)));
             prop_assert!(entries.eq(found.iter().copied().filter(|(id, _)| id % 3 == 1)));
@@ -82,9 +90,9 @@ proptest! {
         prop_assert_eq!(&again, &packed);
         // What is packed is what training routed by.
         let values: Vec<f32> = lists[0].iter().flat_map(|(_, x)| *x).collect();
-        let values = PackedValues::new(values, 2, is_small);
+        let values = PackedList::new(Vec::new(), values, 2, precision).values;
         for (at, (_, found)) in unpack(&packed, 0).into_iter().enumerate() {
-            prop_assert_eq!(values.get::<2>(at), found);
+            prop_assert_eq!(&values[2 * at..2 * at + 2], found);
         }
     }
 }
@@ -94,7 +102,7 @@ proptest! {
 fn blocks_are_chosen_by_size() {
     let list = |step: u32| (0..50).map(|i| (i * step, [1.0, 0.5])).collect::<Vec<_>>();
     for (step, end, bits) in [(1, 60, 8), (20, 1000, 8), (4000, 200_000, 16)] {
-        let packed = pack(&vec![list(step); 20], end, true);
+        let packed = pack(&vec![list(step); 20], end, Precision::Bits8);
         let mut bundle = stored(&packed).unnest("lists").unwrap();
         assert_eq!(bundle.take_meta::<u32>("bits").unwrap(), bits, "{step}");
     }
@@ -102,11 +110,17 @@ fn blocks_are_chosen_by_size() {
 
 #[test]
 fn values_without_a_scale() {
-    let values = PackedValues::new(vec![0.0, 1e-45, -0.0, -1e-45], 2, true);
-    assert!((0..2).all(|i| values.get::<2>(i) == [0.0; 2]));
-    let values = PackedValues::new(vec![3e38, -3e38], 1, true);
+    let values = PackedList::new(
+        vec![1, 2],
+        vec![0.0, 1e-45, -0.0, -1e-45],
+        2,
+        Precision::Bits8,
+    )
+    .values;
+    assert_eq!(values, [0.0; 4]);
+    let values = PackedList::new(vec![1, 2], vec![3e38, -3e38], 1, Precision::Bits8).values;
     for (at, wanted) in [3e38f32, -3e38].into_iter().enumerate() {
-        let [found] = values.get::<1>(at);
+        let found = values[at];
         assert!((found - wanted).abs() < 1e34, "{found}");
     }
 }
@@ -120,13 +134,13 @@ fn damaged_lists_are_refused() {
         vec![(1, [1.0, 0.5]), (300, [2.0, 0.25])],
         vec![(7, [0.5; 2])],
     ];
-    let packed = pack(&lists, 400, false);
+    let packed = pack(&lists, 400, Precision::Exact);
     let damage: [Damage; 5] = [
         ("starts", |b| b.put("starts", vec![0u32, 3, 2, 3, 3])),
         ("starts", |b| b.put("starts", vec![0u32, 1, 2, 3])),
         ("bytes_of_ids", |b| b.put("bytes_of_ids", vec![1u8, 255, 7])),
-        ("values", |b| b.put("values", vec![f32::NAN; 6])),
-        ("values", |b| b.put("values", vec![1.0f32; 5])),
+        ("exact", |b| b.put("exact", vec![f32::NAN; 6])),
+        ("exact", |b| b.put("exact", vec![1.0f32; 5])),
     ];
     for (name, put) in damage {
         let mut inner = stored(&packed).unnest("lists").unwrap();

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::dense::DenseRegressors;
-use super::super::nag::NagRegressors;
+use super::super::regressors::{DenseRegressors, NagRegressors};
 use super::*;
 
 const M: usize = 3;
@@ -289,12 +288,11 @@ proptest! {
     #[test]
     fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
-        let mut scratch = super::super::scratch::Scratch::new(&examples);
+        let mut node = NodeData::default();
         let mut ids = Vec::new();
         for at in picks {
             ids.push((at % examples.len()) as u32);
-            scratch.data.read(&examples, &ids, &mut scratch.local_ids);
-            let node = &scratch.data;
+            node.read(&examples, &ids);
             prop_assert_eq!(node.examples.len(), ids.len());
             let (mut columns, mut labels) = (Vec::new(), Vec::new());
             for (i, &id) in ids.iter().enumerate() {

@@ -1,7 +1,6 @@
 //! What makes trees small: steps, weights, labels and nodes that are left out.
 
-use super::super::node_training::TrainingContext;
-use super::super::pruning::{keep_frequent, kept_features};
+use super::super::train_node::{kept_features, TrainingContext};
 use super::prediction::all;
 use super::*;
 use crate::pool::Pool;
@@ -54,70 +53,52 @@ proptest! {
     fn steps_are_bounded(data in data(60), max_updates in 1u32..150) {
         let (examples, control) = (data.examples(), control());
         let params = Params { max_updates: Some(max_updates), n_epochs: 5, ..params() };
-        let context = TrainingContext { examples: &examples, params: &params, is_dense: false, control: &control, scratches: Pool::default() };
+        let context = TrainingContext { examples: &examples, params: &params, is_dense: false, control: &control, copies: Pool::default() };
         let ids: Vec<u32> = (0..examples.len() as u32).collect();
         let split = context.train(&ids, 1).unwrap();
         let (n, most) = (ids.len(), max_updates as usize);
         let epochs = if n > most { 1 } else { (most / n).min(5) };
         prop_assert!(epochs == 1 || epochs * n <= most);
-        prop_assert_eq!(split.curve.len(), epochs);
+        prop_assert_eq!(split.node.curve.len(), epochs);
         let mut sent: Vec<u32> = split.children.iter().flat_map(|child| child.ids.clone()).collect();
         sent.sort_unstable();
         sent.dedup();
         prop_assert_eq!(sent, ids.clone());
         let unbounded = Params { max_updates: None, ..params.clone() };
-        let context = TrainingContext { params: &unbounded, scratches: Pool::default(), ..context };
+        let context = TrainingContext { params: &unbounded, copies: Pool::default(), ..context };
         let other = context.train(&ids, 1).unwrap();
         prop_assert!(epochs < 5 || other.node == split.node);
     }
 }
 
+/// A slim tree is smaller, has no label far below the first of its leaf, and is there after loading.
 #[test]
-fn labels_far_below_the_most_frequent_go() {
-    let mut labels = vec![(1, 8.0), (3, 2.0), (4, 1.9), (9, 3.0)];
-    keep_frequent(&mut labels, 0.25);
-    assert_eq!(labels, [(1, 8.0), (3, 2.0), (9, 3.0)]);
-    keep_frequent(&mut labels, 0.0);
-    assert_eq!(labels.len(), 3);
-}
-
-/// Each makes the model smaller or keeps what it keeps, and is there after loading.
-#[test]
-fn options_make_trees_slim() {
+fn trees_can_be_slim() {
     let data = fixed(200, false);
-    let size = |params: &Params| {
-        let mut params = params.clone();
-        params.keep_statistics = false;
+    let fit = |slim_trees| {
+        let params = Params {
+            max_nodes: 10_000,
+            slim_trees,
+            keep_statistics: false,
+            ..params()
+        };
         let ldsm = data.fit(&params);
-        let bytes = ldsm.to_bundle().to_bytes().unwrap();
-        let loaded = Ldsm::from_bundle(crate::file::Bundle::from_bytes(&bytes).unwrap()).unwrap();
+        let bytes = ldsm.to_bytes().unwrap();
+        let loaded = Ldsm::from_bytes(&bytes).unwrap();
         assert_eq!(all_bits(&loaded), all_bits(&ldsm));
         assert_eq!(all(&loaded, &data), all(&ldsm, &data));
-        bytes.len()
+        (bytes.len(), ldsm)
     };
-    let params = || Params {
-        max_nodes: 10_000,
-        ..params()
-    };
-    let whole = size(&params());
-    for slim in [
-        Params {
-            pruned_share: 0.5,
-            ..params()
-        },
-        Params {
-            leaf_threshold: 0.5,
-            ..params()
-        },
-        Params {
-            quantize: true,
-            ..params()
-        },
-    ] {
-        assert!(size(&slim) < whole, "{slim:?}");
+    let ((n_whole, _), (n_slim, slim)) = (fit(false), fit(true));
+    assert!(n_slim < n_whole);
+    for tree in &slim.trees {
+        for leaf in 0..tree.labels_each.len() as u32 {
+            let counts = histogram(tree, leaf).into_iter().map(|(_, count)| count);
+            let most = counts.clone().fold(0.0, f32::max);
+            // Counts are rounded.
+            assert!(counts.into_iter().all(|count| count > 0.29 * most));
+        }
     }
-    let kept = data.fit(&params()).to_bundle().to_bytes().unwrap();
-    assert!(kept.len() > whole);
 }
 
 /// Statistics change nothing else.

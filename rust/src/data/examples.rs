@@ -1,0 +1,126 @@
+//! Prepared examples in memory, for learners that read them more than once.
+
+use super::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
+use crate::alloc::push;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::persist;
+
+/// Prepared examples that have labels, with the constant 1 as their last feature.
+#[derive(Debug, Default)]
+pub struct Examples {
+    /// Columns and values.
+    pub rows: RaggedRows,
+    /// Labels of each example, increasing.
+    pub labels: Ragged<u32>,
+    /// Importance of each example.
+    pub weights: Vec<f32>,
+    /// Number of columns, the constant among them.
+    pub width: usize,
+    /// Number of labels that may occur.
+    pub n_labels: usize,
+}
+
+impl Examples {
+    /// Reads all rows that have a label and a weight above 0.
+    pub fn read(
+        batch: &Batch<'_>,
+        preparation: &Preparation,
+        n_labels: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut examples = Self {
+            width: preparation.width(),
+            n_labels,
+            ..Self::default()
+        };
+        let mut row = RowBuffer::default();
+        let mut labels = Vec::new();
+        for chunk in Self::labelled_rows(batch).chunks(Control::CHUNK) {
+            control.check()?;
+            for &i in chunk {
+                batch.targets.read(i as usize, &mut labels);
+                preparation.read(&batch.rows, i as usize, &mut row);
+                examples.rows.push(row.columns.iter().copied(), &row.values);
+                examples.labels.push(labels.iter().copied());
+                push(&mut examples.weights, batch.weight(i as usize));
+            }
+        }
+        if examples.is_empty() {
+            return Err(Error::data(
+                "there is no example that has a label and a weight above 0",
+            ));
+        }
+        Ok(examples)
+    }
+
+    /// The rows of `batch` that are read.
+    pub fn labelled_rows(batch: &Batch<'_>) -> Vec<u32> {
+        let mut rows = batch.present();
+        if let Targets::Sets(sets) = batch.targets {
+            let (starts, _) = sets.parts();
+            rows.retain(|&i| starts.get(i as usize) < starts.get(i as usize + 1));
+        }
+        rows
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Whether there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An error where parts from bytes do not fit together.
+    fn is_sound(&self) -> Result<()> {
+        let (n_rows, constant) = (self.len() as u32, self.width.wrapping_sub(1) as u32);
+        let is_row = |i| {
+            let columns = self.row(i).0;
+            columns.last() == Some(&constant) && columns.iter().all(|&column| column <= constant)
+        };
+        let is_sound = n_rows > 0
+            && self.width > 0
+            && [self.rows.len(), self.labels.len()] == [self.len(); 2]
+            && (0..n_rows).all(is_row)
+            && (self.labels.entries().iter()).all(|&label| (label as usize) < self.n_labels);
+        if is_sound {
+            return Ok(());
+        }
+        Err(Error::data("the examples do not fit together"))
+    }
+
+    /// Share of the features' values that are not zero.
+    pub fn filled(&self) -> f64 {
+        let cells = self.len() as f64 * (self.width - 1) as f64;
+        (self.rows.n_values() - self.len()) as f64 / cells.max(1.0)
+    }
+
+    /// Columns and values of example `i`.
+    #[inline]
+    pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
+        self.rows.row(i as usize)
+    }
+
+    /// Labels of example `i`, increasing but for those of a node.
+    #[inline]
+    pub fn labels(&self, i: u32) -> &[u32] {
+        self.labels.get(i as usize)
+    }
+
+    /// Importance of example `i`.
+    #[inline]
+    pub fn weight(&self, i: u32) -> f32 {
+        self.weights[i as usize]
+    }
+}
+
+persist!(Examples {
+    Nest rows;
+    Nest labels;
+    Columns weights;
+    Meta width;
+    Meta n_labels;
+} check is_sound);

@@ -1,0 +1,509 @@
+//! Sparse lists in little memory: weights of a tree's nodes, histograms of its leaves, label scorers.
+//!
+//! An entry is an id (a column, a label) and M values. Ids are parted into blocks of 2^8 or 2^16,
+//! whichever takes less memory: a list says where each of its blocks begins, and of an id only
+//! the 8 or 16 bits within its block are held. Values are held as they are, or in 8 or 16 bits with
+//! a scale for the list and each of the M. So an entry of a node with two children takes 3 or 4
+//! bytes in place of 12, and it can still be looked up by its id. The arrays are those of the
+//! file, and can be used where they lie in it.
+
+use std::ops::Range;
+
+use crate::alloc::{extend, push};
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Flat, Persist};
+use crate::persist;
+use crate::simd::prefetch;
+
+/// How values are held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// As they are.
+    #[default]
+    Exact,
+    /// As multiples of a scale, of which the largest is 127.
+    Bits8,
+    /// As multiples of a scale, of which the largest is 32,767.
+    Bits16,
+}
+
+impl Precision {
+    /// The largest multiple of a scale, if there are scales.
+    fn largest(self) -> Option<f32> {
+        match self {
+            Self::Exact => None,
+            Self::Bits8 => Some(i8::MAX.into()),
+            Self::Bits16 => Some(i16::MAX.into()),
+        }
+    }
+}
+
+/// One list that is to be packed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PackedList {
+    /// Increasing.
+    pub ids: Vec<u32>,
+    /// M for each id, as they will be read.
+    pub values: Vec<f32>,
+    precision: Precision,
+    /// The scale of each of M values, if there are scales.
+    scales: Vec<f32>,
+}
+
+impl PackedList {
+    /// `m` values for each of `ids`, rounded to `precision`.
+    pub fn new(ids: Vec<u32>, mut values: Vec<f32>, m: usize, precision: Precision) -> Self {
+        let mut scales = Vec::new();
+        if let Some(largest) = precision.largest() {
+            scales.resize(m, 0.0f32);
+            for entry in values.chunks(m) {
+                for (scale, value) in scales.iter_mut().zip(entry) {
+                    *scale = scale.max(value.abs() / largest);
+                }
+            }
+            for entry in values.chunks_mut(m) {
+                for (scale, value) in scales.iter().zip(entry) {
+                    *value = multiple(*value, *scale, largest) * scale;
+                }
+            }
+        }
+        Self {
+            ids,
+            values,
+            precision,
+            scales,
+        }
+    }
+
+    /// The values as multiples of their scales.
+    fn multiples(&self) -> impl Iterator<Item = f32> + '_ {
+        let largest = self.precision.largest().unwrap_or(f32::MAX);
+        let entries = self.values.chunks(self.scales.len().max(1));
+        entries.flat_map(move |entry| {
+            let values = entry.iter().zip(&self.scales);
+            values.map(move |(&value, &scale)| multiple(value, scale, largest))
+        })
+    }
+}
+
+/// The nearest whole multiple of a scale, at most `largest` of it.
+fn multiple(value: f32, scale: f32, largest: f32) -> f32 {
+    let multiple = (value / scale).round();
+    // Where all values are 0, or too small for a scale.
+    if multiple.is_finite() {
+        multiple.clamp(-largest, largest)
+    } else {
+        0.0
+    }
+}
+
+/// Lists, end to end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PackedLists {
+    /// M.
+    m: usize,
+    /// A block has 2 to the power of this ids: 8 or 16.
+    bits: u32,
+    /// Of each list.
+    n_blocks: usize,
+    /// Where each block of each list begins, and where the last one ends.
+    starts: Flat<u32>,
+    /// The lower bits of each id. One of these two is empty.
+    bytes_of_ids: Flat<u8>,
+    halves_of_ids: Flat<u16>,
+    /// At most one of these three is not empty.
+    exact: Flat<f32>,
+    bytes: Flat<i8>,
+    halves: Flat<i16>,
+    /// M for each list whose values are not exact.
+    scales: Flat<f32>,
+}
+
+impl PackedLists {
+    /// The lists `lists`, whose ids are below `end`.
+    pub fn new(lists: &[PackedList], m: usize, end: usize) -> Result<Self> {
+        let n_entries: usize = lists.iter().map(|list| list.ids.len()).sum();
+        let size = |bits: u32| {
+            let starts = lists.len() * n_blocks(end, bits) * size_of::<u32>();
+            starts + n_entries * (bits / u8::BITS) as usize
+        };
+        let mut packed = Self::empty(m, if size(8) < size(16) { 8 } else { 16 }, end);
+        let mut starts = vec![0u32];
+        for list in lists {
+            let mut at = 0;
+            for block in 1..=packed.n_blocks {
+                let is_inside = |&id: &u32| (id as usize) < block << packed.bits;
+                let n = list.ids[at..].partition_point(is_inside);
+                packed.push_ids(&list.ids[at..at + n]);
+                at += n;
+                let end = u32::try_from(packed.n_entries()).map_err(|_| too_many())?;
+                push(&mut starts, end);
+            }
+            extend(packed.scales.to_mut(), list.scales.iter().copied());
+            match list.precision {
+                Precision::Exact => extend(packed.exact.to_mut(), list.values.iter().copied()),
+                Precision::Bits8 => {
+                    extend(packed.bytes.to_mut(), list.multiples().map(|x| x as i8));
+                }
+                Precision::Bits16 => {
+                    extend(packed.halves.to_mut(), list.multiples().map(|x| x as i16));
+                }
+            }
+        }
+        packed.starts = starts.into();
+        Ok(packed)
+    }
+
+    fn empty(m: usize, bits: u32, end: usize) -> Self {
+        Self {
+            m,
+            bits,
+            n_blocks: n_blocks(end, bits),
+            ..Self::default()
+        }
+    }
+
+    /// Their lower bits.
+    fn push_ids(&mut self, ids: &[u32]) {
+        if self.bits == 8 {
+            extend(self.bytes_of_ids.to_mut(), ids.iter().map(|&id| id as u8));
+        } else {
+            extend(self.halves_of_ids.to_mut(), ids.iter().map(|&id| id as u16));
+        }
+    }
+
+    /// Number of entries of all lists.
+    pub fn n_entries(&self) -> usize {
+        self.bytes_of_ids.len() + self.halves_of_ids.len()
+    }
+
+    /// The entries of list `i`.
+    #[inline]
+    pub fn range(&self, i: usize) -> Range<usize> {
+        let starts = self.block_ends(i);
+        starts[0] as usize..starts[self.n_blocks] as usize
+    }
+
+    /// Where each block of list `i` begins, and where the last one ends.
+    #[inline]
+    fn block_ends(&self, i: usize) -> &[u32] {
+        &self.starts[i * self.n_blocks..=(i + 1) * self.n_blocks]
+    }
+
+    /// Calls `visit` with the ids of list `i`, increasing, and their values.
+    #[inline]
+    pub fn for_each<const M: usize>(&self, i: usize, visit: impl FnMut(u32, [f32; M])) {
+        if self.bits == 8 {
+            self.for_each_id(&self.bytes_of_ids, i, visit);
+        } else {
+            self.for_each_id(&self.halves_of_ids, i, visit);
+        }
+    }
+
+    #[inline]
+    fn for_each_id<const M: usize, I: Copy + Into<u32>>(
+        &self,
+        ids: &[I],
+        i: usize,
+        visit: impl FnMut(u32, [f32; M]),
+    ) {
+        let ListValues { values, scales } = self.values::<M>(i);
+        match values {
+            Values::Exact(values) => self.for_each_value(ids, i, values, scales, visit),
+            Values::Bits8(values) => self.for_each_value(ids, i, values, scales, visit),
+            Values::Bits16(values) => self.for_each_value(ids, i, values, scales, visit),
+        }
+    }
+
+    #[inline]
+    fn for_each_value<const M: usize, I: Copy + Into<u32>, V: Copy + Into<f32>>(
+        &self,
+        ids: &[I],
+        i: usize,
+        values: &[[V; M]],
+        scales: [f32; M],
+        mut visit: impl FnMut(u32, [f32; M]),
+    ) {
+        for (block, ends) in self.block_ends(i).windows(2).enumerate() {
+            let range = ends[0] as usize..ends[1] as usize;
+            let high = (block << self.bits) as u32;
+            let ids = ids[range.clone()].iter().map(|&id| high | id.into());
+            ids.zip(&values[range])
+                .for_each(|(id, values)| visit(id, scaled(values, &scales)));
+        }
+    }
+
+    /// Number of values of list `i` that are not 0.
+    pub fn n_values(&self, i: usize) -> u32 {
+        let Range { start, end } = self.range(i);
+        let values = start * self.m..end * self.m;
+        let n = if !self.bytes.is_empty() {
+            count_others(&self.bytes[values], 0)
+        } else if !self.halves.is_empty() {
+            count_others(&self.halves[values], 0)
+        } else {
+            count_others(&self.exact[values], 0.0)
+        };
+        n as u32
+    }
+
+    /// List `i`, to look ids up.
+    #[inline]
+    pub fn lookup<const M: usize>(&self, i: usize) -> Lookup<'_, M> {
+        Lookup {
+            bits: self.bits,
+            starts: self.block_ends(i),
+            bytes_of_ids: &self.bytes_of_ids,
+            halves_of_ids: &self.halves_of_ids,
+            values: self.values(i),
+        }
+    }
+
+    /// The values of list `i`.
+    #[inline]
+    pub fn values<const M: usize>(&self, i: usize) -> ListValues<'_, M> {
+        let scales = self.scales.get(i * M..(i + 1) * M);
+        let values = if !self.bytes.is_empty() {
+            Values::Bits8(self.bytes.as_chunks().0)
+        } else if !self.halves.is_empty() {
+            Values::Bits16(self.halves.as_chunks().0)
+        } else {
+            Values::Exact(self.exact.as_chunks().0)
+        };
+        ListValues {
+            values,
+            scales: scales.map_or([1.0; M], |scales| std::array::from_fn(|j| scales[j])),
+        }
+    }
+
+    /// Calls `is_wanted` with each id of list `i`, increasing. Writes those that are, and the
+    /// positions of their entries, to the beginning of `found`, and returns how many they are.
+    pub fn positions(
+        &self,
+        i: usize,
+        is_wanted: impl Fn(u32) -> bool,
+        found: &mut Vec<(u32, u32)>,
+    ) -> usize {
+        if self.bits == 8 {
+            self.find_positions(&self.bytes_of_ids, i, is_wanted, found)
+        } else {
+            self.find_positions(&self.halves_of_ids, i, is_wanted, found)
+        }
+    }
+
+    #[inline]
+    fn find_positions<I: Copy + Into<u32>>(
+        &self,
+        ids: &[I],
+        i: usize,
+        is_wanted: impl Fn(u32) -> bool,
+        found: &mut Vec<(u32, u32)>,
+    ) -> usize {
+        found.resize(found.len().max(self.range(i).len()), (0, 0));
+        let mut n = 0;
+        for (block, ends) in self.block_ends(i).windows(2).enumerate() {
+            let high = (block << self.bits) as u32;
+            let ids = &ids[ends[0] as usize..ends[1] as usize];
+            for (position, &id) in (ends[0]..).zip(ids) {
+                let id = high | id.into();
+                // Branchless: the outcome is unpredictable.
+                found[n] = (id, position);
+                n += usize::from(is_wanted(id));
+            }
+        }
+        n
+    }
+
+    /// Whether [`Self::positions`] takes less time than looking up `n` ids in list `i`.
+    pub fn is_scan_faster(&self, i: usize, n: usize) -> bool {
+        let n_entries = self.range(i).len();
+        // In cycles, about.
+        let scan = 2 * n_entries + 12 * self.n_blocks;
+        scan < n * (5 * (n_entries / self.n_blocks + 1).ilog2() as usize + 15)
+    }
+
+    /// Fetches list `i`, of a long one the beginning.
+    pub fn prefetch(&self, i: usize) {
+        let Range { start, end } = self.range(i);
+        let values = start * self.m..end * self.m;
+        prefetch_lines(self.bytes_of_ids.get(start..end));
+        prefetch_lines(self.halves_of_ids.get(start..end));
+        prefetch_lines(self.bytes.get(values.clone()));
+        prefetch_lines(self.exact.get(values));
+    }
+
+    /// Fetches where list `i` begins and ends.
+    pub fn prefetch_starts(&self, i: usize) {
+        let first = i * self.n_blocks;
+        prefetch(&self.starts[first]);
+        prefetch(&self.starts[first + self.n_blocks]);
+    }
+
+    /// From a file: `n` lists of M values with ids below `end`.
+    pub fn take(bundle: &mut Bundle, name: &str, n: usize, m: usize, end: usize) -> Result<Self> {
+        let mut inner = bundle.unnest(name)?;
+        let bits = inner.take_meta("bits")?;
+        if ![8, 16].contains(&bits) {
+            return Err(inner.damaged("blocks have another size"));
+        }
+        let mut lists = Self::empty(m, bits, end);
+        lists.fill(&mut inner)?;
+        let entries = lists.n_entries();
+        let lengths = [lists.exact.len(), lists.bytes.len(), lists.halves.len()];
+        let unused = [lists.halves_of_ids.len(), lists.bytes_of_ids.len()][usize::from(bits == 16)];
+        let has_scales = lists.exact.is_empty() && entries > 0;
+        let is_sound = lists.starts.len() == n * lists.n_blocks + 1
+            && unused == 0
+            && lists.starts[0] == 0
+            && lists.starts.is_sorted()
+            && lists.starts.last() == Some(&(entries as u32))
+            && lengths.iter().sum::<usize>() == entries * m
+            && lengths.contains(&(entries * m))
+            && (lists.scales.len() == n * m || lists.scales.is_empty() && !has_scales)
+            && (lists.is_mapped() || lists.has_sound_entries(end));
+        if is_sound {
+            return Ok(lists);
+        }
+        Err(inner.damaged("the lists differ in number or are out of range"))
+    }
+
+    /// For a file.
+    pub fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new("lists");
+        bundle.put_meta("bits", &self.bits);
+        self.put(&mut bundle);
+        bundle
+    }
+
+    fn is_mapped(&self) -> bool {
+        self.bytes_of_ids.is_mapped() || self.halves_of_ids.is_mapped()
+    }
+
+    /// Whether the values of each list, of one per entry, are from 0 to `most` of it. Lists that lie in
+    /// a file are not read for it.
+    pub fn are_at_most(&self, most: impl Fn(usize) -> f32) -> bool {
+        let fits = |i: usize| {
+            let (mut fits, range) = (true, 0.0..=most(i));
+            self.for_each(i, |_, [value]| fits &= range.contains(&value));
+            fits
+        };
+        self.is_mapped() || (0..(self.starts.len() - 1) / self.n_blocks).all(fits)
+    }
+
+    /// Whether ids increase and are below `end`.
+    fn has_sound_entries(&self, end: usize) -> bool {
+        self.starts.windows(2).enumerate().all(|(at, ends)| {
+            let high = ((at % self.n_blocks) << self.bits) as u32;
+            let ids = (ends[0] as usize..ends[1] as usize).map(|at| high | self.lower_bits(at));
+            is_increasing(ids, end)
+        })
+    }
+
+    #[inline]
+    fn lower_bits(&self, at: usize) -> u32 {
+        if self.bits == 8 {
+            self.bytes_of_ids[at].into()
+        } else {
+            self.halves_of_ids[at].into()
+        }
+    }
+}
+
+// The numbers of lists, values and ids follow from where they are used.
+persist!(PackedLists {
+    Flat starts;
+    Flat bytes_of_ids;
+    Flat halves_of_ids;
+    Flat exact;
+    Flat bytes;
+    Flat halves;
+    Flat scales;
+});
+
+/// A list whose ids are looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Lookup<'a, const M: usize> {
+    bits: u32,
+    /// Where its blocks begin, and where the last one ends.
+    starts: &'a [u32],
+    /// Those of all lists; one is empty.
+    bytes_of_ids: &'a [u8],
+    halves_of_ids: &'a [u16],
+    values: ListValues<'a, M>,
+}
+
+/// The values of a list by the positions of entries.
+#[derive(Debug, Clone, Copy)]
+pub struct ListValues<'a, const M: usize> {
+    /// Those of all lists.
+    values: Values<'a, M>,
+    scales: [f32; M],
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Values<'a, const M: usize> {
+    Exact(&'a [[f32; M]]),
+    Bits8(&'a [[i8; M]]),
+    Bits16(&'a [[i16; M]]),
+}
+
+impl<const M: usize> ListValues<'_, M> {
+    /// The values of the entry at `position`.
+    #[inline]
+    pub fn get(&self, position: usize) -> [f32; M] {
+        match self.values {
+            Values::Exact(values) => values[position],
+            Values::Bits8(values) => scaled(&values[position], &self.scales),
+            Values::Bits16(values) => scaled(&values[position], &self.scales),
+        }
+    }
+}
+
+#[inline]
+fn scaled<const M: usize, V: Copy + Into<f32>>(values: &[V; M], scales: &[f32; M]) -> [f32; M] {
+    std::array::from_fn(|j| values[j].into() * scales[j])
+}
+
+impl<const M: usize> Lookup<'_, M> {
+    /// The values of `id`; 0 where it is not in the list.
+    #[inline]
+    pub fn get(&self, id: u32) -> [f32; M] {
+        let block = id as usize >> self.bits;
+        let start = self.starts[block] as usize;
+        let within = start..self.starts[block + 1] as usize;
+        let found = if self.bits == 8 {
+            self.bytes_of_ids[within].binary_search(&(id as u8))
+        } else {
+            self.halves_of_ids[within].binary_search(&(id as u16))
+        };
+        found.map_or([0.0; M], |at| self.values.get(start + at))
+    }
+}
+
+/// Fetches the first cache lines of a list, if there is one.
+fn prefetch_lines<T>(list: Option<&[T]>) {
+    /// Bytes of a cache line; lines that are asked for, after which the processor sees where
+    /// reading goes.
+    const LINE: usize = 64;
+    const LINES: usize = 8;
+    let lines = list.unwrap_or_default().chunks(LINE / size_of::<T>());
+    lines.take(LINES).for_each(|line| prefetch(&line[0]));
+}
+
+fn n_blocks(end: usize, bits: u32) -> usize {
+    end.div_ceil(1 << bits).max(1)
+}
+
+/// How many of `values` differ from `zero`.
+fn count_others<T: PartialEq>(values: &[T], zero: T) -> usize {
+    values.iter().filter(|&value| *value != zero).count()
+}
+
+/// Whether ids from a file increase and are below `end`.
+fn is_increasing(mut ids: impl Iterator<Item = u32> + Clone, end: usize) -> bool {
+    ids.clone().is_sorted_by(|a, b| a < b) && ids.all(|id| (id as usize) < end)
+}
+
+fn too_many() -> Error {
+    Error::data("there are more than 2^32 weights or labels; fewer max_nodes or n_bits help")
+}

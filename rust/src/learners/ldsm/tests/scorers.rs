@@ -1,0 +1,309 @@
+//! Models with scorers.
+
+use super::prediction::{all, by_trees, change, inside, Change};
+use super::*;
+use crate::learners::one_against_some::margins::{MarginMemory, RowMargins};
+use crate::learners::one_against_some::{Calibration, Join};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Labels that a tree or a scorer names, each with its score joined.
+    #[test]
+    fn trees_and_scorers_name_labels(data in data(60), unseen in data(20), is_hashed in any::<bool>()) {
+        let params = Params { n_bits: is_hashed.then_some(3), ..sparse() };
+        let ldsm = data.fit(&params);
+        let scorers = ldsm.scorers.as_ref().unwrap();
+        let mut memory = MarginMemory::default();
+        let (join, mut margins) = (scorers.join, RowMargins::new(scorers, &mut memory));
+        let (mut row, preparation) = (RowBuffer::default(), ldsm.preparation.as_ref().unwrap());
+        for (i, found) in all(&ldsm, &unseen).iter().enumerate() {
+            preparation.read(&unseen.rows(), i, &mut row);
+            margins.read((&row.columns, &row.values));
+            let (trees, _) = by_trees(&ldsm, &unseen, i);
+            let named: BTreeSet<u32> = trees.keys().copied().chain(margins.found().into_iter().map(|(label, _)| label)).collect();
+            prop_assert!(found.keys().eq(named.iter()));
+            for (&label, &score) in found {
+                let tree_score = trees.get(&label).map_or(0.0, |&score| score as f32);
+                let joined = join.score(tree_score, margins.margin(label));
+                let wanted = scorers.calibration.probability(joined);
+                prop_assert!(is_near(score.into(), wanted.into(), 1e-5));
+            }
+        }
+    }
+
+    /// A model that scores candidates alone gives them the scores that it would give them among
+    /// all labels.
+    #[test]
+    fn candidates_are_scored_as_all_labels(data in data(60), unseen in data(20), is_hashed in any::<bool>(), beta in 0.5f64..1.5) {
+        let params = Params { n_bits: is_hashed.then_some(3), beta: beta.min(1.0), ..sparse() };
+        let ldsm = data.fit(&params);
+        let mut bundle = ldsm.to_bundle();
+        inside(&mut bundle, "scorers", |scorers| {
+            assert_eq!(scorers.take_meta::<Option<f32>>("index_threshold").unwrap(), None);
+            scorers.put_meta("index_threshold", &Some(0.5f32));
+        });
+        let other = Ldsm::from_bundle(bundle).unwrap();
+        let alone = Ldsm { scorers: None, ..ldsm.clone() };
+        let query = |ldsm: &Ldsm, data: &Data| ldsm.predict_topk(&Query::new(&data.rows(), 1, &control()), 4).unwrap();
+        let (wanted, found, named) = (all(&ldsm, &unseen), all(&other, &unseen), all(&alone, &unseen));
+        let together = query(&other, &unseen);
+        for i in 0..unseen.len() {
+            prop_assert!(named[i].keys().all(|label| found[i].contains_key(label)));
+            for (label, &score) in &found[i] {
+                prop_assert!(is_near(score.into(), wanted[i][label].into(), 1e-4));
+            }
+            let (labels, scores) = query(&other, &unseen.select([i]));
+            prop_assert_eq!(&labels[..], &together.0[4 * i..4 * i + 4]);
+            prop_assert_eq!(&scores[..], &together.1[4 * i..4 * i + 4]);
+            for (label, score) in labels.iter().zip(&scores).filter(|(label, _)| **label >= 0) {
+                prop_assert_eq!(found[i][&(*label as u32)], *score);
+            }
+        }
+    }
+
+    /// What is likely has a probability above a half, and scores are probabilities.
+    #[test]
+    fn labels_are_chosen_by_probability(data in data(60), unseen in data(20), threshold in 0.0f32..1.0) {
+        let ldsm = data.fit(&sparse());
+        let rows = unseen.rows();
+        let scores = all(&ldsm, &unseen);
+        let chosen = |selection| ldsm.select_labels(&Query::new(&rows, 1, &control()), selection).unwrap();
+        for (selection, least) in [(LabelSelection::Likely(0), 0.5), (LabelSelection::Above(threshold), threshold)] {
+            let found = chosen(selection);
+            for (i, scores) in scores.iter().enumerate() {
+                let range = found.starts[i] as usize..found.starts[i + 1] as usize;
+                let labels = found.labels[range].iter().map(|&label| label as u32);
+                let wanted = scores.iter().filter(|&(_, &p)| p > least).map(|(&label, _)| label);
+                prop_assert!(labels.eq(wanted));
+            }
+        }
+        // A row without a likely label has its best one.
+        let (likely, best) = (chosen(LabelSelection::Likely(0)), chosen(LabelSelection::Best(1)));
+        let found = chosen(LabelSelection::Likely(1));
+        for i in 0..scores.len() {
+            let of_row = |of: &SelectedLabels| {
+                of.labels[of.starts[i] as usize..of.starts[i + 1] as usize].to_vec()
+            };
+            let likely = of_row(&likely);
+            let wanted = if likely.is_empty() { of_row(&best) } else { likely };
+            prop_assert_eq!(of_row(&found), wanted);
+        }
+        for &score in scores.iter().flat_map(|scores| scores.values()) {
+            prop_assert!(score > 0.0 && score <= 1.0);
+        }
+    }
+
+    /// The best come in the order of their probabilities.
+    #[test]
+    fn the_best_have_the_largest_probabilities(data in data(60), unseen in data(20)) {
+        let ldsm = data.fit(&sparse());
+        let (labels, scores) = ldsm.predict_topk(&Query::new(&unseen.rows(), 1, &control()), 4).unwrap();
+        for (i, of_row) in all(&ldsm, &unseen).iter().enumerate() {
+            let mut wanted: Vec<f32> = of_row.values().copied().collect();
+            wanted.sort_by(|a, b| b.total_cmp(a));
+            for (place, &score) in scores[4 * i..4 * i + 4].iter().enumerate() {
+                let label = labels[4 * i + place];
+                prop_assert_eq!(score, wanted.get(place).copied().unwrap_or(f32::NEG_INFINITY));
+                prop_assert!(label < 0 || of_row[&(label as u32)] == score);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_and_files_change_nothing(data in data(60), seed in 0u64..100) {
+        let params = Params { seed, n_estimators: 3, ..sparse() };
+        let ldsm = data.fit(&params);
+        let mut other = Ldsm::create(params, N_CLASSES, true).unwrap();
+        other.fit(&data.batch(), with(3, false), &control()).unwrap();
+        let bytes = ldsm.to_bytes().unwrap();
+        prop_assert!(bytes == other.to_bytes().unwrap());
+        let again = Ldsm::from_bytes(&bytes).unwrap();
+        prop_assert!(all(&again, &data) == all(&ldsm, &data));
+    }
+
+    /// A row of weight 0 is not there, and the unit of weights does not matter.
+    #[test]
+    fn weights_are_relative(data in data(50), factor in 1u32..50) {
+        let params = sparse();
+        let kept = data.select(data.present());
+        let mut scaled = data.clone();
+        for weight in scaled.weights.iter_mut().flatten() {
+            *weight *= (1u32 << factor.min(20)) as f32;
+        }
+        let bytes = data.fit(&params).to_bytes().unwrap();
+        prop_assert!(bytes == kept.fit(&params).to_bytes().unwrap());
+        prop_assert!(bytes == scaled.fit(&params).to_bytes().unwrap());
+    }
+}
+
+/// Labels that are only met in trees added later, and labels without a row.
+#[test]
+fn labels_that_no_scorer_knows() {
+    let data = fixed(120, false);
+    let known = data.select((0..data.len()).filter(|&i| !data.labels_of(i).contains(&8)));
+    let mut ldsm = known.fit(&sparse());
+    let scorers = ldsm.scorers.clone().unwrap();
+    let floor = scorers.join.floor;
+    ldsm.params.n_estimators = 8;
+    ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
+    assert_eq!(ldsm.trees.len(), 8);
+    let mut n_found = 0;
+    for (i, found) in all(&ldsm, &data).iter().enumerate() {
+        if let Some(&score) = found.get(&8) {
+            n_found += 1;
+            let joined = by_trees(&ldsm, &data, i).0[&8] as f32 + floor;
+            let wanted = scorers.calibration.probability(joined);
+            assert!(
+                is_near(score.into(), wanted.into(), 1e-5),
+                "{score} {wanted}"
+            );
+        }
+    }
+    assert!(n_found > 0);
+}
+
+#[test]
+fn next_to_nothing_to_learn() {
+    let one = |labels: &[u32], n: usize| {
+        let mut data = Data::empty(false);
+        (0..n).for_each(|i| data.push(&[(i as u32 % 5, 1.0)], labels, 1.0));
+        data
+    };
+    let mut bare = Data::empty(false);
+    bare.push(&[], &[1, 4], 1.0);
+    bare.push(&[], &[4], 1.0);
+    for data in [one(&[3], 1), one(&[0, 8], 1), one(&[7], 20), bare] {
+        for n_negatives in [0, 3] {
+            let ldsm = data.fit(&Params {
+                n_negatives,
+                ..sparse()
+            });
+            for (i, found) in all(&ldsm, &data).iter().enumerate() {
+                let own = data.labels_of(i);
+                assert!(own.iter().all(|label| found[label] > 0.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_scorers_are_refused() {
+    let ldsm = fixed(80, false).fit(&sparse());
+    let in_weights: [Change; 6] = [
+        |lists| change(lists, "bytes_of_ids", 0, 99u8),
+        |lists| change(lists, "bytes_of_ids", 1, 0u8),
+        |lists| change(lists, "scales", 0, f32::NAN),
+        |lists| change(lists, "starts", 0, 1u32),
+        |lists| change(lists, "starts", 1, 1u32 << 30),
+        |lists| {
+            let mut values = lists.take::<i16>("halves").unwrap();
+            values.pop();
+            lists.put("halves", values);
+        },
+    ];
+    let changes: [Change; 5] = [
+        |scorers| change(scorers, "biases", 0, f32::NAN),
+        |scorers| change(scorers, "biases", 0, f32::INFINITY),
+        |scorers| drop(scorers.take_any::<f32>("biases").unwrap()),
+        |scorers| {
+            let mut join: Join = scorers.take_meta("join").unwrap();
+            join.floor = -1.0;
+            scorers.put_meta("join", &join);
+        },
+        |scorers| {
+            let mut calibration: Calibration = scorers.take_meta("calibration").unwrap();
+            calibration.slope = 0.0;
+            scorers.put_meta("calibration", &calibration);
+        },
+    ];
+    for damage in in_weights {
+        let mut bundle = ldsm.to_bundle();
+        let mut scorers = bundle.unnest("scorers").unwrap();
+        inside(&mut scorers, "weights", damage);
+        bundle.nest("scorers", scorers);
+        assert!(Ldsm::from_bundle(bundle).is_err());
+    }
+    for damage in changes {
+        let mut bundle = ldsm.to_bundle();
+        inside(&mut bundle, "scorers", damage);
+        assert!(Ldsm::from_bundle(bundle).is_err());
+    }
+    assert!(Ldsm::from_bundle(ldsm.to_bundle()).is_ok());
+}
+
+/// The trees alone do not change where no rows are held out.
+#[test]
+fn trees_alone_hold_no_rows_out() {
+    let data = fixed(80, false);
+    let alone = data.fit(&params());
+    let other = data.fit(&Params {
+        n_negatives: 1,
+        ..params()
+    });
+    assert!(all_bits(&alone) == all_bits(&other));
+    let held = data.fit(&Params {
+        n_estimators: 2,
+        ..sparse()
+    });
+    assert!(all_bits(&alone) != all_bits(&held));
+    assert!(statistics(&held.trees[0]).weights[0] < statistics(&alone.trees[0]).weights[0]);
+}
+
+/// They change the scorers and leave the trees alone.
+#[test]
+fn negatives_and_weights_of_positives_act() {
+    let data = fixed(120, false);
+    let with = data.fit(&sparse());
+    let others = [
+        Params {
+            n_negatives: 1,
+            ..sparse()
+        },
+        Params {
+            tail_weight: 2.0,
+            ..sparse()
+        },
+    ];
+    for other in others {
+        let other = data.fit(&other);
+        assert!(all_bits(&with) == all_bits(&other));
+        assert!(all(&with, &data) != all(&other, &data));
+    }
+}
+
+/// What is chosen is what one gets by asking for it.
+#[test]
+fn the_cost_is_chosen() {
+    let data = fixed(120, false);
+    let chosen = |ldsm: &Ldsm| ldsm.scorers.as_ref().unwrap().cost;
+    let with_cost = |cost| data.fit(&Params { cost, ..sparse() });
+    let auto = with_cost(None);
+    let best = chosen(&auto);
+    assert!([1.0, 0.25].contains(&best));
+    for cost in [1.0, 0.25, 0.01] {
+        let fixed = with_cost(Some(cost));
+        assert_eq!(chosen(&fixed), cost);
+        assert_eq!(all(&fixed, &data) == all(&auto, &data), cost == best);
+    }
+}
+
+/// Of many labels a part is compared, and the others' scorers are added.
+#[test]
+fn the_power_is_chosen_by_a_sample() {
+    let mut data = Data::empty(false);
+    for i in 0..1200 {
+        let label = i * 7 % 600;
+        data.push(&[(label % 5, 1.0), (5 + i % 3, 0.5)], &[label], 1.0);
+    }
+    let params = Params {
+        max_nodes: 30,
+        ..sparse()
+    };
+    let mut ldsm = Ldsm::create(params, 600, true).unwrap();
+    let batch = data.batch_with(600);
+    ldsm.fit(&batch, with(1, false), &control()).unwrap();
+    let scorers = ldsm.scorers.unwrap();
+    assert!(scorers.biases().iter().all(|bias| bias.is_finite()));
+    assert!([0.0, 1.0].contains(&scorers.idf_power));
+}

@@ -1,0 +1,242 @@
+//! The rows of a training, prepared once, and what is trained on them.
+
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use super::centroids::Centroids;
+use super::grow::grow;
+use super::held_out::{candidates, HeldOut};
+use super::params::{Params, Scorers};
+use super::train_node::TrainingContext;
+use super::tree::Tree;
+use crate::classifier::seed_of;
+use crate::control::Control;
+use crate::data::{Batch, Examples, Preparation};
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Nest};
+use crate::learners::one_against_some::{Candidates, OneAgainstSome, Trainer, TrainingData};
+use crate::memory;
+use crate::params::Params as _;
+use crate::pool::Pool;
+use crate::threads::with_threads;
+
+/// Examples and how they are learned.
+#[derive(Debug)]
+pub struct TrainingSet {
+    pub(super) params: Params,
+    pub(super) preparation: Preparation,
+    pub(super) examples: Examples,
+    /// Made when scorers are first trained.
+    scorer_data: OnceLock<TrainingData>,
+}
+
+const KIND: &str = "ldsm_training";
+
+impl TrainingSet {
+    /// The examples of `batch`, as an earlier fit has prepared them if there was one.
+    pub fn read(
+        params: &Params,
+        batch: &Batch<'_>,
+        before: Option<&Preparation>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let labelled = Examples::labelled_rows(batch);
+        let weights = batch.relative_weights(&labelled);
+        let batch = &batch.with_weights(weights.as_deref());
+        check_memory(params, batch, labelled.len(), n_threads)?;
+        let preparation = if let Some(preparation) = before {
+            preparation.check_columns(&batch.rows)?;
+            preparation.clone()
+        } else {
+            let (scaling, n_bits) = (params.scaling, params.n_bits);
+            let mut preparation = Preparation::of_batch(scaling, n_bits, batch)?;
+            preparation.observe_all(&batch.rows, &labelled, control)?;
+            preparation
+        };
+        let n_labels = batch.targets.n_classes();
+        Ok(Self {
+            params: params.clone(),
+            examples: Examples::read(batch, &preparation, n_labels, control)?,
+            preparation,
+            scorer_data: OnceLock::new(),
+        })
+    }
+
+    /// Which rows each tree leaves out, if there are to be scorers.
+    pub(super) fn held_out(&self) -> Option<HeldOut> {
+        (self.params.scorers == Scorers::OneAgainstSome)
+            .then(|| HeldOut::new(self.params.seed, self.examples.len()))
+    }
+
+    /// The trees of these numbers.
+    pub(super) fn grow_trees(
+        &self,
+        numbers: &[usize],
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Vec<Tree>> {
+        let context = TrainingContext {
+            examples: &self.examples,
+            params: &self.params,
+            is_dense: self.examples.filled() > 0.5,
+            control,
+            copies: Pool::default(),
+        };
+        let held_out = self.held_out();
+        // Trees enough for all threads need no leaves trained ahead.
+        let has_enough = numbers.len() >= 2 * n_threads;
+        let ahead = if has_enough { 1 } else { n_threads };
+        let rows = 0..self.examples.len() as u32;
+        let grow_tree = |&number: &usize| {
+            let seed = seed_of(self.params.seed, number);
+            match held_out {
+                None => grow(&context, rows.clone(), seed, ahead),
+                Some(of) => grow(&context, of.training_rows(number), seed, ahead),
+            }
+        };
+        with_threads(n_threads, |parallel| {
+            if parallel {
+                numbers.par_iter().map(grow_tree).collect()
+            } else {
+                numbers.iter().map(grow_tree).collect()
+            }
+        })?
+    }
+
+    /// The scorers, if there are to be any, beside all trees.
+    pub(super) fn train_scorers(
+        &self,
+        trees: &[Tree],
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Option<OneAgainstSome>> {
+        if self.held_out().is_none() {
+            return Ok(None);
+        }
+        with_threads(n_threads, |is_parallel| {
+            let trainer = self.trainer(is_parallel, control)?;
+            let candidates = self.candidates(trees, is_parallel, control)?;
+            trainer.train(candidates).map(Some)
+        })?
+    }
+
+    /// Trains scorers on the examples.
+    pub(super) fn trainer<'a>(
+        &'a self,
+        is_parallel: bool,
+        control: &'a Control,
+    ) -> Result<Trainer<'a>> {
+        let params = self.params.scorer_params();
+        let data = match self.scorer_data.get() {
+            Some(data) => data,
+            None => {
+                let data = TrainingData::new(&self.examples, params.tail_weight)?;
+                self.scorer_data.get_or_init(|| data)
+            }
+        };
+        Ok(Trainer {
+            params,
+            examples: &self.examples,
+            data,
+            control,
+            is_parallel,
+        })
+    }
+
+    /// What the trees say of the rows that they have not learned.
+    pub(super) fn candidates(
+        &self,
+        trees: &[Tree],
+        is_parallel: bool,
+        control: &Control,
+    ) -> Result<Candidates> {
+        let no_scorers = || Error::data("scorers are disabled (scorers=\"none\")");
+        let held_out = self.held_out().ok_or_else(no_scorers)?;
+        let n_negatives = self.params.n_negatives as usize;
+        candidates(
+            &self.examples,
+            trees,
+            held_out,
+            n_negatives,
+            is_parallel,
+            control,
+        )
+    }
+
+    /// For the re-ranking, if there is to be any.
+    pub(super) fn centroids(&self) -> Option<Centroids> {
+        (self.params.beta < 1.0).then(|| Centroids::new(&self.examples))
+    }
+
+    /// Number of rows that have a label.
+    pub fn n_examples(&self) -> usize {
+        self.examples.len()
+    }
+
+    /// Bytes that are held, about, without what is kept of the rows' scales.
+    pub fn n_bytes(&self) -> usize {
+        const VALUE: usize = size_of::<(u32, f32)>();
+        const ROW: usize = size_of::<(usize, usize, f32)>();
+        let examples = &self.examples;
+        let labels = size_of::<u32>() * examples.labels.entries().len();
+        VALUE * examples.rows.n_values() + labels + ROW * examples.len()
+    }
+
+    /// To be sent to where it is learned.
+    pub fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(KIND);
+        bundle.put_meta("params", &self.params);
+        let mut inner = Bundle::new("preparation");
+        self.preparation.put(&mut inner);
+        bundle.nest("preparation", inner);
+        Nest::put(&self.examples, "examples", &mut bundle);
+        bundle
+    }
+
+    /// The inverse of [`to_bundle`](Self::to_bundle).
+    pub fn from_bundle(mut bundle: Bundle) -> Result<Self> {
+        bundle.expect_kind(KIND)?;
+        let preparation = Preparation::take(&mut bundle.unnest("preparation")?)?;
+        let mut examples = Examples::default();
+        Nest::fill(&mut examples, "examples", &mut bundle)?;
+        if examples.width != preparation.width() {
+            return Err(bundle.damaged("examples are not as wide as their preparation"));
+        }
+        let params: Params = bundle.take_meta("params")?;
+        Ok(Self {
+            params: params.check()?,
+            preparation,
+            examples,
+            scorer_data: OnceLock::new(),
+        })
+    }
+}
+
+/// Refuses a training that does not fit in memory. It holds a copy of the examples with
+/// labels for all trees, for each thread one of the node that it trains, at the root at least
+/// half of them, and of scorers the negatives of each row: by row, by label and with their
+/// dual variables.
+fn check_memory(
+    params: &Params,
+    batch: &Batch<'_>,
+    n_labelled: usize,
+    n_threads: usize,
+) -> Result<()> {
+    const VALUE: usize = size_of::<(u32, f32)>();
+    const NEGATIVE: usize = size_of::<(u32, u32, f32)>();
+    let share = n_labelled as f64 / batch.rows.n_rows().max(1) as f64;
+    let n_values = (batch.rows.non_zeros() as f64 * share) as usize;
+    let n_classes = batch.targets.n_classes();
+    let n_negatives = match params.scorers {
+        Scorers::None => 0,
+        // Drawn labels are seldom the same where they are many.
+        Scorers::OneAgainstSome => n_classes.min(params.n_negatives as usize) / 2,
+    };
+    let copies = n_values.saturating_mul(VALUE * (2 + n_threads) / 2);
+    let negatives = n_labelled.saturating_mul(n_negatives * NEGATIVE);
+    let what = format!("the copies of {n_values} values for {n_threads} threads and negatives");
+    let instead = "take fewer threads (n_jobs), n_negatives or rows";
+    memory::check(copies.saturating_add(negatives), &what, instead)
+}

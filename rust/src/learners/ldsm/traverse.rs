@@ -1,0 +1,462 @@
+//! From the roots to the leaves, for rows of a block or one row by itself.
+//!
+//! A block goes through one tree after the other, node by node, so that the rows at a node share its
+//! weights. The nodes of a single row's path lie far apart, and it waits for each of them. So its
+//! trees take turns, a node each, and what a tree reads in its turn is fetched in those of others.
+//! Margins and the order of leaves are the same to the bit.
+
+use super::tree::{Node, Tree};
+use crate::alloc::reserve;
+use crate::control::Control;
+use crate::data::{LabelScores, RaggedRows};
+use crate::error::Result;
+use crate::simd::prefetch;
+use crate::tree::NodeId;
+
+/// The margins of a row, whose constant comes last: its products with the M regressors of a
+/// node, whose weights for a column `weights` looks up. `bias` are those of the constant.
+#[inline]
+pub fn margins<const M: usize>(
+    (columns, values): (&[u32], &[f32]),
+    bias: [f32; M],
+    weights: impl Fn(u32) -> [f32; M],
+) -> [f32; M] {
+    let mut margins = [0.0f32; M];
+    let n = columns.len() - 1;
+    for (&column, &x) in columns[..n].iter().zip(&values[..n]) {
+        let weights = weights(column);
+        for j in 0..M {
+            margins[j] += weights[j] * x;
+        }
+    }
+    std::array::from_fn(|j| margins[j] + bias[j])
+}
+
+/// The children that an example goes to, as bits: those of a margin of at least
+/// 1/2, else that of the largest.
+#[inline]
+pub fn directions(margins: &[f32]) -> u32 {
+    let (mut chosen, mut best) = (0, 0);
+    for (j, &margin) in margins.iter().enumerate() {
+        chosen |= u32::from(margin >= 0.5) << j;
+        if margin > margins[best] {
+            best = j;
+        }
+    }
+    if chosen == 0 {
+        1 << best
+    } else {
+        chosen
+    }
+}
+
+/// The working memory of traversals by rows of one width.
+#[derive(Debug, Default)]
+pub struct Traversal {
+    /// The weights of the current node, spread over all columns; allocated when first needed.
+    spread: Vec<f32>,
+    /// Nodes still to be visited, and where the list of their rows begins.
+    nodes: Vec<(NodeId, usize)>,
+    /// Rows of these nodes, end to end.
+    waiting: Vec<u32>,
+    /// Rows of the current node.
+    rows: Vec<u32>,
+    /// The children that each of these goes to, as bits.
+    directions: Vec<u32>,
+}
+
+impl Traversal {
+    /// Calls `on_leaf` with the number of every leaf and the rows that reach it. A row reaches
+    /// its leaves in an order that does not depend on the other rows.
+    pub fn run(
+        &mut self,
+        tree: &Tree,
+        block: &RaggedRows,
+        width: usize,
+        on_leaf: impl FnMut(&[u32], u32),
+    ) {
+        with_arity!(tree.arity, M => self.run_arity::<M>(tree, block, width, on_leaf));
+    }
+
+    fn run_arity<const M: usize>(
+        &mut self,
+        tree: &Tree,
+        block: &RaggedRows,
+        width: usize,
+        mut on_leaf: impl FnMut(&[u32], u32),
+    ) {
+        self.nodes.clear();
+        self.waiting.clear();
+        self.nodes.push((Tree::ROOT, 0));
+        self.waiting.extend(0..block.len() as u32);
+        while let Some((node, from)) = self.nodes.pop() {
+            self.rows.clear();
+            self.rows.extend_from_slice(&self.waiting[from..]);
+            self.waiting.truncate(from);
+            let split = match tree.node(node) {
+                Node::Split(number) => number,
+                Node::Leaf(number) => {
+                    on_leaf(&self.rows, number);
+                    continue;
+                }
+            };
+            self.route::<M>(tree, split as usize, block, width);
+            let first = tree.first_child(split);
+            for j in (0..M as u32).rev() {
+                let from = self.waiting.len();
+                let rows = self.rows.iter().zip(&self.directions);
+                let going = rows.filter(|&(_, directions)| directions >> j & 1 == 1);
+                self.waiting.extend(going.map(|(&row, _)| row));
+                if self.waiting.len() > from {
+                    self.nodes.push((NodeId(first.0 + j), from));
+                }
+            }
+        }
+    }
+
+    /// Finds which children of `split` the rows of the current node go to.
+    fn route<const M: usize>(
+        &mut self,
+        tree: &Tree,
+        split: usize,
+        block: &RaggedRows,
+        width: usize,
+    ) {
+        let (biases, _) = tree.biases.as_chunks::<M>();
+        let bias = biases[split];
+        let n_columns = tree.routers.range(split).len();
+        // Few rows look their columns up, many share a spread; their sums are the
+        // same to the bit.
+        let n_values = self.rows.len() * block.n_values() / block.len();
+        let is_few = n_values * (n_columns.max(1).ilog2() as usize + 1) < 2 * n_columns;
+        self.directions.clear();
+        let rows = self.rows.iter().map(|&row| block.row(row as usize));
+        if is_few {
+            let weights = tree.routers.lookup::<M>(split);
+            let lookup = |column| weights.get(column);
+            self.directions
+                .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
+            return;
+        }
+        self.spread.resize(width * M, 0.0);
+        let (spread, _) = self.spread.as_chunks_mut::<M>();
+        tree.routers.for_each::<M>(split, |column, weights| {
+            spread[column as usize] = weights;
+        });
+        let lookup = |column: u32| spread[column as usize];
+        self.directions
+            .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
+        tree.routers.for_each::<M>(split, |column, _| {
+            spread[column as usize] = [0.0; M];
+        });
+    }
+}
+
+/// Turns before a tree's own in which its node's weights are fetched, and where they begin.
+const FETCH: usize = 2;
+const FETCH_STARTS: usize = 4;
+
+/// The working memory of traversals by single rows.
+#[derive(Debug, Default)]
+pub struct RowTraversal {
+    paths: Vec<Path>,
+    row: ColumnSet,
+    /// Whether the row's columns increase; hashed ones do not.
+    is_sorted: bool,
+    /// Columns that the current node and the row share, and where the node's weights for them are;
+    /// longer than need be.
+    shared: Vec<(u32, u32)>,
+}
+
+/// Where the row is in a tree.
+#[derive(Debug, Clone, Default)]
+struct Path {
+    /// Nodes still to be visited, the next one last.
+    nodes: Vec<NodeId>,
+    /// Leaves that have been reached, by number.
+    leaves: Vec<u32>,
+}
+
+/// The columns of a row.
+#[derive(Debug, Default)]
+struct ColumnSet {
+    /// For each 64 columns a bit for each, and how many of the row's columns come before.
+    words: Vec<(u64, u32)>,
+    columns: Vec<u32>,
+}
+
+impl ColumnSet {
+    /// Replaces the columns by increasing ones below `width`.
+    fn replace(&mut self, columns: &[u32], width: usize) {
+        self.words.resize(width.div_ceil(64), (0, 0));
+        for column in self.columns.drain(..) {
+            self.words[column as usize / 64] = (0, 0);
+        }
+        for (i, &column) in (0..).zip(columns) {
+            let word = &mut self.words[column as usize / 64];
+            if word.0 == 0 {
+                word.1 = i;
+            }
+            word.0 |= 1 << (column % 64);
+        }
+        self.columns.extend(columns);
+    }
+
+    #[inline]
+    fn contains(&self, column: u32) -> bool {
+        self.words[column as usize / 64].0 >> (column % 64) & 1 == 1
+    }
+
+    /// How many of the row's columns come before `column`.
+    #[inline]
+    fn rank(&self, column: u32) -> usize {
+        let (bits, before) = self.words[column as usize / 64];
+        let below = bits & ((1 << (column % 64)) - 1);
+        before as usize + below.count_ones() as usize
+    }
+}
+
+impl RowTraversal {
+    /// Calls `on_leaf` with the number of each tree and its leaves that the row reaches, tree after
+    /// tree, in the order of [`Traversal::run`].
+    pub fn run(
+        &mut self,
+        trees: &[Tree],
+        row: (&[u32], &[f32]),
+        width: usize,
+        on_leaf: impl FnMut(u32, u32),
+    ) {
+        let arity = trees.first().map_or(2, |tree| tree.arity);
+        with_arity!(arity, M => self.run_arity::<M>(trees, row, width, on_leaf));
+    }
+
+    fn run_arity<const M: usize>(
+        &mut self,
+        trees: &[Tree],
+        row: (&[u32], &[f32]),
+        width: usize,
+        mut on_leaf: impl FnMut(u32, u32),
+    ) {
+        let n = trees.len();
+        let columns = &row.0[..row.0.len() - 1];
+        self.is_sorted = columns.is_sorted_by(|a, b| a < b);
+        if self.is_sorted {
+            self.row.replace(columns, width);
+        }
+        self.paths.resize_with(n, Path::default);
+        for path in &mut self.paths {
+            path.nodes.push(Tree::ROOT);
+            path.leaves.clear();
+        }
+        let mut n_left = n;
+        while n_left > 0 {
+            for t in 0..n {
+                self.fetch(trees, t);
+                let Some(node) = self.paths[t].nodes.pop() else {
+                    continue;
+                };
+                match trees[t].node(node) {
+                    Node::Split(split) => {
+                        let chosen = self.chosen::<M>(&trees[t], split, row);
+                        self.descend::<M>(&trees[t], t, split, chosen);
+                    }
+                    Node::Leaf(leaf) => {
+                        trees[t].prefetch_leaf(leaf);
+                        self.paths[t].leaves.push(leaf);
+                    }
+                }
+                match self.paths[t].nodes.last() {
+                    Some(&next) => trees[t].prefetch_node(next),
+                    None => n_left -= 1,
+                }
+            }
+        }
+        for (t, path) in (0..).zip(&self.paths) {
+            path.leaves.iter().for_each(|&leaf| on_leaf(t, leaf));
+        }
+    }
+
+    /// Fetches what trees read whose turns come after that of tree `t`.
+    fn fetch(&self, trees: &[Tree], t: usize) {
+        let coming = |turns: usize| {
+            let tree = (t + turns) % trees.len();
+            let node = *self.paths[tree].nodes.last()?;
+            match trees[tree].node(node) {
+                Node::Split(split) => Some((&trees[tree], split as usize)),
+                Node::Leaf(_) => None,
+            }
+        };
+        if let Some((tree, split)) = coming(FETCH_STARTS) {
+            tree.routers.prefetch_starts(split);
+            prefetch(&tree.biases[split * tree.arity as usize]);
+        }
+        if let Some((tree, split)) = coming(FETCH) {
+            tree.routers.prefetch(split);
+        }
+    }
+
+    /// Puts the `chosen` children of `split` on the path of tree number `t`.
+    #[inline]
+    fn descend<const M: usize>(&mut self, tree: &Tree, t: usize, split: u32, chosen: u32) {
+        let first = tree.first_child(split);
+        let children = (0..M as u32).rev().filter(|j| chosen >> j & 1 == 1);
+        let nodes = &mut self.paths[t].nodes;
+        nodes.extend(children.map(|j| NodeId(first.0 + j)));
+    }
+
+    /// The children that the row goes to from `split`, as bits.
+    fn chosen<const M: usize>(&mut self, tree: &Tree, split: u32, row: (&[u32], &[f32])) -> u32 {
+        let (biases, _) = tree.biases.as_chunks::<M>();
+        let (number, bias) = (split as usize, biases[split as usize]);
+        let (columns, values) = row;
+        let routers = &tree.routers;
+        if self.is_sorted && routers.is_scan_faster(number, columns.len()) {
+            let n = routers.positions(number, |column| self.row.contains(column), &mut self.shared);
+            let of_split = routers.values::<M>(number);
+            let mut margins = [0.0f32; M];
+            for &(column, position) in &self.shared[..n] {
+                let (x, weights) = (
+                    values[self.row.rank(column)],
+                    of_split.get(position as usize),
+                );
+                for j in 0..M {
+                    margins[j] += weights[j] * x;
+                }
+            }
+            let margins: [f32; M] = std::array::from_fn(|j| margins[j] + bias[j]);
+            directions(&margins)
+        } else {
+            let weights = routers.lookup::<M>(number);
+            directions(&margins(row, bias, |column| weights.get(column)))
+        }
+    }
+}
+
+/// Leaves whose histograms are fetched before their turn: they lie far apart.
+const AHEAD: usize = 2;
+
+/// A leaf that a row reaches, with what is looked up once for all rows that do.
+#[derive(Debug, Clone)]
+struct LeafHit {
+    tree: u32,
+    /// 1 / the sum of the leaf's histogram.
+    inverse_mass: f32,
+    /// Labels per training example.
+    labels_each: f32,
+    /// Its number.
+    leaf: u32,
+}
+
+impl LeafHit {
+    fn new(number: u32, tree: &Tree, leaf: u32) -> Self {
+        Self {
+            tree: number,
+            inverse_mass: tree.inverse_masses[leaf as usize],
+            labels_each: tree.labels_each[leaf as usize],
+            leaf,
+        }
+    }
+}
+
+/// Rows of a block up to which each goes through all trees alone: few would share a node's weights.
+const FEW_ROWS: usize = 4;
+
+/// The leaves that each row of a block reaches, tree after tree, and what they are found with.
+#[derive(Debug, Default)]
+pub struct LeafHits {
+    by_row: Vec<Vec<LeafHit>>,
+    traversal: Traversal,
+    row_traversal: RowTraversal,
+}
+
+impl LeafHits {
+    /// For the next block, of `n_rows`, that will traverse about `n_trees`.
+    pub fn clear(&mut self, n_rows: usize, n_trees: usize) {
+        self.by_row.iter_mut().for_each(Vec::clear);
+        let n = self.by_row.len().max(n_rows);
+        // Few rows reach more leaves.
+        let n_new = n - self.by_row.len();
+        reserve(&mut self.by_row, n_new);
+        self.by_row
+            .resize_with(n, || Vec::with_capacity(2 * n_trees));
+    }
+
+    /// Sends all rows of a block, of columns below `width`, through all `trees`.
+    pub fn find(
+        &mut self,
+        trees: &[Tree],
+        block: &RaggedRows,
+        width: usize,
+        control: &Control,
+    ) -> Result<()> {
+        self.clear(block.len(), trees.len());
+        if block.len() <= FEW_ROWS {
+            for (i, hits) in self.by_row[..block.len()].iter_mut().enumerate() {
+                control.check()?;
+                self.row_traversal
+                    .run(trees, block.row(i), width, |t, leaf| {
+                        hits.push(LeafHit::new(t, &trees[t as usize], leaf));
+                    });
+            }
+            return Ok(());
+        }
+        for t in 0..trees.len() as u32 {
+            control.check()?;
+            self.traverse(trees, t, block, width, |row| row);
+        }
+        Ok(())
+    }
+
+    /// Sends `rows` through tree `t`; row `i` of them is `row_of(i)` of the block.
+    pub fn traverse(
+        &mut self,
+        trees: &[Tree],
+        t: u32,
+        rows: &RaggedRows,
+        width: usize,
+        row_of: impl Fn(u32) -> u32,
+    ) {
+        let tree = &trees[t as usize];
+        self.traversal.run(tree, rows, width, |rows, leaf| {
+            let hit = LeafHit::new(t, tree, leaf);
+            for &row in rows {
+                self.by_row[row_of(row) as usize].push(hit.clone());
+            }
+        });
+    }
+
+    /// Numbers of the trees and of the leaves that row `i` reaches in them.
+    pub fn leaves(&self, i: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.by_row[i].iter().map(|hit| (hit.tree, hit.leaf))
+    }
+
+    /// Averages the histograms of the leaves that row `i` reaches, over the leaves of each
+    /// tree and over the `n_trees` that it has traversed. Returns the mean number of labels
+    /// per training example in these leaves.
+    pub fn average(
+        &self,
+        i: usize,
+        trees: &[Tree],
+        n_trees: usize,
+        scores: &mut LabelScores,
+    ) -> f32 {
+        scores.clear();
+        let mut labels_each = 0.0;
+        let tree_share = (n_trees as f32).recip();
+        let hits = &self.by_row[i];
+        let histograms = |of: &LeafHit| &trees[of.tree as usize].histograms;
+        let mut coming = hits.iter().skip(AHEAD);
+        for leaves in hits.chunk_by(|a, b| a.tree == b.tree) {
+            let share = tree_share / leaves.len() as f32;
+            for leaf in leaves {
+                if let Some(leaf) = coming.next() {
+                    histograms(leaf).prefetch(leaf.leaf as usize);
+                }
+                let scale = share * leaf.inverse_mass;
+                scores.add(histograms(leaf), leaf.leaf as usize, scale);
+                labels_each += share * leaf.labels_each;
+            }
+        }
+        labels_each
+    }
+}

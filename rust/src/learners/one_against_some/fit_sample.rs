@@ -1,0 +1,114 @@
+//! The rows that the join is fitted on, and their candidates.
+
+use super::join::{Candidate, FitRow};
+use super::margins::{MarginMemory, RowMargins};
+use super::weights::OneAgainstSome;
+use crate::alloc::{filled, push};
+use crate::classifier::keep_best;
+use crate::data::{Examples, LabelScores, Ragged};
+
+/// Rows that the join is fitted on, at most.
+const MOST_ROWS: usize = 4096;
+/// At most one row in so many, since labels must keep most of their rows in that fit.
+const LEAST_STEP: usize = 5;
+/// Candidates of a row by the other model, and as many by margins.
+const CANDIDATES: usize = 100;
+
+/// Labels and their scores or margins.
+pub type ScoredLabels = Vec<(u32, f32)>;
+
+/// Every row whose number is a multiple of a step.
+#[derive(Debug, Clone, Copy)]
+pub struct FitSample {
+    step: usize,
+    n_rows: usize,
+}
+
+impl FitSample {
+    /// The sample of `n_rows` rows.
+    pub fn new(n_rows: usize) -> Self {
+        Self {
+            step: n_rows.div_ceil(MOST_ROWS).max(LEAST_STEP),
+            n_rows,
+        }
+    }
+
+    pub fn contains(self, row: u32) -> bool {
+        (row as usize).is_multiple_of(self.step)
+    }
+
+    /// Numbers of the rows in it.
+    pub fn rows(self) -> Vec<u32> {
+        (0..self.n_rows as u32).step_by(self.step).collect()
+    }
+
+    /// The candidates of each row, with scores by models that have not learned it: its best labels
+    /// as `scored`, and by its margins, of which those of `held_out` replace the others.
+    pub fn read<'h>(
+        self,
+        model: &OneAgainstSome,
+        examples: &Examples,
+        scored: &Ragged<(u32, f32)>,
+        held_out: impl Iterator<Item = &'h [(u32, f32)]>,
+    ) -> Vec<FitRow> {
+        let rows = self.rows();
+        let mut without = filled(ScoredLabels::new(), rows.len());
+        for (label, margins) in (0..).zip(held_out) {
+            for &(row, margin) in margins {
+                without[row as usize / self.step].push((label, margin));
+            }
+        }
+        let mut memory = MarginMemory::default();
+        let mut margins = RowMargins::new(model, &mut memory);
+        let mut fit_rows = Vec::new();
+        for (i, (&row, without)) in rows.iter().zip(&without).enumerate() {
+            // A row that every model has learned says nothing of their scores.
+            if !scored.get(i).is_empty() {
+                margins.read(examples.row(row));
+                let own = examples.labels(row);
+                let fit_row = FitRow {
+                    candidates: candidates(scored.get(i), &margins, without, own),
+                    weight: examples.weight(row),
+                };
+                push(&mut fit_rows, fit_row);
+            }
+        }
+        fit_rows
+    }
+}
+
+/// The best labels of a row as `scored`, increasing, and by its `margins`, of which those by scorers
+/// `without` it, increasing, replace the others.
+fn candidates(
+    scored: &[(u32, f32)],
+    margins: &RowMargins<'_>,
+    without: &[(u32, f32)],
+    own: &[u32],
+) -> Vec<Candidate> {
+    let mut by_margin = margins.found();
+    keep_best(&mut by_margin, CANDIDATES);
+    let listed = scored.iter().chain(&by_margin);
+    let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let look_up = |list: &[(u32, f32)], label| {
+        let at = list.binary_search_by_key(&label, |&(label, _)| label);
+        at.ok().map(|at| list[at].1)
+    };
+    let candidate = |label| Candidate {
+        score_before: look_up(scored, label).unwrap_or(0.0),
+        margin: look_up(without, label).unwrap_or_else(|| margins.margin(label)),
+        is_own: own.binary_search(&label).is_ok(),
+    };
+    labels.into_iter().map(candidate).collect()
+}
+
+/// The best labels of a row, increasing, and their `scores`, for the fit.
+pub fn best_labels(scores: &LabelScores) -> ScoredLabels {
+    let mut scored = ScoredLabels::new();
+    scores.for_each(|label, score| scored.push((label, score)));
+    keep_best(&mut scored, CANDIDATES);
+    scored.shrink_to_fit();
+    scored.sort_unstable_by_key(|&(label, _)| label);
+    scored
+}

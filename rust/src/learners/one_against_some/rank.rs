@@ -1,0 +1,243 @@
+//! The best labels of a row, by scores of another model joined with the margins of scorers.
+//!
+//! A row's labels are those that the other model names or that have a weight for a feature of the row.
+//! Where these are too many, they are the best by the scores joined with what the largest weights say.
+//! The model decides which, not the rows that are predicted together: a prediction depends on its row
+//! alone. Without scorers the scores of the other model are final.
+
+use super::index::BLOCK;
+use super::join::Join;
+use super::margins::{MarginMemory, RowMargins};
+use super::weights::OneAgainstSome;
+use crate::classifier::{keep_best, TopK};
+use crate::data::LabelScores;
+use crate::simd::{dispatched, LANES};
+
+/// Labels that are scored where not all are: so many of the best by the other model alone, and by it
+/// and the largest weights. Where a label follows from many small weights, the largest say little.
+const CANDIDATES: usize = 64;
+
+/// What rows are ranked in, kept between uses.
+#[derive(Debug, Default)]
+pub struct RankerMemory {
+    margins: MarginMemory,
+    is_met: Vec<bool>,
+    candidates: Vec<(u32, f32)>,
+}
+
+/// Makes the final scores of one row after the other.
+pub struct Ranker<'a> {
+    join: Join,
+    /// If there are scorers.
+    margins: Option<RowMargins<'a>>,
+    /// Where all margins are known: whether a block of labels has one that is named.
+    is_met: &'a mut Vec<bool>,
+    /// Where they are not: the labels that are scored and their scores by the other model, falling.
+    candidates: &'a mut Vec<(u32, f32)>,
+}
+
+impl<'a> Ranker<'a> {
+    /// With memory that has been used with these scorers alone.
+    pub fn new(scorers: Option<&'a OneAgainstSome>, memory: &'a mut RankerMemory) -> Self {
+        let RankerMemory {
+            margins,
+            is_met,
+            candidates,
+        } = memory;
+        Self {
+            join: scorers.map_or(Join::default(), |scorers| scorers.join),
+            margins: scorers.map(|scorers| RowMargins::new(scorers, margins)),
+            is_met,
+            candidates,
+        }
+    }
+
+    /// Makes a row the current one; `scores` are the other model's.
+    pub fn read(&mut self, row: (&[u32], &[f32]), scores: &LabelScores) {
+        let Some(margins) = &mut self.margins else {
+            return;
+        };
+        margins.read(row);
+        if margins.is_complete() {
+            self.is_met.clear();
+            self.is_met.extend(margins.is_met());
+            scores.mark_blocks::<BLOCK>(self.is_met);
+        } else {
+            find_candidates(self.join, margins, scores, self.candidates);
+        }
+    }
+
+    /// The final score of a label of the current row, from its score by the other model.
+    pub fn score(&self, label: u32, score: f32) -> f32 {
+        match &self.margins {
+            None => score,
+            Some(margins) => self.join.score(score, margins.margin(label)),
+        }
+    }
+
+    /// Calls `visit` with each label of the current row and its score by the other model.
+    pub fn for_each_label(&self, scores: &LabelScores, mut visit: impl FnMut(u32, f32)) {
+        match &self.margins {
+            None => scores.for_each(visit),
+            Some(margins) if margins.is_complete() => {
+                let (scores, products) = (scores.by_label(), margins.products());
+                for block in met(self.is_met) {
+                    let labels = block * BLOCK..scores.len().min((block + 1) * BLOCK);
+                    for label in labels.filter(|&i| scores[i] > 0.0 || products[i] != 0.0) {
+                        visit(label as u32, scores[label]);
+                    }
+                }
+            }
+            Some(_) => {
+                for &(label, score) in &*self.candidates {
+                    visit(label, score);
+                }
+            }
+        }
+    }
+
+    /// The best labels of the current row.
+    pub fn best(&self, scores: &LabelScores, top: &mut TopK) {
+        let join = self.join;
+        let Some(margins) = &self.margins else {
+            return scores.for_each(|label, score| top.push(label, score));
+        };
+        if !margins.is_complete() {
+            for &(label, score) in &*self.candidates {
+                // Scorers raise a score by the floor at most.
+                if score + join.floor < top.bar() {
+                    break;
+                }
+                top.push(label, join.score(score, margins.margin(label)));
+            }
+            return;
+        }
+        let lists = [scores.by_label(), margins.products(), margins.biases()];
+        if scores.is_listed() {
+            // Labels that are named come first: few others reach the bar that they set.
+            scores.for_each(|label, score| {
+                let margin = margins.index_margin(label);
+                if join.upper_bound(score, margin) >= top.bar() {
+                    top.push(label, join.score(score, margin));
+                }
+            });
+            for block in met(margins.is_met()) {
+                best_of_unnamed(join, block * BLOCK, lists, top);
+            }
+        } else {
+            for block in met(self.is_met) {
+                best_of_block(join, block * BLOCK, lists, top);
+            }
+        }
+    }
+}
+
+/// Numbers of the blocks that have a label.
+fn met(is_met: &[bool]) -> impl Iterator<Item = usize> + '_ {
+    (0..is_met.len()).filter(|&block| is_met[block])
+}
+
+/// The labels of a row that are scored where not all are, and their `scores`, falling.
+fn find_candidates(
+    join: Join,
+    margins: &RowMargins<'_>,
+    scores: &LabelScores,
+    candidates: &mut Vec<(u32, f32)>,
+) {
+    let by_label = scores.by_label();
+    candidates.clear();
+    scores.for_each(|label, score| candidates.push((label, score)));
+    let bound = |label, score| join.upper_bound(score, margins.index_margin(label));
+    let named = candidates
+        .iter()
+        .map(|&(label, score)| (label, bound(label, score)));
+    let mut by_bound: Vec<(u32, f32)> = named.collect();
+    let found = margins.found().into_iter().map(|(label, _)| label);
+    let unnamed = found.filter(|&label| by_label[label as usize] == 0.0);
+    by_bound.extend(unnamed.map(|label| (label, bound(label, 0.0))));
+    keep_best(candidates, CANDIDATES);
+    keep_best(&mut by_bound, CANDIDATES);
+    let by_bound = by_bound.into_iter().map(|(label, _)| label);
+    candidates.extend(by_bound.map(|label| (label, by_label[label as usize])));
+    candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    candidates.dedup();
+}
+
+/// Takes the best of those labels of a block that no other model names, from the other model's scores, the
+/// products and the biases of all labels.
+fn best_of_unnamed(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
+    let to = lists[0].len().min(from + BLOCK);
+    let [scores, products, biases] = lists.map(|list| &list[from..to]);
+    let mut least = join.least_margin(top.bar());
+    if let (Ok(products), Ok(biases)) = (products.try_into(), biases.try_into()) {
+        if !has_margin(least, products, biases) {
+            return;
+        }
+    }
+    for (i, (&product, bias)) in products.iter().zip(biases).enumerate() {
+        let margin = product + bias;
+        if product != 0.0 && margin >= least && scores[i] == 0.0 {
+            top.push((from + i) as u32, join.score(0.0, margin));
+            least = join.least_margin(top.bar());
+        }
+    }
+}
+
+dispatched! {
+    /// Whether a label that has a product may have a margin of at least `least`.
+    fn has_margin(least: f32, products: &[f32; BLOCK], biases: &[f32; BLOCK]) -> bool {
+        let mut n = 0;
+        for i in 0..BLOCK {
+            let is_above = (products[i] + biases[i] >= least) & (products[i] != 0.0);
+            n += u32::from(is_above);
+        }
+        n > 0
+    }
+}
+
+/// Takes the best of a block of labels, from the other model's scores, the products and the biases of
+/// all labels. Labels come in their order: of equal scores the first is the best.
+fn best_of_block(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
+    let to = lists[0].len().min(from + BLOCK);
+    let [scores, products, biases] = lists.map(|list| &list[from..to]);
+    let runs = (to - from).div_ceil(LANES);
+    let may_exceed = match (scores.try_into(), products.try_into(), biases.try_into()) {
+        (Ok(scores), Ok(products), Ok(biases)) => {
+            runs_above(join, top.bar(), scores, products, biases)
+        }
+        // The last block.
+        _ => [true; BLOCK / LANES],
+    };
+    for run in (0..runs).filter(|&run| may_exceed[run]) {
+        for i in run * LANES..(to - from).min((run + 1) * LANES) {
+            let (score, product) = (scores[i], products[i]);
+            let margin = product + biases[i];
+            let is_named = score > 0.0 || product != 0.0;
+            if is_named && join.upper_bound(score, margin) > top.bar() {
+                top.push((from + i) as u32, join.score(score, margin));
+            }
+        }
+    }
+}
+
+dispatched! {
+    /// Of each run of labels, whether one may have a score above `bar`.
+    fn runs_above(
+        join: Join,
+        bar: f32,
+        scores: &[f32; BLOCK],
+        products: &[f32; BLOCK],
+        biases: &[f32; BLOCK],
+    ) -> [bool; BLOCK / LANES] {
+        let mut found = [false; BLOCK / LANES];
+        for (run, found) in found.iter_mut().enumerate() {
+            let mut n = 0;
+            for i in run * LANES..(run + 1) * LANES {
+                let margin = products[i] + biases[i];
+                n += u32::from(join.upper_bound(scores[i], margin) > bar);
+            }
+            *found = n > 0;
+        }
+        found
+    }
+}

@@ -1,0 +1,192 @@
+//! Rows as the scorers see them: of length 1, features scaled by their rarity.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::alloc::{collect, filled, push, resize, zeros};
+use crate::data::{Examples, Ragged};
+use crate::random::mix;
+
+/// Rows and the constant 1. Rows are brought to length 1, then features are multiplied by their
+/// scales: a weight of a feature of twice the scale costs half as much.
+#[derive(Debug)]
+pub struct ScorerRows<'a> {
+    pub examples: &'a Examples,
+    scaled: Arc<ScaledValues>,
+}
+
+/// The values of [`ScorerRows`], which a training keeps beside the examples.
+#[derive(Debug, Default)]
+pub struct ScaledValues {
+    pub idf_power: f64,
+    /// The values of each row, the constant left out.
+    values: Ragged<f32>,
+    /// The scale of each column.
+    scales: Vec<f32>,
+    /// Each row's product with itself, without the constant.
+    squares: Vec<f32>,
+}
+
+/// Equal rows, whatever their labels and weights.
+#[derive(Debug, Default)]
+pub struct DistinctRows {
+    /// The first row that equals each row, [`Self::ALONE`] where there is no other; empty where all
+    /// rows are alone.
+    first: Vec<u32>,
+}
+
+impl DistinctRows {
+    const ALONE: u32 = u32::MAX;
+
+    /// Compares all rows; rows that are out equal none that is not. O(values).
+    pub fn new(examples: &Examples, is_out: impl Fn(u32) -> bool) -> Self {
+        let mut by_hash: HashMap<u64, u32> = HashMap::new();
+        let mut first = Vec::new();
+        for row in 0..examples.len() as u32 {
+            let (columns, values) = examples.row(row);
+            let pairs = columns.iter().zip(values);
+            let hash = pairs.fold(u64::from(is_out(row)), |hash, (&column, x)| {
+                mix(hash ^ (u64::from(column) << 32 | u64::from(x.to_bits())))
+            });
+            let other = *by_hash.entry(hash).or_insert(row);
+            let is_same = examples.row(other) == (columns, values) && is_out(other) == is_out(row);
+            if other != row && is_same {
+                resize(&mut first, examples.len(), Self::ALONE);
+                first[other as usize] = other;
+                first[row as usize] = other;
+            }
+        }
+        Self { first }
+    }
+
+    /// The first of the rows that equal `row`; None where there is no other.
+    #[inline]
+    pub fn first(&self, row: u32) -> Option<u32> {
+        let first = self.first.get(row as usize).copied();
+        first.filter(|&first| first != Self::ALONE)
+    }
+}
+
+impl ScaledValues {
+    /// With scales of (inverse document frequency)^`idf_power`, with which the rows' squared
+    /// length is 1 on average.
+    pub fn new(examples: &Examples, idf_power: f64) -> Self {
+        let mut rows = Self {
+            idf_power,
+            scales: scales(examples, idf_power),
+            ..Self::default()
+        };
+        rows.read(examples);
+        if idf_power > 0.0 {
+            let total: f64 = rows.squares.iter().map(|&square| f64::from(square)).sum();
+            let n_filled = rows.squares.iter().filter(|&&square| square > 0.0).count();
+            if n_filled > 0 {
+                let factor = (n_filled as f64 / total).sqrt() as f32;
+                rows.scales.iter_mut().for_each(|scale| *scale *= factor);
+                rows.read(examples);
+            }
+        }
+        rows
+    }
+
+    /// Reads all examples, with the scales as they are.
+    fn read(&mut self, examples: &Examples) {
+        let n_values = examples.rows.n_values() - examples.len();
+        self.values = Ragged::with_capacity(examples.len(), n_values);
+        self.squares.clear();
+        let mut scaled = Vec::new();
+        for row in 0..examples.len() as u32 {
+            let (columns, values) = examples.row(row);
+            let inverse = inverse_length((columns, values));
+            scaled.clear();
+            let pairs = columns.iter().zip(values);
+            scaled.extend(pairs.map(|(&column, x)| x * inverse * self.scales[column as usize]));
+            let inverse = inverse_length((columns, &scaled));
+            let square = if inverse > 0.0 { inverse.powi(-2) } else { 0.0 };
+            push(&mut self.squares, square);
+            self.values
+                .push(scaled[..columns.len() - 1].iter().copied());
+        }
+    }
+}
+
+impl<'a> ScorerRows<'a> {
+    /// All examples; see [`ScaledValues::new`].
+    #[cfg(test)]
+    pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
+        Self::with_values(examples, ScaledValues::new(examples, idf_power).into())
+    }
+
+    /// All examples, with values that were scaled before.
+    pub fn with_values(examples: &'a Examples, scaled: Arc<ScaledValues>) -> Self {
+        Self { examples, scaled }
+    }
+
+    /// Number of columns, the constant left out.
+    pub fn n_features(&self) -> usize {
+        self.examples.width - 1
+    }
+
+    /// Columns and values, the constant left out.
+    #[inline]
+    pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
+        let values = self.scaled.values.get(row as usize);
+        let (columns, _) = self.examples.row(row);
+        (&columns[..values.len()], values)
+    }
+
+    /// A row's product with itself, the constant with it.
+    pub fn square(&self, row: u32) -> f64 {
+        1.0 + f64::from(self.scaled.squares[row as usize])
+    }
+
+    /// Makes weights for these rows weights for rows of length 1.
+    pub fn unscale(&self, weights: &mut [(u32, f32)]) {
+        for (column, weight) in weights {
+            *weight *= self.scaled.scales[*column as usize];
+        }
+    }
+}
+
+/// 1 / the length of a row without its constant, which comes last; 0 where there is nothing
+/// else.
+pub fn inverse_length((columns, values): (&[u32], &[f32])) -> f32 {
+    let n = columns.len() - 1;
+    let (columns, values) = (&columns[..n], &values[..n]);
+    let square: f64 = if columns.is_sorted_by(|a, b| a < b) {
+        values.iter().map(|&x| f64::from(x).powi(2)).sum()
+    } else {
+        // Values whose columns were hashed to one are added before they are squared.
+        let pairs = columns.iter().copied().zip(values.iter().copied());
+        let mut pairs: Vec<(u32, f32)> = pairs.collect();
+        pairs.sort_by_key(|&(column, _)| column);
+        let sums = pairs.chunk_by(|a, b| a.0 == b.0).map(|same| {
+            let values = same.iter().map(|&(_, x)| f64::from(x));
+            values.sum::<f64>()
+        });
+        sums.map(|sum| sum.powi(2)).sum()
+    };
+    let inverse = square.sqrt().recip() as f32;
+    if inverse.is_finite() {
+        inverse
+    } else {
+        0.0
+    }
+}
+
+/// (ln((N + 1) / (n + 1/2)))^`power` for each column, of N rows and n that have it.
+fn scales(examples: &Examples, power: f64) -> Vec<f32> {
+    if power == 0.0 {
+        return filled(1.0, examples.width);
+    }
+    let mut counts: Vec<u32> = zeros(examples.width);
+    for row in 0..examples.len() as u32 {
+        for &column in examples.row(row).0 {
+            counts[column as usize] += 1;
+        }
+    }
+    let n_rows = examples.len() as f64 + 1.0;
+    // Columns that are hashed to one can be there more often than there are rows.
+    let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
+    collect(counts.iter().map(|&n| idf(n).powf(power) as f32))
+}

@@ -1,0 +1,320 @@
+//! L2-regularised support vector machines with the squared hinge, by dual coordinate descent
+//! (Hsieh, Chang, Lin, Keerthi, Sundararajan, "A Dual Coordinate Descent Method for
+//! Large-scale Linear SVM", ICML 2008: Algorithm 3, with shrinking, as in liblinear).
+//!
+//! Minimises |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2 through its dual: min over a >= 0
+//! of a'(Q + D) a / 2 - sum_i a_i, with Q_ij = y_i y_j x_i.x_j and D_ii = 1 / (2 C_i).
+//! A round takes one pass over the values of the rows that are not at a bound.
+//!
+//! Equal rows of one sign are one example, whose C is the sum of theirs: the problem is the same,
+//! and its size is the number of distinct rows. The dual variable of many equal rows grows by no
+//! more in a step than that of one, so rounds over fewer examples are more.
+
+use std::iter;
+
+use rand::{seq::SliceRandom, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::rows::{DistinctRows, ScorerRows};
+use crate::alloc::{collect, extend, push, zeros};
+use crate::record;
+
+/// When a problem is solved well enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Accuracy {
+    pub most_rounds: u32,
+    /// Largest minus smallest projected gradient at the end.
+    pub tolerance: f64,
+}
+
+/// Solves one problem after the other.
+#[derive(Debug)]
+pub struct Solver<'a> {
+    rows: &'a ScorerRows<'a>,
+    distinct: &'a DistinctRows,
+    /// The place in `examples` of each distinct row of one sign, while a problem is read.
+    places: Vec<u32>,
+    /// Of the next solution.
+    pub accuracy: Accuracy,
+    /// w by column; all zero between problems.
+    weights: Vec<f64>,
+    bias: f64,
+    examples: Vec<SvmExample>,
+}
+
+/// A label's rows.
+#[derive(Debug, Clone)]
+pub struct Problem<'a> {
+    pub positives: &'a [u32],
+    /// In several lists.
+    pub negatives: &'a [&'a [u32]],
+    /// What the loss of a positive weighs, that of a negative being 1.
+    pub positive_weight: f64,
+    /// C: what the losses weigh against |w|^2 / 2.
+    pub cost: f64,
+}
+
+/// Equal rows of the current problem.
+#[derive(Debug, Clone, Copy)]
+pub struct SvmExample {
+    /// The first of the rows.
+    pub row: u32,
+    n_rows: u32,
+    /// y: 1 or -1.
+    pub sign: f64,
+    /// The dual variable a.
+    pub alpha: f64,
+    /// C_i.
+    cost: f64,
+    /// D_ii.
+    diagonal: f64,
+    /// 1 / (Q_ii + D_ii).
+    inverse: f64,
+}
+
+/// A label's scorer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scorer {
+    pub bias: f32,
+    /// Columns, increasing, and their weights.
+    pub weights: Vec<(u32, f32)>,
+}
+
+record!(Scorer { bias, weights });
+
+impl Problem<'_> {
+    /// Positives, then negatives.
+    fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        let negatives = self.negatives.iter().copied().flatten();
+        self.positives.iter().chain(negatives).copied()
+    }
+}
+
+impl<'a> Solver<'a> {
+    pub fn new(rows: &'a ScorerRows<'a>, distinct: &'a DistinctRows, accuracy: Accuracy) -> Self {
+        Self {
+            rows,
+            distinct,
+            places: Vec::new(),
+            accuracy,
+            weights: zeros(rows.n_features()),
+            bias: 0.0,
+            examples: Vec::new(),
+        }
+    }
+
+    /// Solves a problem, from the `duals` of its examples; those that are missing are 0. Further
+    /// negatives leave the examples before them in their places.
+    pub fn solve(&mut self, problem: &Problem<'_>, duals: &[f32], seed: u64) {
+        self.clear();
+        let positive_cost = problem.cost * problem.positive_weight;
+        self.read(problem.positives.iter().copied(), 1.0, positive_cost);
+        let negatives = problem.negatives.iter().copied().flatten();
+        self.read(negatives.copied(), -1.0, problem.cost);
+        let duals = duals.iter().copied().chain(iter::repeat(0.0));
+        for (i, alpha) in (0..self.examples.len()).zip(duals) {
+            let example = &mut self.examples[i];
+            let row = example.row;
+            example.alpha = f64::from(alpha);
+            example.diagonal = 0.5 / example.cost;
+            example.inverse = (self.rows.square(row) + example.diagonal).recip();
+            if example.alpha > 0.0 {
+                let factor = example.alpha * example.sign;
+                self.add(row, factor);
+            }
+        }
+        self.descend(self.examples.len(), seed);
+    }
+
+    /// Adds the examples of rows of one sign, whose losses weigh `cost` where their weight is 1.
+    fn read(&mut self, rows: impl Iterator<Item = u32>, sign: f64, cost: f64) {
+        let start = self.examples.len();
+        for row in rows {
+            let cost = cost * f64::from(self.rows.examples.weight(row));
+            let first = self.distinct.first(row);
+            let known = first.and_then(|first| self.places.get(first as usize));
+            if let Some(example) = known.and_then(|&place| self.examples.get_mut(place as usize)) {
+                example.cost += cost;
+                example.n_rows += 1;
+                continue;
+            }
+            if let Some(first) = first {
+                self.places.resize(self.rows.examples.len(), u32::MAX);
+                self.places[first as usize] = self.examples.len() as u32;
+            }
+            let example = SvmExample {
+                row,
+                n_rows: 1,
+                sign,
+                alpha: 0.0,
+                cost,
+                diagonal: 0.0,
+                inverse: 0.0,
+            };
+            push(&mut self.examples, example);
+        }
+        for example in &self.examples[start..] {
+            if let Some(first) = self.distinct.first(example.row) {
+                self.places[first as usize] = u32::MAX;
+            }
+        }
+    }
+
+    /// The dual variables, to go on from.
+    pub fn duals(&self) -> Vec<f32> {
+        let examples = self.examples.iter();
+        collect(examples.map(|example| example.alpha as f32))
+    }
+
+    /// Solves the current problem again, from where it is, without the rows that `is_out` says.
+    /// Returns these and their margins. Equal rows are in or out together.
+    pub fn solve_without(
+        &mut self,
+        problem: &Problem<'_>,
+        is_out: impl Fn(u32) -> bool,
+        seed: u64,
+    ) -> Vec<(u32, f32)> {
+        let out = self.examples.iter().filter(|example| is_out(example.row));
+        let out: Vec<SvmExample> = collect(out.copied());
+        if out.is_empty() {
+            return Vec::new();
+        }
+        self.examples.retain(|example| !is_out(example.row));
+        let n = self.examples.len();
+        let mut has_changed = false;
+        for SvmExample {
+            row, sign, alpha, ..
+        } in &out
+        {
+            if *alpha > 0.0 {
+                self.add(*row, -alpha * sign);
+                has_changed = true;
+            }
+        }
+        // The weights of all rows are cleared with the problem.
+        extend(&mut self.examples, out);
+        // A solution does not depend on rows whose dual variable is 0.
+        if has_changed {
+            self.descend(n, seed);
+        }
+        let rows = problem.rows().filter(|&row| is_out(row));
+        rows.map(|row| (row, self.margin(row) as f32)).collect()
+    }
+
+    /// Descends over the first `n` examples, from their dual variables as they are.
+    fn descend(&mut self, n: usize, seed: u64) {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut active: Vec<u32> = collect(0..n as u32);
+        let mut n_active = n;
+        let mut highest_before = f64::INFINITY;
+        let n_rows: u64 = self.examples[..n].iter().map(|e| u64::from(e.n_rows)).sum();
+        let most_rounds = u64::from(self.accuracy.most_rounds) * (n_rows / n.max(1) as u64);
+        for _ in 0..most_rounds {
+            let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
+            active[..n_active].shuffle(&mut random);
+            let mut at = 0;
+            while at < n_active {
+                let i = active[at] as usize;
+                let SvmExample {
+                    row,
+                    sign,
+                    alpha,
+                    diagonal,
+                    inverse,
+                    ..
+                } = self.examples[i];
+                let gradient = sign * self.margin(row) - 1.0 + diagonal * alpha;
+                // At the bound only what leads away from it counts; what is far from
+                // leaving it is left out.
+                if alpha == 0.0 && gradient > highest_before {
+                    n_active -= 1;
+                    active.swap(at, n_active);
+                    continue;
+                }
+                let projected = if alpha == 0.0 {
+                    gradient.min(0.0)
+                } else {
+                    gradient
+                };
+                highest = highest.max(projected);
+                lowest = lowest.min(projected);
+                if projected.abs() > 1e-12 {
+                    let after = (alpha - gradient * inverse).max(0.0);
+                    self.examples[i].alpha = after;
+                    self.add(row, (after - alpha) * sign);
+                }
+                at += 1;
+            }
+            if highest - lowest <= self.accuracy.tolerance {
+                if n_active == n {
+                    break;
+                }
+                // Solved without those left out: look at all again.
+                n_active = n;
+                highest_before = f64::INFINITY;
+                continue;
+            }
+            highest_before = if highest > 0.0 {
+                highest
+            } else {
+                f64::INFINITY
+            };
+        }
+    }
+
+    #[inline]
+    fn margin(&self, row: u32) -> f64 {
+        let (columns, values) = self.rows.features(row);
+        let pairs = columns.iter().zip(values);
+        let product: f64 = pairs
+            .map(|(&column, &x)| self.weights[column as usize] * f64::from(x))
+            .sum();
+        self.bias + product
+    }
+
+    #[inline]
+    fn add(&mut self, row: u32, factor: f64) {
+        let (columns, values) = self.rows.features(row);
+        self.bias += factor;
+        for (&column, &x) in columns.iter().zip(values) {
+            self.weights[column as usize] += factor * f64::from(x);
+        }
+    }
+
+    /// The solution without weights below `threshold`.
+    pub fn scorer(&mut self, threshold: f64) -> Scorer {
+        let mut weights = Vec::new();
+        self.take_weights(|column, weight| weights.push((column, weight)));
+        for &(column, weight) in &weights {
+            self.weights[column as usize] = weight;
+        }
+        let kept = weights.iter().filter(|(_, w)| w.abs() >= threshold);
+        let mut kept: Vec<(u32, f32)> = kept.map(|&(column, w)| (column, w as f32)).collect();
+        kept.sort_unstable_by_key(|&(column, _)| column);
+        kept.shrink_to_fit();
+        Scorer {
+            bias: self.bias as f32,
+            weights: kept,
+        }
+    }
+
+    /// Makes the problem an empty one.
+    fn clear(&mut self) {
+        self.take_weights(|_, _| {});
+        self.bias = 0.0;
+        self.examples.clear();
+    }
+
+    /// Calls `visit` with the weights that are not 0, in any order, and makes them 0.
+    fn take_weights(&mut self, mut visit: impl FnMut(u32, f64)) {
+        for example in &self.examples {
+            let (columns, _) = self.rows.features(example.row);
+            for &column in columns {
+                let weight = std::mem::take(&mut self.weights[column as usize]);
+                if weight != 0.0 {
+                    visit(column, weight);
+                }
+            }
+        }
+    }
+}

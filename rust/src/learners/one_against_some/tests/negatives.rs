@@ -1,0 +1,192 @@
+//! Rounds of negatives: what is mined, and that solutions go on from where they are.
+
+use super::super::negatives::{first_negatives, hard_negatives, Miner, Negatives, ShortIndex};
+use super::super::train::positive_weights;
+use super::*;
+
+fn scorers(seeds: &[u32]) -> Vec<Option<Scorer>> {
+    let weight = |c: u32, seed: u32| ((c * 31 + seed * 7) % 97) as f32 / 20.0 - 2.0;
+    let scorer = |&seed: &u32| {
+        (seed % 5 > 0).then(|| Scorer {
+            bias: seed as f32 / 500.0 - 1.0,
+            weights: (0..WIDTH as u32)
+                .filter(|c| (c * 7 + seed) % 3 == 0)
+                .map(|c| (c, weight(c, seed)))
+                .collect(),
+        })
+    };
+    seeds.iter().map(scorer).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// From the solution of a smaller problem to that of a larger one.
+    #[test]
+    fn a_warm_start_ends_where_a_cold_one_does(data in data(40), share in 0usize..4) {
+        let examples = data.examples();
+        let rows = ScorerRows::new(&examples, 0.0);
+        let (positives, negatives) = parted(&examples);
+        let (first, second) = negatives.split_at(negatives.len() * share / 3);
+        let alone = DistinctRows::default();
+        let mut solver = Solver::new(&rows, &alone, EXACT);
+        solver.solve(&problem(&positives, &[first]), &[], 7);
+        let duals = solver.duals();
+        prop_assert_eq!(duals.len(), positives.len() + first.len());
+        solver.solve(&problem(&positives, &[first, second]), &duals, 7);
+        let warm = full_weights(&solver.scorer(0.0), examples.width);
+        solver.solve(&problem(&positives, &[&negatives]), &[], 8);
+        let cold = full_weights(&solver.scorer(0.0), examples.width);
+        for (warm, cold) in warm.iter().zip(&cold) {
+            prop_assert!(is_near(*warm, *cold, 1e-4), "{warm} {cold}");
+        }
+    }
+
+    /// A positive that weighs twice as much is a positive that is there twice; at twice the cost
+    /// so is every row.
+    #[test]
+    fn positives_weigh(data in data(40), is_cost in any::<bool>()) {
+        let examples = data.examples();
+        let rows = ScorerRows::new(&examples, 0.0);
+        let (positives, negatives) = parted(&examples);
+        let twice = [&positives[..], &positives[..]].concat();
+        let negatives = [&negatives[..], &negatives[..]];
+        let n_lists = 1 + usize::from(is_cost);
+        let alone = DistinctRows::default();
+        let mut solver = Solver::new(&rows, &alone, EXACT);
+        solver.solve(&problem(&twice, &negatives[..n_lists]), &[], 3);
+        let wanted = full_weights(&solver.scorer(0.0), examples.width);
+        let once = problem(&positives, &negatives[..1]);
+        let heavy = if is_cost {
+            Problem { cost: 2.0, ..once }
+        } else {
+            Problem { positive_weight: 2.0, ..once }
+        };
+        solver.solve(&heavy, &[], 3);
+        let found = full_weights(&solver.scorer(0.0), examples.width);
+        for (found, wanted) in found.iter().zip(&wanted) {
+            prop_assert!(is_near(*found, *wanted, 1e-4), "{found} {wanted}");
+        }
+    }
+
+    /// Labels of the largest margins that the row neither has nor knows.
+    #[test]
+    fn mined_labels_have_the_largest_margins(data in data(30), seeds in prop::collection::vec(0u32..1000, N_CLASSES), n in 0usize..6, known in prop::collection::btree_set(0u32..9, 0..4)) {
+        let examples = data.examples();
+        let rows = ScorerRows::new(&examples, 0.0);
+        let scorers = scorers(&seeds);
+        let index = ShortIndex::new(scorers.iter().map(Option::as_ref), rows.n_features());
+        let mut miner = Miner::new(&index, &rows);
+        for row in 0..examples.len() as u32 {
+            let found = miner.mine(row, n, |label| known.contains(&label));
+            prop_assert!(found.is_sorted_by(|a, b| a < b));
+            let x = full(&examples, row);
+            let (columns, _) = examples.row(row);
+            let mut wanted = Vec::new();
+            for (label, scorer) in (0u32..).zip(&scorers) {
+                let Some(scorer) = scorer else { continue };
+                let is_met = scorer.weights.iter().any(|(column, _)| columns.contains(column));
+                let is_other = !examples.labels(row).contains(&label) && !known.contains(&label);
+                let margin = product(&full_weights(scorer, examples.width), &x);
+                // What rounding could decide is not told.
+                prop_assume!((margin + 1.0).abs() > 1e-4);
+                if is_met && is_other && margin > -1.0 {
+                    wanted.push((label, margin));
+                }
+            }
+            wanted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            prop_assume!(n == 0 || wanted.len() <= n || wanted[n - 1].1 - wanted[n].1 > 1e-4);
+            wanted.truncate(n);
+            let mut wanted: Vec<u32> = wanted.iter().map(|&(label, _)| label).collect();
+            wanted.sort_unstable();
+            prop_assert_eq!(found, wanted);
+        }
+    }
+
+    #[test]
+    fn negatives_are_the_best_of_other_labels(data in data(30), scored in prop::collection::btree_map(0u32..9, 1u8..9, 0..9), n in 0usize..5) {
+        let examples = data.examples();
+        let mut scores = LabelScores::new(N_CLASSES);
+        let list: Vec<(u32, f32)> = scored.iter().map(|(&label, &score)| (label, score.into())).collect();
+        scores.add(&packed(std::slice::from_ref(&list), N_CLASSES), 0, 1.0);
+        let mut hard = Ragged::default();
+        for row in 0..examples.len() as u32 {
+            let own = examples.labels(row);
+            let found = hard_negatives(own, &scores, n);
+            let mut wanted: Vec<(u32, f32)> = list.iter().copied().filter(|(label, _)| !own.contains(label)).collect();
+            wanted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let wanted: BTreeSet<u32> = wanted.iter().take(n).map(|&(label, _)| label).collect();
+            prop_assert_eq!(found.iter().copied().collect::<BTreeSet<u32>>(), wanted);
+            hard.push(found);
+        }
+        let all = first_negatives(&examples, &hard, n, 3);
+        for row in 0..examples.len() {
+            let (own, found) = (examples.labels(row as u32), all.get(row));
+            prop_assert!(found.is_sorted_by(|a, b| a < b));
+            prop_assert!(found.iter().all(|label| !own.contains(label)));
+            prop_assert!(hard.get(row).iter().all(|label| found.contains(label)));
+            let drawn: Vec<&u32> = found.iter().filter(|label| !hard.get(row).contains(label)).collect();
+            prop_assert!(drawn.len() <= n);
+            prop_assert!(drawn.iter().all(|label| examples.labels.entries().contains(label)));
+        }
+    }
+
+    #[test]
+    fn rounds_add_up(rounds in prop::collection::vec(prop::collection::vec(prop::collection::btree_set(0u32..9, 0..5), 6), 0..4)) {
+        let mut negatives = Negatives::default();
+        for round in &rounds {
+            let mut lists = Ragged::default();
+            round.iter().for_each(|labels| lists.push(labels.iter().copied()));
+            negatives.push(lists, 9);
+        }
+        for label in 0..9u32 {
+            let lists = negatives.rows(label as usize);
+            prop_assert_eq!(lists.len(), rounds.len());
+            for (list, round) in lists.iter().zip(&rounds) {
+                let wanted: Vec<u32> = (0..6).filter(|&row| round[row as usize].contains(&label)).collect();
+                prop_assert_eq!(*list, &wanted[..]);
+            }
+            for row in 0..6u32 {
+                let is_in = rounds.iter().any(|round| round[row as usize].contains(&label));
+                prop_assert_eq!(negatives.contains(row, label), is_in);
+            }
+        }
+    }
+}
+
+/// Only so many labels of a feature are looked at: those of the largest weights.
+#[test]
+fn long_lists_are_cut() {
+    let mut data = Data::empty(false);
+    data.push(&[(0, 1.0)], &[0], 1.0);
+    let examples = data.examples();
+    let rows = ScorerRows::new(&examples, 0.0);
+    let scorer = |label: u32| {
+        Some(Scorer {
+            bias: 0.0,
+            weights: vec![(0, label as f32)],
+        })
+    };
+    let scorers: Vec<Option<Scorer>> = (0..2000).map(scorer).collect();
+    let index = ShortIndex::new(scorers.iter().map(Option::as_ref), rows.n_features());
+    let found = Miner::new(&index, &rows).mine(0, 5000, |_| false);
+    assert!(found.len() < 1000);
+    assert!(found.iter().copied().eq(2000 - found.len() as u32..2000));
+}
+
+#[test]
+fn positives_weigh_1_on_average() {
+    let mut positives = Ragged::with_capacity(0, 0);
+    for n in [1u32, 50, 0, 7] {
+        positives.push(0..n);
+    }
+    assert_eq!(positive_weights(&positives, 60, 0.0).unwrap(), [1.0; 4]);
+    let weights = positive_weights(&positives, 60, 1.0).unwrap();
+    let mean = (weights[0] + 50.0 * weights[1] + 7.0 * weights[3]) / 58.0;
+    assert!(is_near(mean, 1.0, 1e-12));
+    let inverse = |n: f64| 1.0 + (60f64.ln() - 1.0) * 2.5f64.powf(0.55) * (n + 1.5).powf(-0.55);
+    let ratio = inverse(1.0) / inverse(50.0);
+    assert!(is_near(weights[0] / weights[1], ratio, 1e-12));
+    let squares = positive_weights(&positives, 60, 2.0).unwrap();
+    assert!(is_near(squares[0] / squares[1], ratio * ratio, 1e-12));
+}
