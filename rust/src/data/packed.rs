@@ -495,8 +495,8 @@ fn n_blocks(end: usize, bits: u32) -> usize {
 }
 
 /// How many of `values` differ from `zero`.
-fn count_others<T: PartialEq>(values: &[T], zero: T) -> usize {
-    values.iter().filter(|&value| *value != zero).count()
+fn count_others<T: Copy + PartialEq>(values: &[T], zero: T) -> usize {
+    values.iter().filter(|&&value| value != zero).count()
 }
 
 /// Whether ids from a file increase and are below `end`.

@@ -129,12 +129,11 @@ impl TrainingSet {
         control: &'a Control,
     ) -> Result<Trainer<'a>> {
         let params = self.params.scorer_params();
-        let data = match self.scorer_data.get() {
-            Some(data) => data,
-            None => {
-                let data = TrainingData::new(&self.examples, params.tail_weight)?;
-                self.scorer_data.get_or_init(|| data)
-            }
+        let data = if let Some(data) = self.scorer_data.get() {
+            data
+        } else {
+            let data = TrainingData::new(&self.examples, params.tail_weight)?;
+            self.scorer_data.get_or_init(|| data)
         };
         Ok(Trainer {
             params,

@@ -159,6 +159,22 @@ impl Step {
             Self::Mine => "mine",
         }
     }
+
+    /// How the step solves problems, if it does.
+    fn round(self, state: &TrainingState) -> Option<Round> {
+        let round = Round {
+            power: state.power,
+            cost: state.cost,
+            is_last: matches!(self, Self::SampleCost(_) | Self::SolveLast),
+            is_sample: matches!(self, Self::SamplePower(_) | Self::SampleCost(_)),
+        };
+        match self {
+            Self::Mine => None,
+            Self::SamplePower(power) => Some(Round { power, ..round }),
+            Self::SampleCost(cost) => Some(Round { cost, ..round }),
+            Self::Solve | Self::SolveLast => Some(round),
+        }
+    }
 }
 
 /// How often progress counts each label.
@@ -332,7 +348,7 @@ impl Trainer<'_> {
             ..Work::default()
         };
         let step = self.next_step(state)?;
-        match self.round(step, state) {
+        match step.round(state) {
             Some(round) => work.solved = self.solve(state, round, block)?,
             None => work.mined = self.mine(state, block)?,
         }
@@ -352,7 +368,7 @@ impl Trainer<'_> {
         }
         let step = self.next_step(&state)?;
         state.n_done += 1;
-        let Some(round) = self.round(step, &state) else {
+        let Some(round) = step.round(&state) else {
             state
                 .negatives
                 .push(self.mined(&works)?, self.examples.n_labels);
@@ -407,22 +423,6 @@ impl Trainer<'_> {
     fn next_step(&self, state: &TrainingState) -> Result<Step> {
         let step = Step::all(&self.params).get(state.n_done).copied();
         step.ok_or_else(|| Error::data("all steps are done"))
-    }
-
-    /// How a step solves problems, if it does.
-    fn round(&self, step: Step, state: &TrainingState) -> Option<Round> {
-        let round = Round {
-            power: state.power,
-            cost: state.cost,
-            is_last: matches!(step, Step::SampleCost(_) | Step::SolveLast),
-            is_sample: matches!(step, Step::SamplePower(_) | Step::SampleCost(_)),
-        };
-        match step {
-            Step::Mine => None,
-            Step::SamplePower(power) => Some(Round { power, ..round }),
-            Step::SampleCost(cost) => Some(Round { cost, ..round }),
-            Step::Solve | Step::SolveLast => Some(round),
-        }
     }
 
     /// The problems of a block's labels: of the sample, or of those that were not solved with it.
