@@ -74,6 +74,20 @@ def test_many_labels_are_as_likely_as_they_are_right(name, most):
     assert calibration_error(*each) < 0.03
 
 
+@pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
+def test_with_many_rows_the_model_that_predicts_calibrates(name, monkeypatch):
+    monkeypatch.setattr(_calibration, "MANY_ROWS", 3000)
+    monkeypatch.setattr(_calibration, "FEW_ROWS", 500)
+    X, y = noisy()
+    X_test, y_test = noisy(4000, seed=1)
+    model = estimators.ALL[name](n_passes=3).fit(X, y)
+    # The rows that calibrate are learned in the last pass alone.
+    assert model.n_examples_seen_ == 3 * 2500 + 500
+    assert error_of_best(model, X_test, y_test) < 0.06
+    again = estimators.ALL[name](n_passes=3).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
+
+
 def test_rows_that_are_left_out_are_read_as_new_ones():
     X = sp.csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [2, 0, 3]], np.float32))
     learned = np.array([1.0, 1.0, 0.0])

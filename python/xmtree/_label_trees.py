@@ -42,12 +42,13 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     calibrate : bool, default=True
-        Whether probabilities are calibrated on rows that were not learned. ``fit``
-        then first trains another model, on a part of the rows and with three passes of ten, and
-        fits probabilities to how often it is right on 500 others (a third of the rows where
-        there are fewer than 1,500). That costs 0.28 of the training, or 20,000 examples where that
-        is more; the model itself does not depend on it. ``partial_fit`` calibrates with batches
-        of 32 rows or more that it is about to learn, each time the model has learned a fifth more.
+        Whether to calibrate probabilities on rows that were not learned. From 40,000 rows on,
+        ``fit`` leaves 1,000 rows out of its passes, calibrates on them and learns them once at the
+        end, at no further cost. With fewer rows every row counts: another model learns a part of
+        them with three passes of ten, and up to 2,000 others (a third, if there are fewer than
+        6,000) calibrate. That takes 0.28 of the training, or 20,000 examples if that is more; the
+        model itself does not depend on it. ``partial_fit`` calibrates with batches of 32 rows or
+        more before it learns them, each time the model has learned a fifth more.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     random_state : int, RandomState or None, default=None
@@ -124,8 +125,6 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     """
 
     _takes_new_labels = False
-    # These trees learn faster than they rank labels.
-    _most_left_out = 500
 
     def __init__(
         self,

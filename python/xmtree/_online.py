@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
@@ -52,8 +53,6 @@ class OnlineLearner(Learner):
         "class_weight": _class_weight.CONSTRAINT,
         "calibrate": ["boolean"],
     }
-    #: Rows that calibrate in ``fit``, at most.
-    _most_left_out: ClassVar[int] = _calibration.MOST_ROWS
     #: Whether ``classes="grow"`` is possible.
     _takes_new_labels: ClassVar[bool] = True
     _started_with: dict[str, Any]
@@ -188,20 +187,47 @@ class OnlineLearner(Learner):
     def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
         model = self._new_model(target)
         self._calibration = Calibration()
-        if self.calibrate:
-            self._calibrate_left_out(model.params, X, target, sample_weight, change)
-        self._learn(model.fit, model, X, target, sample_weight, change)
+        learn: Callable[..., object] = model.fit
+        weights = row_weights(sample_weight, X)
+        if self.calibrate and np.count_nonzero(weights) >= _calibration.MANY_ROWS:
+            learn = partial(self._fit_and_calibrate, model, target)
+        elif self.calibrate:
+            self._calibrate_left_out(model.params, X, target, weights, change)
+        self._learn(learn, model, X, target, sample_weight, change)
+
+    def _fit_and_calibrate(
+        self,
+        model: _core.Classifier,
+        target: Target,
+        X: Any,
+        codes: Any,
+        weights: NDArray[np.float64] | None,
+        n_threads: int,
+        report: Any,
+    ) -> None:
+        """Train on all rows but a few, calibrate on these, then learn them in a pass of their own.
+
+        The model that calibrates is the one that predicts, so no second one is trained.
+        """
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        order = np.random.default_rng(model.params["seed"]).permutation(np.flatnonzero(weights))
+        rows = order[: _calibration.FEW_ROWS]
+        learned = weights.copy()
+        learned[rows] = 0
+        model.fit(X, codes, learned, n_threads, report)
+        self._model = model
+        self._calibrate_on(X, target, weights, learned, rows)
+        model.partial_fit(X[rows], codes[rows], weights[rows], n_threads)
 
     def _calibrate_left_out(
         self,
         params: dict[str, Any],
         X: Any,
         target: Target,
-        sample_weight: Any,
+        weights: NDArray[np.float64],
         change: Change[Any],
     ) -> None:
         """Calibrates on a part of the rows, by a model that learns the others."""
-        weights = row_weights(sample_weight, X)
         parts = self._left_out(params, weights, target)
         if parts is None:
             return
@@ -218,7 +244,7 @@ class OnlineLearner(Learner):
                 self._adopt(model, change)
             raise
         self._model = model
-        self._calibrate_on(X, target, weights, learned, rows)
+        self._calibrate_on(X, target, self._weighted(weights, target), learned, rows)
         # It would stay in memory while all rows are learned.
         del self._model
 
@@ -228,7 +254,7 @@ class OnlineLearner(Learner):
         """The parameters and the rows' weights of a model that calibrates on the rows, the last of
         the three, that it does not learn; None where there are too few for that."""
         present = np.flatnonzero(weights)
-        n_left_out = min(self._most_left_out, len(present) // _calibration.MOST_SHARE)
+        n_left_out = min(_calibration.MOST_ROWS, len(present) // _calibration.MOST_SHARE)
         if n_left_out < _calibration.LEAST_ROWS or len(target.classes) < 2:
             return None
         # What it may learn: a part of what the model itself will. Scores change more with further
@@ -258,15 +284,15 @@ class OnlineLearner(Learner):
         learned: NDArray[np.float64],
         rows: NDArray[np.intp],
     ) -> None:
-        """Calibrates on ``rows`` by a model of the rows of the weights ``learned``."""
+        """Calibrates on ``rows`` by a model of the rows of the weights ``learned``; ``weights`` are
+        those of all rows, times their classes'."""
         if not target.multilabel:
             # A class of left out rows alone has no score.
             is_learned = np.bincount(target.codes, learned, len(target.classes)) > 0
             rows = rows[is_learned[target.codes[rows]]]
         if len(rows):
-            counted = self._weighted(weights, target)[rows]
             left_out = _calibration.as_new(X, weights, learned, rows)
-            self._calibration = self._calibrated(left_out, target.codes[rows], counted)
+            self._calibration = self._calibrated(left_out, target.codes[rows], weights[rows])
 
     def _calibrate_on_stream(self, X: Any, target: Target, sample_weight: Any) -> None:
         """Calibrates on rows that are about to be learned, each time that the model has learned a

@@ -223,6 +223,7 @@ def _calibrate(examples: Examples, part: Any, model: _core.Classifier | None) ->
     local = snapshot(examples.local)
     local._model = model.with_labels(examples.target.labels)
     weights = row_weights(examples.sample_weight, examples.X)
+    weights = local._weighted(weights, examples.target)
     local._calibrate_on(examples.X, examples.target, weights, learned, rows)
     return local._calibration
 
