@@ -18,8 +18,8 @@ Scale: TypeAlias = Literal["logit", "share", "probability"]
 #: Rows that calibrate, at most, and one in how many of those of ``fit``.
 MOST_ROWS = 2000
 MOST_SHARE = 3
-#: From MANY_ROWS rows on, FEW_ROWS calibrate the model itself: it learns them once, at the end. That
-#: costs no second model, and the accuracy of 2.5 percent of the rows at most.
+#: From MANY_ROWS rows on, FEW_ROWS calibrate the model itself, which learns them once, at the end:
+#: no second model is trained, for the price of 2.5 percent of the rows at most.
 MANY_ROWS = 40_000
 FEW_ROWS = 1000
 #: Fewer rows do not calibrate.
