@@ -5,7 +5,6 @@
 
 mod batch;
 mod examples;
-mod label_scores;
 mod packed;
 mod preparation;
 mod ragged;
@@ -14,7 +13,6 @@ mod rows;
 pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MOST_EXAMPLES};
 pub use examples::Examples;
-pub use label_scores::LabelScores;
 pub use packed::{ListValues, Lookup, PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows, SpreadRow};

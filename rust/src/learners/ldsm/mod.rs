@@ -42,7 +42,6 @@ macro_rules! with_arity {
 mod centroids;
 mod cluster;
 mod grow;
-mod held_out;
 mod model;
 mod node_data;
 mod objective;

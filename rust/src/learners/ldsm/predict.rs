@@ -12,9 +12,11 @@ use super::traverse::LeafHits;
 use super::tree::Tree;
 use crate::classifier::{keep_best, LabelSelection, TopK};
 use crate::control::Control;
-use crate::data::{LabelScores, Preparation, RaggedRows, RowBuffer, Rows, SpreadRow};
+use crate::data::{Preparation, RaggedRows, RowBuffer, Rows, SpreadRow};
 use crate::error::Result;
-use crate::learners::one_against_some::{Calibration, OneAgainstSome, Ranker, RankerMemory};
+use crate::learners::one_against_some::{
+    Calibration, LabelScores, OneAgainstSome, Ranker, RankerMemory,
+};
 
 /// The parts of a model that predictions read.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,9 @@
 use super::tree::{Node, Tree};
 use crate::alloc::reserve;
 use crate::control::Control;
-use crate::data::{LabelScores, RaggedRows};
+use crate::data::RaggedRows;
 use crate::error::Result;
+use crate::learners::one_against_some::LabelScores;
 use crate::simd::prefetch;
 use crate::tree::NodeId;
 

@@ -1,8 +1,7 @@
 //! The margins of one row after the other.
 
-use super::index::{FeatureIndex, BLOCK};
 use super::rows::inverse_length;
-use super::weights::OneAgainstSome;
+use super::weights::{FeatureIndex, OneAgainstSome, BLOCK};
 use crate::data::SpreadRow;
 
 /// What margins are computed in: as long as there are labels, so it is kept between uses.

@@ -18,19 +18,17 @@
 //!
 //! ```text
 //!  candidates -> train: rounds of  negatives (rows of a label) -> svm (weights of a label) -> mining
-//!                       fit_sample -> join, calibration
+//!                       candidates -> join, calibration
 //!  row -> margins (by the index, or label by label) -> rank <- LabelScores of the other model
 //! ```
 
-mod calibration;
-mod fit_sample;
-mod index;
+mod candidates;
 mod join;
 pub(super) mod margins;
 mod negatives;
 mod rank;
 mod rows;
-mod solved;
+mod state;
 mod svm;
 mod train;
 mod weights;
@@ -38,12 +36,11 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub use calibration::Calibration;
+pub use candidates::{Candidates, RowCandidates};
+pub use join::Calibration;
 #[cfg(test)]
 pub use join::Join;
-pub use rank::{Ranker, RankerMemory};
-pub use train::{
-    Block, Candidates, RowCandidates, ScorerParams, Step, Trainer, TrainingData, TrainingState,
-    Work, N_ROUNDS,
-};
+pub use rank::{LabelScores, Ranker, RankerMemory};
+pub use state::{Block, TrainingState, Work};
+pub use train::{ScorerParams, Step, Trainer, TrainingData, N_ROUNDS};
 pub use weights::OneAgainstSome;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::rank::LabelScores;
 use super::rows::ScorerRows;
 use super::svm::Scorer;
 use crate::classifier::keep_best;
-use crate::data::{Examples, LabelScores, Ragged};
+use crate::data::{Examples, Ragged};
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::persist;

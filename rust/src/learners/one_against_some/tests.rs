@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::rows::{DistinctRows, ScorerRows};
 use super::svm::{Accuracy, Problem, Scorer, Solver};
 use super::*;
-use crate::data::{Examples, LabelScores, Ragged};
+use crate::data::{Examples, Ragged};
 use crate::learners::ldsm::tests::packed::packed;
 use crate::learners::ldsm::tests::{data, fixed, is_near, Data, N_CLASSES, WIDTH};
 

@@ -9,24 +9,19 @@
 //!   -> sample with each cost -> solve -> join, calibration
 //! ```
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
-
-use super::calibration::Calibration;
-use super::fit_sample::{best_labels, FitSample, ScoredLabels};
-use super::join::{fit, FitRow};
-use super::negatives::{first_negatives, hard_negatives, Miner, Negatives, ShortIndex};
+use super::candidates::{Candidates, FitSample};
+use super::join::{fit, Calibration, FitRow};
+use super::negatives::{first_negatives, Miner, ShortIndex};
 use super::rows::{DistinctRows, ScaledValues, ScorerRows};
-use super::solved::{Solved, SolvedLabel};
+use super::state::{Block, Solved, SolvedLabel, TrainingState, Work};
 use super::svm::{Accuracy, Problem, Solver};
 use super::weights::OneAgainstSome;
 use crate::control::Control;
-use crate::data::{Examples, LabelScores, Ragged};
+use crate::data::{Examples, Ragged};
 use crate::error::{Error, Result};
 use crate::metrics::propensities;
-use crate::persist;
 use crate::random::mix;
 use crate::threads::map_with_worker;
 
@@ -80,49 +75,6 @@ pub struct ScorerParams {
     /// Smaller weights are dropped.
     pub weight_threshold: f64,
     pub seed: u64,
-}
-
-/// What a model that has not learned the rows says of them.
-#[derive(Debug, Default)]
-pub struct Candidates {
-    /// The best labels of each row that it does not have.
-    hard: Ragged<u32>,
-    /// The best labels of each row of the fit, increasing, and their scores.
-    scored: Ragged<(u32, f32)>,
-}
-
-/// What the model says of one row.
-#[derive(Debug, Default)]
-pub struct RowCandidates {
-    hard: Vec<u32>,
-    /// None where the row is not one of the fit.
-    scored: Option<ScoredLabels>,
-}
-
-impl RowCandidates {
-    /// The candidates of `row` by `scores`, of which there are none if each part of the model has
-    /// learned it.
-    pub fn new(examples: &Examples, row: u32, scores: &LabelScores, n_negatives: usize) -> Self {
-        let sample = FitSample::new(examples.len());
-        Self {
-            hard: hard_negatives(examples.labels(row), scores, n_negatives),
-            scored: sample.contains(row).then(|| best_labels(scores)),
-        }
-    }
-}
-
-impl FromIterator<RowCandidates> for Candidates {
-    /// Of all rows, in their order.
-    fn from_iter<I: IntoIterator<Item = RowCandidates>>(rows: I) -> Self {
-        let mut all = Self::default();
-        for RowCandidates { hard, scored } in rows {
-            all.hard.push(hard);
-            scored
-                .into_iter()
-                .for_each(|labels| all.scored.push(labels));
-        }
-        all
-    }
 }
 
 /// A step of the training.
@@ -179,83 +131,6 @@ impl Step {
 
 /// How often progress counts each label.
 pub const N_ROUNDS: usize = 1 + N_MINING;
-
-/// A part of a step's work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
-    /// Number of the block, from 0.
-    pub number: usize,
-    /// Number of blocks, which together are all.
-    pub n_blocks: usize,
-}
-
-impl Block {
-    /// All at once.
-    pub const ALL: Self = Self {
-        number: 0,
-        n_blocks: 1,
-    };
-
-    /// Its labels of `n`: every so many. Frequent labels, which often lie together and take long, are
-    /// spread over all blocks.
-    fn labels(self, n: usize) -> Vec<usize> {
-        (self.number..n).step_by(self.n_blocks).collect()
-    }
-
-    /// Its rows of `n`.
-    fn rows(self, n: usize) -> Range<u32> {
-        let at = |number| (n * number / self.n_blocks) as u32;
-        at(self.number)..at(self.number + 1)
-    }
-}
-
-/// What a block's work has made.
-#[derive(Debug, Clone, Default)]
-pub struct Work {
-    block: Block,
-    /// The problems of the block's labels.
-    solved: Solved,
-    /// The labels that the block's rows become negative examples of.
-    mined: Ragged<u32>,
-}
-
-persist!(Work {
-    Meta block;
-    Nest solved;
-    Nest mined;
-});
-
-/// What the steps so far have made.
-#[derive(Debug, Clone, Default)]
-pub struct TrainingState {
-    n_done: usize,
-    /// [`Candidates::scored`].
-    scored: Ragged<(u32, f32)>,
-    negatives: Negatives,
-    /// Of inverse document frequencies.
-    power: f64,
-    cost: f64,
-    /// Dual variables of the round before, by label.
-    duals: Vec<Vec<f32>>,
-    /// The problems of the better sample, or of the last round.
-    solved: Solved,
-    /// What the sample's scorers are worth on the rows of the fit.
-    gain: f64,
-    /// The scorers of the round before, to mine with.
-    index: ShortIndex,
-}
-
-persist!(TrainingState {
-    Meta n_done;
-    Nest scored;
-    Nest negatives;
-    Meta power;
-    Meta cost;
-    Columns duals;
-    Nest solved;
-    Meta gain;
-    Nest index;
-});
 
 /// What the training needs of the examples, made once.
 #[derive(Debug)]

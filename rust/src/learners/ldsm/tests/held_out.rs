@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::held_out::{HeldOut, OutOfSampleScorer};
+use super::super::train::{HeldOut, OutOfSampleScorer};
 use super::prediction::by_trees;
 use super::*;
 

@@ -411,7 +411,7 @@ fn labels_far_away_are_still_named() {
 /// Few labels are all looked at, of many those that have a score are noted.
 #[test]
 fn many_labels_are_scored_as_few() {
-    use crate::data::LabelScores;
+    use crate::learners::one_against_some::LabelScores;
     let mut data = fixed(120, false);
     data.weights = Some(
         (0..120)

@@ -1,11 +1,57 @@
-//! The rows that the join is fitted on, and their candidates.
+//! What another model says of rows that it has not learned: labels that they are mistaken to have,
+//! and candidates of the rows that the join is fitted on.
 
 use super::join::{Candidate, FitRow};
 use super::margins::{MarginMemory, RowMargins};
+use super::negatives::hard_negatives;
+use super::rank::LabelScores;
 use super::weights::OneAgainstSome;
 use crate::alloc::{filled, push};
 use crate::classifier::keep_best;
-use crate::data::{Examples, LabelScores, Ragged};
+use crate::data::{Examples, Ragged};
+
+/// What a model that has not learned the rows says of them.
+#[derive(Debug, Default)]
+pub struct Candidates {
+    /// The best labels of each row that it does not have.
+    pub hard: Ragged<u32>,
+    /// The best labels of each row of the fit, increasing, and their scores.
+    pub scored: Ragged<(u32, f32)>,
+}
+
+/// What the model says of one row.
+#[derive(Debug, Default)]
+pub struct RowCandidates {
+    hard: Vec<u32>,
+    /// None where the row is not one of the fit.
+    scored: Option<ScoredLabels>,
+}
+
+impl RowCandidates {
+    /// The candidates of `row` by `scores`, of which there are none if each part of the model has
+    /// learned it.
+    pub fn new(examples: &Examples, row: u32, scores: &LabelScores, n_negatives: usize) -> Self {
+        let sample = FitSample::new(examples.len());
+        Self {
+            hard: hard_negatives(examples.labels(row), scores, n_negatives),
+            scored: sample.contains(row).then(|| best_labels(scores)),
+        }
+    }
+}
+
+impl FromIterator<RowCandidates> for Candidates {
+    /// Of all rows, in their order.
+    fn from_iter<I: IntoIterator<Item = RowCandidates>>(rows: I) -> Self {
+        let mut all = Self::default();
+        for RowCandidates { hard, scored } in rows {
+            all.hard.push(hard);
+            scored
+                .into_iter()
+                .for_each(|labels| all.scored.push(labels));
+        }
+        all
+    }
+}
 
 /// Rows that the join is fitted on, at most.
 const MOST_ROWS: usize = 4096;

@@ -1,7 +1,14 @@
-//! Solved problems, by label.
+//! What the steps of a training hand on: solved problems, mined negatives, and the state between two
+//! steps.
 
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::negatives::{Negatives, ShortIndex};
 use super::rows::ScorerRows;
 use super::svm::Scorer;
+use crate::data::Ragged;
 use crate::error::{Error, Result};
 use crate::{persist, record};
 
@@ -105,3 +112,80 @@ impl Solved {
         }
     }
 }
+
+/// A part of a step's work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// Number of the block, from 0.
+    pub number: usize,
+    /// Number of blocks, which together are all.
+    pub n_blocks: usize,
+}
+
+impl Block {
+    /// All at once.
+    pub const ALL: Self = Self {
+        number: 0,
+        n_blocks: 1,
+    };
+
+    /// Its labels of `n`: every so many. Frequent labels, which often lie together and take long, are
+    /// spread over all blocks.
+    pub fn labels(self, n: usize) -> Vec<usize> {
+        (self.number..n).step_by(self.n_blocks).collect()
+    }
+
+    /// Its rows of `n`.
+    pub fn rows(self, n: usize) -> Range<u32> {
+        let at = |number| (n * number / self.n_blocks) as u32;
+        at(self.number)..at(self.number + 1)
+    }
+}
+
+/// What a block's work has made.
+#[derive(Debug, Clone, Default)]
+pub struct Work {
+    pub(super) block: Block,
+    /// The problems of the block's labels.
+    pub(super) solved: Solved,
+    /// The labels that the block's rows become negative examples of.
+    pub(super) mined: Ragged<u32>,
+}
+
+persist!(Work {
+    Meta block;
+    Nest solved;
+    Nest mined;
+});
+
+/// What the steps so far have made.
+#[derive(Debug, Clone, Default)]
+pub struct TrainingState {
+    pub(super) n_done: usize,
+    /// [`Candidates::scored`].
+    pub(super) scored: Ragged<(u32, f32)>,
+    pub(super) negatives: Negatives,
+    /// Of inverse document frequencies.
+    pub(super) power: f64,
+    pub(super) cost: f64,
+    /// Dual variables of the round before, by label.
+    pub(super) duals: Vec<Vec<f32>>,
+    /// The problems of the better sample, or of the last round.
+    pub(super) solved: Solved,
+    /// What the sample's scorers are worth on the rows of the fit.
+    pub(super) gain: f64,
+    /// The scorers of the round before, to mine with.
+    pub(super) index: ShortIndex,
+}
+
+persist!(TrainingState {
+    Meta n_done;
+    Nest scored;
+    Nest negatives;
+    Meta power;
+    Meta cost;
+    Columns duals;
+    Nest solved;
+    Meta gain;
+    Nest index;
+});
