@@ -93,9 +93,7 @@ def oaa() -> Iterator[Case]:
         name = f"oaa {kind}"
         yield from crossed(name, cls, data, ("softmax",), OAA_OPTIMIZERS, n_passes=2)
         yield from online(name, cls, data, OAA_OPTIMIZERS)
-        yield from varied(
-            name, cls, data, {"n_passes": 2}, average=(True, False), l2=(1e-3,)
-        )
+        yield from varied(name, cls, data, {"n_passes": 2}, average=(True, False), l2=(1e-3,))
         for optimizer in OPTIMIZERS:
             plain = {"optimizer": optimizer, "n_passes": 2}
             shrunk = {"l2": 1e-4, "average": True}

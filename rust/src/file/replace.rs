@@ -30,7 +30,7 @@ impl Replacement {
         }
         // Made here, like any new file: tempfile's are private, and its errors lack the number.
         let random = RandomState::new().build_hasher().finish();
-        let name = format!(".xmtree-{:016x}.tmp", random);
+        let name = format!(".xmtree-{random:016x}.tmp");
         let temporary = directory_of(&target).join(name);
         let file = OpenOptions::new()
             .write(true)

@@ -99,8 +99,8 @@ impl<L> Table<L> {
     /// Reserves memory for the rows of `text`; an error where there is none. What a cut row needs
     /// beyond that grows by itself.
     pub(super) fn reserve_for(&mut self, text: &[u8]) -> crate::Result<()> {
-        let count = |wanted| text.iter().filter(|&&byte| byte == wanted).count();
-        let (n_rows, n_features) = (count(b'\n'), count(b':'));
+        let count = |wanted| text.iter().map(|&byte| usize::from(byte == wanted)).sum();
+        let (n_rows, n_features): (usize, usize) = (count(b'\n'), count(b':'));
         let n_labels = n_rows + count(b',');
         let reserved = (self.columns.try_reserve(n_features))
             .and_then(|()| self.values.try_reserve(n_features))
