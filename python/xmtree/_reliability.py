@@ -14,19 +14,10 @@ from xmtree._typing import LabelsLike
 
 
 class ReliabilityBins(NamedTuple):
-    """Predictions by their probability, in bins of equal width from 0 to 1.
-
-    Attributes
-    ----------
-    counts : int64 array of shape (n_bins,)
-        Number of predictions per bin.
-    confidence : float64 array of shape (n_bins,)
-        Mean probability per bin; NaN where the bin is empty.
-    accuracy : float64 array of shape (n_bins,)
-        Share of predictions that are right; NaN where the bin is empty.
-    """
+    """Predictions by their probability, in bins of equal width from 0 to 1."""
 
     counts: NDArray[np.int64]
+    #: Mean probability per bin, and share of predictions that are right; NaN in empty bins.
     confidence: NDArray[np.float64]
     accuracy: NDArray[np.float64]
 

@@ -16,7 +16,10 @@ from xmtree.cli.errors import WrongUsage
 
 COMMANDS = (demo, fit, predict, evaluate, inspect)
 
-OK, FAILED, WRONG_USAGE = 0, 1, 2
+FAILED, WRONG_USAGE = 1, 2
+
+#: What is shown as one line; all else is a mistake of the program.
+_EXPECTED = (WrongUsage, MemoryError, OSError, ValueError, TypeError, RuntimeError)
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,7 +32,6 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code: 0 done, 1 the work failed, 2 wrong usage."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    debug = "--debug" in arguments
     try:
         options = parser().parse_args(arguments)
         code: int = options.run(options)
@@ -39,28 +41,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has closed it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except KeyboardInterrupt:
-        return fail("interrupted", FAILED, debug)
-    except WrongUsage as error:
-        return fail(str(error), WRONG_USAGE, debug)
-    except MemoryError as error:
+    except (*_EXPECTED, KeyboardInterrupt) as error:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        line = printable(" ".join(_message(error, arguments).split()))
+        print(line if line.startswith("xmtree") else f"xmtree: {line}", file=sys.stderr)
+        return WRONG_USAGE if isinstance(error, WrongUsage) else FAILED
+
+
+def _message(error: BaseException, arguments: list[str]) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, MemoryError) and not str(error):
         stream = "" if "--passes" in arguments else "stream with --passes 1, or "
-        return fail(str(error) or f"out of memory; {stream}use n_bits", FAILED, debug)
-    except OSError as error:
+        return f"out of memory; {stream}use n_bits"
+    if isinstance(error, OSError):
         name = f"{error.filename}: " if error.filename else ""
-        return fail(f"{name}{error.strerror or error}", FAILED, debug)
-    except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
-        return fail(str(error) or type(error).__name__, FAILED, debug)
-
-
-def fail(message: str, code: int, debug: bool) -> int:
-    """Prints the error as one line to stderr and returns the exit code."""
-    if debug:
-        traceback.print_exc()
-    line = printable(" ".join(message.split()))
-    prefix = "" if line.startswith("xmtree") else "xmtree: "
-    print(prefix + line, file=sys.stderr)
-    return code
+        return f"{name}{error.strerror or error}"
+    return str(error) or type(error).__name__
 
 
 def parser() -> Parser:

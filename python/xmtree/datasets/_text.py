@@ -86,8 +86,7 @@ def load_svmlight(
     Parameters
     ----------
     path : str or path-like
-        The file, plain or compressed (gzip, xz, zstd); ``"-"`` is the
-        process's standard input. ``qid:`` and comments are skipped.
+        As for :func:`load_xmc`. ``qid:`` and comments are skipped.
     n_features : int, default=None
         Number of columns of `X`; None: as many as the highest index requires.
         Pass it to read a test file with the width of its training file.
@@ -110,11 +109,8 @@ def load_svmlight(
     Raises
     ------
     ValueError
-        If a line cannot be read, an index is out of range or stands twice in a
-        row, a value is NaN or infinite, the file has no examples, or a
-        compressed file is truncated or damaged. The message begins with
-        ``file:line:``, lines counted from 1. A label that is an integer beyond 2**53
-        cannot be read if float64 would round it.
+        As for :func:`load_xmc`; if the file has no examples; and of a label that is an integer
+        beyond 2**53, if float64 would round it.
     OSError
         If the file cannot be opened or read.
 
@@ -206,15 +202,9 @@ def iter_svmlight(
 
     Parameters
     ----------
-    path : str or path-like
-        As for :func:`load_svmlight`.
     batch_size : int, default=4096
         Rows per batch; the last has what is left.
-    n_features : int, default=None
-        As for :func:`load_svmlight`.
-    zero_based : bool or "auto", default="auto"
-        As for :func:`load_svmlight`.
-    multilabel : bool or "auto", default="auto"
+    path, n_features, zero_based, multilabel
         As for :func:`load_svmlight`.
 
     Yields

@@ -65,12 +65,11 @@ class DataSet:
 class Contender:
     """A learner and its settings, all defaults but those named.
 
-    ``family`` is its group in the comparison. ``text``: whether it is for text. Boosting is not:
+    ``text``: whether it is for text. Boosting is not:
     it is slow there, and less accurate than linear learners.
     """
 
     name: str
-    family: str
     learner: type[Learner]
     settings: Mapping[str, Any] = field(default_factory=dict)
     multiclass: bool = True
@@ -109,16 +108,16 @@ DATA_SETS = (
 _TEN: dict[str, Any] = {"n_estimators": 10}
 
 CONTENDERS = (
-    Contender("OAA", "oaa", xmtree.OAAClassifier, multilabel=True),
-    Contender("OAA, softmax", "oaa", xmtree.OAAClassifier, {"loss": "softmax"}),
-    Contender("LOMtree", "tree", xmtree.LOMTreeClassifier),
-    Contender("LOMtree x 10", "tree", xmtree.LOMTreeClassifier, _TEN),
-    Contender("Recall Tree", "tree", xmtree.RecallTreeClassifier),
-    Contender("LdSM x 10", "tree", xmtree.LdSMClassifier, _TEN, multiclass=False, multilabel=True),
-    Contender("Filter tree", "tree", xmtree.FilterTreeClassifier),
-    Contender("Random tree", "tree", xmtree.RandomTreeClassifier),
-    Contender("GAMBLE", "tree", xmtree.GambleClassifier, text=False),
-    Contender("SAMME", "tree", xmtree.SAMMEClassifier, text=False),
+    Contender("OAA", xmtree.OAAClassifier, multilabel=True),
+    Contender("OAA, softmax", xmtree.OAAClassifier, {"loss": "softmax"}),
+    Contender("LOMtree", xmtree.LOMTreeClassifier),
+    Contender("LOMtree x 10", xmtree.LOMTreeClassifier, _TEN),
+    Contender("Recall Tree", xmtree.RecallTreeClassifier),
+    Contender("LdSM x 10", xmtree.LdSMClassifier, _TEN, multiclass=False, multilabel=True),
+    Contender("Filter tree", xmtree.FilterTreeClassifier),
+    Contender("Random tree", xmtree.RandomTreeClassifier),
+    Contender("GAMBLE", xmtree.GambleClassifier, text=False),
+    Contender("SAMME", xmtree.SAMMEClassifier, text=False),
 )
 
 
@@ -269,10 +268,10 @@ def findings(results: list[Result], scaled: list[Scaling]) -> list[Finding]:
 
 def _growth(scaled: list[Scaling]) -> tuple[str, list[str]]:
     """How much longer predictions of the fastest tree and of one-against-all take; and both
-    beside all others, at the largest number of labels that one-against-all was timed at."""
-    base = next(curve for curve in scaled if curve.contender.family == "oaa")
+    beside all others, at the largest number of labels that it, the first, was timed at."""
+    base, *others = scaled
     last = len(base.n_classes) - 1
-    trees = [curve for curve in scaled if curve is not base and len(curve.predict_us) > last]
+    trees = [curve for curve in others if len(curve.predict_us) > last]
     fastest = min(trees, key=lambda curve: curve.predict_us[last])
     told = [
         f"{_ratio(curve.predict_us[last], curve.predict_us[0])}-fold with {curve.contender.name}"
