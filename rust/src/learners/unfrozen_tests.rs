@@ -64,12 +64,15 @@ impl Stream {
     }
 }
 
-/// Best labels, the 3 and the 70 best with the bits of their scores, the bits of all scores.
-fn answers(model: &dyn Classifier, rows: &Rows<'_>) -> (Vec<i32>, Vec<(Vec<i32>, Vec<u32>)>) {
+/// Labels and the bits of their scores.
+type Scored = (Vec<i32>, Vec<u32>);
+
+/// Best labels, the 3 and the 70 best, and the scores of all.
+fn answers(model: &dyn Classifier, rows: &Rows<'_>) -> (Vec<i32>, Vec<Scored>) {
     let control = Control::new(0);
     let query = Query::new(rows, 1, &control);
     let bits = |scores: Vec<f32>| scores.into_iter().map(f32::to_bits).collect();
-    let mut found: Vec<(Vec<i32>, Vec<u32>)> = [3, 70]
+    let mut found: Vec<Scored> = [3, 70]
         .map(|k| model.predict_topk(&query, k).unwrap())
         .map(|(labels, scores)| (labels, bits(scores)))
         .into();

@@ -176,9 +176,7 @@ impl Classifier {
         n_threads: usize,
     ) -> PyResult<Object<'py>> {
         let options = &PredictOptions::from_json(options)?;
-        let found = self.answer(X, n_threads, 1, options, |model, query| {
-            model.predict_scores(query)
-        })?;
+        let found = self.answer(X, n_threads, 1, options, Model::predict_scores)?;
         let scores = to_numpy(X.py(), found.answer);
         shaped(scores, found.n_rows, found.n_classes)
     }
@@ -214,9 +212,7 @@ impl Classifier {
     #[pyo3(signature = (X, n_threads=1))]
     fn staged_predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Object<'py>> {
         let options = &PredictOptions::NONE;
-        let found = self.answer(X, n_threads, 1, options, |model, query| {
-            model.staged_predict(query)
-        })?;
+        let found = self.answer(X, n_threads, 1, options, Model::staged_predict)?;
         let n_stages = found.answer.len() / found.n_rows.max(1);
         let labels = found.answer.into_pyarray(X.py());
         shaped(labels.into_any(), found.n_rows, n_stages)
@@ -227,7 +223,7 @@ impl Classifier {
     #[pyo3(signature = (X, n_threads=1))]
     fn leaves<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Bound<'py, PyTuple>> {
         let options = &PredictOptions::NONE;
-        let found = self.answer(X, n_threads, 1, options, |model, query| model.leaves(query))?;
+        let found = self.answer(X, n_threads, 1, options, Model::leaves)?;
         let (mut starts, mut trees, mut nodes) = (vec![0], Vec::new(), Vec::new());
         for leaves in found.answer {
             trees.extend(leaves.iter().map(|leaf| leaf.tree as i32));
