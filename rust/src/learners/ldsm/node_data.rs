@@ -1,6 +1,6 @@
 //! The examples of a node: the copy that its training reads, and those that it sends to each child.
 
-use super::traverse::{directions, margins};
+use super::tree::{directions, margins};
 use crate::alloc::{extend, filled, push, zeros};
 use crate::data::Examples;
 

@@ -324,3 +324,40 @@ pub fn entropy(labels: &[(u32, f32)]) -> f64 {
         .map(|count| -(count / mass) * (count / mass).ln())
         .sum()
 }
+
+/// The margins of a row, whose constant comes last: its products with the M regressors of a
+/// node, whose weights for a column `weights` looks up. `bias` are those of the constant.
+#[inline]
+pub fn margins<const M: usize>(
+    (columns, values): (&[u32], &[f32]),
+    bias: [f32; M],
+    weights: impl Fn(u32) -> [f32; M],
+) -> [f32; M] {
+    let mut margins = [0.0f32; M];
+    let n = columns.len() - 1;
+    for (&column, &x) in columns[..n].iter().zip(&values[..n]) {
+        let weights = weights(column);
+        for j in 0..M {
+            margins[j] += weights[j] * x;
+        }
+    }
+    std::array::from_fn(|j| margins[j] + bias[j])
+}
+
+/// The children that an example goes to, as bits: those of a margin of at least
+/// 1/2, else that of the largest.
+#[inline]
+pub fn directions(margins: &[f32]) -> u32 {
+    let (mut chosen, mut best) = (0, 0);
+    for (j, &margin) in margins.iter().enumerate() {
+        chosen |= u32::from(margin >= 0.5) << j;
+        if margin > margins[best] {
+            best = j;
+        }
+    }
+    if chosen == 0 {
+        1 << best
+    } else {
+        chosen
+    }
+}

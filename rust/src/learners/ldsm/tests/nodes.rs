@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use super::super::objective::{NodeStatsSums, ObjectiveSums};
 use super::super::regressors::{DenseRegressors, NagRegressors};
 use super::super::train_node::TrainingContext;
-use super::super::traverse::directions;
+use super::super::tree::directions;
 use super::regressors::{slow_step, SlowDense, SlowNag};
 use super::*;
 use crate::pool::Pool;

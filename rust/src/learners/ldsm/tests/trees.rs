@@ -7,7 +7,8 @@ use rand_pcg::Pcg64Mcg;
 
 use super::super::grow::{grow, node_seed};
 use super::super::train_node::TrainingContext;
-use super::super::traverse::{directions, RowTraversal, Traversal};
+use super::super::traverse::{RowTraversal, Traversal};
+use super::super::tree::directions;
 use super::*;
 use crate::data::RaggedRows;
 use crate::pool::Pool;
