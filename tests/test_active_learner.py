@@ -16,8 +16,7 @@ from xmtree import (
     OAAClassifier,
     RecallTreeClassifier,
 )
-from xmtree._active.selection import spread
-from xmtree._active.uncertainty import margins
+from xmtree._active.selection import margins, spread
 
 BATCHES = {"n_initial": 12, "n_per_round": 6, "n_rounds": 5}
 WAYS = ["margin", "entropy", "disagreement", "random"]

@@ -10,7 +10,7 @@ import xmtree
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
-from xmtree import ActiveGamble, GambleClassifier, _core, _costs, _validation
+from xmtree import ActiveGamble, GambleClassifier, _core, _cost_sensitive, _validation
 
 COSTS = [[0, 1, 1], [1, 0, 1], [20, 20, 0]]
 
@@ -111,7 +111,7 @@ def test_the_temperature_has_the_lowest_log_loss():
     """By committees of the core on the same folds, and against a plain search."""
     X, y = task()
     model = fitted(X, y)
-    fold = _costs.folds(y.astype(np.uint32), 3, 0)
+    fold = _cost_sensitive.folds(y.astype(np.uint32), 3, 0)
     for label in range(3):
         assert np.ptp(np.bincount(fold[y == label])) <= 1
     scores = np.empty((len(y), 3))
@@ -158,7 +158,7 @@ def test_chunks_of_rows_predict_alike(monkeypatch):
     X, y = task()
     model = fitted(X, y)
     whole = model.predict_topk(X, 2)
-    monkeypatch.setattr("xmtree._cost_sensitive.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("xmtree._prediction.CHUNK_BYTES", 1000)
     for part, all_rows in zip(model.predict_topk(X, 2), whole, strict=True):
         np.testing.assert_array_equal(part, all_rows)
 
@@ -245,7 +245,7 @@ def test_stopped_while_calibrating(monkeypatch):
     def stop(*args, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_costs, "folds", stop)
+    monkeypatch.setattr(_cost_sensitive, "folds", stop)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(cost_matrix=1 - np.eye(3)).fit(X[:50], y[:50])
     np.testing.assert_array_equal(model.predict(X), before)

@@ -42,7 +42,6 @@ from xmtree.dask import (
     DaskRecallTreeClassifier,
     DaskTextClassifier,
 )
-from xmtree.dask._base import check_complete
 from xmtree.dask._cluster import Tasks
 
 #: Without a choice of costs, most of the tasks: for tests of something else.
@@ -530,24 +529,6 @@ def test_no_key_is_used_twice(client):
         with Tasks(client, "test", "testing") as tasks:
             names += [tasks.submit("same", len, []).key for _ in range(3)]
     assert len(set(names)) == 6
-
-
-def test_a_model_that_is_not_complete_does_not_predict(client, local):
-    def broken(**parts):
-        copy = DaskLdSMClassifier(**FEW, client=client)
-        copy._adopt(pickle.loads(pickle.dumps(local)))
-        vars(copy._local).update(parts)
-        return copy
-
-    few_classes = LdSMClassifier(**FEW).fit(X, ONE_LABEL % 7)
-    rows = blocks(X_NEW)
-    with pytest.raises(RuntimeError, match="not complete, it has 7 classes of 30"):
-        broken(_model=few_classes._model.with_labels(local._labels)).predict(rows).compute(
-            scheduler=client
-        )
-    with pytest.raises(RuntimeError, match="has no model"):
-        check_complete(LdSMClassifier())
-    check_complete(local)
 
 
 def test_progress_and_logs(client, capsys, caplog):

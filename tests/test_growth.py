@@ -13,8 +13,8 @@ import pytest
 import scipy.sparse as sp
 import xmtree
 from xmtree import metrics
-from xmtree._labels import taken
 from xmtree._labels.forms import positions
+from xmtree._one_row import taken
 from xmtree.datasets import make_xmc
 
 GROWING = ["oaa", "lomtree", "recall-tree"]

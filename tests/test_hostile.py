@@ -261,9 +261,9 @@ def test_errors_of_the_system_have_number_and_name(tmp_path):
 
 WIDE = """
 import numpy as np, scipy.sparse as sp
-from xmtree._active import pool
+from xmtree._active import selection
 rows = (np.ones(60, np.float32), (np.arange(60), np.arange(60)))
-print(pool.checked(sp.csr_matrix(rows, (60, 300_000_000)), False).shape)
+print(selection.checked(sp.csr_matrix(rows, (60, 300_000_000)), False).shape)
 """
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from xmtree import _validation
+from xmtree import _one_row
 from xmtree._online import OnlineLearner
 
 X, Y = estimators.dense()
@@ -33,7 +33,7 @@ def streaming(name, labels=Y):
 
 def fully(monkeypatch):
     """From here on all is validated."""
-    monkeypatch.setattr(_validation, "is_plain", lambda *arguments: False)
+    monkeypatch.setattr(_one_row, "is_valid", lambda *arguments: False)
 
 
 def outcome(call):
@@ -368,7 +368,7 @@ def test_threads_are_not_asked_for_one_row(name, monkeypatch):
     before = model.predict(X[:1]), model.predict(X[:2])
     many = model.set_params(n_jobs=2).predict(X[:2])
     np.testing.assert_array_equal(many, before[1])
-    monkeypatch.setattr(_validation, "effective_n_jobs", None)
+    monkeypatch.setattr(_one_row, "effective_n_jobs", None)
     np.testing.assert_array_equal(model.predict(X[:1]), before[0])
     monkeypatch.undo()
     for wrong, error in ((0, ValueError), ("two", TypeError)):

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
 from xmtree import _categories, _class_weight, _core, _validation
-from xmtree._base import Learner, without_own_name
+from xmtree._base import Learner
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
+from xmtree._prediction import without_own_name
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
@@ -327,7 +328,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             )
         codes = at[found.codes].astype(np.uint32)
         weights = _validation.weights(sample_weight, X)
-        known = Target(codes, target.classes, "labels")
+        known = Target(codes, target.labels)
         return X, codes, _class_weight.times(self.class_weight, weights, known)
 
     def _with_new_names(self, X: Any) -> Any:

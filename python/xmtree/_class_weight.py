@@ -10,14 +10,11 @@ from sklearn.utils import check_consistent_length
 
 from xmtree import _validation
 from xmtree._labels import Target
-from xmtree._labels.forms import label_array, positions
+from xmtree._labels.forms import label_array, positions, shown
 from xmtree._sklearn import StrOptions
 
 #: What the parameter may be.
 CONSTRAINT: list[Any] = [StrOptions({"balanced"}), dict, None]
-
-#: Labels named in a message.
-_MAX_SHOWN = 5
 
 
 def times(
@@ -44,10 +41,9 @@ def times(
 def _balanced(target: Target, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Weights with which every class that occurs has the same total."""
     totals = np.bincount(target.codes, sample_weight, len(target.classes)).astype(np.float64)
-    occurs = totals > 0
-    share = totals.sum() / max(np.count_nonzero(occurs), 1)
+    share = totals.sum() / max(np.count_nonzero(totals), 1)
     of_class: NDArray[np.float64] = np.zeros(len(totals))
-    np.divide(share, totals, out=of_class, where=occurs)
+    np.divide(share, totals, out=of_class, where=totals > 0)
     return of_class
 
 
@@ -58,21 +54,21 @@ def _named(
     found = np.ones(len(classes))
     if not class_weight:
         return found
-    labels, weights = list(class_weight), list(class_weight.values())
     for label, weight in class_weight.items():
         if not _is_weight(weight):
             raise ValueError(
                 f"class_weight must be finite and not negative, got {weight!r} for {label!r}"
             )
-    at = _positions(labels, classes)
-    unknown = [label for label, place in zip(labels, at.tolist(), strict=True) if place < 0]
+    labels = label_array(list(class_weight), "class_weight")
+    is_flat = labels.ndim == 1
+    at = positions(labels, classes) if is_flat else np.full(len(labels), -1, np.int64)
+    unknown = labels[at < 0]
     # As in scikit-learn: where each class has a weight, others may be missing in this part of y.
-    if unknown and not is_open and len(labels) - len(unknown) < len(classes):
+    if len(unknown) and not is_open and len(labels) - len(unknown) < len(classes):
         raise ValueError(
-            f"class_weight names {_shown(unknown)}, no label of y; the classes are "
-            f"{_shown(classes[: _MAX_SHOWN + 1].tolist(), len(classes))}"
+            f"class_weight names {shown(unknown)}, no label of y; the classes are {shown(classes)}"
         )
-    found[at[at >= 0]] = np.array(weights, np.float64)[at >= 0]
+    found[at[at >= 0]] = np.array([*class_weight.values()], np.float64)[at >= 0]
     return found
 
 
@@ -81,15 +77,3 @@ def _is_weight(weight: Any) -> bool:
         return bool(0 <= weight <= _validation.MAX_REAL)
     except (TypeError, ValueError):  # no number
         return False
-
-
-def _positions(labels: list[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The position of each label in ``classes``; -1 where it is not there."""
-    array = label_array(labels, "class_weight")
-    return positions(array, classes) if array.ndim == 1 else np.full(len(labels), -1, np.int64)
-
-
-def _shown(labels: list[Any], n_labels: int | None = None) -> str:
-    n_more = (n_labels or len(labels)) - _MAX_SHOWN
-    text = ", ".join(repr(label) for label in labels[:_MAX_SHOWN])
-    return f"{text} and {n_more} more" if n_more > 0 else text

@@ -8,17 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
-from xmtree import _core, _costs, _validation
-from xmtree._base import without_own_name
+from xmtree import _core, _validation
 from xmtree._boosting import Boosting
 from xmtree._labels import Target
-from xmtree._probabilities import CHUNK_BYTES, TopK
+from xmtree._prediction import TopK, in_parts, without_own_name
 from xmtree._sharing import Change
 from xmtree._typing import MatrixLike
 
 #: Committees that the temperature is found with; five find much the same.
 _N_FOLDS = 3
+#: Logarithms of the temperatures that are searched: probabilities of 0 and 1, and equal ones.
+_RANGE = (-7.0, 14.0)
 
 
 @without_own_name
@@ -64,13 +67,11 @@ class CostSensitiveBoosting(Boosting):
             would not fit in memory.
         """
         now, rows = self._now(X)
-        costs = now._costs
-        if costs is None:
+        if now._costs is None:
             yield from super(CostSensitiveBoosting, now).staged_predict(X)
             return
         for scores in now._staged_scores(rows):
-            expected = _costs.expected(now._chances(scores), costs)
-            yield now.classes_[expected.argmin(axis=1)]
+            yield now.classes_[now._expected_costs(scores).argmin(axis=1)]
 
     def _learn(
         self,
@@ -81,7 +82,7 @@ class CostSensitiveBoosting(Boosting):
         sample_weight: Any,
         change: Change[Any],
     ) -> None:
-        costs = _costs.checked(self.cost_matrix, len(target.classes))
+        costs = checked_costs(self.cost_matrix, len(target.classes))
         self._costs, self._temperature = costs, 1.0
 
         def learn_all(X: Any, codes: Any, weights: Any, *how: Any) -> None:
@@ -94,18 +95,22 @@ class CostSensitiveBoosting(Boosting):
     def _topk(self, X: Any, k: int) -> TopK:
         if self._costs is None:
             return super()._topk(X, k)
-        step = max(1, CHUNK_BYTES // (8 * len(self.classes_)))
-        starts = range(0, X.shape[0], step)
-        parts = [self._cheapest(X[start : start + step], self._costs, k) for start in starts]
+        parts = [self._cheapest(rows, k) for _, rows in in_parts(X, len(self.classes_))]
         codes, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
         return codes, costs
 
-    def _cheapest(self, X: Any, costs: NDArray[np.float64], k: int) -> TopK:
-        chances = self._chances(self._call(self._model.predict_scores, X))
-        expected = _costs.expected(chances, costs)
+    def _cheapest(self, X: Any, k: int) -> TopK:
+        expected = self._expected_costs(self._call(self._model.predict_scores, X))
         codes = np.argsort(expected, axis=1, kind="stable")[:, :k]
         scores = -np.take_along_axis(expected, codes, axis=1)
         return codes.astype(np.int32), scores.astype(np.float32)
+
+    def _expected_costs(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Expected cost of predicting each class, by row."""
+        # Not as a matrix product: the last bits of that depend on how many rows there are.
+        costs: Any = self._costs
+        found: NDArray[np.float64] = np.einsum("ij,jk->ik", self._chances(scores), costs)
+        return found
 
     def _more_state(self) -> dict[str, Any]:
         state = super()._more_state()
@@ -116,14 +121,55 @@ class CostSensitiveBoosting(Boosting):
     def _set_more_state(self, state: dict[str, Any]) -> None:
         super()._set_more_state(state)
         if "costs" in state:
-            self._costs = _costs.checked(state["costs"], len(self.classes_))
+            self._costs = checked_costs(state["costs"], len(self.classes_))
             self._temperature = float(state["temperature"])
+
+
+def checked_costs(given: Any, n_classes: int) -> NDArray[np.float64] | None:
+    """``cost_matrix`` as float64, row = true class, column = predicted class."""
+    if given is None:
+        return None
+    try:
+        costs = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"cost_matrix must be a matrix of numbers: {error}") from error
+    if costs.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost_matrix must have a row and a column for each of the {n_classes} classes of y, "
+            f"got shape {costs.shape}"
+        )
+    wrong = np.argwhere(~((costs >= 0) & (costs <= _validation.MAX_REAL)))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"cost_matrix must be finite and not negative, got {costs[row, column]} in row {row}, "
+            f"column {column}"
+        )
+    right = np.flatnonzero(np.diag(costs))
+    if len(right):
+        raise ValueError(
+            f"cost_matrix must be 0 on its diagonal, got {costs[right[0], right[0]]} in row "
+            f"{right[0]}"
+        )
+    if n_classes > 1 and not costs.any():
+        raise ValueError("cost_matrix must have a cost above 0")
+    return costs
+
+
+def folds(codes: NDArray[np.uint32], n_folds: int, seed: int) -> NDArray[np.intp]:
+    """A fold for each row, at random, the rows of each class shared out evenly."""
+    order = np.random.default_rng(seed).permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    found = np.empty(len(codes), np.intp)
+    found[order] = np.arange(len(codes)) % n_folds
+    return found
 
 
 def _temperature(
     model: Any, X: Any, codes: NDArray[np.uint32], weights: Any, n_threads: int, report: Any
 ) -> float:
-    """The temperature of ``model``, by committees trained like it on parts of the rows."""
+    """What to divide scores of ``model`` by so that their softmax has the lowest log loss, by
+    committees trained like it on parts of the rows."""
     n_classes, n_trees = model.n_classes, int(model.summary()["n_trees"])
     _validation.check_dense_size(len(codes), n_classes, 8, "calibration for cost_matrix needs them")
     present = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)
@@ -131,7 +177,7 @@ def _temperature(
         return 1.0
     # As many rounds as the model has, which early stopping may have chosen.
     params = model.params | {"n_estimators": n_trees, "early_stopping": False}
-    of_row = _costs.folds(codes[present], _N_FOLDS, params["seed"])
+    of_row = folds(codes[present], _N_FOLDS, params["seed"])
     kept, scores = [], []
     for fold in range(_N_FOLDS):
         train, held_out = present[of_row != fold], present[of_row == fold]
@@ -147,4 +193,11 @@ def _temperature(
         return 1.0
     rows = np.concatenate(kept)
     weights = None if weights is None else weights[rows]
-    return _costs.temperature(np.concatenate(scores) / (n_classes - 1), codes[rows], weights)
+    held_out_scores = np.concatenate(scores) / (n_classes - 1)
+    own = np.arange(len(rows)), codes[rows]
+
+    def log_loss(log_temperature: float) -> float:
+        scaled = held_out_scores * np.exp(-log_temperature)
+        return float(np.average(logsumexp(scaled, axis=1) - scaled[own], weights=weights))
+
+    return float(np.exp(minimize_scalar(log_loss, bounds=_RANGE, method="bounded").x))

@@ -293,19 +293,12 @@ class SAMMEClassifier(Boosting):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        Labels, sorted.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
-    n_estimators_ : int
-        Number of trees.
-    feature_importances_ : float64 array of shape (``n_features_in_``,)
-        Share of each feature in the gain of all splits.
-    feature_splits_ : uint64 array of shape (``n_features_in_``,)
-        Number of splits by each feature.
+    classes_, n_features_in_, feature_names_in_, n_estimators_
+        As of :class:`GambleClassifier`.
+    feature_importances_, feature_splits_
+        As of :class:`GambleClassifier`.
     trees_ : list of Bunch of read-only arrays
-        The trees; see :class:`GambleClassifier`. A leaf stores the one class that it votes for.
+        As of :class:`GambleClassifier`. A leaf stores the one class that it votes for.
 
     Notes
     -----

@@ -12,21 +12,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtree import _calibration, _class_weight, _core, _validation
-from xmtree._base import Learner, without_own_name
+from xmtree import _calibration, _class_weight, _core, _one_row, _validation
+from xmtree._base import Learner
 from xmtree._calibration import Calibration
-from xmtree._labels import (
-    Labels,
-    Target,
-    check_column_order,
-    check_known,
-    encode,
-    plain_codes,
-    plain_sets,
-)
+from xmtree._labels import Target, check_column_order, check_known, encode
 from xmtree._labels.forms import entry_rows
-from xmtree._labels.growth import encode_growing, is_growing
 from xmtree._persistence import plain, restored
+from xmtree._prediction import without_own_name
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import validate_params
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
@@ -56,8 +48,8 @@ class OnlineLearner(Learner):
     #: Whether ``classes="grow"`` is possible.
     _takes_new_labels: ClassVar[bool] = True
     _started_with: dict[str, Any]
-    #: Which ``_started_with`` the last ``partial_fit`` has compared with which parameters.
-    _compared: tuple[dict[str, Any], dict[str, Any]] | None = None
+    #: Parameters that the last ``partial_fit`` has compared with ``_started_with``.
+    _compared: dict[str, Any] | None = None
     calibrate: bool
 
     def partial_fit(
@@ -111,10 +103,9 @@ class OnlineLearner(Learner):
             if codes is None:
                 self._learn_on(X, y, classes, sample_weight)
             else:
-                rows: Any = X
-                threads = self._n_threads(rows.shape[0])
+                threads = _one_row.n_threads(self.n_jobs, codes.shape[0])
                 _validation.canonical(
-                    rows, lambda X: self._model.partial_fit(X, codes, None, threads, None)
+                    X, lambda X: self._model.partial_fit(X, codes, None, threads, None)
                 )
         return self
 
@@ -138,35 +129,28 @@ class OnlineLearner(Learner):
         else:
             draft._check_first(target, classes)
             model = draft._new_model(target)
-        labels = Labels(target.classes, target.form, target.order)
-        learn = partial(model.partial_fit, n_classes=len(target.classes), labels=labels)
+        learn = partial(model.partial_fit, n_classes=len(target.classes), labels=target.labels)
         draft._learn(learn, model, X, target, sample_weight, change)
-        draft._compared = draft._started_with, draft.get_params(deep=False)
+        draft._compared = draft.get_params(deep=False)
 
     def _plain_codes(self, X: Any, y: Any) -> Any:
-        """The labels of rows that the model can learn right away, as the long way would have it do;
-        None where that is not plain.
+        """The labels of rows that the model can learn right away, as with all checks; None where
+        that is not plain.
 
-        One row at a time the checks take fifty times as long as learning. None is left out: the
-        parameters are the very objects that were compared before, and the core looks at all values.
+        No check is left out: the parameters are the very objects that were compared before, and
+        the core looks at all values.
         """
-        if self._compared is None or self._compared[0] is not self._started_with:
+        own, params = vars(self), self._compared
+        if params is None or not all(map(is_, map(own.get, params), params.values())):
             return None
-        own, params = vars(self), self._compared[1]
-        if not all(map(is_, map(own.get, params), params.values())):
-            return None
-        # What is mutable, is shown, or calibrates goes the long way.
+        # What is mutable, is shown, or calibrates is checked.
         if self.class_weight is not None or self.verbose:
             return None
-        if not _validation.is_plain(self, X, self._takes_any_width()):
+        if not _one_row.is_valid(self, X, self._takes_any_width()):
             return None
         if X.shape[0] >= _calibration.LEAST_ROWS:
             return None
-        codes = None
-        if self._y_form == "labels":
-            codes = plain_codes(y, self.classes_)
-        elif self._y_form == "sparse":
-            codes = plain_sets(y, len(self.classes_))
+        codes = _one_row.codes(y, self.classes_, self._y_form)
         return codes if codes is not None and codes.shape[0] == X.shape[0] else None
 
     @property
@@ -181,7 +165,7 @@ class OnlineLearner(Learner):
 
     def _new_model(self, target: Target) -> _core.Classifier:
         model = super()._new_model(target)
-        self._started_with = self._learning_params()
+        self._started_with, self._compared = self._learning_params(), None
         return model
 
     def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
@@ -355,29 +339,22 @@ class OnlineLearner(Learner):
 
     def _stream_target(self, y: Any, classes: Any, started: bool) -> Target:
         """The labels of ``y`` by number; ``classes`` is the argument of ``partial_fit``."""
-        # Label lists remain such where all rows happen to be as an indicator's.
-        lists = started and self._y_form == "lists"
-        if is_growing(classes):
-            if not self._takes_new_labels:
-                raise ValueError(
-                    f'classes="grow" is not for {type(self).__name__}, whose tree is over a fixed '
-                    "set of labels: name every label in the classes of the first partial_fit, or "
-                    "use OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
-                )
-            if not started:
-                return self._checked(encode_growing(y))
-            known, _, order = self._labels
-            target = self._checked(encode_growing(y, known, order, lists=lists))
-        elif not started:
+        grow = isinstance(classes, str) and classes == "grow"
+        if grow and not self._takes_new_labels:
+            raise ValueError(
+                f'classes="grow" is not for {type(self).__name__}, whose tree is over a fixed '
+                "set of labels: name every label in the classes of the first partial_fit, or "
+                "use OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
+            )
+        if not (started or grow):
             return self._target(y, classes)
-        else:
-            known, _, order = self._labels
-            if classes is not None:
-                check_known(classes, known)
-            target = self._checked(encode(y, known, order, lists=lists))
-            if classes is not None:
-                check_column_order(target, classes, y)
-        return target if target.order is not None else replace(target, order=order)
+        is_named = started and classes is not None and not grow
+        if is_named:
+            check_known(classes, self.classes_)
+        target = self._checked(encode(y, self._labels if started else None, grow=grow))
+        if is_named:
+            check_column_order(target, classes, y)
+        return target
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmtree import _core
-from xmtree._probabilities import Scores
+from xmtree import _core, _one_row
+from xmtree._prediction import Scores
 from xmtree._sharing import packed, unpacked, view
 from xmtree._typing import Sparse
-
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_CSR = (sp.csr_matrix, sp.csr_array)
-#: Attributes of an estimator that predictions do not need.
-_NOT_NEEDED = ("feature_names_in_", "_compared")
 
 
 class Predictor:
@@ -66,7 +60,8 @@ class Predictor:
             raise TypeError(f"estimator must be a fitted learner, got {type(estimator).__name__}")
         self._estimator = view(estimator)
         self._estimator.n_jobs = 1
-        for name in _NOT_NEEDED:
+        # Predictions look at no names, and need no parameters of learning.
+        for name in ("feature_names_in_", "_compared"):
             vars(self._estimator).pop(name, None)
 
     @property
@@ -155,11 +150,8 @@ class Predictor:
 def _rows(X: Any) -> Any:
     """``X`` as rows that the core takes."""
     if type(X) is np.ndarray:
-        if X.ndim == 1:
-            X = X[np.newaxis]
-        if X.ndim == 2 and X.dtype in _FLOATS:
-            return X if X.flags.c_contiguous else np.ascontiguousarray(X)
-    elif type(X) in _CSR and X.ndim == 2 and X.dtype in _FLOATS:
+        X = np.ascontiguousarray(X[np.newaxis] if X.ndim == 1 else X)
+    if _one_row.is_ready(X):
         return X
     given = f"{type(X).__name__} of {X.dtype}" if hasattr(X, "dtype") else type(X).__name__
     raise TypeError(

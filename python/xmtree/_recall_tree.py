@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from xmtree import _validation
 from xmtree._labels import place
 from xmtree._online import OnlineLearner
-from xmtree._probabilities import CHUNK_BYTES, TopK
+from xmtree._prediction import CHUNK_BYTES, TopK
 from xmtree._sklearn import validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights

@@ -16,38 +16,13 @@ from threading import RLock
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from numpy.typing import NDArray
-
 from xmtree import _core
-from xmtree._labels import Form, Labels
+from xmtree._labels import Labels
 
 T = TypeVar("T")
 
 #: Not attributes, so that no copy and no pickle has them.
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
-
-class Labelled:
-    """An estimator whose model has its labels."""
-
-    _model: _core.Classifier
-
-    @property
-    def _labels(self) -> Labels:
-        labels: Labels = self._model.labels
-        return labels
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, by class number."""
-        if "_model" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no classes_ before it is fitted")
-        return self._labels.classes
-
-    @property
-    def _y_form(self) -> Form:
-        """In which form ``y`` had labels."""
-        return self._labels.form
 
 
 def learning(estimator: Any) -> Any:

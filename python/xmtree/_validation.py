@@ -12,20 +12,15 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from xmtree import _core
+from xmtree import _core, _one_row
 from xmtree._sklearn import feature_names, sample_weights
 from xmtree._sparse import check_structure
 
 T = TypeVar("T")
-
-_CSR = (sp.csr_matrix, sp.csr_array)
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 #: The largest dense result: 8 GiB, or half of the memory of the machine if that is
 #: less.
@@ -46,7 +41,7 @@ def rows(
     only the names of those columns that ``fit`` had, too. Other types become float32, or
     float64 if ``double``.
     """
-    if not reset and is_plain(estimator, X, any_width):
+    if not reset and _one_row.is_valid(estimator, X, any_width):
         return X
     if np.ma.is_masked(X):
         raise ValueError("X holds masked values; replace them, for instance by X.filled(0)")
@@ -80,24 +75,6 @@ def rows(
                 "all columns of a data frame that are of a category type)"
             ) from error
         raise
-
-
-def is_plain(estimator: Any, X: Any, any_width: bool) -> bool:
-    """Whether validation would return ``X`` itself, as it mostly does where speed matters most.
-
-    For a single row scikit-learn takes longer than a prediction, above all to find out that
-    an array is no data frame. All that it checks of such arrays is looked at here, or by the core.
-    """
-    is_plain = X.flags.c_contiguous if type(X) is np.ndarray else type(X) in _CSR
-    return (
-        is_plain
-        and X.ndim == 2
-        and X.dtype in _FLOATS
-        and X.shape[0] > 0
-        and X.shape[1] > 0
-        and (any_width or X.shape[1] == estimator.n_features_in_)
-        and not hasattr(estimator, "feature_names_in_")
-    )
 
 
 def _check_shared_names(estimator: Any, X: Any) -> None:
@@ -173,12 +150,3 @@ def _half_of_memory() -> int:
 def is_integer(value: Any, least: int) -> bool:
     """Whether it is an integer, and not a truth value, of at least ``least``."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def n_threads(n_jobs: int | None, n_rows: int | None = None) -> int:
-    """Threads to use, for ``n_rows`` if that is known: None is 1, -1 all cores, -2 all but one and
-    so on."""
-    if n_rows == 1 and (n_jobs is None or (type(n_jobs) is int and n_jobs != 0)):
-        # Threads, and even the question how many there are, take longer than a row.
-        return 1
-    return int(effective_n_jobs(n_jobs))

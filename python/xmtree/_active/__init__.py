@@ -1,6 +1,5 @@
 """Active learning: classifiers that choose the rows they learn from."""
 
-from xmtree._active.gamble import ActiveGamble
-from xmtree._active.learner import ActiveLearner
+from xmtree._active.learners import ActiveGamble, ActiveLearner
 
 __all__ = ["ActiveGamble", "ActiveLearner"]

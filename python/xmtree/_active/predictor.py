@@ -94,8 +94,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Before the first labels are taught.
         """
         check_is_fitted(self)
-        found: NDArray[np.float32] = self.estimator_.predict_proba(X)
-        return found
+        return self.estimator_.predict_proba(X)
 
     @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
@@ -168,8 +167,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _takes_nan(self) -> bool:
         """Whether values may be missing."""
-        takes: bool = self._template().__sklearn_tags__().input_tags.allow_nan
-        return takes
+        return bool(self._template().__sklearn_tags__().input_tags.allow_nan)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         double = getattr(self.estimator, "categorical_features", None) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,25 +14,53 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch
 
 from xmtree import _categories, _validation
-from xmtree._active import curve
-from xmtree._active.labels import labels_of
-from xmtree._active.pool import checked, find_rows, free_numbers
 from xmtree._active.predictor import SessionPredictor
-from xmtree._active.selection import Rows
-from xmtree._active.uncertainty import best_labels, margins
+from xmtree._active.selection import (
+    Rows,
+    best_labels,
+    checked,
+    find_rows,
+    first_set,
+    free_numbers,
+    held_out,
+    margins,
+)
+from xmtree._labels import encode_single
 from xmtree._labels.forms import common_type
+from xmtree._prediction import without_own_name
+from xmtree._progress import progress
 from xmtree._sharing import Change
-from xmtree._sklearn import validate_params
-from xmtree._typing import LabelsLike, MatrixLike
+from xmtree._sklearn import Interval, validate_params
+from xmtree._typing import LabelsLike, MatrixLike, Weights
+
+#: A count of at least 1.
+COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
 
 
-class LabellingSession(SessionPredictor):
+@without_own_name
+class ActiveSession(SessionPredictor):
     """Keeps the working set and trains a classifier whenever all queried rows have labels.
 
     Attributes are replaced, never changed in place, so that a failed call can be undone.
     """
+
+    #: Of the parameters that all active learners have.
+    _shared_constraints: ClassVar[dict[str, Any]] = {
+        "n_initial": [COUNT],
+        "n_per_round": [COUNT],
+        "n_rounds": [COUNT],
+        "pool_share": [Interval(Real, 0, 1, closed="right")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "patience": [COUNT],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+    #: What the learning curve has beside the counts.
+    _measures: ClassVar[tuple[str, ...]] = ("validation_error", "utility")
 
     n_initial: int
     n_per_round: int
@@ -39,13 +68,11 @@ class LabellingSession(SessionPredictor):
     selection: str
     pool_share: float
     early_stopping: bool
+    validation_fraction: float
     patience: int
     random_state: Any
+    verbose: int
 
-    #: What the learning curve has beside the counts.
-    _measures: ClassVar[tuple[str, ...]] = ("validation_error", "utility")
-
-    learning_curve_: Bunch
     best_round_: int
     selected_: Rows
     utilities_: NDArray[np.float64]
@@ -56,15 +83,82 @@ class LabellingSession(SessionPredictor):
     _weights: NDArray[np.float64] | None
     #: Validation rows, their labels and importances.
     _held: tuple[Any, NDArray[Any], NDArray[np.float64] | None] | None
-    #: Rows never to be labelled, and how many are neither these nor labelled.
+    #: Rows never to be labelled.
     _left_out: Rows
-    _n_left: int
     #: Rows that wait for their labels, and what was their utility.
     _queried: Rows
     _queried_utilities: dict[int, float]
+    #: The entries of the learning curve; what is not known yet is missing.
+    _rounds: list[dict[str, float]]
     #: The classifier of the last round, and why ``fit`` ended.
     _latest: Any
     _ended: str | None
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: LabelsLike,
+        sample_weight: Weights = None,
+        *,
+        X_val: MatrixLike | None = None,
+        y_val: LabelsLike | None = None,
+    ) -> Self:
+        """Run all rounds on rows whose labels are known.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+            Values may be missing (NaN) where ``estimator`` takes that.
+        y : array of shape (n,)
+            Labels of any sortable type. Those of rows that are not chosen are used to choose
+            the first working set, and those of rows held out to measure the error.
+        sample_weight : array of shape (n,), optional
+            Importances, not negative. Rows of weight 0 are never chosen. The error on rows
+            held out of X is weighted, that on ``X_val`` is not.
+        X_val, y_val : rows and labels, optional
+            On which to measure the error after each round.
+
+        Returns
+        -------
+        self
+            The rows are not kept.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data cannot be used. The estimator is then as it was.
+        """
+        validate_params(self)
+        change = Change(self)
+        draft = change.draft
+        draft._begin(X, X_val, y_val)
+        n = draft._pool.shape[0]
+        labels = _labels_of(y, n, "y")
+        draft._check_like_validation(labels)
+        draft._weights = weights = _validation.weights(sample_weight, draft._pool)
+        usable = np.arange(n) if weights is None else np.flatnonzero(weights)
+        if draft.early_stopping and draft._held is None:
+            draw = np.random.default_rng(draft._seed)
+            held = held_out(usable, labels, draft.validation_fraction, draw)
+            importance = None if weights is None else weights[held]
+            draft._held = draft._pool[held], labels[held], importance
+            usable = np.setdiff1d(usable, held)
+        draft._left_out = np.setdiff1d(np.arange(n), usable)
+        draft._queried = first_set(usable, labels, draft.n_initial, draft._draw())
+        with progress(draft.verbose, type(self).__name__) as report:
+            total = min(len(usable), len(draft._queried) + (draft.n_rounds - 1) * draft.n_per_round)
+            while draft.stop_reason_ is None:
+                queried = draft.query()
+                draft._add(queried, labels[queried])
+                if report is not None:
+                    error = draft._rounds[-1].get("validation_error")
+                    report(len(draft.selected_), total, error, None)
+        draft._ended = draft.stop_reason_
+        # Only a session needs them; a model of a large set should be small.
+        del draft._pool, draft._held, draft._weights, draft._labels, draft._left_out
+        del draft._latest
+        change.keep()
+        return self
 
     def start(
         self,
@@ -97,13 +191,8 @@ class LabellingSession(SessionPredictor):
         """
         validate_params(self)
         change = Change(self)
-        draft = change.draft
-        draft._clear()
-        draft._start_session(
-            checked(draft._validated(X, reset=True), draft._takes_nan()),
-            draft._checked_validation(X_val, y_val),
-        )
-        draft._check_session()
+        change.draft._begin(X, X_val, y_val)
+        change.draft._check_session()
         change.keep()
         return self
 
@@ -150,12 +239,11 @@ class LabellingSession(SessionPredictor):
         change = Change(self)
         draft = change.draft
         numbers = draft._row_numbers(rows)
-        labels = labels_of(y, len(numbers), "y")
+        labels = _labels_of(y, len(numbers), "y")
         if len(draft._labels):
             dtype = common_type(labels, draft._labels, "before")
             draft._labels, labels = draft._labels.astype(dtype), labels.astype(dtype)
-        if draft._held is not None:
-            common_type(labels, draft._held[1], "in y_val")
+        draft._check_like_validation(labels)
         draft._add(numbers, labels)
         change.keep()
         return self
@@ -182,61 +270,62 @@ class LabellingSession(SessionPredictor):
         return self
 
     @property
+    def learning_curve_(self) -> Bunch:
+        """Counts and measures, one entry per round; NaN where a measure is not known."""
+        if not hasattr(self, "_rounds"):
+            raise AttributeError(f"{type(self).__name__} has no learning_curve_ before a session")
+        counts = dict.fromkeys(("n_samples", "n_classes"), np.int64)
+        types = counts | dict.fromkeys(self._measures, np.float64)
+        return Bunch(
+            **{
+                name: np.array([known.get(name, math.nan) for known in self._rounds], dtype)
+                for name, dtype in types.items()
+            }
+        )
+
+    @property
     def stop_reason_(self) -> str | None:
         """Why there are no more queries; None while there are more."""
         if hasattr(self, "_ended"):
             return self._ended
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
-        errors = self.learning_curve_.validation_error
+        n_rounds = len(self._rounds)
         if len(self._queried):
             return None
-        if self._n_left == 0:
+        if len(self.selected_) + len(self._left_out) == self._pool.shape[0]:
             return "pool"
-        if len(errors) >= self.n_rounds:
+        if n_rounds >= self.n_rounds:
             return "rounds"
-        if (
-            self.early_stopping
-            and len(errors)
-            and len(errors) - 1 - self.best_round_ >= self.patience
-        ):
+        if self.early_stopping and n_rounds and n_rounds - 1 - self.best_round_ >= self.patience:
             return "validation"
         return self._query_stop()
 
-    def _clear(self) -> None:
-        """Drops the results of an earlier fit or session."""
+    def _begin(self, X: Any, X_val: Any, y_val: Any) -> None:
+        """An empty working set of a new pool."""
         for name in ("estimator_", "best_round_", "_latest", "_ended"):
-            if name in vars(self):
-                delattr(self, name)
-
-    def _checked_validation(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]] | None:
-        if (X is None) != (y is None):
+            self.__dict__.pop(name, None)
+        self._pool = checked(self._validated(X, reset=True), self._takes_nan())
+        if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: pass both or neither")
-        if X is None:
-            return None
-        X = checked(self._validated(X, reset=False), self._takes_nan())
-        return X, labels_of(y, X.shape[0], "y_val")
-
-    def _start_session(self, X: Any, validation: tuple[Any, NDArray[Any]] | None) -> None:
-        """An empty working set."""
-        self._pool = X
-        self._held = None if validation is None else (*validation, None)
+        self._held = None
+        if X_val is not None:
+            rows = checked(self._validated(X_val, reset=False), self._takes_nan())
+            self._held = rows, _labels_of(y_val, rows.shape[0], "y_val"), None
         self._seed = _validation.seed(self.random_state)
         columns = getattr(self._new_classifier(), "categorical_features", None)
-        _categories.check(X, columns or [])
-        self._left_out = np.empty(0, np.int64)
-        self._queried = np.empty(0, np.int64)
+        _categories.check(self._pool, columns or [])
+        self._left_out = self._queried = self.selected_ = np.empty(0, np.int64)
+        self._labels = np.empty(0, np.int64)
         self._queried_utilities = {}
         self._weights = None
-        self._n_left = X.shape[0]
-        self._labels = np.empty(0, np.int64)
-        self.selected_ = np.empty(0, np.int64)
+        self._rounds = []
         self.utilities_ = np.empty(0)
-        self.learning_curve_ = curve.empty(self._measures)
 
-    def _draw(self) -> np.random.Generator:
-        """Random numbers of the round: they depend on the seed and its number alone."""
-        return np.random.default_rng([self._seed, len(self.learning_curve_.n_samples)])
+    def _check_like_validation(self, labels: NDArray[Any]) -> None:
+        """Refuses labels of another kind than those of the validation rows."""
+        if self._held is not None:
+            common_type(labels, self._held[1], "in y_val")
 
     def _check_session(self) -> None:
         """Refuses to go on without a session, or with parameters, perhaps set since, that do not
@@ -251,6 +340,10 @@ class LabellingSession(SessionPredictor):
             )
         # Checks its parameters now, before anybody has labelled rows for it.
         self._new_classifier()
+
+    def _draw(self) -> np.random.Generator:
+        """Random numbers of the round: they depend on the seed and its number alone."""
+        return np.random.default_rng([self._seed, len(self._rounds)])
 
     def _unlabelled(self) -> NDArray[np.bool_]:
         """Which rows of the pool may still be chosen or taught."""
@@ -285,8 +378,7 @@ class LabellingSession(SessionPredictor):
         self._queried = considered[chosen]
         of_rows = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
         self._queried_utilities = dict(of_rows)
-        median = float(np.median(utilities))
-        self.learning_curve_ = curve.with_last(self.learning_curve_, utility=median)
+        self._measure(utility=float(np.median(utilities)))
 
     def _utilities(self, rows: Rows, draw: np.random.Generator) -> NDArray[np.float64]:
         """How useful the labels of these rows of the pool are."""
@@ -297,17 +389,20 @@ class LabellingSession(SessionPredictor):
         return slice(n)
 
     def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
-        """Is told the labels of rows before they are learned."""
+        """Called with new labels before training."""
 
     def _query_stop(self) -> str | None:
         """A reason to stop that the answers to queries give."""
         return None
 
+    def _measure(self, **known: float) -> None:
+        """Adds measures to the last round's entry of the learning curve."""
+        self._rounds = [*self._rounds[:-1], self._rounds[-1] | known]
+
     def _add(self, rows: Rows, labels: NDArray[Any]) -> None:
         """Moves rows into the working set."""
         self._compare(rows, labels)
-        known = self._queried_utilities
-        utilities = [known.get(row, math.nan) for row in rows.tolist()]
+        utilities = [self._queried_utilities.get(row, math.nan) for row in rows.tolist()]
         self._labels = np.concatenate([self._labels, labels]) if len(self._labels) else labels
         self.selected_ = np.concatenate([self.selected_, rows])
         self.utilities_ = np.concatenate([self.utilities_, utilities])
@@ -316,9 +411,8 @@ class LabellingSession(SessionPredictor):
     def _finish_round(self, rows: Rows) -> None:
         """Ends the round if no other queried row is without a label."""
         self._queried = self._queried[~np.isin(self._queried, rows)]
-        self._n_left -= len(rows)
-        learned = self.learning_curve_.n_samples
-        if not len(self._queried) and len(self.selected_) > (learned[-1] if len(learned) else 0):
+        n_learned = self._rounds[-1]["n_samples"] if self._rounds else 0
+        if not len(self._queried) and len(self.selected_) > n_learned:
             self._queried_utilities = {}
             self._train()
 
@@ -327,19 +421,26 @@ class LabellingSession(SessionPredictor):
         working = self.selected_
         weights = None if self._weights is None else self._weights[working]
         classifier = self._new_classifier().fit(self._pool[working], self._labels, weights)
-        error = math.nan
+        if hasattr(self, "feature_names_in_"):
+            classifier.feature_names_in_ = self.feature_names_in_
+        entry: dict[str, float] = {"n_samples": len(working), "n_classes": len(classifier.classes_)}
         if self._held is not None:
             X, y, importance = self._held
             wrong = best_labels(classifier, X) != y
-            error = float(np.average(wrong, weights=importance))
-        if hasattr(self, "feature_names_in_"):
-            classifier.feature_names_in_ = self.feature_names_in_
-        so_far = self.learning_curve_
-        if not self.early_stopping or not np.any(so_far.validation_error <= error):
+            entry["validation_error"] = float(np.average(wrong, weights=importance))
+        error = entry.get("validation_error", math.nan)
+        so_far = self.learning_curve_.validation_error
+        if not self.early_stopping or not np.any(so_far <= error):
             self.estimator_ = classifier
-            self.best_round_ = len(so_far.n_samples)
+            self.best_round_ = len(so_far)
         self._latest = classifier
-        n_classes = len(classifier.classes_)
-        self.learning_curve_ = curve.with_round(
-            so_far, n_samples=len(working), n_classes=n_classes, validation_error=error
-        )
+        self._rounds = [*self._rounds, entry]
+
+
+def _labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
+    """One label for each of ``n`` rows."""
+    target = encode_single(y, name)
+    if len(target.codes) != n:
+        raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
+    labels: NDArray[Any] = target.classes[target.codes]
+    return labels

@@ -10,19 +10,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtree import _one_row
 from xmtree._labels.forms import (
     Form,
     Indicator,
-    NamedLabels,
     as_classes,
     class_list,
     column_names,
+    common_type,
+    kind_of,
     order_of,
     positions,
     read,
+    row_sets,
     shown,
 )
 
@@ -36,18 +38,8 @@ __all__ = [
     "encode",
     "encode_among",
     "encode_single",
-    "numbered",
     "place",
-    "plain_codes",
-    "plain_sets",
-    "taken",
 ]
-
-#: Labels that are looked up one by one, at most.
-_FEW = 8
-
-#: Types of labels of which an array holds the very value.
-_PLAIN_LABELS = (int, str, np.int64, np.str_)
 
 
 class Labels(NamedTuple):
@@ -66,20 +58,20 @@ class Labels(NamedTuple):
 @dataclass(frozen=True)
 class Target:
     """What to learn for each row: class numbers, uint32 of shape (n,), or a CSR indicator
-    of shape (n, n_classes), and the classes."""
+    of shape (n, n_classes), and the labels of a model that learns it."""
 
     codes: Any
-    classes: NDArray[Any]
-    form: Form
+    labels: Labels
     #: Whether later rows may have further classes.
     is_open: bool = False
-    #: What sorts the classes, where some were added.
-    order: NDArray[np.intp] | None = None
 
     @property
-    def labels(self) -> Labels:
-        """Those of a model that learns it from the beginning."""
-        return Labels.of(self.classes, self.form)
+    def classes(self) -> NDArray[Any]:
+        return self.labels.classes
+
+    @property
+    def form(self) -> Form:
+        return self.labels.form
 
     @property
     def multilabel(self) -> bool:
@@ -87,72 +79,78 @@ class Target:
         return self.form != "labels"
 
 
-def encode(
-    y: Any,
-    classes: NDArray[Any] | None = None,
-    order: NDArray[np.intp] | None = None,
-    *,
-    lists: bool = False,
-) -> Target:
-    """Numbers the labels of ``y`` by their position in ``classes``, the labels that may occur, by
-    default those that do: sorted, or the names of a data frame's columns. ``order`` is what sorts
-    the classes, where that is known; ``lists``: nested lists are never an indicator."""
+def encode(y: Any, known: Labels | None = None, *, grow: bool = False) -> Target:
+    """Numbers the labels of ``y`` by their position in the classes of ``known``, the labels that
+    may occur; by default those that do: sorted, or the names of a data frame's columns.
+
+    With ``grow`` labels that are not known follow those that are: sorted among themselves, or in
+    the order of a data frame's columns.
+    """
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
-    return numbered(read(y, "y", column_is_labels=True, lists=lists), classes, order)
-
-
-def numbered(
-    found: Indicator | NamedLabels,
-    classes: NDArray[Any] | None,
-    order: NDArray[np.intp] | None = None,
-) -> Target:
-    """Number labels that were read, as :func:`encode` does."""
+    lists = known is not None and known.form == "lists"
+    found = read(y, "y", column_is_labels=True, lists=lists)
     if isinstance(found, Indicator):
-        return _of_indicator(found, classes)
-    single = found.form == "labels"
-    if not len(found.labels) and (single or classes is None):
+        return _of_indicator(found, known, grow)
+    occurring, places = np.unique(found.labels, return_inverse=True)
+    if known is not None and grow and len(occurring):
+        known = _joined(known, occurring)
+    is_single = found.form == "labels"
+    if not len(occurring) and (is_single or known is None):
         raise ValueError("y holds no label at all")
-    if single:
+    if is_single:
         _check_discrete(found.labels)
-    occurring, codes = np.unique(found.labels, return_inverse=True)
-    if classes is not None:
-        codes = _known(occurring, classes, order)[codes]
-    classes = as_classes(occurring, "y") if classes is None else classes
-    if single:
-        return Target(codes.astype(np.uint32), classes, found.form)
-    return Target(found.indicator(codes, len(classes)), classes, found.form)
+    if known is None:
+        known = Labels(as_classes(occurring, "y"), found.form, None)
+    else:
+        places = _known_places(occurring, known)[places]
+    labels = known._replace(form=found.form)
+    codes = places.astype(np.uint32) if is_single else found.indicator(places, len(known.classes))
+    return Target(codes, labels, grow)
 
 
-def plain_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.uint32] | None:
-    """The codes that :func:`encode` would give a few labels, where it is plain that it would accept
-    them: integers, strings or bools in an array, or a list of one, of the type of the sorted
-    ``classes`` and all among them. None for all else."""
-    if type(y) is list and len(y) == 1 and type(y[0]) in _PLAIN_LABELS:
-        label, y = y[0], np.array(y)
-        if y[0] != label:  # numpy drops "\0" at the end
-            return None
-    if type(y) is not np.ndarray or y.ndim != 1:
-        return None
-    if y.dtype.kind != classes.dtype.kind or y.dtype.itemsize > classes.dtype.itemsize:
-        return None
-    if y.dtype.kind == "O":
-        if any(type(label) is not str for label in y):
-            return None
-    elif y.dtype.kind not in "iubU":
-        return None
-    at = classes.searchsorted(y)
-    if not (classes.take(at, mode="clip") == y).all():
-        return None
-    return at.astype(np.uint32)
+def _of_indicator(found: Indicator, known: Labels | None, grow: bool) -> Target:
+    n_columns = found.sets.shape[1]
+    if n_columns == 0:
+        raise ValueError("y is an indicator without columns; it needs one per label")
+    if known is None:
+        classes = np.arange(n_columns) if found.columns is None else found.columns
+        return Target(found.sets, Labels.of(classes, found.form), grow)
+    names = found.columns
+    if grow and names is not None and kind_of(names) == kind_of(known.classes):
+        # Known labels without a column are in no row.
+        known = _joined(known, names)
+        numbers = positions(names, known.classes, known.order)[found.sets.indices]
+        sets = row_sets(numbers, np.diff(found.sets.indptr), len(known.classes))
+        return Target(sets, known._replace(form=found.form), grow)
+    if grow and n_columns != len(known.classes):
+        raise ValueError(
+            f'classes="grow" must know which labels the columns of y are: y is an indicator of '
+            f"{n_columns} columns, the model has {len(known.classes)} labels; pass label lists, or "
+            "a data frame whose columns are named by labels"
+        )
+    sets = found.of_classes(known.classes, "y")
+    return Target(sets, known._replace(form=found.form), grow)
 
 
-def plain_sets(y: Any, n_classes: int) -> Any:
-    """``y``, where it is plain that :func:`encode` would give a CSR indicator of few rows as it is.
-    None for all else."""
-    if type(y) not in (sp.csr_matrix, sp.csr_array) or y.ndim != 2 or y.shape[1] != n_classes:
-        return None
-    return y if y.has_canonical_format and (y.data == 1).all() else None
+def _joined(known: Labels, labels: NDArray[Any]) -> Labels:
+    """``known``, then those of the distinct ``labels`` that are not in it, as the type that they
+    have, or a wider one where these need it."""
+    classes, form, order = known
+    if kind_of(labels) != kind_of(classes):
+        common_type(labels, classes, "of the model")
+    new = labels[positions(labels, classes, order) < 0]
+    if not len(new):
+        return known
+    dtype = common_type(new, classes, "of the model")
+    classes, new = classes.astype(dtype, copy=False), as_classes(new.astype(dtype), "y")
+    # Not sorted again: there may be very many, and one more.
+    if order is None:
+        order = np.arange(len(classes))
+    of_new = np.argsort(new)
+    places = np.searchsorted(classes, new[of_new], sorter=order)
+    order = np.insert(order, places, len(classes) + of_new)
+    return Labels(np.concatenate([classes, new]), form, order)
 
 
 def encode_single(y: Any, name: str) -> Target:
@@ -170,7 +168,7 @@ def encode_among(y: Any, classes: Any) -> Target:
         return encode(y)
     given = class_list(classes)
     has_names = column_names(y, "y") is not None
-    target = encode(y, None if has_names else np.unique(given))
+    target = encode(y, None if has_names else Labels(np.unique(given), "labels", None))
     if has_names and not np.array_equal(given, target.classes):
         raise ValueError(
             "classes must be the names of the columns of y, in their order; leave classes out"
@@ -216,7 +214,7 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     Integer labels keep their type (unsigned ones become int64, or objects where they do not
     fit), floats have NaN for none, times NaT, all others become objects with None.
     """
-    labels = taken(codes, classes)
+    labels = _one_row.taken(codes, classes)
     kind = classes.dtype.kind
     if kind == "u" and _fit_int64(classes):
         labels = labels.astype(np.int64)
@@ -229,22 +227,6 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def taken(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
-    """The classes of these numbers; -1 is taken for 0. Nothing is done to all classes: there may
-    be very many, and one row.
-
-    Indexing by an array gives other threads the interpreter, which costs a call of few rows more
-    than anything else where several threads ask for such.
-    """
-    if codes.size > _FEW:
-        # Not with mode="clip", which would name a class that does not exist by another's label.
-        return classes.take(np.maximum(codes, 0))
-    labels = np.empty(codes.size, classes.dtype)
-    for i, code in enumerate(codes.ravel().tolist()):
-        labels[i] = classes[max(code, 0)]
-    return labels.reshape(codes.shape)
-
-
 def _fit_int64(classes: NDArray[Any]) -> bool:
     return classes.dtype.itemsize < 8 or bool(classes.max() <= np.iinfo(np.int64).max)
 
@@ -254,16 +236,6 @@ def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
     target = encode_single(y, "y")
     of_rows: NDArray[np.int64] = positions(target.classes, classes)[target.codes]
     return of_rows
-
-
-def _of_indicator(found: Indicator, classes: NDArray[Any] | None) -> Target:
-    n_columns = found.sets.shape[1]
-    if n_columns == 0:
-        raise ValueError("y is an indicator without columns; it needs one per label")
-    if classes is not None:
-        return Target(found.of_classes(classes, "y"), classes, found.form)
-    labels = np.arange(n_columns) if found.columns is None else found.columns
-    return Target(found.sets, labels, found.form)
 
 
 def _check_discrete(y: NDArray[Any]) -> None:
@@ -281,11 +253,9 @@ def _check_discrete(y: NDArray[Any]) -> None:
         raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
 
 
-def _known(
-    labels: NDArray[Any], classes: NDArray[Any], order: NDArray[np.intp] | None
-) -> NDArray[np.int64]:
-    """The position of each of ``labels`` in ``classes``, which must hold them all."""
-    at = positions(labels, classes, order)
+def _known_places(labels: NDArray[Any], known: Labels) -> NDArray[np.int64]:
+    """The position of each of ``labels``, all of which must be known."""
+    at = positions(labels, known.classes, known.order)
     unseen = labels[at < 0]
     if len(unseen):
         raise ValueError(

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree._base import Learner
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
-from xmtree._probabilities import Scores
+from xmtree._prediction import Scores
 from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
 from xmtree._text import files

@@ -157,8 +157,8 @@ class _DaskBagging(DaskEstimator):
         seed = _validation.seed(self.random_state)
         known: Any = classes
         if classes is None:
-            found = [tasks.submit("labels", _distinct, part) for part in data.labels]
-            known = tasks.submit("classes", _union, found)
+            found = [tasks.submit("labels", _distinct, [part]) for part in data.labels]
+            known = tasks.submit("classes", _distinct, found)
         models = [
             tasks.submit("fit", _trained, local, *part, known, seed + number)
             for number, part in enumerate(data.parts)
@@ -202,12 +202,9 @@ class _DaskBagging(DaskEstimator):
         return self._ranked(X, k)
 
 
-def _union(labels: list[Any]) -> Any:
-    return _distinct(together(labels, "y"))
-
-
-def _distinct(labels: Any) -> NDArray[Any]:
-    return np.unique(label_array(labels, "y"))
+def _distinct(parts: list[Any]) -> NDArray[Any]:
+    """The labels of some partitions."""
+    return np.unique(label_array(together(parts, "y"), "y"))
 
 
 def _trained(local: Any, X: Any, y: Any, sample_weight: Any, classes: Any, seed: int) -> Any:

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _core
 from xmtree._labels import decode
 from xmtree._labels.forms import as_label_lists
-from xmtree._ldsm import LdSMClassifier
-from xmtree._probabilities import Scores
+from xmtree._prediction import Scores
 from xmtree._sharing import copied, view
 from xmtree._sklearn import validate_params
 from xmtree.dask._cluster import (
@@ -31,7 +30,6 @@ from xmtree.dask._cluster import (
 )
 from xmtree.dask._partitions import (
     Source,
-    by_partition,
     is_remote,
     n_rows,
     partitions,
@@ -89,7 +87,6 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
             data = source(tasks, X, y, sample_weight)
             fitted = tasks.result(self._tasks(tasks, local, data, classes, workers), self.verbose)
-        check_complete(fitted)
         self._adopt(fitted)
         return self
 
@@ -193,8 +190,9 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not is_remote(X):
             return self._local.predict(X)
-        name = f"{type(self).__name__}-predict"
-        parts = by_partition(_predicted, self._on_workers(), X, name)
+        lazy = delayed(_predicted, pure=False, name=f"{type(self).__name__}-predict")
+        model = self._on_workers()
+        parts = [lazy(model, part) for part in row_parts(X)]
         if not isinstance(X, da.Array):
             return parts
         empty = _predicted_of_none(self._y_form, self.classes_)
@@ -243,9 +241,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         """The model, which is sent to each worker once."""
         client: Client = client_of(self.client)
         if self._sent is None or self._sent[0] != client.id or self._sent[1].cancelled():
-            local = self.to_local()
-            sent = send(client, local, "prediction")
-            self._sent = (client.id, sent)
+            self._sent = client.id, send(client, self.to_local(), "prediction")
         return self._sent[1]
 
 
@@ -260,37 +256,7 @@ def snapshot(estimator: Any) -> Any:
     return copy
 
 
-def check_complete(model: Any) -> None:
-    """A RuntimeError where parts of what was to be trained are missing."""
-    for learner in getattr(model, "estimators_", [getattr(model, "learner_", model)]):
-        if not isinstance(getattr(learner, "_model", None), _core.Classifier):
-            raise RuntimeError(f"the {type(learner).__name__} has no model: please report it")
-        missing = _missing(learner)
-        if missing:
-            raise RuntimeError(
-                f"the model of {type(learner).__name__} is not complete, {missing}: please report "
-                "it, with the versions of dask and distributed, and train again"
-            )
-
-
-def _missing(learner: Any) -> str:
-    """What the model of a learner should have by its own parameters, and has not."""
-    model = learner._model
-    if model.n_classes != len(learner.classes_):
-        return f"it has {model.n_classes} classes of {len(learner.classes_)}"
-    if isinstance(learner, LdSMClassifier):
-        params, summary = model.params, model.summary()
-        if summary["n_trees"] != params["n_estimators"]:
-            return f"it has {summary['n_trees']} trees of {params['n_estimators']}"
-        if bool(summary["has_scorers"]) != (params["scorers"] != "none"):
-            return f"it was to have scorers {params['scorers']!r}"
-    elif model.n_examples_seen == 0:
-        return "it has learned nothing"
-    return ""
-
-
 def _predicted(model: Any, rows: Any) -> Any:
-    check_complete(model)
     if not n_rows(rows):
         return _predicted_of_none(getattr(model, "learner_", model)._y_form, model.classes_)
     found = model.predict(rows)
@@ -307,13 +273,11 @@ def _predicted_of_none(form: Any, classes: NDArray[Any]) -> Any:
 
 def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, float]:
     """The weight of what is predicted rightly, and of all."""
-    check_complete(model)
     total = float(n_rows(rows) if weights is None else np.sum(weights))
     return (model.score(rows, labels, weights) * total if total else 0.0), total
 
 
 def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:
-    check_complete(model)
     if not n_rows(rows):
         return _ranked_of_none(k, model.classes_)
     return model.predict_topk(rows, k, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from distributed import Future
 from numpy.typing import NDArray
 
 from xmtree import _class_weight, _core, _validation
+from xmtree._calibration import Calibration
 from xmtree._labels import Target
 from xmtree._oaa import OAAClassifier
 from xmtree._online import row_weights
@@ -113,6 +115,7 @@ class Examples:
     X: Any
     target: Target
     sample_weight: NDArray[np.float64] | None
+    n_blocks: int
 
 
 def oaa_tasks(
@@ -121,85 +124,76 @@ def oaa_tasks(
     """The task that makes a fitted estimator of ``local``, and those that it needs."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     n_wanted = _BLOCKS_PER_THREAD * sum(threads_of(workers))
-    examples = data.read(tasks, Read(local, params, classes, n_wanted, workers))
-    n_blocks = tasks.result(tasks.submit("blocks", _n_blocks, examples, n_wanted))
+    examples = data.read(tasks, partial(_read, local, params, classes, n_wanted, workers))
+    part = tasks.submit("calibration-rows", _left_out, examples)
+    n_blocks, calibrates = tasks.result(tasks.submit("plan", _plan, examples, part))
 
     def trained(name: str, what: Any) -> Future:
         blocks = [
             tasks.submit(f"{name}-classes", _train, examples, what, (number, n_blocks))
             for number in range(n_blocks)
         ]
-        return tasks.submit(f"{name}-join", _join, blocks)
+        return tasks.submit(f"{name}-join", _core.OaaClasses.join, blocks)
 
-    calibration: Any = None
-    if local.calibrate:
-        part = tasks.submit("calibration-rows", _left_out, examples)
+    calibration: Any = Calibration()
+    if calibrates:
         calibration = tasks.submit("calibrate", _calibrate, examples, part, trained("part", part))
     return tasks.submit("model", _fitted, examples, calibration, trained("all", None))
 
 
-class Read:
+def _read(
+    local: OAAClassifier,
+    params: dict[str, Any],
+    classes: Any,
+    n_blocks: int,
+    workers: Workers,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+) -> Examples:
     """Checks data as ``fit`` of a local estimator does."""
-
-    def __init__(
-        self,
-        local: OAAClassifier,
-        params: dict[str, Any],
-        classes: Any,
-        n_blocks: int,
-        workers: Workers,
-    ) -> None:
-        self.local, self.params, self.classes = local, params, classes
-        self.n_blocks, self.workers = n_blocks, workers
-
-    def __call__(self, X: Any, y: Any, sample_weight: Any) -> Examples:
-        # A task may be done again, and leaves what it is given as it was.
-        local = snapshot(self.local)
-        X = local._validated(X, reset=True)
-        target = local._target(y, self.classes)
-        weights = _validation.weights(sample_weight, X)
-        local._started_with = local._learning_params()
-        self._check_memory(X, len(target.classes))
-        return Examples(local, self.params, X, target, weights)
-
-    def _check_memory(self, X: Any, n_classes: int) -> None:
-        params = self.params
-        n_blocks = min(self.n_blocks, _core.OaaClasses.most(json.dumps(params), n_classes))
-        is_sparse = hasattr(X, "indptr")
-        arrays = (X.data, X.indices, X.indptr) if is_sparse else (X,)
-        n_columns = X.shape[1] if params["n_bits"] is None else 1 << params["n_bits"]
-        n_columns = min(n_columns, X.nnz if is_sparse else X.size) + 1
-        # Weights, average sums, and of adaptive steps squares and scales.
-        n_planes = 2 if params["optimizer"] in ("pn", "sgd") else 4
-        n_bytes = sum(array.nbytes for array in arrays)
-        of_block = 4 * n_planes * n_columns * -(-n_classes // n_blocks)
-        refuse(
-            lambda threads: n_bytes + threads * of_block,
-            "each worker holds all rows and the weights of some classes",
-            self.workers,
-        )
+    # A task may be done again, and leaves what it is given as it was.
+    local = snapshot(local)
+    X = local._validated(X, reset=True)
+    target = local._target(y, classes)
+    weights = _validation.weights(sample_weight, X)
+    local._started_with = local._learning_params()
+    n_classes = len(target.classes)
+    n_blocks = min(n_blocks, int(_core.OaaClasses.most(json.dumps(params), n_classes)))
+    is_sparse = hasattr(X, "indptr")
+    n_bytes = sum(a.nbytes for a in ((X.data, X.indices, X.indptr) if is_sparse else (X,)))
+    n_columns = X.shape[1] if params["n_bits"] is None else 1 << params["n_bits"]
+    n_columns = min(n_columns, X.nnz if is_sparse else X.size) + 1
+    # Weights, average sums, and of adaptive steps squares and scales.
+    n_planes = 2 if params["optimizer"] in ("pn", "sgd") else 4
+    of_block = 4 * n_planes * n_columns * -(-n_classes // n_blocks)
+    refuse(
+        lambda threads: n_bytes + threads * of_block,
+        "each worker holds all rows and the weights of some classes",
+        workers,
+    )
+    return Examples(local, params, X, target, weights, n_blocks)
 
 
-def _n_blocks(examples: Examples, n_wanted: int) -> int:
-    n_classes = len(examples.target.classes)
-    return min(n_wanted, int(_core.OaaClasses.most(json.dumps(examples.params), n_classes)))
+def _plan(examples: Examples, part: Any) -> tuple[int, bool]:
+    """How many blocks of classes there are, and whether rows are left out for calibration."""
+    return examples.n_blocks, part is not None
 
 
 def _left_out(examples: Examples) -> Any:
-    """Parameters, weights of rows and rows of the calibration; (): there is none."""
-    weights = row_weights(examples.sample_weight, examples.X)
-    return examples.local._left_out(examples.params, weights, examples.target) or ()
-
-
-def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaClasses | None:
-    """What all rows, or those of ``part``, teach a block of classes."""
-    params, weights = examples.params, examples.sample_weight
-    if part == ():
+    """Parameters, weights of rows and rows of the calibration; None: there is none."""
+    if not examples.local.calibrate:
         return None
+    weights = row_weights(examples.sample_weight, examples.X)
+    return examples.local._left_out(examples.params, weights, examples.target)
+
+
+def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaClasses:
+    """What all rows, or those of ``part``, teach a block of classes."""
+    params, weights, target = examples.params, examples.sample_weight, examples.target
     if part is not None:
         params, weights, _ = part
-    local, target = examples.local, examples.target
-    weights = _class_weight.times(local.class_weight, weights, target)
+    weights = _class_weight.times(examples.local.class_weight, weights, target)
     if weights is not None:
         # What was sent may lie anywhere.
         weights = np.require(weights, requirements=["C", "A"])
@@ -209,28 +203,18 @@ def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaCl
     )
 
 
-def _join(blocks: list[_core.OaaClasses | None]) -> _core.Classifier | None:
-    """The model of all classes; None where nothing was to be trained."""
-    trained = [block for block in blocks if block is not None]
-    return _core.OaaClasses.join(trained) if trained else None
-
-
-def _calibrate(examples: Examples, part: Any, model: _core.Classifier | None) -> Any:
-    """The calibration by a model of ``part``; None: there is none."""
-    if model is None:
-        return None
+def _calibrate(examples: Examples, part: Any, model: _core.Classifier) -> Calibration:
+    """The calibration by a model of ``part``."""
     _, learned, rows = part
-    local = snapshot(examples.local)
-    local._model = model.with_labels(examples.target.labels)
+    local = _fitted(examples, Calibration(), model)
     weights = row_weights(examples.sample_weight, examples.X)
     weights = local._weighted(weights, examples.target)
     local._calibrate_on(examples.X, examples.target, weights, learned, rows)
     return local._calibration
 
 
-def _fitted(examples: Examples, calibration: Any, model: _core.Classifier) -> OAAClassifier:
+def _fitted(examples: Examples, calibration: Calibration, model: _core.Classifier) -> OAAClassifier:
     fitted: OAAClassifier = snapshot(examples.local)
     fitted._model = model.with_labels(examples.target.labels)
-    if calibration is not None:
-        fitted._calibration = calibration
+    fitted._calibration = calibration
     return fitted

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
-from dask.delayed import Delayed, delayed
+from dask.delayed import Delayed
 from distributed import Future
 
 from xmtree.dask._cluster import Tasks
@@ -123,12 +123,6 @@ def _as_list(values: Any) -> list[Any]:
 def n_rows(part: Any) -> int:
     """Return the number of rows of a partition."""
     return int(part.shape[0] if hasattr(part, "shape") else len(part))
-
-
-def by_partition(function: Any, model: Any, X: Any, name: str) -> list[Delayed]:
-    """``function(model, rows)`` of each partition, not yet computed."""
-    lazy = delayed(function, pure=False, name=name)
-    return [lazy(model, part) for part in row_parts(X)]
 
 
 #: Makes of rows, labels and weights what is trained on.
