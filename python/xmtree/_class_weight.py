@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 
 from xmtree import _validation
 from xmtree._labels import Target
-from xmtree._labels.forms import label_array, positions, shown
+from xmtree._labels.forms import as_label_lists, label_array, positions, shown
 from xmtree._sklearn import StrOptions
 
 #: What the parameter may be.
@@ -62,7 +62,7 @@ def _named(
     labels = label_array(list(class_weight), "class_weight")
     is_flat = labels.ndim == 1
     at = positions(labels, classes) if is_flat else np.full(len(labels), -1, np.int64)
-    unknown = labels[at < 0]
+    unknown = as_label_lists([*class_weight])[at < 0]
     # As in scikit-learn: where each class has a weight, others may be missing in this part of y.
     if len(unknown) and not is_open and len(labels) - len(unknown) < len(classes):
         raise ValueError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -35,10 +35,6 @@ class Settings:
     min_df: int
     idf: bool
     n_bits: int | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The settings in JSON types."""
-        return asdict(self)
 
 
 def as_texts(texts: Any) -> list[str]:

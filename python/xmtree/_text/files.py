@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,7 +40,7 @@ def save(estimator: Any, path: str | Path, *, compact: bool) -> None:
         estimator._features.to_arrays(),
         compact=compact,
         params=params,
-        features=estimator._features.settings.as_json(),
+        features=asdict(estimator._features.settings),
     )
 
 
