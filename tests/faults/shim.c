@@ -2,7 +2,7 @@
  *
  * fault_arm(kind, n, error): from now on calls of this kind are counted, and the n-th fails with
  * `error`; 0 makes a read or write of one byte of it. fault_disarm() gives their number.
- * fault_spare(size): pieces of memory up to this size are always there. */
+ * Pieces of memory of up to 1 MiB are always there. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 enum kind { NOTHING, MEMORY, THREAD, READ, WRITE, SYNC };
 
 /* Pieces of memory up to this are always there. */
-static atomic_size_t always = 1 << 20;
+enum { ALWAYS = 1 << 20 };
 
 static atomic_int armed;
 static atomic_long calls, failing;
@@ -28,11 +28,6 @@ void fault_arm(int kind, long n, int with)
     failing = n;
     error = with;
     armed = kind;
-}
-
-void fault_spare(size_t size)
-{
-    always = size;
 }
 
 long fault_disarm(void)
@@ -48,7 +43,7 @@ static int fails(enum kind kind)
 
 static int no_memory(size_t size)
 {
-    if (size <= always || !fails(MEMORY))
+    if (size <= ALWAYS || !fails(MEMORY))
         return 0;
     errno = ENOMEM;
     return 1;

@@ -9,10 +9,12 @@
 //! What couples the classes is refused: the softmax, and early stopping, which compares all of them
 //! after each pass.
 
-use super::learner::{check_memory, Oaa};
+use super::learner::check_memory;
 use super::preparer::ExamplePreparer;
-use super::prune::{learn_tiles, Answer, PrunedWeights};
+use super::prune::{learn_tiles, Answer};
+use super::pruned::PrunedWeights;
 use super::tile::Tile;
+use super::training::Oaa;
 use super::{OaaLoss, Params};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation};

@@ -3,9 +3,9 @@
 
 use super::kernels::best_of_tiles;
 use super::predict::TilePredictor;
-use super::preparer::ExamplePreparer;
-use super::prune::PrunedWeights;
+use super::pruned::PrunedWeights;
 use super::tile::{self, Tile};
+use super::training::Oaa;
 use super::{prune, Params};
 use crate::alloc::can_alloc;
 use crate::control::Control;
@@ -29,58 +29,6 @@ const MAX_BLOCK_ROWS: usize = 256;
 
 /// What a row costs beside its values, and a value beside the classes, in products.
 const OVERHEAD_PRODUCTS: usize = 16;
-
-/// A one-against-all classifier that learns online.
-///
-/// Right where K times the number of non-zeros of an example is affordable;
-/// its accuracy is what trees of logarithmic cost are measured against.
-///
-/// A class of which no example has been learned has no score and is never
-/// predicted (except with the optimizer "nag", which follows Vowpal Wabbit).
-#[derive(Debug, Clone)]
-pub struct Oaa {
-    pub(super) params: Params,
-    pub(super) n_classes: usize,
-    pub(super) preparer: ExamplePreparer,
-    /// None once they are pruned.
-    pub(super) tiles: Vec<Tile>,
-    /// What is left of the weights after `fit` with `prune`.
-    pub(super) pruned: Option<PrunedWeights>,
-}
-
-impl Oaa {
-    /// One that has learned nothing, for examples of `width` columns.
-    pub(super) fn of_width(params: &Params, n_classes: usize, width: usize) -> Self {
-        Self {
-            params: params.clone(),
-            n_classes,
-            preparer: ExamplePreparer::new(params, n_classes, width),
-            tiles: Tile::for_classes(n_classes, params),
-            pruned: None,
-        }
-    }
-
-    /// Drops the weights to predict with below `threshold`, and all tiles, one after the other.
-    pub(super) fn prune(
-        &mut self,
-        threshold: f32,
-        control: &Control,
-    ) -> Result<Vec<PrunedWeights>> {
-        let averaging = self.preparer.averaging();
-        let tiles = std::mem::take(&mut self.tiles).into_iter();
-        let parts = tiles.map(|tile| {
-            control.check()?;
-            let weights = tile.prediction_weights(averaging);
-            Ok(PrunedWeights::of_tile(
-                &tile,
-                &weights,
-                self.n_classes,
-                threshold,
-            ))
-        });
-        parts.collect()
-    }
-}
 
 /// Refuses weights for which there is no memory.
 pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {

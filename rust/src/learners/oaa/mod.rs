@@ -11,9 +11,10 @@
 //! | `tile` | the weights, cut into tiles of classes |
 //! | `kernels` | scores of a tile's classes; steps of "pn", "sgd" and the softmax |
 //! | `adaptive` | steps of "nag", "adagrad" |
-//! | `training` | learning, chunk by chunk; new classes |
-//! | `learner` | the learner as others see it, and its file |
-//! | `prune` | weights held sparsely; learning some tiles after others |
+//! | `training` | the learner, chunk by chunk; new classes |
+//! | `learner` | what it adds to the model around it, and its file |
+//! | `pruned` | weights held sparsely, for prediction |
+//! | `prune` | learning some tiles after others, each of which is pruned when it is done |
 //! | `class_blocks` | training by blocks of classes, on many machines |
 //! | `predict` | answers for a block of rows |
 
@@ -29,12 +30,13 @@ mod params;
 mod predict;
 mod preparer;
 mod prune;
+mod pruned;
 #[cfg(test)]
 mod tests;
 mod tile;
 mod training;
 
 pub use class_blocks::ClassBlock;
-pub use learner::Oaa;
 pub use params::{AutoWord, Average, OaaLoss, Params};
 pub use predict::TilePredictor;
+pub use training::Oaa;

@@ -4,7 +4,7 @@
 //! are, so they come from the cache; sums stay in registers.
 
 use super::kernels::{score_rows, score_rows_averaged};
-use super::prune::PrunedWeights;
+use super::pruned::PrunedWeights;
 use super::tile::{Averaging, Tile};
 use super::Oaa;
 use crate::control::Control;

@@ -4,133 +4,19 @@
 //! bit. What costs twice is preparing the examples. The best class of each example just before it
 //! was learned is kept meanwhile (12 bytes per example and pass), so that the progressive loss
 //! is that of all classes, too.
-//!
-//! Pruned weights are held sparsely: for each feature the classes that have a weight for it. A
-//! prediction costs O(K) for the constants, and the weights of the row's features.
-
-use std::ops::Range;
 
 use super::chunk::Chunk;
 use super::kernels::{best_of_tiles, BestClass};
-use super::learner::Oaa;
+use super::pruned::PrunedWeights;
 use super::tile::Tile;
+use super::training::Oaa;
 use crate::control::Control;
-use crate::data::{Batch, Ragged};
+use crate::data::Batch;
 use crate::error::Result;
-use crate::file::{is_score, Bundle, Flat, Persist};
-use crate::linear::bounded_score;
+use crate::file::is_score;
 use crate::model::{Learning, Member, Mistakes, Schedule};
+use crate::record;
 use crate::threads::sensible;
-use crate::{persist, record};
-
-/// What is left of all tiles' weights; 8 bytes each.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct PrunedWeights {
-    /// Score of each class before any feature; minus infinity where it was never seen.
-    biases: Flat<f32>,
-    /// The classes that have a weight for a feature slot, increasing. The first slot, which is the
-    /// constant's, has none.
-    classes: Ragged<u32>,
-    /// Their weights.
-    weights: Flat<f32>,
-}
-
-persist!(PrunedWeights {
-    Scores biases;
-    Nest classes;
-    Flat weights;
-});
-
-impl PrunedWeights {
-    /// From the parts for consecutive classes, each of which has all slots.
-    pub fn concat(parts: &[Self]) -> Self {
-        let n_weights = parts.iter().map(|part| part.weights.len()).sum();
-        let n_slots = parts.first().map_or(0, |part| part.classes.len());
-        let mut classes = Ragged::with_capacity(n_slots, n_weights);
-        let mut weights = Vec::with_capacity(n_weights);
-        for slot in 0..n_slots {
-            let lists = parts.iter().map(|part| part.classes.get(slot));
-            classes.push(lists.flatten().copied());
-            for part in parts {
-                weights.extend_from_slice(&part.weights[part.classes.range(slot)]);
-            }
-        }
-        Self {
-            biases: parts
-                .iter()
-                .flat_map(|part| part.biases.iter().copied())
-                .collect(),
-            classes,
-            weights: weights.into(),
-        }
-    }
-
-    /// The `weights` of a tile's classes of at least `threshold`.
-    pub fn of_tile(tile: &Tile, weights: &[f32], n_classes: usize, threshold: f32) -> Self {
-        // The last tile has more places than classes.
-        let n = tile.width().min(n_classes - tile.first);
-        let mut rows = weights.chunks_exact(tile.width()).map(|row| &row[..n]);
-        let constants = rows.next().unwrap_or_default().iter();
-        let biases = constants
-            .zip(&tile.unseen_mask)
-            .map(|(bias, mask)| bias + mask);
-        let mut pruned = Self {
-            biases: biases.collect(),
-            ..Self::default()
-        };
-        pruned.classes.push([]);
-        for row in rows {
-            let named = (tile.first as u32..).zip(row.iter().copied());
-            let kept = named.filter(|(_, weight)| weight.abs() >= threshold);
-            pruned.classes.push(kept.clone().map(|(class, _)| class));
-            kept.for_each(|(_, weight)| pruned.weights.to_mut().push(weight));
-        }
-        pruned
-    }
-
-    /// From a file, of these classes, for `n_slots` features.
-    pub fn take(bundle: &mut Bundle, classes: Range<usize>, n_slots: usize) -> Result<Self> {
-        let mut pruned = Self::default();
-        pruned.fill(bundle)?;
-        let is_mapped = pruned.weights.is_mapped();
-        let is_class = |&class: &u32| classes.contains(&(class as usize));
-        let is_sound = pruned.biases.len() == classes.len()
-            && pruned.classes.len() == n_slots
-            && pruned.classes.entries().len() == pruned.weights.len()
-            && (is_mapped || pruned.classes.entries().iter().all(is_class));
-        if is_sound {
-            return Ok(pruned);
-        }
-        Err(bundle.damaged("the weights do not fit the classes and columns"))
-    }
-
-    /// Weights for a feature, on average.
-    pub fn weights_each(&self) -> usize {
-        self.weights.len() / self.classes.len().max(1) + 1
-    }
-
-    /// Number of weights, the constants left out.
-    pub fn n_weights(&self) -> usize {
-        self.weights.len()
-    }
-
-    /// The scores of all classes for a row of slots, the constant's last.
-    pub fn score(&self, (slots, values): (&[u32], &[f32]), scores: &mut Vec<f32>) {
-        scores.clear();
-        scores.resize(self.biases.len(), 0.0);
-        for (&slot, &x) in slots.iter().zip(values) {
-            let range = self.classes.range(slot as usize);
-            let classes = self.classes.get(slot as usize);
-            for (&class, weight) in classes.iter().zip(&self.weights[range]) {
-                scores[class as usize] += x * weight;
-            }
-        }
-        // Last, as the constant is the last feature of a row.
-        for (score, bias) in scores.iter_mut().zip(&self.biases) {
-            *score = bounded_score(*score) + bias;
-        }
-    }
-}
 
 /// Bytes of weights that are dense at a time, about, if there are more tiles than threads.
 pub(super) const MAX_DENSE_BYTES: usize = 1 << 29;

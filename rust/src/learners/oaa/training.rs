@@ -1,4 +1,4 @@
-//! Training: examples in chunks, each of which the tiles of classes learn by themselves; and new
+//! The learner and its training: examples in chunks, each of which the tiles of classes learn by themselves; and new
 //! classes for a model that has learned already.
 //!
 //! Growing keeps full tiles as they are; the last one is widened where it must be, and new ones follow:
@@ -12,14 +12,68 @@ use rayon::prelude::*;
 
 use super::chunk::{Chunk, NegativeSampler};
 use super::kernels::{learn_shared, learn_softmax, BestClass};
-use super::learner::Oaa;
+use super::preparer::ExamplePreparer;
+use super::pruned::PrunedWeights;
 use super::tile::Tile;
 use super::{adaptive, Params};
+use crate::control::Control;
 use crate::error::Result;
 use crate::linear::NagTotals;
 use crate::memory;
 use crate::model::Learning;
 use crate::threads::with_threads;
+
+/// A one-against-all classifier that learns online.
+///
+/// Right where K times the number of non-zeros of an example is affordable;
+/// its accuracy is what trees of logarithmic cost are measured against.
+///
+/// A class of which no example has been learned has no score and is never
+/// predicted (except with the optimizer "nag", which follows Vowpal Wabbit).
+#[derive(Debug, Clone)]
+pub struct Oaa {
+    pub(super) params: Params,
+    pub(super) n_classes: usize,
+    pub(super) preparer: ExamplePreparer,
+    /// None once they are pruned.
+    pub(super) tiles: Vec<Tile>,
+    /// What is left of the weights after `fit` with `prune`.
+    pub(super) pruned: Option<PrunedWeights>,
+}
+
+impl Oaa {
+    /// One that has learned nothing, for examples of `width` columns.
+    pub(super) fn of_width(params: &Params, n_classes: usize, width: usize) -> Self {
+        Self {
+            params: params.clone(),
+            n_classes,
+            preparer: ExamplePreparer::new(params, n_classes, width),
+            tiles: Tile::for_classes(n_classes, params),
+            pruned: None,
+        }
+    }
+
+    /// Drops the weights to predict with below `threshold`, and all tiles, one after the other.
+    pub(super) fn prune(
+        &mut self,
+        threshold: f32,
+        control: &Control,
+    ) -> Result<Vec<PrunedWeights>> {
+        let averaging = self.preparer.averaging();
+        let tiles = std::mem::take(&mut self.tiles).into_iter();
+        let parts = tiles.map(|tile| {
+            control.check()?;
+            let weights = tile.prediction_weights(averaging);
+            Ok(PrunedWeights::of_tile(
+                &tile,
+                &weights,
+                self.n_classes,
+                threshold,
+            ))
+        });
+        parts.collect()
+    }
+}
 
 impl Oaa {
     /// Learns the examples chunk by chunk, and calls `on_chunk` with the rows of each, with
