@@ -16,7 +16,7 @@ pytest.importorskip("distributed")
 from test_ldsm import FEW, X_NEW, X, Y
 from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier
-from xmtree.dask._bagging import _union
+from xmtree.dask._bagging import _distinct
 from xmtree.dask._base import _predicted, _scored, _topk
 from xmtree.dask._ldsm import Read, _fitted
 from xmtree.dask._partitions import together
@@ -72,8 +72,8 @@ def test_partitions_that_do_not_fit_together_are_refused():
     with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
         OAAClassifier().fit(np.eye(4), together([numbers, names], "y"))
     with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
-        _union([numbers, names])
-    assert _union([np.array([1]), np.array([2**53 + 1], np.uint64)]).tolist() == [1, 2**53 + 1]
+        _distinct([numbers, names])
+    assert _distinct([np.array([1]), np.array([2**53 + 1], np.uint64)]).tolist() == [1, 2**53 + 1]
     with pytest.raises(
         ValueError, match="partition 0 of sample_weight is None, partition 1 is not"
     ):

@@ -41,8 +41,8 @@ const MODELS: &str = r#"
     filter-tree labels {"optimizer": "nag", "scaling": "none", "scale_weights": false}
     random-tree labels {"optimizer": "nag", "scaling": "none", "scale_weights": false}
     ldsm sets {"n_estimators": 2, "max_nodes": 9, "min_priority": 0.0}
-    ldsm sets {"n_estimators": 1, "scorers": "none", "scaling": "none", "beta": 0.5, "optimizer": "sgd", "min_priority": 0.0}
-    ldsm labels {"n_estimators": 1, "scorers": "none", "scaling": "standard", "quantize": false, "optimizer": "nag", "min_priority": 0.0}
+    ldsm sets {"n_estimators": 1, "scorers": "none", "scaling": "none", "beta": 0.5, "min_priority": 0.0}
+    ldsm labels {"n_estimators": 1, "scorers": "none", "scaling": "standard", "slim_trees": false, "min_priority": 0.0}
     gamble labels {"n_estimators": 5}
     gamble labels {"n_estimators": 5, "splits": "exact", "clip": false, "learning_rate": 100.0}
     samme labels {"n_estimators": 5}
