@@ -1,4 +1,4 @@
-"""Recall Tree on two cores: what batches cost in accuracy and gain in time.
+"""Recall Tree on two cores.
 
     pytest benches/test_bench_cores.py
 
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from xmtree import RecallTreeClassifier
 
-BATCHES = (1, 16, 64)
 THREADS = (1, 2)
 #: Rows of the next-word task that are learned and tested.
 N_TRAIN, N_TEST = 200_000, 20_000
@@ -39,9 +38,8 @@ def task(real, next_word):
     return load
 
 
-@pytest.mark.parametrize("batch_size", BATCHES)
 @pytest.mark.parametrize("name", ROUNDS)
-def test_two_cores(benchmark, task, say, name, batch_size):
+def test_two_cores(benchmark, task, say, name):
     X, y, X_test, y_test = task(name)
     seconds, models = {}, {}
 
@@ -50,11 +48,7 @@ def test_two_cores(benchmark, task, say, name, batch_size):
         for _ in range(ROUNDS[name]):
             for n_jobs in THREADS:
                 model = RecallTreeClassifier(
-                    batch_size=batch_size,
-                    n_passes=1,
-                    calibrate=False,
-                    n_jobs=n_jobs,
-                    random_state=0,
+                    n_passes=1, calibrate=False, n_jobs=n_jobs, random_state=0
                 )
                 start = time.perf_counter()
                 model.fit(X, y)
@@ -67,7 +61,7 @@ def test_two_cores(benchmark, task, say, name, batch_size):
     error = 100 * np.mean(models[1].predict(X_test) != y_test)
     times = {n: statistics.median(found) for n, found in seconds.items()}
     say(
-        f"{name} recall-tree, 1 pass, batch_size={batch_size}: test error {error:.1f} %, "
+        f"{name} recall-tree, 1 pass: test error {error:.1f} %, "
         + ", ".join(f"n_jobs={n} {1e6 * t / len(y):.2f} us" for n, t in times.items())
         + f" an example: {times[1] / times[THREADS[-1]]:.2f} times as fast "
         f"on {THREADS[-1]} threads ({os.cpu_count()} cores)"

@@ -22,22 +22,20 @@ CANDIDATES = {LETTER: (1, 2, 4, 8, 16, 26), NAICS: (1, 4, 11, 22, 44, 88)}
 #: Where the paper's tree and ours go different ways.
 MODES = {
     "default": {},
-    "honest=False, back_off=False": {"honest": False, "back_off": False},
+    "paper_tree=True": {"paper_tree": True},
     "PAPER": RecallTreeClassifier.PAPER,
     "VW": RecallTreeClassifier.VW,
 }
+#: Path features are the paper's, and go with its losses.
+PATHS = {"loss": "logistic"}
 #: A multiplier with which the bound is the empirical recall.
 RECALL_ITSELF = 1e-12
 #: One option changed at a time.
 CHANGES = (
     {},
     {"router_importance": "none"},
-    {"honest": False},
-    {"back_off": False},
-    {"randomized_routing": True},
-    {"arity": 4},
-    {"arity": 8},
-    {"arity": 16},
+    {"paper_tree": True},
+    {"loss": "margin"},
 )
 BEAMS = ({"beam_size": 1}, {"beam_size": 2}, {"beam_size": 4})
 
@@ -102,7 +100,9 @@ def test_candidates(benchmark, task, say, name):
     def run():
         return {
             path_features: [
-                error(learn(name, data, max_candidates=f, path_features=path_features), data)
+                error(
+                    learn(name, data, **PATHS, max_candidates=f, path_features=path_features), data
+                )
                 for f in CANDIDATES[name]
             ]
             for path_features in ("none", "all")
@@ -120,7 +120,7 @@ def test_path_features(benchmark, task, say):
     def run():
         return {
             f"path_features={kind}": [
-                error_and_recall(learn(name, task(name), path_features=kind), task(name))
+                error_and_recall(learn(name, task(name), **PATHS, path_features=kind), task(name))
                 for name in names
             ]
             for kind in kinds

@@ -28,11 +28,6 @@ LEARNERS = {
     "LOMtree": (TEXT, xmtree.LOMTreeClassifier, {"calibrate": False}),
     "10 LOMtrees": (TEXT, xmtree.LOMTreeClassifier, {"n_estimators": 10, "calibrate": False}),
     "Recall Tree": (TEXT, xmtree.RecallTreeClassifier, {"calibrate": False}),
-    "Recall Tree, batches of 64": (
-        TEXT,
-        xmtree.RecallTreeClassifier,
-        {"batch_size": 64, "calibrate": False},
-    ),
     "filter tree": (TEXT, xmtree.FilterTreeClassifier, {"calibrate": False}),
     "LdSM": (TEXT, xmtree.LdSMClassifier, {}),
     "GAMBLE": ("letter", xmtree.GambleClassifier, {"n_estimators": 100}),

@@ -27,14 +27,14 @@ ALL = {
     "recall-tree-beam": lambda **more: xmtree.RecallTreeClassifier(
         **{"beam_size": 4, "max_candidates": 3, "random_state": 0, **more}
     ),
-    "recall-tree-4-way": lambda **more: xmtree.RecallTreeClassifier(
-        **{"arity": 4, "loss": "margin", "beam_size": 1, "random_state": 0, **more}
+    "recall-tree-margin": lambda **more: xmtree.RecallTreeClassifier(
+        **{"loss": "margin", "beam_size": 1, "random_state": 0, **more}
     ),
     "recall-tree-nag": lambda **more: xmtree.RecallTreeClassifier(
         **xmtree.RecallTreeClassifier.VW | {"n_passes": 5, "random_state": 0, **more}
     ),
     "recall-tree-paths": lambda **more: xmtree.RecallTreeClassifier(
-        **{"path_features": "all", "randomized_routing": True, "random_state": 0, **more}
+        **{"loss": "hinge", "path_features": "all", "random_state": 0, **more}
     ),
     "filter-tree": lambda **more: xmtree.FilterTreeClassifier(**{"random_state": 0, **more}),
     "random-tree": lambda **more: xmtree.RandomTreeClassifier(**{"random_state": 0, **more}),

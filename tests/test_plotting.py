@@ -47,7 +47,7 @@ def upper(tree, depth):
 
 
 DRAWN = ["lomtree-3", "lomtree-swapping", "gamble", "samme", "recall-tree-beam"]
-DRAWN += ["recall-tree-4-way", "filter-tree", "random-tree", "ldsm-statistics"]
+DRAWN += ["recall-tree-margin", "filter-tree", "random-tree", "ldsm-statistics"]
 
 
 def fitted(name):

@@ -46,36 +46,24 @@ def test_the_arguments_are_those_of_the_core():
 
 OPTIONS = [
     {"max_candidates": 3},
-    {"max_candidates": None, "candidates_per_level": 0.5},
+    {"max_candidates": None},
     {"max_depth": 2},
     {"bern_hyper": 0.0},
     {"bern_hyper": 10.0},
-    {"arity": 3},
-    {"arity": 16},
     {"loss": "margin"},
     {"loss": "squared"},
     {"loss": "logistic"},
     {"loss": "quantile"},
     {"loss": "hinge"},
-    {"loss": "squared_hinge"},
     {"margin": 0.0},
-    {"router_loss": "squared"},
-    {"optimizer": "sgd"},
-    {"loss": "hinge", "optimizer": "nag"},
-    {"loss": "hinge", "optimizer": "adagrad"},
     {"scaling": "none"},
     {"scaling": "standard"},
     {"n_bits": 5},
     {"learning_rate": 0.1},
-    {"router_rate": 0.1},
-    {"decay": 0.0},
     {"router_importance": "none"},
-    {"randomized_routing": True},
-    {"honest": False},
-    {"back_off": False, "max_candidates": 16},
-    {"path_features": "all"},
-    {"path_features": "node_only"},
-    {"path_features": "all", "indicator_rate": 1.0},
+    {"paper_tree": True},
+    {"loss": "hinge", "path_features": "all"},
+    {"loss": "hinge", "path_features": "node_only"},
     {"beam_size": 8},
     {"path_weight": 2.0},
     {"n_passes": 3},
@@ -87,9 +75,8 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_option_acts(options, few):
     reference = few
-    for option, value in [("back_off", True), ("indicator_rate", 0.1)]:
-        if option in options:
-            reference = RecallTreeClassifier(**FEW | options | {option: value}).fit(X, Y)
+    if "path_features" in options:
+        reference = RecallTreeClassifier(**FEW, loss=options["loss"]).fit(X, Y)
     model = RecallTreeClassifier(**FEW | options).fit(X, Y)
     assert not np.array_equal(scores(model), scores(reference))
     # All but a tree that is held back, or a hash of five bits, learn something.
@@ -103,15 +90,13 @@ def test_rare_classes_make_no_large_tree():
     y = np.where(random.random(2000) < 0.97, random.integers(0, 2, 2000), np.arange(2000) % 60)
     X = sp.csr_array(np.eye(60, dtype=np.float32)[y])
     few = RecallTreeClassifier(random_state=0).fit(X, y)
-    many = RecallTreeClassifier(random_state=0, class_count="all").fit(X, y)
+    many = RecallTreeClassifier(random_state=0, paper_tree=True).fit(X, y)
     assert few.tree_.depth.max() < many.tree_.depth.max()
     labels, _ = few.set_params(beam_size=1).predict_topk(X, 60)
     assert (labels >= 0).sum(axis=1).max() <= 8  # 4 ceil(H), H = 1.3 bits
     # A stream is not known beforehand.
-    streams = [RecallTreeClassifier(random_state=0, class_count=c) for c in ("effective", "all")]
-    one, other = (stream.partial_fit(X, y, classes=np.unique(y)) for stream in streams)
-    assert np.array_equal(one.predict_topk(X, 9)[1], other.predict_topk(X, 9)[1])
-    assert np.array_equal(one.tree_.parent, other.tree_.parent)
+    stream = RecallTreeClassifier(random_state=0).partial_fit(X, y, classes=np.unique(y))
+    assert (stream.max_candidates_, stream.max_depth_) == (4 * 6, 5)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +104,7 @@ def test_rare_classes_make_no_large_tree():
     [
         {},
         {"max_candidates": 3, "max_depth": 3},
-        {"max_candidates": 1, "back_off": False},
-        {"arity": 4, "max_candidates": 6},
-        {"arity": 3, "honest": False},
+        {"max_candidates": 1, "paper_tree": True},
         {"bern_hyper": 0.0, "max_candidates": 5},
         {"max_depth": 0},
     ],
@@ -132,11 +115,11 @@ def test_the_tree_keeps_to_its_limits(options):
     tree = model.tree_
     n = len(tree.parent)
     assert model.max_candidates_ == options.get("max_candidates", 4 * 6)
-    arity = options.get("arity", 2)
-    levels = int(np.ceil(0.75 * np.log(N_CLASSES) / np.log(arity)))
+    share = 1.0 if "paper_tree" in options else 0.75
+    levels = int(np.ceil(share * np.log2(N_CLASSES)))
     assert model.max_depth_ == options.get("max_depth", levels)
     assert tree.depth.max() <= model.max_depth_
-    assert tree.children.shape == (n, arity)
+    assert tree.children.shape == (n, 2)
     sizes = np.diff(tree.candidate_starts)
     assert len(sizes) == n
     assert sizes.min() >= 1
@@ -165,7 +148,7 @@ def test_predictions_are_candidates():
     assert (labels[:, :4] >= 0).all()
     assert (labels[:, 4:] == -1).all()
     assert np.isneginf(values[:, 4:]).all()
-    model = RecallTreeClassifier(**settings, back_off=False).fit(X, Y)
+    model = RecallTreeClassifier(**settings, paper_tree=True).fit(X, Y)
     labels, _ = model.predict_topk(X_NEW, 10)
     tree = model.tree_
     sets = [
@@ -267,9 +250,7 @@ def test_the_papers_settings_are_not_those_of_its_authors_program():
     assert changed == {
         "loss": "logistic",
         "learning_rate": 1.0,
-        "router_rate": 1.0,
         "router_importance": "entropy",
-        "indicator_rate": 1.0,
     }
     models = [RecallTreeClassifier(**mode, random_state=0).fit(X, Y) for mode in (paper, vw)]
     assert not np.array_equal(*(scores(model) for model in models))
@@ -277,21 +258,15 @@ def test_the_papers_settings_are_not_those_of_its_authors_program():
 
 BAD = [
     ({"max_candidates": 0}, "max_candidates"),
-    ({"candidates_per_level": 0.0}, "candidates_per_level"),
     ({"max_depth": 61}, "max_depth"),
     ({"bern_hyper": -1.0}, "bern_hyper"),
-    ({"arity": 1}, "arity"),
     ({"loss": "poisson"}, "loss"),
-    ({"router_loss": "softmax"}, "router_loss"),
     ({"router_importance": "much"}, "router_importance"),
     ({"path_features": "some"}, "path_features"),
-    ({"indicator_rate": 0.0}, "indicator_rate"),
+    ({"path_features": "node_only"}, "path_features"),
     ({"beam_size": 1025}, "beam_size"),
     ({"path_weight": "heavy"}, "path_weight"),
-    ({"batch_size": 0}, "batch_size"),
-    ({"honest": "yes"}, "honest"),
-    ({"optimizer": "nag"}, "loss"),
-    ({"optimizer": "adagrad", "loss": "hinge", "batch_size": 8}, "batch_size"),
+    ({"paper_tree": "yes"}, "paper_tree"),
     ({"scaling": "standard", "n_bits": 8}, "n_bits|scaling"),
 ]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from xmtree import RecallTreeClassifier
 
 N_CLASSES = 9
-LOSSES = ["softmax", "margin", "squared", "logistic", "quantile", "hinge", "squared_hinge"]
-OPTIMIZERS = ["pn", "sgd", "nag", "adagrad"]
+JOINT = ["softmax", "margin"]
+SINGLE = ["squared", "logistic", "quantile", "hinge"]
 
 
 def data(n=400, seed=0):
@@ -58,19 +58,16 @@ def assert_sound(model, rows, n_classes=N_CLASSES):
 
 
 #: Accuracy on new rows, where it is not 0.85 at least: steps that are slow for five passes.
-LEAST = {"quantile": 0.6, ("quantile", "nag"): 0.95, "squared": 0.8, ("squared", "adagrad"): 0.65}
-LEAST[("logistic", "nag")] = 0.7
+LEAST = {"squared": 0.8, "logistic": 0.7}
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_with_every_optimizer(loss, optimizer):
-    if optimizer in ("nag", "adagrad") and loss in ("softmax", "margin"):
-        pytest.skip("refused")
-    for more in ({}, {"max_candidates": 3, "arity": 3}, {"path_features": "all"}):
-        model = tree(loss=loss, optimizer=optimizer, scaling="row", **more).fit(X, Y)
+@pytest.mark.parametrize("loss", JOINT + SINGLE)
+def test_every_loss(loss):
+    paths = [{"path_features": "all"}] if loss in SINGLE else []
+    for more in ({}, {"max_candidates": 3}, *paths):
+        model = tree(loss=loss, scaling="row", **more).fit(X, Y)
         assert_sound(model, X[:50])
-        assert model.score(*NEW) > LEAST.get((loss, optimizer), LEAST.get(loss, 0.85))
+        assert model.score(*NEW) > LEAST.get(loss, 0.85)
 
 
 @pytest.mark.parametrize("mode", ["PAPER", "VW"])
@@ -89,19 +86,14 @@ EDGES = {
     "more candidates than classes": {"max_candidates": 1000},
     "no depth": {"max_depth": 0},
     "deepest": {"max_depth": 60, "bern_hyper": 0.0},
-    "widest": {"arity": 16, "max_candidates": 1},
-    "widest and deepest": {"arity": 16, "max_depth": 60, "bern_hyper": 0.0, "n_passes": 1},
     "bound that nothing passes": {"bern_hyper": 3e38},
     "smallest bound": {"bern_hyper": 1e-300},
     "one bit": {"n_bits": 1},
     "margin beyond": {"margin": 1e30},
-    "no decay": {"decay": 0.0},
-    "all decay": {"decay": 3e38},
-    "smallest rate": {"learning_rate": 1e-45, "router_rate": 1e-45},
-    "largest router rate": {"router_rate": 3e38},
+    "smallest rate": {"learning_rate": 1e-45},
+    "largest rate of routers": {"learning_rate": 3e38, "loss": "hinge"},
     "paper": RecallTreeClassifier.PAPER,
     "authors' program": RecallTreeClassifier.VW,
-    "random": {"randomized_routing": True, "max_candidates": 2},
 }
 
 
@@ -169,10 +161,9 @@ def test_few_classes_and_few_rows(settings):
     assert_sound(same, X[:20])
 
 
-@pytest.mark.parametrize("arity", [2, 16])
-def test_labels_that_were_never_seen(arity):
+def test_labels_that_were_never_seen():
     seen = Y < 5
-    model = tree(arity=arity, max_candidates=2)
+    model = tree(max_candidates=2)
     model.partial_fit(X[seen], Y[seen], classes=np.arange(N_CLASSES))
     assert_sound(model, X)
     labels, _ = model.set_params(beam_size=1024).predict_topk(X, N_CLASSES)
@@ -190,7 +181,7 @@ def test_a_class_for_every_row():
 
 
 @pytest.mark.parametrize("heavy", [1e8, 1e30])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", JOINT)
 def test_a_heavy_example_does_not_overshoot(loss, heavy):
     weights = np.ones(400)
     weights[17] = heavy
@@ -198,11 +189,9 @@ def test_a_heavy_example_does_not_overshoot(loss, heavy):
     model = tree(loss=loss, n_passes=2, scale_weights=False).fit(X, Y, weights)
     assert_sound(model, X)
     assert model.predict(X[17:18]) == Y[17]
-    # Logistic goes as far as the logarithm of the weight and takes long to come back.
-    assert model.score(X, Y) > (0.4 if loss in ("logistic", "quantile") else 0.8)
-    # The flow of the logistic loss goes to ln(weight); the others stop at the margin.
-    most = 20 + np.log(heavy) if loss == "logistic" else 50
-    assert np.abs(model.predict_topk(X, 3)[1]).max() < most
+    assert model.score(X, Y) > 0.8
+    # They stop at the margin.
+    assert np.abs(model.predict_topk(X, 3)[1]).max() < 50
 
 
 @pytest.mark.parametrize("loss", ["softmax", "margin", "logistic"])
@@ -258,7 +247,7 @@ def test_an_interrupt_leaves_a_model_that_goes_on(monkeypatch):
 
         yield report
 
-    for more in ({"arity": 4}, {"path_features": "all"}, {"optimizer": "nag", "loss": "hinge"}):
+    for more in ({}, {"loss": "hinge"}, {"loss": "hinge", "path_features": "all"}):
         model = tree(n_passes=1_000_000, **more)
         with monkeypatch.context() as patched:
             patched.setattr("xmtree._base.progress", progress)
@@ -275,17 +264,12 @@ options = st.fixed_dictionaries(
         "max_candidates": st.integers(1, 12),
         "max_depth": st.one_of(st.none(), st.integers(0, 6)),
         "bern_hyper": st.sampled_from([0.0, 0.1, 1.0, 30.0]),
-        "arity": st.integers(2, 16),
-        "loss": st.sampled_from(LOSSES),
+        "loss": st.sampled_from(JOINT + SINGLE),
         "margin": st.sampled_from([0.0, 1.0, 4.0]),
-        "optimizer": st.sampled_from(["pn", "sgd"]),
         "scaling": st.sampled_from(["auto", "none", "row"]),
         "n_bits": st.sampled_from([None, 10]),
         "router_importance": st.sampled_from(["entropy", "none"]),
-        "randomized_routing": st.booleans(),
-        "honest": st.booleans(),
-        "back_off": st.booleans(),
-        "class_count": st.sampled_from(["effective", "all"]),
+        "paper_tree": st.booleans(),
         "path_features": st.sampled_from(["none", "all", "node_only"]),
         "early_stopping": st.booleans(),
         "n_passes": st.integers(1, 3),
@@ -301,6 +285,8 @@ def test_random_streams(options, seed, density, weighted):
     rows = sp.random(n, 25, density, "csr", np.float32, random_state=random)
     y = random.integers(0, n_classes, n)
     weights = 10.0 ** random.integers(-6, 4, n) if weighted else None
+    if options["loss"] in JOINT:
+        options["path_features"] = "none"
     if options["n_bits"] and options["scaling"] == "auto":
         options["scaling"] = "row"
     model = RecallTreeClassifier(random_state=seed, **options).fit(rows, y, weights)
@@ -318,7 +304,7 @@ def test_random_streams(options, seed, density, weighted):
 
 
 def test_a_saved_model_goes_on_as_if_it_had_not_been(tmp_path):
-    for more in ({}, {"arity": 5}, {"path_features": "all"}, {"randomized_routing": True}):
+    for more in ({}, {"paper_tree": True}, {"loss": "hinge", "path_features": "all"}):
         model = tree(max_candidates=3, **more).fit(X[:200], Y[:200])
         model.save(tmp_path / "model")
         again = xmtree.load(tmp_path / "model")

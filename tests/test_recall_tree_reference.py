@@ -28,11 +28,10 @@ def stream(seed, n=350, density=0.7):
 
 def both(settings):
     """The core and the reference of some settings."""
-    given = {"max_candidates": 3, "max_depth": 3, "loss": "squared_hinge", **settings}
+    given = {"max_candidates": 3, "max_depth": 3, "loss": "margin", **settings}
     given.setdefault("learning_rate", 1.0)
     given.setdefault("bern_hyper", 0.1)
     rest = {
-        "router_loss": "hinge",
         "scaling": "none",
         "scale_weights": False,
         "beam_size": 1,
@@ -41,7 +40,9 @@ def both(settings):
     model = RecallTreeClassifier(random_state=0, **rest, **given)
     params = model.fit(*stream(0, n=9)[:2])._model.params_json
     fast = _core.Classifier("recall-tree", params, N_CLASSES)
-    return fast, RecallTree(N_CLASSES, N_FEATURES, **given)
+    paper_tree = given.pop("paper_tree", False)
+    kind = {"honest": not paper_tree, "back_off": not paper_tree}
+    return fast, RecallTree(N_CLASSES, N_FEATURES, **given, **kind)
 
 
 def assert_same_tree(fast, slow):
@@ -69,21 +70,12 @@ SETTINGS = [
     {"max_candidates": 1},
     {"max_candidates": 6, "max_depth": 4},
     {"max_depth": 0},
-    {"arity": 3},
-    {"arity": 4, "max_depth": 2},
-    {"arity": 16, "max_depth": 1},
     {"bern_hyper": 0.0},
-    {"bern_hyper": 0.0, "arity": 5, "honest": False},
     {"bern_hyper": 1.0},
-    {"honest": False, "arity": 3},
-    {"back_off": False},
-    {"back_off": False, "bern_hyper": 0.0},
-    {"decay": 0.0, "router_rate": 0.3},
-    {"loss": "logistic", "learning_rate": 7.0},
-    {"loss": "squared"},
-    {"loss": "hinge", "learning_rate": 0.3},
-    {"loss": "margin"},
-    {"loss": "margin", "margin": 1.0, "back_off": False},
+    {"paper_tree": True},
+    {"paper_tree": True, "bern_hyper": 0.0},
+    {"paper_tree": True, "margin": 1.0, "max_candidates": 5},
+    {"learning_rate": 0.3},
 ]
 
 

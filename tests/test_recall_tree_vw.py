@@ -38,8 +38,6 @@ def settings(text, n_classes):
             given["loss"] = value
         else:
             given[name] = int(value) if name.startswith("max") else float(value)
-            if name == "learning_rate":
-                given["router_rate"] = given[name]
     return given
 
 

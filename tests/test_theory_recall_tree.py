@@ -16,7 +16,7 @@ PAPER = RecallTreeClassifier.PAPER
 def root_of(labels, n_candidates, multiplier, n_classes):
     """What the package reports of a root that has seen these labels."""
     model = RecallTreeClassifier(
-        max_candidates=n_candidates, max_depth=0, bern_hyper=multiplier, honest=False
+        max_candidates=n_candidates, max_depth=0, bern_hyper=multiplier, paper_tree=True
     )
     features = np.ones((len(labels), 1))
     return model.partial_fit(features, labels, classes=range(n_classes)).tree_
@@ -147,7 +147,7 @@ def noisy(seed, n=2000, n_classes=20):
 def trees():
     for seed in range(3):
         X, y, n_classes = noisy(seed)
-        for settings in (PAPER, {"honest": False}):
+        for settings in (PAPER, {"paper_tree": True}):
             yield full_tree(X, y, 5, n_classes, **settings)
 
 

@@ -17,9 +17,6 @@ from xmtree._sklearn import validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
-#: Losses of a single regressor.
-_SINGLE = {"squared", "logistic", "quantile", "hinge", "squared_hinge"}
-
 
 class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     """Recall Tree: a tree selects a few candidates, scorers choose among them.
@@ -40,108 +37,22 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
 
     Parameters
     ----------
-    max_candidates : int, optional
-        F of [1]_: candidates of a node, at most; overrides ``candidates_per_level``.
-        If it is the number of classes, the scorers see all of them.
-    candidates_per_level : float, default=4.0
-        F as a multiple of ceil(log2(n_classes)), as in Vowpal Wabbit, but see
-        ``class_count``. Time is nearly proportional to it; 8 is more accurate
-        without a beam.
-    max_depth : int, optional
-        D of [1]_, the depth of the tree at most; overrides ``depth_share``.
-    depth_share : float, default=0.75
-        D as a share of the log(n_classes) / log(arity) levels that would separate
-        all classes, rounded up. The last levels cost time and gain no accuracy.
-        Vowpal Wabbit takes 1.
-    class_count : {"effective", "all"}, default="effective"
-        For how many classes :meth:`fit` chooses F and D. "effective": 2**H, H the
-        entropy of ``y`` in bits. Where classes are equally frequent that is their
-        number; where few of them are frequent it is much smaller, and the tree
-        faster. "all", as in Vowpal Wabbit: n_classes. :meth:`partial_fit`, which does
-        not know the frequencies, always uses n_classes.
-    bern_hyper : float, default=4.0
-        Multiplier of the recall bound (Eq. 1 of [1]_): the larger, the more
-        examples a node must have seen before routing continues past its parent.
-        A tiny one, such as 1e-12, compares the empirical recall itself (Section 4.5 of [1]_).
-        0: the rule is switched off, as in Vowpal Wabbit, and every path has the full depth.
-        The paper and Vowpal Wabbit take 1; 4 saves time at the same accuracy.
-    arity : int, default=2
-        Children of a node, 2 to 16; the routers of a node are then a small
-        balanced tree themselves. The paper has binary trees; wider ones are its
-        future work.
-    loss : {"softmax", "margin", "squared", "logistic", "quantile", "hinge", \
-"squared_hinge"}, default="softmax"
-        Loss of the scorers. "softmax": cross-entropy over the candidates; "margin":
-        the scores of the label and of its best rival are separated; with the others
-        every candidate is trained by itself, as in the paper.
-    margin : float, default=4.0
-        By how much the label's score must exceed the others: subtracted from it in
-        the softmax, the gap required by "margin". Without effect on the other losses.
-    router_loss : {"squared", "logistic", "quantile", "hinge", "squared_hinge"}, optional
-        Loss of the routers. By default ``loss`` if it is one of these, else "hinge".
-    optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
-        Direction of the steps; see :class:`OAAClassifier`. "nag" and "adagrad" go
-        with the losses of a single regressor only, and not with batches.
-    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
-        How features are scaled before learning; see :class:`OAAClassifier`.
-    scale_weights : bool, default=True
-        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
-    n_bits : int, optional
-        Hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard". Rows may then have any number of
-        columns, in ``partial_fit`` and prediction too.
-    learning_rate : float, optional
-        Step size of the scorers. By default 0.5 with "nag" and "adagrad", 9 with
-        "softmax" and "logistic", whose gradient never vanishes, else 1.
-    router_rate : float, optional
-        Step size of the routers. By default 0.5 with "nag" and "adagrad", else 1.
-    decay : float, default=1.0
-        How fast steps shrink, as in :class:`LOMTreeClassifier`; 0: they do not.
-        Without effect on "nag" and "adagrad", which are adaptive.
-    router_importance : {"entropy", "none"}, default="entropy"
-        Weight of an example for a router: the difference between the entropies of
-        the sides, as in the paper, or 1, as in Vowpal Wabbit.
-    randomized_routing : bool, default=False
-        Whether training examples near a router's decision boundary go to a side
-        at random.
-    honest : bool, default=True
-        Whether an example is counted at the nodes to which the routers sent it before
-        they learned from it, as in prediction, and a node is compared with
-        its parent on the examples that reached both. In a stream, counts of fewer labels
-        fade: all are halved whenever the number of labels seen has grown by a fourth. False:
-        after they learned from it, by the bounds alone, and all alike, as in the paper.
-    back_off : bool, default=True
-        Whether a node that has seen fewer labels than it may have candidates
-        takes further ones from the nodes above. Not in the paper.
-    path_features : {"none", "all", "node_only"}, default="none"
-        What the scorers see of the path beside the example: nothing, an indicator
-        for every node on it but the root ("all", as in the paper), or for its last
-        node.
-    indicator_rate : float, default=0.1
-        Step of these indicators, as a share of a feature's step: indicators of upper nodes are
-        there in half of the examples and would take over. Without effect on "nag" and "adagrad",
-        where indicators are features like the others, as at 1.
     beam_size : int, default=4
         Paths followed in a prediction, at most; the candidates of all their last
         nodes are scored. Paths less than a tenth as probable as the best are left out.
         1: the greedy path alone, as in the paper. May be changed after ``fit``.
-    path_weight : float, default=0.5
-        Weight of the logarithm of a path's probability in the scores of the candidates
-        at its end, with a beam. At 0 a wide beam lowers accuracy. May be changed after
-        ``fit``.
-    batch_size : int, default=1
-        Examples per update of the scorers: all are scored with the weights before
-        the first of them; the routers still learn one example after the other. With
-        ``n_jobs`` of 2 or more a batch's examples are scored in parallel; at 1
-        further cores route ahead, which gains as much. The model depends on the
-        batch size, never on ``n_jobs``. Not in the paper.
+    max_candidates : int, optional
+        F of [1]_: candidates of a node, at most. By default 4 ceil(log2(n_classes)), where
+        :meth:`fit` counts classes as 2**H, H the entropy of ``y`` in bits: where classes are
+        equally frequent that is their number, where few of them are frequent much less.
+        Time is nearly proportional to F; twice as many are more accurate without a beam. If it is
+        the number of classes, the scorers see all of them.
     n_passes : int, default=5
         Passes of ``fit`` over the examples, at most, each in a new order.
-    early_stopping : bool, default=False
-        Hold out a tenth of the examples in ``fit``, stop when their error has not
-        fallen for two passes and restore the best pass.
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
+        How features are scaled before learning; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     calibrate : bool, default=True
         Whether to calibrate probabilities on rows that were not learned. From 40,000 rows on,
         ``fit`` leaves 1,000 rows out of its passes, calibrates on them and learns them once at the
@@ -154,10 +65,62 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         Fixes the order of the examples. Read when learning begins. The same int
         gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. The model does not depend on it.
+        Threads; None is 1, -1 all cores. The model does not depend on it. Training gains from two
+        with "softmax" and "margin".
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal, with the rate, the
         progressive error and the progressive recall of the candidates.
+    max_depth : int, optional
+        To tune: D of [1]_, the depth of the tree at most. By default three quarters of the
+        levels that would separate all classes, counted as for ``max_candidates``, rounded up. The
+        last levels cost time and gain no accuracy.
+    bern_hyper : float, default=4.0
+        To tune: multiplier of the recall bound (Eq. 1 of [1]_): the larger, the more
+        examples a node must have seen before routing continues past its parent.
+        A tiny one, such as 1e-12, compares the empirical recall itself (Section 4.5 of [1]_).
+        0: the rule is switched off, as in Vowpal Wabbit, and every path has the full depth.
+        The paper and Vowpal Wabbit take 1; 4 saves time at the same accuracy.
+    margin : float, default=4.0
+        To tune: by how much the label's score must exceed the others: subtracted from it in
+        the softmax, the gap required by "margin". Without effect on the other losses.
+    learning_rate : float, optional
+        To tune: step size of the scorers. By default 9 with "softmax", whose gradient never
+        vanishes, 1 with "margin" and 0.5 with the other losses, where it is the routers', too.
+    path_weight : float, default=0.5
+        To tune: weight of the logarithm of a path's probability in the scores of the candidates
+        at its end, with a beam. At 0 a wide beam lowers accuracy. May be changed after
+        ``fit``.
+    early_stopping : bool, default=False
+        To tune: hold out a tenth of the examples in ``fit``, stop when their error has not
+        fallen for two passes and restore the best pass.
+    n_bits : int, optional
+        To tune: hash features into 2^n_bits columns. From 1 to 31; by default features
+        are not hashed. Not with the scaling "standard". Rows may then have any number of
+        columns, in ``partial_fit`` and prediction too.
+    loss : {"softmax", "margin", "squared", "logistic", "quantile", "hinge"}, default="softmax"
+        Of the paper: loss of the scorers. "softmax": cross-entropy over the candidates; "margin":
+        the scores of the label and of its best rival are separated. With the others
+        every candidate is trained by itself, as in the paper, and routers have the same loss;
+        all steps are Vowpal Wabbit's ("nag", see :class:`OAAClassifier`).
+    paper_tree : bool, default=False
+        Of the paper: whether the tree is built as in [1]_. By default an example is counted at
+        the nodes to which the routers sent it before they learned from it, as in prediction;
+        a node is compared with its parent on the examples that reached both; a node of few labels
+        takes further candidates from the nodes above; and in a stream, counts of fewer labels
+        fade: all are halved whenever the number of labels seen has grown by a fourth. True:
+        examples are counted after the routers learned from them, bounds are compared as they are,
+        a node has its own candidates alone, and counts stay. F and D are then chosen for
+        all classes, D as ceil(log2(n_classes)).
+    router_importance : {"entropy", "none"}, default="entropy"
+        Of the paper: weight of an example for a router: the difference between the entropies of
+        the sides, as in the paper, or 1, as in Vowpal Wabbit.
+    path_features : {"none", "all", "node_only"}, default="none"
+        Of the paper: what the scorers see of the path beside the example: nothing, an indicator
+        for every node on it but the root ("all", as in the paper), or for its last
+        node. Not with "softmax" and "margin", whose errors they raise.
+    scale_weights : bool, default=True
+        Of the paper: whether ``sample_weight`` counts relative to its mean; see
+        :class:`OAAClassifier`. The paper's settings take weights as they are.
 
     Attributes
     ----------
@@ -175,7 +138,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         children.
 
         - ``parent``: -1 at the root.
-        - ``children``, of shape (n_nodes, arity): -1 where there is none.
+        - ``children``, of shape (n_nodes, 2): -1 where there is none.
         - ``depth``: distance from the root.
         - ``n_examples``: examples seen, by importance; those of ``held`` nodes too.
         - ``n_labels``: distinct labels seen.
@@ -255,21 +218,14 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
 
     #: Settings that follow the authors' program, Vowpal Wabbit, to the letter.
     VW: ClassVar[dict[str, Any]] = {
-        "candidates_per_level": 4.0,
-        "depth_share": 1.0,
-        "class_count": "all",
+        "paper_tree": True,
         "bern_hyper": 1.0,
         "loss": "squared",
-        "optimizer": "nag",
+        "learning_rate": 0.5,
+        "router_importance": "none",
+        "path_features": "all",
         "scaling": "none",
         "scale_weights": False,
-        "learning_rate": 0.5,
-        "router_rate": 0.5,
-        "decay": 0.0,
-        "router_importance": "none",
-        "honest": False,
-        "back_off": False,
-        "path_features": "all",
         "beam_size": 1,
         "n_passes": 1,
     }
@@ -280,81 +236,55 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         **VW,
         "loss": "logistic",
         "learning_rate": 1.0,
-        "router_rate": 1.0,
         "router_importance": "entropy",
-        "indicator_rate": 1.0,
     }
 
     def __init__(
         self,
         *,
-        max_candidates: int | None = None,
-        candidates_per_level: float = 4.0,
-        max_depth: int | None = None,
-        depth_share: float = 0.75,
-        class_count: str = "effective",
-        bern_hyper: float = 4.0,
-        arity: int = 2,
-        loss: str = "softmax",
-        margin: float = 4.0,
-        router_loss: str | None = None,
-        optimizer: str = "pn",
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        n_bits: int | None = None,
-        learning_rate: float | None = None,
-        router_rate: float | None = None,
-        decay: float = 1.0,
-        router_importance: str = "entropy",
-        randomized_routing: bool = False,
-        honest: bool = True,
-        back_off: bool = True,
-        path_features: str = "none",
-        indicator_rate: float = 0.1,
         beam_size: int = 4,
-        path_weight: float = 0.5,
-        batch_size: int = 1,
+        max_candidates: int | None = None,
         n_passes: int = 5,
-        early_stopping: bool = False,
+        scaling: str = "auto",
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         calibrate: bool = True,
         random_state: Seed = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        max_depth: int | None = None,
+        bern_hyper: float = 4.0,
+        margin: float = 4.0,
+        learning_rate: float | None = None,
+        path_weight: float = 0.5,
+        early_stopping: bool = False,
+        n_bits: int | None = None,
+        loss: str = "softmax",
+        paper_tree: bool = False,
+        router_importance: str = "entropy",
+        path_features: str = "none",
+        scale_weights: bool = True,
     ) -> None:
-        self.max_candidates = max_candidates
-        self.candidates_per_level = candidates_per_level
-        self.max_depth = max_depth
-        self.depth_share = depth_share
-        self.class_count = class_count
-        self.bern_hyper = bern_hyper
-        self.arity = arity
-        self.loss = loss
-        self.margin = margin
-        self.router_loss = router_loss
-        self.optimizer = optimizer
-        self.scaling = scaling
-        self.scale_weights = scale_weights
-        self.class_weight = class_weight
-        self.n_bits = n_bits
-        self.learning_rate = learning_rate
-        self.router_rate = router_rate
-        self.decay = decay
-        self.router_importance = router_importance
-        self.randomized_routing = randomized_routing
-        self.honest = honest
-        self.back_off = back_off
-        self.path_features = path_features
-        self.indicator_rate = indicator_rate
         self.beam_size = beam_size
-        self.path_weight = path_weight
-        self.batch_size = batch_size
+        self.max_candidates = max_candidates
         self.n_passes = n_passes
-        self.early_stopping = early_stopping
+        self.scaling = scaling
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.max_depth = max_depth
+        self.bern_hyper = bern_hyper
+        self.margin = margin
+        self.learning_rate = learning_rate
+        self.path_weight = path_weight
+        self.early_stopping = early_stopping
+        self.n_bits = n_bits
+        self.loss = loss
+        self.paper_tree = paper_tree
+        self.router_importance = router_importance
+        self.path_features = path_features
+        self.scale_weights = scale_weights
 
     def candidate_recall(
         self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None

@@ -26,11 +26,6 @@ const LEARNERS: &[(&str, &str, &str)] = &[
         r#"{"n_passes": 1, "n_estimators": 16}"#,
     ),
     ("recall-tree", "recall-tree", r#"{"n_passes": 1}"#),
-    (
-        "recall-tree-64",
-        "recall-tree",
-        r#"{"n_passes": 1, "batch_size": 64}"#,
-    ),
     ("filter-tree", "filter-tree", r#"{"n_passes": 1}"#),
     (
         "ldsm",

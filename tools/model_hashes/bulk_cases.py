@@ -288,10 +288,8 @@ def demos() -> Iterator[Case]:
         yield fitted(f"{start} lomtree x 10", lomtree, data, n_estimators=10, n_passes=3)
         yield fitted(f"{start} lomtree vw", lomtree, data, **lomtree.VW)
         yield fitted(f"{start} recall-tree", recall, data, k=100)
-        yield fitted(f"{start} recall-tree batches", recall, data, batch_size=32, n_passes=2)
         yield fitted(f"{start} recall-tree vw", recall, data, **recall.VW)
-        counted = {"class_count": "all", "n_passes": 2}
-        yield fitted(f"{start} recall-tree all classes", recall, data, **counted)
+        yield fitted(f"{start} recall-tree paper_tree", recall, data, paper_tree=True, n_passes=2)
         yield fitted(f"{start} filter-tree", xmtree.FilterTreeClassifier, data, k=100)
         yield fitted(f"{start} random-tree", xmtree.RandomTreeClassifier, data, k=100)
     for name, cls in (("gamble", xmtree.GambleClassifier), ("samme", xmtree.SAMMEClassifier)):

@@ -16,8 +16,6 @@ from data import (
     sparse_words,
 )
 from kinds import (
-    JOINT_OPTIMIZERS,
-    LOSSES,
     OAA_OPTIMIZERS,
     OPTIMIZERS,
     SEED,
@@ -151,10 +149,8 @@ def recall_tree() -> Iterator[Case]:
     cls = xmtree.RecallTreeClassifier
     for kind, data in {"sparse": sparse_words(), "dense": dense_blobs()}.items():
         name = f"recall-tree {kind}"
-        yield from crossed(name, cls, data, ("softmax", "margin"), n_passes=2)
-        yield from online(name, cls, data, JOINT_OPTIMIZERS)
-        yield from online(f"{name} batch_size=8", cls, data, JOINT_OPTIMIZERS, batch_size=8)
-        yield from online(f"{name} loss=logistic", cls, data, loss="logistic")
+        for loss in ("softmax", "margin", "logistic"):
+            yield from online(f"{name} loss={loss}", cls, data, (), loss=loss)
         deep = {"n_passes": 2, "max_candidates": 6, "max_depth": 12, "bern_hyper": 0.1}
         for start, base in ((name, {"n_passes": 2}), (f"{name} deep", deep)):
             yield from varied(
@@ -163,53 +159,25 @@ def recall_tree() -> Iterator[Case]:
                 data,
                 base,
                 max_candidates=(1, 3),
-                candidates_per_level=(1.5,),
                 max_depth=(0, 2, 20),
-                depth_share=(0.25, 1.5),
-                class_count=("all",),
                 bern_hyper=(0.0, 1.0),
-                arity=(2, 3, 5, 16),
-                router_loss=LOSSES,
-                router_rate=(0.1,),
-                decay=(0.0, 3.0),
+                loss=("logistic", "squared", "quantile", "hinge"),
+                learning_rate=(0.1,),
                 router_importance=("none",),
-                randomized_routing=(True,),
-                honest=(False,),
-                back_off=(False,),
-                path_features=("all", "node_only"),
+                paper_tree=(True,),
                 beam_size=(1, 2, 32),
                 path_weight=(0.0, 2.0),
-                batch_size=(2, 64),
             )
         yield from varied(
             f"{name} margin loss", cls, data, {"loss": "margin", "n_passes": 2}, margin=(0.5, 8.0)
         )
         for path_features in ("all", "node_only"):
-            for optimizer in OPTIMIZERS:
-                yield fitted(
-                    f"{name} path_features={path_features} {optimizer} arity=3",
-                    cls,
-                    data,
-                    path_features=path_features,
-                    optimizer=optimizer,
-                    arity=3,
-                    loss="logistic",
-                    max_candidates=3,
-                    n_passes=2,
-                )
-                yield restored(
-                    f"{name} path_features={path_features} {optimizer} saved",
-                    cls,
-                    data,
-                    saved,
-                    path_features=path_features,
-                    optimizer=optimizer,
-                    loss="hinge",
-                    max_candidates=3,
-                )
+            paths = {"path_features": path_features, "max_candidates": 3}
+            start = f"{name} path_features={path_features}"
+            yield fitted(start, cls, data, **paths, loss="logistic", n_passes=2)
+            yield restored(f"{start} saved", cls, data, saved, **paths, loss="hinge")
         yield fitted(f"{name} vw", cls, data, **cls.VW)
         yield fitted(f"{name} vw weighted", cls, data, weighted=True, **cls.VW)
-        yield fitted(f"{name} vw random routes", cls, data, randomized_routing=True, **cls.VW)
         yield fitted(f"{name} vw hashed", cls, data, n_bits=3, **cls.VW)
         yield streamed(f"{name} vw stream", cls, data, **cls.VW)
         yield restored(f"{name} vw saved", cls, data, saved, **cls.VW)

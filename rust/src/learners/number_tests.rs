@@ -34,9 +34,9 @@ const MODELS: &str = r#"
     lomtree labels {"optimizer": "nag", "n_estimators": 2}
     recall-tree labels {}
     recall-tree labels {"scaling": "none", "loss": "margin"}
-    recall-tree labels {"optimizer": "nag", "loss": "hinge", "max_depth": 9}
+    recall-tree labels {"loss": "hinge", "max_depth": 9}
     recall-tree labels {"scaling": "none", "loss": "margin", "scale_weights": false}
-    recall-tree labels {"optimizer": "adagrad", "loss": "squared", "scaling": "none", "scale_weights": false}
+    recall-tree labels {"loss": "squared", "scaling": "none", "scale_weights": false}
     filter-tree labels {}
     filter-tree labels {"optimizer": "nag", "scaling": "none", "scale_weights": false}
     random-tree labels {"optimizer": "nag", "scaling": "none", "scale_weights": false}
@@ -313,10 +313,7 @@ fn models_for_prediction_do_not_become_models_that_learn() {
     for (learner, params) in [
         ("lomtree", r#"{"n_bits": 6}"#),
         ("recall-tree", r#"{"n_bits": 6}"#),
-        (
-            "recall-tree",
-            r#"{"n_bits": 6, "optimizer": "nag", "loss": "hinge"}"#,
-        ),
+        ("recall-tree", r#"{"n_bits": 6, "loss": "hinge"}"#),
         ("filter-tree", r#"{"n_bits": 6}"#),
         ("oaa", r#"{"n_bits": 6}"#),
     ] {

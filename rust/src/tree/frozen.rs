@@ -5,7 +5,7 @@
 //! asks its router for the side to go on, or is a terminal, where the way ends with
 //! a number that means what its learner says: a label, a leaf's place in an array.
 
-use super::{NodeView, TopLevels, Walk};
+use super::Junction;
 use crate::alloc::{extend, push};
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::{prefetch, LANES};
@@ -263,53 +263,89 @@ impl FrozenRouters {
         }
     }
 
-    /// Row `i` of `block` alone, to look at nodes in any order.
-    pub fn walk<'a>(&'a self, block: &'a Block, i: usize) -> FrozenWalk<'a> {
-        FrozenWalk {
-            routers: self,
-            block,
-            i,
-            first: self.top.scores(block, i),
-        }
-    }
-}
-
-/// One row at a [`FrozenRouters`], which shows it to the last bit the scores
-/// that [`FrozenRouters::route`] goes by.
-#[derive(Debug)]
-pub struct FrozenWalk<'a> {
-    routers: &'a FrozenRouters,
-    block: &'a Block,
-    i: usize,
-    /// Scores of the first nodes, if they are kept.
-    first: Option<[f32; LANES]>,
-}
-
-impl Walk for FrozenWalk<'_> {
-    type Node = u32;
-
-    fn root(&self) -> u32 {
-        0
+    /// The scores of the first nodes for row `i` of `block`, if their weights are kept side by
+    /// side: what [`look`](Self::look) wants to know of a row beforehand.
+    pub fn top_scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
+        self.top.scores(block, i)
     }
 
-    fn look(&self, node: u32) -> NodeView<u32> {
-        let Self {
-            routers, block, i, ..
-        } = *self;
-        let step = routers.steps[node as usize];
-        let at_once = self.first.as_ref().and_then(|s| s.get(node as usize));
+    /// What row `i` of `block` finds at `node`, to the last bit the score that
+    /// [`route`](Self::route) goes by.
+    pub fn look(
+        &self,
+        block: &Block,
+        i: usize,
+        top_scores: Option<&[f32; LANES]>,
+        node: u32,
+    ) -> Junction<f32> {
+        let step = self.steps[node as usize];
+        let at_once = top_scores.and_then(|scores| scores.get(node as usize));
         let score = match step.weights {
-            Place::Terminal => return NodeView::Terminal(step.next),
+            Place::Terminal => return Junction::Terminal(step.next),
             // The top levels add up in another order than the two below.
             _ if at_once.is_some() => at_once.copied().unwrap_or_default(),
-            Place::Row(at) => block.dot_row(i, &routers.rows[at..at + routers.width]),
+            Place::Row(at) => block.dot_row(i, &self.rows[at..at + self.width]),
             Place::Table { from, capacity } => {
-                block.dot_slots(i, &routers.slots[from..from + capacity as usize])
+                block.dot_slots(i, &self.slots[from..from + capacity as usize])
             }
         };
-        NodeView::Router {
-            score: routers.span.clamp(score),
+        Junction::Router {
+            router: self.span.clamp(score),
             children: [step.next, step.next + 1],
         }
+    }
+}
+
+/// Bytes that the weights may take; beyond it they are left out.
+const MOST_BYTES: usize = 128 << 20;
+
+/// The top of a tree, scored at once: the weights of the first [`LANES`] nodes, breadth first.
+///
+/// Every example passes the first few levels. Their weights lie side by side, one lane per node: a
+/// column's weights for all of them are one register, and one pass over an example gives the
+/// scores of four levels.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TopLevels {
+    /// [`LANES`] for each column.
+    lanes: AlignedRow<f32>,
+}
+
+impl TopLevels {
+    /// Whether there are top levels for weights of `width` columns.
+    pub fn fits(width: usize) -> bool {
+        width * size_of::<[f32; LANES]>() <= MOST_BYTES
+    }
+
+    /// Zero weights of `width` columns, or none where that is too much.
+    fn new(width: usize) -> Self {
+        Self {
+            lanes: AlignedRow::new(if Self::fits(width) { width * LANES } else { 0 }),
+        }
+    }
+
+    /// Takes in the weights of node `at`, if it is among the first.
+    fn set(&mut self, at: usize, weights: &Weights<f32>) {
+        if at >= LANES || self.lanes.is_empty() {
+            return;
+        }
+        let (lanes, _) = self.lanes.as_chunks_mut::<LANES>();
+        match weights {
+            Weights::Row(row) => {
+                for (lanes, &w) in lanes.iter_mut().zip(row.iter()) {
+                    lanes[at] = w;
+                }
+            }
+            Weights::Table(table) => {
+                for (column, &w) in table.iter() {
+                    lanes[column as usize][at] = w;
+                }
+            }
+        }
+    }
+
+    /// Scores of the first nodes for row `i`, unless they were left out.
+    #[inline]
+    fn scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
+        (!self.lanes.is_empty()).then(|| block.dot_lanes(i, self.lanes.as_chunks().0))
     }
 }

@@ -61,16 +61,16 @@ const MODELS: &[(&str, &str, &str, &str, bool)] = &[
     ),
     (
         "recall-tree",
-        "four",
+        "deep",
         "recall-tree",
-        r#"{"n_passes": 2, "arity": 4, "beam_size": 4, "max_candidates": 3}"#,
+        r#"{"n_passes": 2, "max_depth": 4, "max_candidates": 3}"#,
         false,
     ),
     (
         "recall-tree",
         "paths",
         "recall-tree",
-        r#"{"n_passes": 2, "path_features": "all", "randomized_routing": true}"#,
+        r#"{"n_passes": 2, "loss": "hinge", "path_features": "all", "paper_tree": true}"#,
         false,
     ),
     (

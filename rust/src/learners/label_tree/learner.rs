@@ -156,8 +156,6 @@ persist!(LabelTree {
 
 /// Terminals are labels.
 impl LearningTree for LabelTree {
-    type Node = u32;
-
     fn root(&self) -> u32 {
         0
     }
@@ -166,7 +164,7 @@ impl LearningTree for LabelTree {
         match self.layout.at_node[node as usize] {
             AtNode::Label(label) => Junction::Terminal(label),
             AtNode::Router(router) => Junction::Router {
-                regressor: router,
+                router,
                 children: children_of(router),
             },
         }

@@ -6,7 +6,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::model::{Member, Predictor};
 use crate::pool::Lent;
-use crate::tree::{BestFirst, FrozenRouters, Numbered, Routers, RoutingMemory};
+use crate::tree::{BestFirst, FrozenRouters, Routers, RoutingMemory};
 
 /// What one thread predicts with.
 #[derive(Debug)]
@@ -15,8 +15,7 @@ pub struct BlockPredictor<'a> {
     routers: Routers<'a, LabelTree>,
     memory: Lent<'a, RoutingMemory>,
     terminals: Vec<u32>,
-    search: BestFirst<u32>,
-    search_learning: BestFirst<Numbered<u32>>,
+    search: BestFirst,
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -32,7 +31,6 @@ impl<'a> BlockPredictor<'a> {
             memory,
             terminals: Vec::new(),
             search: BestFirst::default(),
-            search_learning: BestFirst::default(),
         }
     }
 
@@ -90,16 +88,8 @@ impl Predictor for BlockPredictor<'_> {
                 control.check()?;
             }
             let (k, block) = (k.min(n_classes), &self.memory.block);
-            let best = match &self.routers {
-                Routers::Frozen(routers) => {
-                    let walk = routers.walk(block, row);
-                    self.search.best(&walk, k, n_classes)
-                }
-                Routers::Learning(routers) => {
-                    let walk = routers.walk(block, row);
-                    self.search_learning.best(&walk, k, n_classes)
-                }
-            };
+            let (root, look) = (self.routers.root(), self.routers.look(block, row));
+            let best = self.search.best_labels(root, &look, k, n_classes);
             for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
                 *l = label as i32;
                 // Not -0.

@@ -233,12 +233,13 @@ fn flat_scores_are_searched_at_a_bounded_cost() {
     let mut block = crate::linear::Block::default();
     let other = Rows::dense(Values::F32(&[0.0, 0.0]), 1, 2).unwrap();
     block.fill(&member.preparation, &other, 0..1, routers.width());
-    let walk = routers.walk(&block, 0);
+    let routers = crate::tree::Routers::<LabelTree>::Frozen(&routers);
+    let look = routers.look(&block, 0);
     let mut search = crate::tree::BestFirst::default();
-    let found = search.best(&walk, 5, MANY).to_vec();
+    let found = search.best_labels(0, &look, 5, MANY).to_vec();
     assert_eq!(found.len(), 5);
     // Opened breadth first to the end it would be all of them.
-    assert!(search.n_branches() < 5000, "{}", search.n_branches());
+    assert!(search.n_open() < 5000, "{}", search.n_open());
 }
 
 #[test]

@@ -61,25 +61,23 @@ persist!(LomTree {
 
 /// Terminals are leaves by their numbers in the arena.
 impl LearningTree for LomTree {
-    type Node = NodeId;
-
-    fn root(&self) -> NodeId {
-        self.arena.root
+    fn root(&self) -> u32 {
+        self.arena.root.0
     }
 
-    fn at(&self, id: NodeId) -> Junction<NodeId> {
-        let node = self.arena.node(id);
+    fn at(&self, id: u32) -> Junction<u32> {
+        let node = self.arena.node(NodeId(id));
         if node.is_leaf() {
-            return Junction::Terminal(id.0);
+            return Junction::Terminal(id);
         }
         Junction::Router {
-            regressor: node.regressor,
-            children: [node.left, node.right],
+            router: node.regressor,
+            children: [node.left.0, node.right.0],
         }
     }
 
-    fn prefetch(&self, id: NodeId) {
-        prefetch(self.arena.node(id));
+    fn prefetch(&self, id: u32) {
+        prefetch(self.arena.node(NodeId(id)));
     }
 
     fn regressors(&self) -> &Regressors {

@@ -15,29 +15,29 @@
 //! ```
 //!
 //! `recall` is the lower bound of Section 3.1, f_n the router of node n. The predictors
-//! are the scorers, one per class, shared by all nodes. Routing never looks at them, so
-//! that examples can be routed ahead of scoring.
+//! are the scorers, one per class, shared by all nodes.
 //!
-//! Departures from the figures, each an option: `honest` counts an example at the
-//! nodes that the routers chose before they learned from it, and lets counts fade as
-//! labels arrive in a stream, `back_off` fills up
-//! candidates from the nodes above, `arity` allows more than two children, and the
-//! scorers have further losses.
+//! Unless `paper_tree` is set, the tree departs from the figures: an example counts at the
+//! nodes that the routers chose before they learned from it, counts fade as labels arrive in a
+//! stream, and candidates are filled up from the nodes above.
 //!
 //! Cost per example, of z non-zeros: O(D (z + log F)) for routers and candidates,
 //! O(F z) for the scorers.
+//!
+//! Routing never looks at the scorers. So with several threads the next group of examples is
+//! routed while the scorers learn from this one, and the model is that of example after example,
+//! to the bit.
 
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
-
-use super::arena::{Arena, ChildRange};
-use super::bound::entropy_cost;
-use super::label_index::{LabelIndex, LocalId};
+use super::labels::{entropy_cost, LabelIndex, LocalId};
 use super::params::RouterImportance;
-use super::routing_tree::{is_right, Path, RoutingTree};
-use super::scorers::{ScorerInput, ScorerUpdate, ScorerWorkspace, Scorers};
-use crate::classifier::Mistakes;
+use super::router::{is_right, next_router, Path, RoutingTree};
+use super::scorers::{ScorerInput, ScorerWorkspace, Scorers};
+use crate::control::Control;
+use crate::data::{Batch, Preparation, RowBuffer};
+use crate::error::Result;
 use crate::linear::PathExample;
+use crate::model::{Learning, Mistakes};
+use crate::threads::with_threads;
 use crate::tree::NodeId;
 
 /// A tree and its scorers: one member of an
@@ -54,230 +54,306 @@ pub struct OnlineRecallTree {
     pub(super) missed: Mistakes,
 }
 
-/// An example (x, y) to learn.
+/// An example (x, y) to learn, and how the tree routed it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Example {
+pub(super) struct RoutedExample {
     pub x: PathExample,
     pub y: LocalId,
     pub weight: f32,
     /// Its number, by which random numbers are drawn.
     pub clock: u64,
-}
-
-/// How the tree routed an example.
-#[derive(Debug, Clone, Default)]
-pub struct RouteResult {
     /// The path by the routers before they learned from the example.
     before: Path,
-    /// The path whose nodes count the example: by the routers after they learned from
-    /// it, or that before (`honest`).
+    /// The path whose nodes count the example: that before, in the paper by the routers after
+    /// they learned from it.
     counted: Path,
     /// The candidates before any node counted the example; best first.
-    pub(super) candidates: Vec<LocalId>,
+    pub candidates: Vec<LocalId>,
     /// The candidates that learn from it, at the end of the path that counts it.
-    pub(super) updated_candidates: Vec<LocalId>,
+    pub updated_candidates: Vec<LocalId>,
     /// Whether they are others than were predicted from.
     changed: bool,
 }
 
 impl RoutingTree {
     /// Figure 2a without its last line. `routers.prepare` must have been called.
-    pub(super) fn learn(&mut self, example: &Example, route: &mut RouteResult) {
-        let (y, weight) = (example.y, f64::from(example.weight));
-        self.route_and_update(example, &mut route.before, &mut route.counted);
-        let (before, counted) = (&route.before, &mut route.counted);
-        if self.arena.params.honest {
+    pub(super) fn learn(&mut self, example: &mut RoutedExample) {
+        self.route_and_update(example);
+        let RoutedExample {
+            y,
+            weight,
+            before,
+            counted,
+            candidates,
+            updated_candidates,
+            changed,
+            ..
+        } = example;
+        if !self.params.paper_tree {
             counted.copy_from(before);
         }
-        let (arena, seen) = (&mut self.arena, &mut self.seen);
-        arena.candidates_at_end(&before.nodes, seen, &mut route.candidates);
-        arena.update_candidates(counted.counting_nodes(), y, weight);
-        let updated = &mut route.updated_candidates;
-        route.changed = if counted.end() == before.end() {
-            updated.clone_from(&route.candidates);
-            self.add_new_candidate(counted.end(), y, updated)
+        let mut seen = std::mem::take(&mut self.seen);
+        self.candidates_at_end(&before.nodes, &mut seen, candidates);
+        self.update_candidates(counted.counting_nodes(), *y, f64::from(*weight));
+        *changed = if counted.end() == before.end() {
+            updated_candidates.clone_from(candidates);
+            self.add_new_candidate(counted.end(), *y, updated_candidates)
         } else {
-            arena.candidates_at_end(&counted.nodes, seen, updated);
+            self.candidates_at_end(&counted.nodes, &mut seen, updated_candidates);
             true
         };
+        self.seen = seen;
     }
 
     /// The loop of Figure 2a: every router on the path learns, then decides. Notes the
-    /// path `before` the routers learned and that `after`.
-    fn route_and_update(&mut self, example: &Example, before: &mut Path, after: &mut Path) {
-        let params = &self.arena.params;
-        let mut random = params.randomized_routing.then(|| {
-            let number = example.clock.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            Pcg64Mcg::seed_from_u64(params.seed ^ number)
-        });
-        after.restart();
+    /// path `before` the routers learned, and as `counted` that after.
+    fn route_and_update(&mut self, example: &mut RoutedExample) {
+        let RoutedExample {
+            x, before, counted, ..
+        } = example;
+        let (y, weight) = (example.y, example.weight);
+        counted.restart();
         let mut diverged = false;
-        let mut n = Arena::ROOT;
+        let mut n = Self::ROOT;
         for _ in 0..self.max_depth {
-            let (side_before, side_after) = self.update_router(n, example, random.as_mut());
-            let node = self.arena.node(n);
-            let (child_before, child) = (node.child(side_before), node.child(side_after));
+            let [child_before, child] = self.update_router(n, x, y, weight);
             if child_before != child && !diverged {
-                before.copy_from(after);
-                self.route(n, child_before, &example.x, before);
+                before.copy_from(counted);
+                self.route(n, child_before, x, before);
                 diverged = true;
             }
-            if self.arena.stops(n, child) {
-                after.blocked_child = Some(child);
+            if self.stops(n, child) {
+                counted.blocked_child = Some(child);
                 break;
             }
-            after.nodes.push(child);
+            counted.nodes.push(child);
             n = child;
         }
         if !diverged {
-            before.copy_from(after);
+            before.copy_from(counted);
         }
         // A node that has counted no example has no candidates to predict from.
-        while before.nodes.len() > 1 && self.arena.node(before.end()).counts.candidates().is_empty()
-        {
+        while before.nodes.len() > 1 && self.node(before.end()).counts.candidates().is_empty() {
             before.blocked_child = before.nodes.pop();
         }
     }
 
-    /// Figure 2b: the routers of node `n` learn the side on which the label raises
+    /// Figure 2b: the router of node `n` learns the side on which the label raises
     /// the entropy least, with the difference of the entropies as importance. Returns
     /// the child that the example would have gone to before, and the one it goes to.
-    ///
-    /// With more than two children, each router learns on which half the child lies
-    /// whose cost is least.
     fn update_router(
         &mut self,
         n: NodeId,
-        example: &Example,
-        mut random: Option<&mut Pcg64Mcg>,
-    ) -> (u32, u32) {
-        let Example { x, y, weight, .. } = example;
-        if !self.is_internal(n) {
-            for _ in 1..self.arena.params.arity {
-                self.routers.push();
-            }
-            self.arena.grow(n);
+        x: &PathExample,
+        y: LocalId,
+        weight: f32,
+    ) -> [NodeId; 2] {
+        if !self.node(n).has_children() {
+            self.grow(n);
         }
-        self.set_entropy_costs(n, *y, f64::from(*weight));
-        let node = self.arena.node_mut(n);
+        let [cost_left, cost_right] = self.entropy_costs(n, y, f64::from(weight));
+        let node = &mut self.nodes[n.at()];
         let rate = self.rate.step(1.0, node.trained, x);
-        node.trained += f64::from(*weight);
-        let mut children = self.arena.children(n);
-        let mut before = None;
-        while let Some((left, right)) = children.halves() {
-            let (cost_left, cost_right) = (self.least_cost(left), self.least_cost(right));
-            // Ties go right.
-            let target = if cost_left < cost_right { -1.0 } else { 1.0 };
-            let importance = match self.arena.params.router_importance {
-                RouterImportance::None => *weight,
-                RouterImportance::Entropy => (cost_left - cost_right).abs() as f32,
-            };
-            let (arena, decided) = (&self.arena, children);
-            let ahead = |score| arena.next_router(n, decided.half(is_right(score)));
-            let step = importance * rate;
-            let scores = self
-                .routers
-                .learn(children.router, x, target, step, importance, ahead);
-            let goes_right = match random.as_deref_mut() {
-                // P(right) = 1/2 + score, clamped to [0, 1].
-                Some(random) => random.random_range(-0.5..0.5) < scores.after,
-                None => is_right(scores.after),
-            };
-            let went_right = is_right(scores.before);
-            if before.is_none() && went_right != goes_right {
-                before = Some(self.choose_child(children.half(went_right), x));
-            }
-            children = children.half(goes_right);
-        }
-        let after = children.from;
-        (before.unwrap_or(after), after)
+        node.trained += f64::from(weight);
+        let (router, children) = (node.router(), node.children());
+        // Ties go right.
+        let target = if cost_left < cost_right { -1.0 } else { 1.0 };
+        let importance = match self.params.router_importance {
+            RouterImportance::None => weight,
+            RouterImportance::Entropy => (cost_left - cost_right).abs() as f32,
+        };
+        let side = |score| children[usize::from(is_right(score))];
+        let (routers, nodes) = (&mut self.routers, &self.nodes);
+        let ahead = |score| next_router(nodes, side(score));
+        let scores = routers.learn(router, x, target, importance * rate, importance, ahead);
+        [scores.before, scores.after].map(side)
     }
 
     /// By how much label `y` would raise the entropy of each child of node `n`.
-    fn set_entropy_costs(&mut self, n: NodeId, y: LocalId, weight: f64) {
-        let node = self.arena.node(n);
-        for side in 0..self.arena.params.arity {
-            self.arena.node(node.child(side)).counts.prefetch(y);
+    fn entropy_costs(&self, n: NodeId, y: LocalId, weight: f64) -> [f64; 2] {
+        let children = self.node(n).children().map(|child| self.node(child));
+        for child in children {
+            child.counts.prefetch(y);
         }
-        for (side, cost) in (0..).zip(&mut self.entropy_costs) {
-            let child = self.arena.node(node.child(side));
+        children.map(|child| {
             let counts = &child.counts;
-            *cost = entropy_cost(child.entropy, counts.total, counts.get(y), weight);
-        }
-    }
-
-    fn least_cost(&self, children: ChildRange) -> f64 {
-        let costs = &self.entropy_costs[children.from as usize..children.to as usize];
-        costs.iter().copied().fold(f64::INFINITY, f64::min)
+            entropy_cost(child.entropy, counts.total, counts.get(y), weight)
+        })
     }
 
     /// Adds the label to the candidates where it has just become one of the node's.
     /// Returns whether it did.
     fn add_new_candidate(&self, end: NodeId, y: LocalId, candidates: &mut Vec<LocalId>) -> bool {
-        if candidates.contains(&y) || !self.arena.node(end).counts.candidates().contains(&y) {
+        if candidates.contains(&y) || !self.node(end).counts.candidates().contains(&y) {
             return false;
         }
-        candidates.truncate(self.arena.max_candidates - 1);
+        candidates.truncate(self.max_candidates - 1);
         candidates.push(y);
         true
     }
 }
 
-/// An example with its route, to be scored.
-#[derive(Debug, Clone, Default)]
-pub(super) struct RoutedExample {
-    pub example: Example,
-    pub route: RouteResult,
-}
-
 impl RoutedExample {
-    /// The last line of Figure 1: the candidate that its scorer rates highest, the
-    /// first of equals, becomes `workspace.predicted`.
-    pub fn predict(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) {
-        let route = &self.route;
-        scorers.score(&self.input(&route.candidates, &route.before), workspace);
-        let scored = route.candidates.iter().zip(&workspace.scores);
+    /// The last line of Figure 1: the candidate that its scorer rates highest, the first of
+    /// equals. Its scores stay in the workspace.
+    fn predict(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) -> Option<LocalId> {
+        scorers.score(&self.input(&self.candidates, &self.before), workspace);
+        let scored = self.candidates.iter().zip(&workspace.scores);
         let best = scored.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        workspace.predicted = best.map(|(&label, _)| label);
+        best.map(|(&label, _)| label)
     }
 
     /// The last line of Figure 2a, after [`Self::predict`] with the same workspace: the
-    /// scorer of the label learns +1, those of the other candidates -1. This decides how
-    /// far each goes; [`Self::update_predictors`] goes there.
-    pub fn decide_update(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) {
-        if let Some(update) = self.update() {
-            if self.route.changed {
-                scorers.score(&update.input, workspace);
-            }
-            scorers.decide(&update, workspace);
+    /// scorer of the label learns +1, those of the other candidates -1. None learns if the label
+    /// is no candidate.
+    fn update_predictors(&self, scorers: &mut Scorers, workspace: &mut ScorerWorkspace) {
+        let candidates = &self.updated_candidates;
+        let Some(correct) = candidates.iter().position(|&other| other == self.y) else {
+            return;
+        };
+        let input = self.input(candidates, &self.counted);
+        if self.changed {
+            scorers.score(&input, workspace);
         }
-    }
-
-    /// See [`Self::decide_update`].
-    pub fn update_predictors(&self, scorers: &mut Scorers, workspace: &mut ScorerWorkspace) {
-        if let Some(update) = self.update() {
-            scorers.apply(&update, workspace);
-        }
-    }
-
-    /// What the scorers learn; none if the label is no candidate.
-    fn update(&self) -> Option<ScorerUpdate<'_>> {
-        let (example, route) = (&self.example, &self.route);
-        let candidates = &route.updated_candidates;
-        let correct = candidates.iter().position(|&other| other == example.y)?;
-        Some(ScorerUpdate {
-            input: self.input(candidates, &route.counted),
-            correct,
-            weight: example.weight,
-            clock: example.clock,
-        })
+        scorers.learn(&input, correct, self.weight, self.clock, workspace);
     }
 
     fn input<'a>(&'a self, candidates: &'a [LocalId], path: &'a Path) -> ScorerInput<'a> {
         ScorerInput {
-            example: &self.example.x,
+            example: &self.x,
             candidates,
             path: &path.nodes,
         }
+    }
+}
+
+/// The first stage of learning: prepares examples and routes them.
+struct ExampleRouter<'a> {
+    batch: &'a Batch<'a>,
+    tree: &'a mut RoutingTree,
+    preparation: &'a mut Preparation,
+    label_index: &'a mut LabelIndex,
+    /// Whether means and deviations follow the examples.
+    is_stream: bool,
+    /// Number of the next example.
+    clock: u64,
+    scratch: RowBuffer,
+}
+
+impl ExampleRouter<'_> {
+    /// Routes the rows `which` in order; the nodes on their paths learn from them.
+    fn route(&mut self, which: &[u32], group: &mut Vec<RoutedExample>) {
+        let (rows, labels) = (&self.batch.rows, self.batch.labels());
+        group.resize_with(which.len(), RoutedExample::default);
+        for (&i, example) in which.iter().zip(group) {
+            let i = i as usize;
+            if self.is_stream {
+                self.preparation.observe(rows, i, &mut self.scratch);
+            }
+            example.x.read(self.preparation, rows, i);
+            let n_labels = self.label_index.labels().len();
+            example.y = self.label_index.insert(labels[i]);
+            if self.is_stream && example.y.at() == n_labels {
+                self.tree.age(n_labels + 1);
+            }
+            example.weight = self.batch.weight(i);
+            example.clock = self.clock;
+            self.clock += 1;
+            self.tree.routers.prepare(&mut example.x, example.weight);
+            self.tree.learn(example);
+        }
+    }
+}
+
+/// The second stage: predicts each routed example, then its candidates' scorers learn.
+struct ScorerTrainer<'a> {
+    scorers: &'a mut Scorers,
+    progress: &'a mut Mistakes,
+    missed: &'a mut Mistakes,
+    /// Share of a pass that an example is.
+    share: f64,
+    workspace: ScorerWorkspace,
+}
+
+impl ScorerTrainer<'_> {
+    fn learn(&mut self, group: &[RoutedExample]) {
+        for example in group {
+            let (scorers, workspace) = (&mut *self.scorers, &mut self.workspace);
+            let predicted = example.predict(scorers, workspace);
+            example.update_predictors(scorers, workspace);
+            scorers.pass(self.share);
+            let is_wrong = predicted != Some(example.y);
+            self.progress.count(is_wrong, example.weight);
+            let is_missed = !example.candidates.contains(&example.y);
+            self.missed.count(is_missed, example.weight);
+        }
+    }
+
+    /// Reports `n` more examples learned, and the progressive loss and recall.
+    fn report(&self, n: usize, control: &Control) -> Result<()> {
+        if let Some(loss) = self.progress.loss() {
+            control.set_loss(loss);
+            control.set_recall(1.0 - self.missed.loss().unwrap_or(f64::NAN));
+        }
+        control.tick(n)
+    }
+}
+
+impl OnlineRecallTree {
+    /// Figure 2a for example after example.
+    pub(super) fn learn_batch(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        // The paper's scorers and their routers share what they clamp to.
+        let n_threads = match self.scorers {
+            Scorers::Joint(_) => learning.n_threads,
+            Scorers::Single(_) => 1,
+        };
+        with_threads(n_threads, |parallel| self.learn_groups(learning, parallel))?
+    }
+
+    /// Routes each group while the one before is scored.
+    fn learn_groups(&mut self, learning: &mut Learning<'_>, parallel: bool) -> Result<()> {
+        // One example at a time stays in the nearest cache; several threads need
+        // more at a time.
+        let group_size = if parallel { Control::CHUNK } else { 1 };
+        let mut groups = learning.order.chunks(group_size);
+        let (mut current, mut next) = (Vec::new(), Vec::new());
+        let mut router = ExampleRouter {
+            batch: learning.batch,
+            is_stream: learning.is_stream(),
+            clock: learning.progress.examples,
+            tree: &mut self.tree,
+            preparation: learning.preparation,
+            label_index: &mut self.label_index,
+            scratch: RowBuffer::default(),
+        };
+        self.missed.repeats = learning.progress.repeats;
+        let mut trainer = ScorerTrainer {
+            scorers: &mut self.scorers,
+            progress: learning.progress,
+            missed: &mut self.missed,
+            share: learning.clock,
+            workspace: ScorerWorkspace::default(),
+        };
+        router.route(groups.next().unwrap_or_default(), &mut current);
+        let mut unreported = 0;
+        while !current.is_empty() {
+            let which = groups.next().unwrap_or_default();
+            if parallel {
+                rayon::join(
+                    || trainer.learn(&current),
+                    || router.route(which, &mut next),
+                );
+            } else {
+                trainer.learn(&current);
+                trainer.scorers.share_span(&mut router.tree.routers);
+                router.route(which, &mut next);
+            }
+            unreported += current.len();
+            std::mem::swap(&mut current, &mut next);
+            if unreported >= Control::CHUNK || current.is_empty() {
+                trainer.report(std::mem::take(&mut unreported), learning.control)?;
+            }
+        }
+        Ok(())
     }
 }

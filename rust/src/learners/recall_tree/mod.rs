@@ -11,44 +11,28 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `params` | the parameters and their ranges |
-//! | `label_index` | labels inside the tree, the frequent ones first |
-//! | `bound` | entropy and recall bound of a histogram |
-//! | `label_counts` | a node's histogram, its most frequent labels known at any time |
-//! | `arena` | the nodes, which grow on demand |
-//! | `scorers/` | one-against-some |
-//! | `routing_tree` | which path an example takes, and the candidates at its end |
-//! | `learner` | the algorithm: Figures 1 and 2 of the paper |
-//! | `pipeline` | many examples in order, on one thread or several |
-//! | `paths` | the tree as a row's way through its routers |
-//! | `frozen` | the tree as prediction walks it |
-//! | `candidate_blocks` | the weights of the candidates where paths end, side by side |
-//! | `candidate_tables` | the same for rows of few of many columns, as lists by column |
-//! | `beam` | the most probable paths |
-//! | `path_ends` | rows scored at the ends of their paths, node by node |
-//! | `predict` | rows together, with or without a beam |
-//! | `report` | the nodes as columns |
-//! | `online` | what it adds to the model around online learners |
+//! | `labels` | labels inside the tree, a node's histogram, its entropy and the bound on its recall |
+//! | `router` | nodes and routers: the path of an example, the candidates at its end |
+//! | `learner` | the algorithm: Figures 1 and 2 of the paper; many examples in order |
+//! | `scorers` | one-against-some, each candidate by itself as in the paper |
+//! | `joint_scorers` | candidates that learn together: softmax and margin |
+//! | `column_weights` | their weights by column, for sparse rows of many columns |
+//! | `predict` | the frozen tree, the most probable paths, the scores at their ends |
+//! | `candidate_weights` | copies of the weights of the candidates where paths end |
+//! | `online` | what it adds to the model around online learners; the nodes as columns |
 
-mod arena;
-mod beam;
-mod bound;
-mod candidate_blocks;
-mod candidate_tables;
-mod frozen;
-mod label_counts;
-mod label_index;
+mod candidate_weights;
+mod column_weights;
+mod joint_scorers;
+mod labels;
 mod learner;
 mod online;
 mod params;
-mod path_ends;
-mod paths;
-mod pipeline;
 mod predict;
-mod report;
-mod routing_tree;
+mod router;
 mod scorers;
 #[cfg(test)]
 mod tests;
 
 pub use learner::OnlineRecallTree;
-pub use params::{ClassCount, Params, PathFeatures, RouterImportance, ScorerLoss};
+pub use params::{Params, PathFeatures, RouterImportance, ScorerLoss};

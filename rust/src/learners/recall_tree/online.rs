@@ -1,12 +1,12 @@
 //! What the Recall Tree adds to the [`OnlineModel`](crate::classifier::OnlineModel)
-//! around it: making, freezing, storing and reporting a tree.
+//! around it: making, freezing, storing a tree, and reporting its nodes.
 
-use super::frozen::FrozenTree;
-use super::label_index::LabelIndex;
+use super::candidate_weights::CandidateWeights;
+use super::labels::{LabelCounts, LabelIndex};
 use super::learner::OnlineRecallTree;
 use super::params::{uniform_bits, Params};
-use super::predict::BlockPredictor;
-use super::routing_tree::RoutingTree;
+use super::predict::{BlockPredictor, FrozenTree, PredictMemory};
+use super::router::RoutingTree;
 use super::scorers::Scorers;
 use crate::classifier::{
     row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
@@ -18,6 +18,7 @@ use crate::file::{Array, Bundle, Persist, Report};
 use crate::params::Params as _;
 use crate::persist;
 use crate::pool::Lent;
+use crate::tree::{NodeId, Topology};
 
 /// The cost of routing along a path, in products per value.
 const ROUTING: usize = 32;
@@ -51,9 +52,7 @@ impl OnlineRecallTree {
     /// Drops what optimizers keep beside the weights.
     fn drop_state(&mut self) {
         self.tree.routers = self.tree.routers.for_prediction();
-        if let Scorers::Adaptive(scorers) = &mut self.scorers {
-            scorers.regressors = scorers.regressors.for_prediction();
-        }
+        self.scorers.drop_state();
     }
 
     /// Whether the labels of a tree that was restored have classes.
@@ -62,7 +61,7 @@ impl OnlineRecallTree {
             return Err(Error::data("\"missed\" is no count of mistakes"));
         }
         let n_labels = self.label_index.labels().len();
-        let counts = self.tree.arena.nodes.iter().map(|node| &node.counts);
+        let counts = self.tree.nodes.iter().map(|node| &node.counts);
         let labels = counts.flat_map(|counts| counts.iter().map(|(label, _)| label));
         match labels.max() {
             Some(label) if label.at() >= n_labels => {
@@ -79,7 +78,7 @@ impl OnlineLearner for OnlineRecallTree {
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = BlockPredictor<'a>;
-    type Memory = ();
+    type Memory = PredictMemory;
 
     fn name(_params: &Params) -> &'static str {
         "the Recall Tree"
@@ -111,7 +110,7 @@ impl OnlineLearner for OnlineRecallTree {
             self.label_bits = after;
         }
         self.label_index.grow(n_classes);
-        self.tree.grow(n_classes, self.label_bits);
+        self.tree.add_classes(n_classes, self.label_bits);
         self.scorers.grow(n_classes);
         Ok(())
     }
@@ -121,19 +120,21 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn freeze(&self, control: &Control) -> Result<FrozenTree> {
-        let mut frozen = self.tree.freeze(control)?;
-        frozen.blocks = self.scorers.candidate_blocks(&frozen.candidates, control)?;
-        frozen.tables = self.scorers.candidate_tables(&frozen.candidates, control)?;
-        Ok(frozen)
+        self.frozen(control)
     }
 
     fn predictor<'a>(
         members: &'a [Member<Self>],
         frozen: Option<&'a [FrozenTree]>,
         options: &PredictOptions,
-        _memory: Lent<'a, ()>,
+        memory: Lent<'a, PredictMemory>,
     ) -> BlockPredictor<'a> {
-        BlockPredictor::new(&members[0], frozen.map(|frozen| &frozen[0]), options)
+        BlockPredictor::new(
+            &members[0],
+            frozen.map(|frozen| &frozen[0]),
+            options,
+            memory,
+        )
     }
 
     fn check_options(params: &Params, options: &PredictOptions) -> Result<()> {
@@ -144,9 +145,9 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
-        let params = &self.tree.arena.params;
+        let params = &self.tree.params;
         let paths = options.beam_size.unwrap_or(params.beam_size) as usize;
-        let per_path = (ROUTING + self.tree.arena.max_candidates).saturating_mul(row_values);
+        let per_path = (ROUTING + self.tree.max_candidates).saturating_mul(row_values);
         paths.saturating_mul(per_path)
     }
 
@@ -154,13 +155,8 @@ impl OnlineLearner for OnlineRecallTree {
         /// Products of freezing a node, and of predicting a row, about.
         const NODE: usize = 256;
         const ROW: usize = 1 << 14;
-        if !self.tree.can_be_walked() {
-            return 0;
-        }
-        let n_nodes = self.tree.arena.nodes.len();
-        let copied = self
-            .scorers
-            .candidate_weights(n_nodes / 2, self.tree.arena.max_candidates);
+        let (n_nodes, f) = (self.tree.nodes.len(), self.tree.max_candidates);
+        let copied = CandidateWeights::n_weights(self.scorers.weights(), n_nodes / 2, f);
         n_nodes.saturating_mul(NODE).saturating_add(copied) / ROW + 1
     }
 
@@ -169,7 +165,7 @@ impl OnlineLearner for OnlineRecallTree {
     fn summary(&self, summary: &mut Report) {
         let recall = self.missed.loss().map_or(f64::NAN, |missed| 1.0 - missed);
         summary.scalar("progressive_recall", recall);
-        summary.scalar("max_candidates", self.tree.arena.max_candidates as u32);
+        summary.scalar("max_candidates", self.tree.max_candidates as u32);
         summary.scalar("max_depth", self.tree.max_depth);
     }
 
@@ -185,7 +181,7 @@ impl OnlineLearner for OnlineRecallTree {
     fn for_prediction(&self, _control: &Control) -> Result<Self> {
         let mut slim = self.clone();
         slim.drop_state();
-        for node in &mut slim.tree.arena.nodes {
+        for node in &mut slim.tree.nodes {
             node.counts.keep_candidates();
         }
         Ok(slim)
@@ -204,10 +200,9 @@ impl OnlineLearner for OnlineRecallTree {
         bundle: &mut Bundle,
     ) -> Result<Self> {
         // Nothing as large as K is allocated unless the file is.
-        let of_each_class = if params.is_adaptive() {
-            "scorers/regressors/weights.is_row"
-        } else {
-            "scorers/trained"
+        let of_each_class = match params.loss.single() {
+            Some(_) => "scorers/regressors/weights.is_row",
+            None => "scorers/trained",
         };
         if bundle.arrays().get(of_each_class).map(Array::len) != Some(n_classes) {
             return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
@@ -224,5 +219,74 @@ impl OnlineLearner for OnlineRecallTree {
         }
         tree.fill(bundle)?;
         Ok(tree)
+    }
+}
+
+impl RoutingTree {
+    /// The nodes that have seen an example, breadth first, with the columns that the Python
+    /// class documents as `tree_`.
+    pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
+        let tree = self.seen_nodes();
+        let nodes = || tree.nodes.iter().map(|&id| self.node(id));
+        let counts = || nodes().map(|node| &node.counts);
+        let mut report = tree.report();
+        report.column("n_examples", counts().map(|counts| counts.total));
+        report.column("n_labels", counts().map(|counts| counts.n_labels() as u32));
+        // A node without candidates has only been passed; it shows the first label, if any.
+        let top = counts().map(|counts| counts.candidates().first().copied());
+        let labels = label_index.labels();
+        let label = top.map(|id| labels.get(id.unwrap_or_default().at()).map_or(0, |&l| l));
+        report.column("label", label);
+        report.column("label_entropy", nodes().map(|node| node.entropy.max(0.0)));
+        // 0 where no example has come.
+        let recall = counts().map(|counts| counts.mass / counts.total.max(f64::MIN_POSITIVE));
+        report.column("recall", recall);
+        report.column("recall_bound", nodes().map(|node| node.bound));
+        let held = tree.parent.iter().zip(&tree.nodes).map(|(&parent, &id)| {
+            let parent = usize::try_from(parent).ok();
+            parent.is_some_and(|parent| self.is_final(tree.nodes[parent], id))
+        });
+        report.flags("held", held);
+        report.column("n_trained", nodes().map(|node| node.trained));
+        let mut end = 0;
+        let ends = counts().map(|counts| {
+            end += counts.candidates().len() as i64;
+            end
+        });
+        report.column("candidate_starts", std::iter::once(0).chain(ends));
+        let candidates = counts().flat_map(LabelCounts::candidates);
+        report.column("candidates", candidates.map(|&id| label_index.label(id)));
+        let candidate_counts = counts().flat_map(|counts| &counts.top_counts);
+        report.column("candidate_counts", candidate_counts.copied());
+        report
+    }
+
+    /// The numbers in [`node_report`](Self::node_report) of the nodes `ends`; of one that has seen
+    /// no example that of the last above it that has.
+    pub(super) fn report_numbers(&self, ends: &[NodeId]) -> Vec<u32> {
+        let mut numbers = vec![u32::MAX; self.nodes.len()];
+        for (number, id) in (0..).zip(self.seen_nodes().nodes) {
+            numbers[id.at()] = number;
+        }
+        let mut path = Vec::new();
+        let ends = ends.iter().map(|&end| {
+            self.path_to(end, &mut path);
+            let mut upwards = path.iter().rev().map(|id| numbers[id.at()]);
+            upwards.find(|&number| number != u32::MAX).unwrap_or(0)
+        });
+        ends.collect()
+    }
+
+    /// The nodes that have seen an example, breadth first: none in place of children that no
+    /// example has come to or gone through.
+    fn seen_nodes(&self) -> Topology<NodeId> {
+        Topology::with_gaps(Self::ROOT, 2, |&id| {
+            let node = self.node(id);
+            let children = node.has_children().then(|| node.children());
+            children.into_iter().flatten().map(|child| {
+                let seen = self.node(child);
+                (seen.counts.n_labels() > 0 || seen.has_children()).then_some(child)
+            })
+        })
     }
 }

@@ -1,11 +1,10 @@
 //! Parameters of the Recall Tree.
 
-use crate::classifier::PredictOptions;
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
+use crate::model::PredictOptions;
 use crate::params::Range;
-use crate::tree::NodeId;
 use crate::{choices, params};
 
 choices! {
@@ -23,13 +22,11 @@ choices! {
         Quantile = "quantile",
         /// max(0, 1 - y p)
         Hinge = "hinge",
-        /// max(0, 1 - y p)^2 / 2
-        SquaredHinge = "squared_hinge",
     }
 }
 
 impl ScorerLoss {
-    /// The loss of a single candidate, where they learn one by one.
+    /// The loss of a single regressor, where candidates learn one by one, as in the paper.
     pub fn single(self) -> Option<Loss> {
         match self {
             Self::Softmax | Self::Margin => None,
@@ -37,7 +34,6 @@ impl ScorerLoss {
             Self::Logistic => Some(Loss::Logistic),
             Self::Quantile => Some(Loss::Quantile),
             Self::Hinge => Some(Loss::Hinge),
-            Self::SquaredHinge => Some(Loss::SquaredHinge),
         }
     }
 }
@@ -54,17 +50,6 @@ choices! {
     }
 }
 
-impl PathFeatures {
-    /// The nodes of a path that have an indicator. For `All`, the root has none.
-    pub(super) fn nodes(self, path: &[NodeId]) -> &[NodeId] {
-        match self {
-            Self::None => &[],
-            Self::All => &path[1..],
-            Self::NodeOnly => &path[path.len().saturating_sub(1)..],
-        }
-    }
-}
-
 choices! {
     /// How much an example counts for a router.
     pub enum RouterImportance {
@@ -75,89 +60,65 @@ choices! {
     }
 }
 
-choices! {
-    /// The number of classes that F and D are chosen for.
-    pub enum ClassCount {
-        /// 2^H, H the entropy of the labels in bits, where they are known beforehand.
-        Effective = "effective",
-        /// All.
-        All = "all",
-    }
-}
-
 params! {
     /// Every parameter. The Python class documents them for users and says where the
     /// defaults come from.
     pub struct Params online(5) check check_together {
-        /// F: candidates of a node, at most K; overrules `candidates_per_level`.
+        /// F: candidates of a node, at most K. None: 4 ceil(log2 K), K as effective classes.
         max_candidates: Option<u32> = None, Range::COUNT;
-        /// F as a multiple of ceil(log2 K).
-        candidates_per_level: f64 = 4.0, Range::POSITIVE;
-        /// D; overrules `depth_share`.
+        /// D: levels below the root. None: three quarters of log2 K, rounded up.
         max_depth: Option<u32> = None, Range::from(0.0).to(MAX_LEVELS);
-        /// D as a share of the levels of a full tree over the classes, rounded up.
-        depth_share: f64 = 0.75, Range::POSITIVE;
-        /// How many classes F and D are for.
-        class_count: ClassCount = ClassCount::Effective;
         /// Multiplier of the recall bound; 0: descend to the full depth.
         bern_hyper: f64 = 4.0, Range::NOT_NEGATIVE;
-        /// Children of a node.
-        arity: u32 = 2, Range::from(2.0).to(16.0);
-        /// Loss of the scorers.
+        /// Loss of the scorers. With those of a single regressor the routers have it, too, and
+        /// all step as in Vowpal Wabbit ("nag"); with the others routers have the hinge loss,
+        /// and all take preconditioned steps ("pn").
         loss: ScorerLoss = ScorerLoss::Softmax;
         /// By how much the label's score must be ahead: taken off it in the softmax,
         /// the gap that the margin loss wants.
         margin: f64 = 4.0, Range::NOT_NEGATIVE;
-        /// Loss of the routers. None: that of the scorers where it is one of a
-        /// single regressor, else hinge.
-        router_loss: Option<Loss> = None;
-        /// Step direction of routers and scorers.
-        optimizer: Optimizer = Optimizer::Pn;
-        /// Step size of the scorers. None: by optimiser and loss.
+        /// Step size of the scorers, and of the routers where they have the same loss. None: by
+        /// loss.
         learning_rate: Option<f64> = None, Range::POSITIVE;
-        /// Step size of the routers. None: by optimiser.
-        router_rate: Option<f64> = None, Range::POSITIVE;
-        /// How fast steps shrink; 0: they do not.
-        decay: f64 = 1.0, Range::NOT_NEGATIVE;
         /// How much an example counts for a router.
         router_importance: RouterImportance = RouterImportance::Entropy;
-        /// Whether training examples are routed at random near a router's border.
-        randomized_routing: bool = false;
-        /// Whether a node's histogram is of the examples that the routers sent there
-        /// before they learned from them, as they will those to be predicted, and fades in a
-        /// stream as labels arrive. False: afterwards, and for ever, as in the paper.
-        honest: bool = true;
-        /// Whether a node that has seen fewer labels than it may have candidates
-        /// takes further ones from the nodes above.
-        back_off: bool = true;
+        /// Whether the tree is the paper's: nodes count the examples that the routers sent there
+        /// after they learned from them, and for ever; the stop rule compares the bounds alone; a
+        /// node has its own candidates alone; F and D are for all classes, D all of log2 K.
+        ///
+        /// Else counts are of the examples that came there before, as those to be predicted
+        /// will, and fade in a stream as labels arrive; the stop rule compares a child with its
+        /// parent on the examples that reached both; a node of few labels takes further
+        /// candidates from the nodes above; F and D are for the effective number of classes, 2^H
+        /// with H the entropy of the labels in bits, where they are known beforehand.
+        paper_tree: bool = false;
         /// What the scorers see of the path through the tree.
         path_features: PathFeatures = PathFeatures::None;
-        /// Step of an indicator of the path as a share of a feature's, where the optimiser is
-        /// not adaptive: there indicators are features like the others.
-        indicator_rate: f64 = 0.1, Range::POSITIVE;
         /// Final nodes whose candidates compete in a prediction. With more than 1024,
         /// scoring all classes is cheaper.
         beam_size: u32 = 4, Range::from(1.0).to(1024.0);
         /// Weight of the path's log-probability in the score, with a beam.
         path_weight: f64 = 0.5, Range::NOT_NEGATIVE;
-        /// Examples that the scorers learn from at once, as they stood before them.
-        batch_size: u32 = 1, Range::from(1.0).to(4096.0);
     }
 }
 
+/// Candidates of a node for each bit of the labels' entropy, as in the paper.
+const CANDIDATES_PER_BIT: usize = 4;
+
+/// D as a share of the levels of a full tree over the classes: the last ones cost time and gain
+/// nothing.
+const DEPTH_SHARE: f64 = 0.75;
+
+/// Beyond any use: 2^60 nodes.
+const MAX_LEVELS: f64 = 60.0;
+
 impl Params {
-    /// Refuses what the adaptive optimisers do not go with.
+    /// Refuses path features where the scorers have no columns for them.
     fn check_together(&self) -> Result<()> {
-        let needs = |name, value: String, what| {
-            let allowed = format!("{what} where optimizer is \"nag\" or \"adagrad\"");
-            Err(Error::parameter(name, value, allowed))
-        };
-        if self.is_adaptive() && self.loss.single().is_none() {
-            let loss = format!("{:?}", self.loss).to_lowercase();
-            return needs("loss", loss, "the loss of a single regressor");
-        }
-        if self.is_adaptive() && self.batch_size > 1 {
-            return needs("batch_size", self.batch_size.to_string(), "1");
+        if self.path_features != PathFeatures::None && self.loss.single().is_none() {
+            let features = format!("{:?}", self.path_features).to_lowercase();
+            let allowed = "\"none\" where loss is \"softmax\" or \"margin\"";
+            return Err(Error::parameter("path_features", features, allowed));
         }
         Ok(())
     }
@@ -174,22 +135,21 @@ impl Params {
 
     /// F for labels of `bits` of entropy.
     pub fn candidates(&self, n_classes: usize, bits: f64) -> usize {
-        let default = self.candidates_per_level * bits.ceil();
-        let most = self.max_candidates.map_or(default as usize, |f| f as usize);
+        let default = CANDIDATES_PER_BIT * bits.ceil() as usize;
+        let most = self.max_candidates.map_or(default, |f| f as usize);
         most.clamp(1, n_classes)
     }
 
     /// D for labels of `bits` of entropy.
     pub fn depth(&self, bits: f64) -> u32 {
-        let levels = bits / f64::from(self.arity).log2();
-        let share = (self.depth_share * levels).ceil();
-        self.max_depth.unwrap_or(share.min(MAX_LEVELS) as u32)
+        let share = if self.paper_tree { 1.0 } else { DEPTH_SHARE };
+        self.max_depth.unwrap_or((share * bits).ceil() as u32)
     }
 
     /// Entropy, in bits, of the labels of `batch`, or of classes that all occur
     /// equally often.
     pub fn label_bits(&self, batch: &Batch<'_>, n_classes: usize) -> f64 {
-        if self.class_count == ClassCount::All {
+        if self.paper_tree {
             return uniform_bits(n_classes);
         }
         let mut counts = vec![0.0; n_classes];
@@ -206,39 +166,32 @@ impl Params {
 
     /// Loss of the routers.
     pub fn router_loss(&self) -> Loss {
-        let scorers = self.loss.single();
-        self.router_loss.or(scorers).unwrap_or(Loss::Hinge)
+        self.loss.single().unwrap_or(Loss::Hinge)
     }
 
-    /// Whether a weight carries sums of its own; the rate then falls by itself.
-    pub fn is_adaptive(&self) -> bool {
-        matches!(self.optimizer, Optimizer::Nag | Optimizer::Adagrad)
-    }
-
-    /// Step size of the routers.
-    pub fn router_rate(&self) -> f64 {
-        let default = if self.is_adaptive() { 0.5 } else { 1.0 };
-        self.router_rate.unwrap_or(default)
-    }
-
-    /// Step size of the scorers. Losses that are never satisfied need larger steps.
-    pub fn scorer_rate(&self) -> f64 {
-        let default = match (self.is_adaptive(), self.loss) {
-            (true, _) => 0.5,
-            (_, ScorerLoss::Softmax | ScorerLoss::Logistic) => 9.0,
-            _ => 1.0,
-        };
-        self.learning_rate.unwrap_or(default)
-    }
-
-    /// How fast the steps of routers and scorers shrink; those of the adaptive
-    /// optimisers do by themselves.
-    pub fn decay(&self) -> f64 {
-        if self.is_adaptive() {
-            0.0
-        } else {
-            self.decay
+    /// Step direction of the routers, and of scorers that learn one by one.
+    pub fn optimizer(&self) -> Optimizer {
+        match self.loss.single() {
+            Some(_) => Optimizer::Nag,
+            None => Optimizer::Pn,
         }
+    }
+
+    /// Step size of the routers, and how fast it shrinks; adaptive steps do by themselves.
+    pub fn router_rate(&self) -> (f64, f64) {
+        match self.loss.single() {
+            Some(_) => (self.scorer_rate(), 0.0),
+            None => (1.0, 1.0),
+        }
+    }
+
+    /// Step size of the scorers. The softmax is never satisfied and needs larger steps.
+    pub fn scorer_rate(&self) -> f64 {
+        self.learning_rate.unwrap_or(match self.loss {
+            ScorerLoss::Softmax => 9.0,
+            ScorerLoss::Margin => 1.0,
+            _ => 0.5,
+        })
     }
 }
 
@@ -246,6 +199,3 @@ impl Params {
 pub fn uniform_bits(n_classes: usize) -> f64 {
     (n_classes as f64).log2()
 }
-
-/// Beyond any use: 2^60 nodes.
-const MAX_LEVELS: f64 = 60.0;

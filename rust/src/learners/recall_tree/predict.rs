@@ -1,21 +1,128 @@
-//! Prediction: rows are routed together, and those at one final node are scored in
-//! a row.
+//! Prediction: the frozen tree, the paths of a row through it, and the scores of the candidates at
+//! their ends.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::beam::Beam;
-use super::frozen::FrozenTree;
-use super::label_index::LocalId;
+use super::candidate_weights::CandidateWeights;
+use super::labels::{LabelSet, LocalId};
 use super::learner::OnlineRecallTree;
-use super::path_ends::{PathEnd, PathEnds};
-use super::paths::Place;
-use super::routing_tree::RoutingTree;
-use crate::classifier::{Member, PredictOptions, Predictor, TopK};
+use super::router::RoutingTree;
+use super::scorers::{ClassWeights, ScorerWorkspace};
+use crate::alloc::{extend, filled, push};
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::{Preparation, Ragged, Rows};
 use crate::error::Result;
 use crate::linear::{bounded_score, Block};
-use crate::tree::{Groups, Numbered, Routers};
+use crate::model::{Member, PredictOptions, Predictor, TopK};
+use crate::pool::Lent;
+use crate::tree::{BestFirst, FrozenRouters, Groups, Junction, LearningTree, NodeId, Routers};
+
+/// The tree as prediction uses it: routers whose terminals are positions among the final nodes.
+#[derive(Debug, Clone)]
+pub struct FrozenTree {
+    pub(super) routers: FrozenRouters,
+    /// The nodes that paths end at. The path to a child whose bound is no better ends at
+    /// the parent, so that several terminals may share a node.
+    pub(super) final_nodes: Vec<NodeId>,
+    /// The candidates of each, most frequent first.
+    pub(super) candidates: Ragged<LocalId>,
+    /// Copies of their weights.
+    weights: CandidateWeights,
+}
+
+impl OnlineRecallTree {
+    /// Makes the tree that prediction uses, in time and memory of the model's size.
+    pub(super) fn frozen(&self, control: &Control) -> Result<FrozenTree> {
+        let tree = &self.tree;
+        let mut frozen = FrozenTree {
+            routers: FrozenRouters::new(&tree.routers).unclamped(),
+            final_nodes: Vec::new(),
+            candidates: Ragged::default(),
+            weights: CandidateWeights::None,
+        };
+        let mut terminal_of = filled(u32::MAX, tree.nodes.len());
+        let mut queue = VecDeque::from([tree.root()]);
+        let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
+        let mut seen = LabelSet::default();
+        while let Some(node) = queue.pop_front() {
+            if n % Control::CHUNK == 0 {
+                control.check()?;
+            }
+            n += 1;
+            match tree.at(node) {
+                Junction::Terminal(number) => {
+                    let terminal = &mut terminal_of[number as usize];
+                    if *terminal == u32::MAX {
+                        let id = NodeId(number);
+                        tree.path_to(id, &mut path);
+                        tree.candidates_at_end(&path, &mut seen, &mut candidates);
+                        *terminal = frozen.final_nodes.len() as u32;
+                        push(&mut frozen.final_nodes, id);
+                        frozen.candidates.push(candidates.iter().copied());
+                    }
+                    frozen.routers.push_terminal(*terminal);
+                }
+                Junction::Router { router, children } => {
+                    frozen.routers.push_router(tree.routers.plain(router));
+                    queue.extend(children);
+                }
+            }
+        }
+        let (weights, n_labels) = (self.scorers.weights(), self.label_index.n_classes());
+        frozen.weights = CandidateWeights::new(&frozen.candidates, weights, n_labels, control)?;
+        Ok(frozen)
+    }
+}
+
+/// Routers opened per path and level, at most: where all paths are equally
+/// probable, the search would look at most of the tree.
+const EXPANSIONS: usize = 2;
+
+/// Paths less than a tenth as probable as the best are left out: they change next to
+/// nothing and cost as much as any.
+const LEAST_LOG_PROBABILITY: f32 = -std::f32::consts::LN_10;
+
+/// A score of 1, the target that a router learned, is a log-odds of this.
+const STEEPNESS: f32 = 2.0;
+
+/// Bytes of weights that stay in the cache of a core in any case.
+const NEAR: usize = 1 << 18;
+
+/// The end of a path of a row.
+#[derive(Debug, Clone, Default)]
+struct PathEnd {
+    row: usize,
+    terminal: u32,
+    /// Logarithm of the path's probability.
+    log_p: f32,
+    /// Its candidates, where the tree is not frozen.
+    candidates: Range<usize>,
+    /// Where the scores of the candidates begin.
+    scores: usize,
+}
+
+/// What a predictor works in.
+#[derive(Debug, Clone, Default)]
+pub struct PredictMemory {
+    block: Block,
+    groups: Groups,
+    search: BestFirst,
+    /// The terminal of each row, with a single path.
+    terminals: Vec<u32>,
+    /// The paths of all rows, row by row.
+    ends: Vec<PathEnd>,
+    /// Their numbers, in the order in which they are scored.
+    order: Vec<u32>,
+    candidates: Vec<LocalId>,
+    scores: Vec<f32>,
+    /// The path to an end, its candidates, and which labels they are.
+    path: Vec<NodeId>,
+    at_end: Vec<LocalId>,
+    seen: LabelSet,
+    found: Vec<(u32, f32)>,
+    workspace: ScorerWorkspace,
+}
 
 /// Predicts blocks of rows on one thread.
 #[derive(Debug)]
@@ -27,15 +134,7 @@ pub struct BlockPredictor<'a> {
     beam_size: usize,
     /// Weight of a path's log-probability in a score.
     path_weight: f32,
-    block: Block,
-    groups: Groups,
-    beam: Beam<u32>,
-    beam_learning: Beam<Numbered<Place>>,
-    /// The most probable paths: log-probability and terminal.
-    paths: Vec<(f32, u32)>,
-    /// The terminal of each row of the block.
-    terminals: Vec<u32>,
-    ends: PathEnds,
+    memory: Lent<'a, PredictMemory>,
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -43,8 +142,9 @@ impl<'a> BlockPredictor<'a> {
         member: &'a Member<OnlineRecallTree>,
         frozen: Option<&'a FrozenTree>,
         options: &PredictOptions,
+        memory: Lent<'a, PredictMemory>,
     ) -> Self {
-        let params = member.learner.tree.arena.params.with_beam(options);
+        let params = member.learner.tree.params.with_beam(options);
         Self {
             preparation: &member.preparation,
             model: &member.learner,
@@ -52,75 +152,138 @@ impl<'a> BlockPredictor<'a> {
             routers: Routers::new(frozen.map(|frozen| &frozen.routers), &member.learner.tree),
             beam_size: params.beam_size as usize,
             path_weight: params.path_weight as f32,
-            block: Block::default(),
-            groups: Groups::default(),
-            beam: Beam::default(),
-            beam_learning: Beam::default(),
-            paths: Vec::new(),
-            terminals: Vec::new(),
-            ends: PathEnds::default(),
+            memory,
         }
     }
 
-    fn route(&mut self) {
-        self.terminals.resize(self.block.len(), 0);
+    /// Finds the paths of all rows: the one that the routers lead to or, with a beam, the most
+    /// probable ones, the most probable first.
+    fn find_paths(&mut self) {
+        let memory = &mut *self.memory;
+        memory.ends.clear();
+        let n_rows = memory.block.len();
+        if self.beam_size > 1 {
+            (0..n_rows).for_each(|row| self.search_paths(row));
+            return;
+        }
+        memory.terminals.resize(n_rows, 0);
         self.routers
-            .route(&self.block, &mut self.groups, &mut self.terminals);
+            .route(&memory.block, &mut memory.groups, &mut memory.terminals);
+        let ends = memory.terminals.iter().enumerate();
+        let ends = ends.map(|(row, &terminal)| PathEnd {
+            row,
+            terminal,
+            ..PathEnd::default()
+        });
+        extend(&mut memory.ends, ends);
     }
 
-    /// Routes all rows, then calls `emit(row, candidates, scores)` for each.
-    fn score_greedy(&mut self, mut emit: impl FnMut(usize, &[LocalId], &[f32])) {
-        self.route();
-        self.ends.clear();
-        for (row, &terminal) in (0..).zip(&self.terminals) {
-            let log_p = 0.0;
-            self.ends.push(PathEnd {
-                row,
-                terminal,
-                log_p,
-            });
-        }
-        self.ends.score(self.model, self.frozen, &self.block, true);
-        for row in 0..self.block.len() {
-            let (_, candidates, scores) = self.ends.get(row);
-            emit(row, candidates, scores);
-        }
-    }
-
-    /// Searches for the most probable paths of a row.
-    fn find_paths(&mut self, row: usize) {
-        let (most, paths) = ((self.beam_size, self.model.tree.depth()), &mut self.paths);
-        match &self.routers {
-            Routers::Frozen(routers) => {
-                let walk = routers.walk(&self.block, row);
-                self.beam.search(&walk, most, paths);
+    /// Adds the most probable paths of a row; of several to one terminal the most probable.
+    ///
+    /// The first is not always where the greedy path ends: a path of many near
+    /// decisions may be less probable than another.
+    fn search_paths(&mut self, row: usize) {
+        let PredictMemory {
+            block,
+            search,
+            ends,
+            ..
+        } = &mut *self.memory;
+        let look = self.routers.look(block, row);
+        let look = |node| match look(node) {
+            Junction::Router {
+                router: score,
+                children,
+            } => Junction::Router {
+                router: STEEPNESS * score,
+                children,
+            },
+            terminal @ Junction::Terminal(_) => terminal,
+        };
+        let levels = self.model.tree.max_depth as usize + 1;
+        search.start(self.routers.root(), EXPANSIONS * self.beam_size * levels);
+        let from = ends.len();
+        let mut most = f32::INFINITY;
+        while let Some((cost, terminal)) = search.next(most, &look) {
+            if ends.len() == from {
+                most = cost - LEAST_LOG_PROBABILITY;
             }
-            Routers::Learning(routers) => {
-                let walk = routers.walk(&self.block, row);
-                self.beam_learning.search(&walk, most, paths);
-            }
-        }
-    }
-
-    /// As [`Self::score_greedy`], with the candidates of each of the most probable paths of a row,
-    /// to whose scores its weighted log-probability is to be added. A label may come several times.
-    fn score_beam(&mut self, mut emit: impl FnMut(usize, &PathEnds, Range<usize>)) {
-        self.ends.clear();
-        for row in 0..self.block.len() {
-            self.find_paths(row);
-            for &(log_p, terminal) in &self.paths {
-                let row = row as u32;
-                self.ends.push(PathEnd {
+            if ends[from..].iter().all(|end| end.terminal != terminal) {
+                let end = PathEnd {
                     row,
                     terminal,
-                    log_p,
-                });
+                    // Not -0.
+                    log_p: 0.0 - cost,
+                    ..PathEnd::default()
+                };
+                push(ends, end);
+            }
+            if ends.len() - from == self.beam_size || search.is_spent() {
+                break;
             }
         }
-        let by_terminal = self.model.scorers.come_from_afar();
-        self.ends
-            .score(self.model, self.frozen, &self.block, by_terminal);
-        self.ends.by_row(|row, paths| emit(row, &self.ends, paths));
+    }
+
+    /// Scores the candidates at the ends of all paths: by the copies of their weights, where a
+    /// frozen tree has them, else by the scorers' own.
+    fn score_ends(&mut self) {
+        let memory = &mut *self.memory;
+        let (tree, scorers) = (&self.model.tree, &self.model.scorers);
+        memory.order.clear();
+        extend(&mut memory.order, 0..memory.ends.len() as u32);
+        if let ClassWeights::Rows(classes, width) = scorers.weights() {
+            // Rows at one end share its weights while they are near.
+            if classes.len() * width * size_of::<f32>() > NEAR {
+                let ends = &memory.ends;
+                let terminal = |&at: &u32| (ends[at as usize].terminal, at);
+                memory.order.sort_unstable_by_key(terminal);
+            }
+        }
+        memory.candidates.clear();
+        memory.scores.clear();
+        let scores = &mut memory.scores;
+        for &at in &memory.order {
+            let end = &mut memory.ends[at as usize];
+            end.scores = scores.len();
+            let mut candidates = &memory.at_end[..];
+            let mut node = NodeId(end.terminal);
+            if let Some(frozen) = self.frozen {
+                candidates = frozen.candidates.get(end.terminal as usize);
+                let ends_at = (end.terminal, candidates.len());
+                let row = (&memory.block, end.row);
+                if frozen
+                    .weights
+                    .score(ends_at, row, &mut memory.found, scores)
+                {
+                    continue;
+                }
+                node = frozen.final_nodes[end.terminal as usize];
+            }
+            tree.path_to(node, &mut memory.path);
+            if self.frozen.is_none() {
+                tree.candidates_at_end(&memory.path, &mut memory.seen, &mut memory.at_end);
+                candidates = &memory.at_end;
+                let from = memory.candidates.len();
+                extend(&mut memory.candidates, candidates.iter().copied());
+                end.candidates = from..memory.candidates.len();
+            }
+            let row = (&memory.block, end.row);
+            scorers.score_row(row, candidates, &memory.path, &mut memory.workspace);
+            extend(scores, memory.workspace.scores.iter().copied());
+        }
+        scores
+            .iter_mut()
+            .for_each(|score| *score = bounded_score(*score));
+    }
+
+    /// The candidates at the end of a path, and their scores.
+    fn scored(&self, end: &PathEnd) -> (&[LocalId], &[f32]) {
+        let candidates = match self.frozen {
+            Some(frozen) => frozen.candidates.get(end.terminal as usize),
+            None => &self.memory.candidates[end.candidates.clone()],
+        };
+        let scores = &self.memory.scores[end.scores..][..candidates.len()];
+        (candidates, scores)
     }
 }
 
@@ -131,8 +294,8 @@ impl Predictor for BlockPredictor<'_> {
         which: impl ExactSizeIterator<Item = usize> + Clone,
         _control: &Control,
     ) -> Result<()> {
-        let width = self.routers.width();
-        self.block.fill(self.preparation, rows, which, width);
+        let (width, block) = (self.routers.width(), &mut self.memory.block);
+        block.fill(self.preparation, rows, which, width);
         Ok(())
     }
 
@@ -144,57 +307,48 @@ impl Predictor for BlockPredictor<'_> {
         scores: &mut [f32],
         _control: &Control,
     ) -> Result<()> {
+        self.find_paths();
+        self.score_ends();
         let label_index = &self.model.label_index;
         let mut top = TopK::new(k.min(label_index.n_classes()));
-        let span = |row: usize| row * k..(row + 1) * k;
-        if self.beam_size == 1 {
-            self.score_greedy(|row, candidates, values| {
-                top.clear();
+        for paths in self.memory.ends.chunk_by(|a, b| a.row == b.row) {
+            top.clear();
+            let span = paths[0].row * k..(paths[0].row + 1) * k;
+            let (labels, scores) = (&mut labels[span.clone()], &mut scores[span]);
+            if self.beam_size == 1 {
+                let (candidates, values) = self.scored(&paths[0]);
                 // Positions: of equal scores the more frequent label's comes first.
                 for (position, &score) in (0..).zip(values) {
                     top.push(position, score);
                 }
-                let labels = &mut labels[span(row)];
-                top.write(labels, &mut scores[span(row)]);
+                top.write(labels, scores);
                 for label in labels.iter_mut().take_while(|position| **position >= 0) {
                     *label = label_index.label(candidates[*label as usize]) as i32;
                 }
-            });
-        } else {
-            let path_weight = self.path_weight;
-            self.score_beam(|row, ends, paths| {
-                top.clear();
-                for path in paths {
-                    let (end, candidates, scores) = ends.get(path);
-                    let more = bounded_score(path_weight * end.log_p);
-                    for (&label, score) in candidates.iter().zip(scores) {
-                        let score = score + more;
-                        // Most are below: those need no look at the label.
-                        if score >= top.bar() {
-                            top.push_again(label_index.label(label), score);
-                        }
+                continue;
+            }
+            for end in paths {
+                let (candidates, values) = self.scored(end);
+                let more = bounded_score(self.path_weight * end.log_p);
+                for (&label, score) in candidates.iter().zip(values) {
+                    let score = score + more;
+                    // Most are below: those need no look at the label. A label may be at the
+                    // ends of several paths.
+                    if score >= top.bar() {
+                        top.push_again(label_index.label(label), score);
                     }
                 }
-                top.write(&mut labels[span(row)], &mut scores[span(row)]);
-            });
+            }
+            top.write(labels, scores);
         }
         Ok(())
     }
 
     /// With a beam those of all paths whose candidates compete, the most probable first.
     fn terminals(&mut self, visit: &mut dyn FnMut(usize, usize, u32)) {
-        if self.beam_size == 1 {
-            self.route();
-            for (row, &terminal) in self.terminals.iter().enumerate() {
-                visit(row, 0, terminal);
-            }
-            return;
-        }
-        for row in 0..self.block.len() {
-            self.find_paths(row);
-            for &(_, terminal) in &self.paths {
-                visit(row, 0, terminal);
-            }
+        self.find_paths();
+        for end in &self.memory.ends {
+            visit(end.row, 0, end.terminal);
         }
     }
 }

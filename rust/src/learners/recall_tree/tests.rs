@@ -11,11 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::arena::Arena;
-use super::label_index::LocalId;
+use super::labels::LocalId;
 use super::learner::OnlineRecallTree;
 use super::params::uniform_bits;
-use super::routing_tree::RoutingTree;
+use super::router::RoutingTree;
 use super::scorers::{ScorerInput, ScorerWorkspace};
 use super::*;
 use crate::classifier::{
@@ -26,7 +25,7 @@ use crate::control::Control;
 use crate::data::{Batch, Indices, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::error::Error;
 use crate::file::{Array, Bundle};
-use crate::linear::{Block, Loss, Optimizer, PathExample};
+use crate::linear::{Block, Loss, PathExample};
 use crate::tree::NodeId;
 
 type RecallTree = OnlineModel<OnlineRecallTree>;
@@ -166,27 +165,16 @@ fn streams(longest: usize) -> impl Strategy<Value = Stream> {
 }
 
 fn routings() -> impl Strategy<Value = Params> {
-    (
-        2u32..6,
-        any::<bool>(),
-        prop::sample::select(vec![0.0, 0.1, 1.0]),
-        1u32..5,
-        0u32..6,
-        any::<bool>(),
-        any::<bool>(),
+    let hypers = prop::sample::select(vec![0.0, 0.1, 1.0]);
+    (any::<bool>(), hypers, 1u32..5, 0u32..6).prop_map(
+        |(paper_tree, bern_hyper, candidates, depth)| Params {
+            paper_tree,
+            bern_hyper,
+            max_candidates: Some(candidates),
+            max_depth: Some(depth),
+            ..params()
+        },
     )
-        .prop_map(
-            |(arity, honest, bern_hyper, candidates, depth, back_off, random)| Params {
-                arity,
-                honest,
-                bern_hyper,
-                max_candidates: Some(candidates),
-                max_depth: Some(depth),
-                back_off,
-                randomized_routing: random,
-                ..params()
-            },
-        )
 }
 
 fn scorings() -> impl Strategy<Value = Params> {
@@ -200,27 +188,12 @@ fn scorings() -> impl Strategy<Value = Params> {
         L::Hinge,
     ]);
     let features = prop::sample::select(vec![P::None, P::All, P::NodeOnly]);
-    let optimizers = prop::sample::select(vec![
-        Optimizer::Pn,
-        Optimizer::Sgd,
-        Optimizer::Nag,
-        Optimizer::Adagrad,
-    ]);
-    (routings(), losses, features, optimizers).prop_map(
-        |(routing, loss, path_features, optimizer)| {
-            let mut params = Params {
-                loss,
-                path_features,
-                optimizer,
-                learning_rate: Some(0.5),
-                ..routing
-            };
-            if params.is_adaptive() && params.loss.single().is_none() {
-                params.loss = L::SquaredHinge;
-            }
-            params
-        },
-    )
+    (routings(), losses, features).prop_map(|(routing, loss, path_features)| Params {
+        loss,
+        path_features: loss.single().map_or(P::None, |_| path_features),
+        learning_rate: Some(0.5),
+        ..routing
+    })
 }
 
 /// A tree by itself, that has seen nothing.
@@ -265,17 +238,14 @@ fn control() -> Control {
 /// where a score is so near 0 that its side hangs on the order of a sum.
 fn walk(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
     let tree = &learner.tree;
-    let mut at = Arena::ROOT;
-    while tree.is_internal(at) {
-        let mut children = tree.arena.children(at);
-        while let Some((left, right)) = children.halves() {
-            let score = tree.routers.score(children.router, example);
-            if score != 0.0 && score.abs() < 1e-5 {
-                return None;
-            }
-            children = if score < 0.0 { left } else { right };
+    let mut at = RoutingTree::ROOT;
+    while tree.node(at).has_children() {
+        let score = tree.routers.score(tree.node(at).router(), example);
+        if score != 0.0 && score.abs() < 1e-5 {
+            return None;
         }
-        let child = tree.arena.node(at).child(children.from);
+        let [left, right] = tree.node(at).children();
+        let child = if score < 0.0 { left } else { right };
         if tree.is_final(at, child) {
             break;
         }
@@ -394,28 +364,4 @@ fn after_examples_without_weight() {
     let (labels, _) = topk(&model, &weightless.rows(), 1, &greedy());
     assert_eq!(labels, [-1; 5]);
     assert_eq!(model.reports()[0].get::<u32>("n_labels"), Some(vec![0]));
-}
-
-/// With three and more children, routers choose among all of them.
-#[test]
-fn all_children_can_be_reached() {
-    for arity in [2, 3, 5, 16] {
-        let params = Params {
-            arity,
-            max_candidates: Some(1),
-            max_depth: Some(1),
-            bern_hyper: 0.0,
-            ..params()
-        };
-        let examples: Vec<_> = (0..3000u32)
-            .map(|i| (i * 7 % 8, i * 31 % 1999, 4))
-            .collect();
-        let model = model(&params, &Stream::new(&examples, false, false));
-        let children = model.reports()[0].get::<i32>("children").unwrap();
-        let seen = children.iter().filter(|&&child| child > 0).count();
-        assert!(
-            seen >= (arity as usize).min(4),
-            "{seen} of {arity} children were chosen"
-        );
-    }
 }

@@ -63,11 +63,11 @@ fn root(stream: &Stream) -> (f64, f64, f64) {
         max_candidates: Some(2),
         bern_hyper: 1.0,
         // Counts do not fade.
-        honest: false,
+        paper_tree: true,
         ..params()
     };
     let model = model(&params, stream);
-    let root = learned(&model).tree.arena.node(Arena::ROOT);
+    let root = learned(&model).tree.node(RoutingTree::ROOT);
     (root.counts.mass, root.counts.total, f64::from(root.bound))
 }
 
@@ -103,7 +103,7 @@ fn a_weight_is_so_many_examples() {
     let once = labels_and_weights(1, [3.0, 3.0]);
     let (mass, n, bound) = root(&once);
     assert_eq!(n, 720.0);
-    let expected = super::super::bound::recall_bound(mass, n, 1.0);
+    let expected = super::super::labels::recall_bound(mass, n, 1.0);
     assert_eq!(bound, f64::from(expected));
     let mut thrice: Vec<u32> = Vec::new();
     for row in 0..240 {
@@ -113,7 +113,7 @@ fn a_weight_is_so_many_examples() {
         max_candidates: Some(2),
         bern_hyper: 1.0,
         // Counts do not fade.
-        honest: false,
+        paper_tree: true,
         ..params()
     };
     let plain = Stream {
@@ -127,7 +127,7 @@ fn a_weight_is_so_many_examples() {
         &plain.batch(),
         &thrice,
     );
-    let again = learner.1.tree.arena.node(Arena::ROOT);
+    let again = learner.1.tree.node(RoutingTree::ROOT);
     assert_eq!((again.counts.mass, again.counts.total), (mass, n));
     assert_eq!(f64::from(again.bound), bound);
 }

@@ -181,7 +181,6 @@ fn made_up_scorers_are_refused() {
     });
     let nag = Params {
         loss: ScorerLoss::Logistic,
-        optimizer: Optimizer::Nag,
         ..params()
     };
     let nag = model(&nag, &stream);
@@ -205,11 +204,8 @@ fn made_up_scorers_are_refused() {
 
 #[test]
 fn what_is_missing_is_an_error() {
-    for path_features in [PathFeatures::None, PathFeatures::All] {
-        let params = Params {
-            path_features,
-            ..params()
-        };
+    for loss in [ScorerLoss::Softmax, ScorerLoss::Logistic] {
+        let params = Params { loss, ..params() };
         let bundle = model(&params, &fixed(60)).to_bundle();
         for name in bundle.arrays().keys() {
             let mut parts: Vec<&str> = name.split('/').collect();
@@ -286,15 +282,11 @@ where
     bundle.put(name, array);
 }
 
-/// Numbers of the adaptive optimizers that learning cannot have made.
+/// Numbers of the adaptive steps that learning cannot have made.
 #[test]
 fn sums_out_of_range_are_refused() {
     let params = Params {
-        arity: 5,
-        optimizer: Optimizer::Nag,
-        loss: ScorerLoss::SquaredHinge,
-        honest: true,
-        randomized_routing: true,
+        loss: ScorerLoss::Hinge,
         ..params()
     };
     let model = model(&params, &fixed(80));
@@ -324,5 +316,3 @@ fn sums_out_of_range_are_refused() {
         refused(&model, &TREE, name, &change);
     }
 }
-
-// -- single cases -----------------------------------------------------------------

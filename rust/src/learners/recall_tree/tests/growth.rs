@@ -35,7 +35,6 @@ fn learned(
 
 fn adaptive() -> Params {
     Params {
-        optimizer: Optimizer::Nag,
         loss: ScorerLoss::Squared,
         path_features: PathFeatures::All,
         ..params()
@@ -60,7 +59,6 @@ fn candidates_and_depth_follow_the_number_of_classes() {
     for params in [params(), adaptive()] {
         let params = Params {
             max_candidates: None,
-            candidates_per_level: 1.0,
             max_depth: None,
             ..params
         };
@@ -71,7 +69,7 @@ fn candidates_and_depth_follow_the_number_of_classes() {
             let bits = uniform_bits(model.n_classes());
             assert_eq!(tree.tree.max_depth, params.depth(bits));
             let f = params.candidates(model.n_classes(), bits);
-            assert_eq!(tree.tree.arena.max_candidates, f);
+            assert_eq!(tree.tree.max_candidates, f);
             model
         };
         let straight = learned(&params, false, false, check);
@@ -79,9 +77,9 @@ fn candidates_and_depth_follow_the_number_of_classes() {
         assert_eq!(straight.to_bytes().unwrap(), loaded.to_bytes().unwrap());
         let mut tree = straight.members()[0].learner.clone();
         tree.add_classes(300).unwrap();
-        let f = tree.tree.arena.max_candidates;
-        assert_eq!(f, 9);
-        for node in &tree.tree.arena.nodes {
+        let f = tree.tree.max_candidates;
+        assert_eq!(f, 36);
+        for node in &tree.tree.nodes {
             let counts = &node.counts;
             let top = counts.candidates();
             assert_eq!(top.len(), f.min(counts.n_labels()));
@@ -99,10 +97,7 @@ fn candidates_and_depth_follow_the_number_of_classes() {
 fn the_entropy_of_labels_rises_with_their_number() {
     let examples: Vec<(u32, u32, u8)> = (0..300).map(|i| (i % 3, i, 1)).collect();
     let stream = Stream::new(&examples, false, false);
-    let params = Params {
-        class_count: ClassCount::Effective,
-        ..params()
-    };
+    let params = Params { ..params() };
     let mut model = new_model(&params);
     fit(&mut model, &stream.batch(), 1).unwrap();
     let mut tree = model.members()[0].learner.clone();

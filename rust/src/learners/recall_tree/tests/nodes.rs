@@ -1,7 +1,7 @@
 //! The nodes after every example, against a naive recount; and frozen.
 
-use super::super::bound::recall_bound;
-use super::super::learner::{Example, RouteResult};
+use super::super::labels::recall_bound;
+use super::super::learner::RoutedExample;
 use super::*;
 
 /// A node as it should be: every label's count, in order.
@@ -52,7 +52,7 @@ impl Watch {
     /// are worth half.
     fn age(&mut self, n_labels: usize, params: &Params) {
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
-        if params.honest && n_labels > most && [2, 3, 4, 6, 7, 8, 11].contains(&n_labels) {
+        if !params.paper_tree && n_labels > most && [2, 3, 4, 6, 7, 8, 11].contains(&n_labels) {
             for node in &mut self.nodes {
                 node.list.iter_mut().for_each(|(_, count)| *count /= 2.0);
                 node.parent_recalled /= 2.0;
@@ -68,15 +68,14 @@ impl Watch {
         weight: f64,
         params: &Params,
     ) -> Result<(), TestCaseError> {
-        let arena = &tree.arena;
-        self.nodes.resize(arena.nodes.len(), Recount::default());
+        self.nodes.resize(tree.nodes.len(), Recount::default());
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let mut path = Vec::new();
         let mut met = Vec::new();
         for at in 0..self.nodes.len() {
-            let grown = arena.nodes[at].counts.total != self.nodes[at].total();
+            let grown = tree.nodes[at].counts.total != self.nodes[at].total();
             if grown {
-                arena.path_to(NodeId(at as u32), &mut path);
+                tree.path_to(NodeId(at as u32), &mut path);
                 met.push(path.clone());
             }
         }
@@ -110,10 +109,10 @@ impl Watch {
     ) -> Result<(), TestCaseError> {
         let stops = |pair: &[NodeId]| {
             let (parent, child) = (&self.nodes[pair[0].at()], &self.nodes[pair[1].at()]);
-            let recall_of_parent = match (params.bern_hyper, params.honest) {
-                (0.0, is_honest) => return is_honest && child.list.is_empty(),
-                (_, true) => (child.parent_recalled / child.total()) as f32,
-                (_, false) => parent.bound(params),
+            let recall_of_parent = match (params.bern_hyper, params.paper_tree) {
+                (0.0, of_paper) => return !of_paper && child.list.is_empty(),
+                (_, false) => (child.parent_recalled / child.total()) as f32,
+                (_, true) => parent.bound(params),
             };
             child.list.is_empty() || recall_of_parent >= child.bound(params)
         };
@@ -123,17 +122,16 @@ impl Watch {
             return Ok(());
         };
         prop_assert!(!earlier.iter().any(|pair| stops(pair)), "beyond a stop");
-        let goes_on = tree.arena.node(path[path.len() - 1]).has_children();
+        let goes_on = tree.node(path[path.len() - 1]).has_children();
         prop_assert!(stops(last) || !goes_on, "short of a stop");
         Ok(())
     }
 
     fn check(&self, tree: &RoutingTree, params: &Params) -> Result<(), TestCaseError> {
-        let arena = &tree.arena;
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let (mut path, mut routers) = (Vec::new(), BTreeSet::new());
         let mut children = 0;
-        for (at, (node, recount)) in arena.nodes.iter().zip(&self.nodes).enumerate() {
+        for (at, (node, recount)) in tree.nodes.iter().zip(&self.nodes).enumerate() {
             let (id, counts) = (NodeId(at as u32), &node.counts);
             let total = recount.total();
             prop_assert_eq!(counts.total, total);
@@ -167,35 +165,33 @@ impl Watch {
             prop_assert_eq!(node.parent_recalled, recount.parent_recalled);
             prop_assert!(node.parent_recalled <= total);
 
-            arena.path_to(id, &mut path);
-            prop_assert_eq!(path[0], Arena::ROOT);
+            tree.path_to(id, &mut path);
+            prop_assert_eq!(path[0], RoutingTree::ROOT);
             prop_assert_eq!(path[path.len() - 1], id);
             let depth = path.len() - 1;
             prop_assert!(depth <= params.depth(uniform_bits(N_CLASSES)) as usize);
             if let Some(&parent) = path.len().checked_sub(2).map(|above| &path[above]) {
-                let parent = arena.node(parent);
+                let parent = tree.node(parent);
                 prop_assert!(parent.has_children());
-                prop_assert!((0..params.arity).any(|side| parent.child(side) == id));
+                prop_assert!(parent.children().contains(&id));
             }
             if node.has_children() {
                 prop_assert!(depth < params.depth(uniform_bits(N_CLASSES)) as usize);
                 // The stop rule lets nothing pass a node that has counted nothing.
                 prop_assert!(params.bern_hyper == 0.0 || total > 0.0);
-                children += params.arity as usize;
-                let below = (0..params.arity).map(|side| arena.node(node.child(side)));
-                let below: f64 = below.map(|child| child.counts.total).sum();
+                children += 2;
+                let below = node.children().map(|child| tree.node(child).counts.total);
+                let below: f64 = below.iter().sum();
                 prop_assert!(total >= below);
                 prop_assert!(node.trained > 0.0);
-                let first = arena.children(id).router;
-                for router in first..first + params.arity - 1 {
-                    prop_assert!((router as usize) < tree.routers.len());
-                    prop_assert!(routers.insert(router), "router {router} serves twice");
-                }
+                let router = node.router();
+                prop_assert!((router as usize) < tree.routers.len());
+                prop_assert!(routers.insert(router), "router {router} serves twice");
             } else {
                 prop_assert_eq!(node.trained, 0.0);
             }
         }
-        prop_assert_eq!(arena.nodes.len(), children + 1);
+        prop_assert_eq!(tree.nodes.len(), children + 1);
         prop_assert_eq!(routers.len(), tree.routers.len());
         Ok(())
     }
@@ -225,15 +221,15 @@ proptest! {
 
     #[test]
     fn a_router_learns_from_all_that_comes_by(stream in streams(200)) {
-        let params = Params { honest: false, ..params() };
+        let params = Params { paper_tree: true, ..params() };
         let mut learner = new_tree(&params, &stream);
         let batch = stream.batch();
         learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
         let learner = learner.1;
-        let root = learner.tree.arena.node(Arena::ROOT);
+        let root = learner.tree.node(RoutingTree::ROOT);
         prop_assert_eq!(root.trained, root.counts.total);
         // What stops at a node is counted below it, but trains nothing there.
-        for node in &learner.tree.arena.nodes {
+        for node in &learner.tree.nodes {
             prop_assert!(node.trained <= node.counts.total);
         }
     }
@@ -244,7 +240,7 @@ proptest! {
         let batch = stream.batch();
         learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
         let (preparation, learner) = learner;
-        let frozen = learner.tree.freeze(&control()).unwrap();
+        let frozen = learner.frozen(&control()).unwrap();
         let (block, examples) = in_a_block(&preparation, &learner, &stream.rows());
         let mut terminals = vec![0; stream.len()];
         frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut terminals);
@@ -255,16 +251,16 @@ proptest! {
                 continue;
             };
             prop_assert_eq!(frozen.final_nodes[terminals[i] as usize], end);
-            learner.tree.arena.path_to(end, &mut path);
-            learner.tree.arena.candidates_at_end(&path, &mut seen, &mut candidates);
+            learner.tree.path_to(end, &mut path);
+            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
             let found = frozen.candidates.get(terminals[i] as usize);
             prop_assert_eq!(found, &candidates[..]);
-            let known = learner.tree.arena.node(end).counts.candidates();
+            let known = learner.tree.node(end).counts.candidates();
             prop_assert!(found.starts_with(known));
             let distinct: BTreeSet<LocalId> = found.iter().copied().collect();
             prop_assert_eq!(distinct.len(), found.len());
             prop_assert!(found.len() <= params.candidates(N_CLASSES, uniform_bits(N_CLASSES)));
-            prop_assert!(params.back_off || found.len() == known.len());
+            prop_assert!(!params.paper_tree || found.len() == known.len());
         }
         let nodes: BTreeSet<NodeId> = frozen.final_nodes.iter().copied().collect();
         prop_assert_eq!(nodes.len(), frozen.final_nodes.len());
@@ -275,7 +271,7 @@ proptest! {
     fn the_scorers_learn_from_no_more_than_f_candidates(params in routings(), stream in streams(150)) {
         let (preparation, mut learner) = new_tree(&params, &stream);
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
-        let (mut example, mut route) = (Example::default(), RouteResult::default());
+        let mut example = RoutedExample::default();
         let batch = stream.batch();
         for i in batch.present() {
             let i = i as usize;
@@ -284,66 +280,12 @@ proptest! {
             example.weight = batch.weight(i);
             example.clock += 1;
             learner.tree.routers.prepare(&mut example.x, example.weight);
-            learner.tree.learn(&example, &mut route);
-            for candidates in [&route.candidates, &route.updated_candidates] {
+            learner.tree.learn(&mut example);
+            for candidates in [&example.candidates, &example.updated_candidates] {
                 prop_assert!(candidates.len() <= most);
                 let distinct: BTreeSet<LocalId> = candidates.iter().copied().collect();
                 prop_assert_eq!(distinct.len(), candidates.len());
             }
         }
-    }
-}
-
-/// How often each side of the root counted each of two labels, 300 examples of each, whose rows
-/// have columns of their own.
-fn sides(params: &Params) -> [[f64; 2]; 2] {
-    let params = Params {
-        honest: false,
-        back_off: false,
-        max_candidates: Some(1),
-        max_depth: Some(1),
-        bern_hyper: 0.0,
-        ..params.clone()
-    };
-    let examples: Vec<_> = (0..60u32).map(|i| (i % 2, 1, 4)).collect();
-    let stream = Stream::new(&examples, false, false);
-    let mut learner = new_tree(&params, &stream);
-    let batch = stream.batch();
-    for _ in 0..10 {
-        learn(
-            &mut learner,
-            &mut Mistakes::default(),
-            &batch,
-            &batch.present(),
-        );
-    }
-    let arena = &learner.1.tree.arena;
-    let child = |side| &arena.node(arena.node(Arena::ROOT).child(side)).counts;
-    [0, 1].map(|side| [0, 1].map(|label| child(side).get(LocalId(label))))
-}
-
-/// P(right) is 1/2 + score: random near a router's border, but never against a clear score.
-#[test]
-fn randomized_routing_follows_the_scores() {
-    let random = |router_rate| {
-        sides(&Params {
-            randomized_routing: true,
-            router_rate: Some(router_rate),
-            ..params()
-        })
-    };
-    let [left, right] = random(1.0);
-    assert!(
-        left[0].max(left[1]) > 0.95 * (left[0] + left[1]),
-        "{left:?}"
-    );
-    assert!(
-        right[0].max(right[1]) > 0.95 * (right[0] + right[1]),
-        "{right:?}"
-    );
-    assert!(left[0] + left[1] > 200.0 && right[0] + right[1] > 200.0);
-    // So small a rate that all scores stay near 0.
-    for side in random(1e-6) {
-        assert!(side.iter().all(|&n| (n - 150.0).abs() < 40.0), "{side:?}");
     }
 }

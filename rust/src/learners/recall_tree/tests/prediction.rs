@@ -1,22 +1,27 @@
 //! Predictions: of which candidates, along which path, and independent of what.
 
-use super::super::frozen::FrozenTree;
+use super::super::predict::FrozenTree;
 use super::*;
-use crate::tree::{FrozenWalk, NodeView, Walk};
+use crate::tree::{Junction, Routers};
 
 /// The paths from `node` on, as the sum of their log-probabilities and their terminals: a router
 /// of score s goes right with the probability 1 / (1 + exp(-2 s)).
-fn all_paths(walk: &FrozenWalk<'_>, node: u32, log_p: f64, paths: &mut Vec<(f64, u32)>) {
-    match walk.look(node) {
-        NodeView::Terminal(terminal) => paths.push((log_p, terminal)),
-        NodeView::Router {
-            score,
+fn all_paths(
+    look: &impl Fn(u32) -> Junction<f32>,
+    node: u32,
+    log_p: f64,
+    paths: &mut Vec<(f64, u32)>,
+) {
+    match look(node) {
+        Junction::Terminal(terminal) => paths.push((log_p, terminal)),
+        Junction::Router {
+            router: score,
             children: [left, right],
         } => {
             let log_of = |x: f64| -(-x).exp().ln_1p();
             let odds = 2.0 * f64::from(score);
-            all_paths(walk, left, log_p + log_of(-odds), paths);
-            all_paths(walk, right, log_p + log_of(odds), paths);
+            all_paths(look, left, log_p + log_of(-odds), paths);
+            all_paths(look, right, log_p + log_of(odds), paths);
         }
     }
 }
@@ -25,13 +30,13 @@ fn all_paths(walk: &FrozenWalk<'_>, node: u32, log_p: f64, paths: &mut Vec<(f64,
 /// as the best; none where a path is so near a tenth that it may be in or out.
 fn exhaustive(
     learner: &OnlineRecallTree,
-    walk: &FrozenWalk<'_>,
+    look: &impl Fn(u32) -> Junction<f32>,
     frozen: &FrozenTree,
     example: &PathExample,
     path_weight: f64,
 ) -> Option<BTreeMap<i32, f64>> {
     let (mut paths, mut path) = (Vec::new(), Vec::new());
-    all_paths(walk, 0, 0.0, &mut paths);
+    all_paths(look, 0, 0.0, &mut paths);
     let best = paths
         .iter()
         .map(|&(log_p, _)| log_p)
@@ -46,7 +51,6 @@ fn exhaustive(
         if beyond > 0.0 {
             learner
                 .tree
-                .arena
                 .path_to(frozen.final_nodes[terminal as usize], &mut path);
             let candidates = frozen.candidates.get(terminal as usize);
             let input = ScorerInput {
@@ -75,14 +79,15 @@ proptest! {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
         let learner = learned(&model);
-        let frozen = learner.tree.freeze(&control()).unwrap();
+        let frozen = learner.frozen(&control()).unwrap();
         let rows = stream.rows();
         let (block, examples) = in_a_block(&model.members()[0].preparation, learner, &rows);
         let path_weight = f64::from(path_weight);
         let (labels, scores) = topk(&model, &rows, N_CLASSES, &beam(1024, path_weight));
         for (i, example) in examples.iter().enumerate() {
-            let walk = frozen.routers.walk(&block, i);
-            let Some(expected) = exhaustive(learner, &walk, &frozen, example, path_weight) else {
+            let routers = Routers::<RoutingTree>::Frozen(&frozen.routers);
+            let look = routers.look(&block, i);
+            let Some(expected) = exhaustive(learner, &look, &frozen, example, path_weight) else {
                 continue;
             };
             let span = i * N_CLASSES..(i + 1) * N_CLASSES;
@@ -110,8 +115,8 @@ proptest! {
             let Some(end) = walk(learner, example) else {
                 continue;
             };
-            learner.tree.arena.path_to(end, &mut path);
-            learner.tree.arena.candidates_at_end(&path, &mut seen, &mut candidates);
+            learner.tree.path_to(end, &mut path);
+            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
             let input = ScorerInput { example, candidates: &candidates, path: &path };
             learner.scorers.score(&input, &mut workspace);
             let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
@@ -133,7 +138,7 @@ proptest! {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
         let learner = learned(&model);
-        let frozen = learner.tree.freeze(&control()).unwrap();
+        let frozen = learner.frozen(&control()).unwrap();
         let all: BTreeSet<i32> = frozen.candidates.entries().iter()
             .map(|&id| learner.label_index.label(id) as i32)
             .collect();

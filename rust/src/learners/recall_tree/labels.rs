@@ -1,11 +1,128 @@
-//! The labels seen at a node, of which the most frequent are its candidates.
+//! Labels inside the tree: their ids, and the histogram of a node with its entropy and the bound
+//! on the recall of its candidates.
 
-use super::label_index::LocalId;
+use crate::alloc::{filled, push, resize};
+use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::Table;
-use crate::record;
 use crate::simd::prefetch;
 use crate::tree::PackedF64;
+use crate::{persist, record, stored_as};
+
+/// A label's id inside the tree and the scorers, by the order of its first example; [`LabelIndex`]
+/// converts it to its class number. Frequent labels turn up early and so have low ids: most
+/// histograms and columns know them, and what is kept of them lies side by side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct LocalId(pub u32);
+
+impl LocalId {
+    /// Of a class without an example.
+    pub const NONE: Self = Self(u32::MAX);
+
+    /// As an index into arrays of one element per label.
+    #[inline]
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Local ids of class labels, and class labels of local ids.
+#[derive(Debug, Clone)]
+pub struct LabelIndex {
+    id_of: Vec<LocalId>,
+    label_of: Vec<u32>,
+}
+
+impl LabelIndex {
+    /// For labels below `n_classes`, none of which has an id yet.
+    pub fn new(n_classes: usize) -> Self {
+        Self {
+            id_of: filled(LocalId::NONE, n_classes),
+            label_of: Vec::new(),
+        }
+    }
+
+    /// Adds labels without an id, so that there are `n_classes`.
+    pub fn grow(&mut self, n_classes: usize) {
+        resize(&mut self.id_of, n_classes, LocalId::NONE);
+    }
+
+    /// The id of `label`; a new label gets the next one.
+    pub fn insert(&mut self, label: u32) -> LocalId {
+        let id = &mut self.id_of[label as usize];
+        if *id == LocalId::NONE {
+            *id = LocalId(self.label_of.len() as u32);
+            push(&mut self.label_of, label);
+        }
+        *id
+    }
+
+    #[inline]
+    pub fn label(&self, id: LocalId) -> u32 {
+        self.label_of[id.at()]
+    }
+
+    /// The class labels in the order of their ids.
+    pub fn labels(&self) -> &[u32] {
+        &self.label_of
+    }
+
+    /// Number of classes, with an example or without.
+    pub fn n_classes(&self) -> usize {
+        self.id_of.len()
+    }
+
+    /// Restores the ids of the labels, none of which has one yet.
+    fn restore(&mut self) -> Result<()> {
+        for (id, &label) in (0..).zip(&self.label_of) {
+            match self.id_of.get_mut(label as usize) {
+                Some(free) if *free == LocalId::NONE => *free = LocalId(id),
+                _ => return Err(Error::data("the labels of the local ids")),
+            }
+        }
+        Ok(())
+    }
+}
+
+stored_as! {
+    LocalId as u32: |id| id.0, LocalId;
+}
+
+persist!(LabelIndex {
+    Columns labels = label_of;
+} check restore);
+
+/// A set of labels that is emptied at every example, at no cost.
+#[derive(Debug, Clone, Default)]
+pub struct LabelSet {
+    /// The round in which each label was last a member.
+    round_of: Vec<u32>,
+    round: u32,
+}
+
+impl LabelSet {
+    /// Replaces its members by `labels`.
+    pub fn reset(&mut self, labels: &[LocalId]) {
+        self.round = self.round.wrapping_add(1);
+        if self.round == 0 {
+            self.round_of.fill(0);
+            self.round = 1;
+        }
+        for &label in labels {
+            self.insert(label);
+        }
+    }
+
+    /// Adds a label. Returns whether it is new.
+    #[inline]
+    pub fn insert(&mut self, label: LocalId) -> bool {
+        if label.at() >= self.round_of.len() {
+            resize(&mut self.round_of, label.at() + 1, 0);
+        }
+        std::mem::replace(&mut self.round_of[label.at()], self.round) != self.round
+    }
+}
 
 /// A histogram of labels whose F most frequent are known at any time.
 ///
@@ -186,6 +303,49 @@ record!(LabelCounts {
     seen
 } .. { top_counts: Vec::new() });
 
+/// Entropy (nats) of a histogram of sum `n` and entropy `h`, after `d` more of a
+/// label of which it held `c`.
+///
+/// n H changes by n ln n terms only, whatever the number of labels.
+#[inline]
+pub fn entropy_after(h: f64, n: f64, c: f64, d: f64) -> f64 {
+    let after = n + d;
+    if after <= 0.0 {
+        return 0.0;
+    }
+    let others = n - c;
+    let share = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
+    let mut entropy = h;
+    if n > 0.0 {
+        // Without this label, over what remains; then all of it over more.
+        entropy = (h + share(c / n)) * (n / after) - (n / after).ln() * (others / after);
+    }
+    entropy - share((c + d) / after)
+}
+
+/// By how much n H of a child would grow if `d` more of a label came to it: what
+/// routing an example there costs.
+#[inline]
+pub fn entropy_cost(h: f64, n: f64, c: f64, d: f64) -> f64 {
+    let after = entropy_after(h, n, c, d);
+    n * (after - h) + d * after
+}
+
+/// Lower bound on the recall of candidates that held `mass` of the `n` seen.
+///
+/// Eq. 1 of the paper, the multiplier `hyper` in place of its unknown constant.
+/// In the authors' program's precision: descent hangs on which of two is larger.
+#[inline]
+pub fn recall_bound(mass: f64, n: f64, hyper: f64) -> f32 {
+    let (mass, n, hyper) = (mass as f32, n as f32, hyper as f32);
+    let f = mass / n;
+    let deviation = (f * (1.0 - f) / n).sqrt();
+    // The constant of the empirical Bernstein bound.
+    let worst = 15.0 / (18f32.sqrt() * n);
+    // NaN, of a node that has seen nothing, becomes 0.
+    (f - hyper.sqrt() * deviation - hyper * worst).max(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +392,38 @@ mod tests {
             let mut again = LabelCounts::take(Some(1), "counts", &mut bundle).unwrap().remove(0);
             prop_assert!(again.restore());
             prop_assert_eq!(again.top_counts, counts.top_counts);
+        }
+    }
+
+    #[test]
+    fn the_bound_of_the_specification() {
+        assert!((recall_bound(172.0, 600.0, 1.0) - 0.26231).abs() < 5e-6);
+        assert_eq!(recall_bound(0.0, 0.0, 1.0).to_bits(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn entropy_is_kept_up(stream in prop::collection::vec((0usize..6, 1u8..5), 1..60)) {
+            let mut counts = [0.0f64; 6];
+            let (mut h, mut n) = (0.0, 0.0);
+            for (label, d) in stream {
+                let d = f64::from(d);
+                let cost = entropy_cost(h, n, counts[label], d);
+                let after = entropy_after(h, n, counts[label], d);
+                prop_assert!((cost - ((n + d) * after - n * h)).abs() < 1e-9);
+                h = after;
+                n += d;
+                counts[label] += d;
+                let plain: f64 = counts.iter().filter(|&&c| c > 0.0).map(|c| -c / n * (c / n).ln()).sum();
+                prop_assert!((h - plain).abs() < 1e-9, "{h} {plain}");
+            }
+        }
+
+        #[test]
+        fn the_bound_is_below_the_recall(mass in 0u32..1000, more in 0u32..1000, hyper in 0.0f64..20.0) {
+            let n = f64::from(mass + more);
+            let bound = recall_bound(f64::from(mass), n, hyper);
+            prop_assert!(bound >= 0.0 && f64::from(bound) * n <= f64::from(mass) + 1e-3);
         }
     }
 }
