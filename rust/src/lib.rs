@@ -30,6 +30,3 @@ mod python;
 pub use alloc::catch_no_memory;
 pub use control::Control;
 pub use error::{Error, Result};
-
-/// The former name of [`model`].
-pub use model as classifier;

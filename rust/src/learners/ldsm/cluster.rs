@@ -1,5 +1,5 @@
 //! A training in parts, for many machines: each step works on [`Part`]s of others, for some trees or
-//! a block of labels or rows. The steps are those of [`fit`](crate::classifier::Classifier::fit).
+//! a block of labels or rows. The steps are those of [`fit`](crate::model::Classifier::fit).
 //!
 //! ```text
 //! trees of some numbers -> start -> for each step: work on blocks -> advance
@@ -11,11 +11,11 @@ use super::model::Ldsm;
 use super::params::{Params, Scorers};
 use super::train::TrainingSet;
 use super::tree::Tree;
-use crate::classifier::{Classifier, Learner};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Persist};
 use crate::learners::one_against_some::{Block, Step, Trainer, TrainingState, Work};
+use crate::model::{Classifier, Learner};
 use crate::threads::with_threads;
 
 /// The outcome of a step.

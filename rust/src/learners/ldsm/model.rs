@@ -6,15 +6,15 @@ use super::params::Params;
 use super::predict::{Learned, PredictionMemory, Predictor};
 use super::train::TrainingSet;
 use super::tree::Tree;
-use crate::classifier::{
-    block_rows, checks, row_values, Accepts, Blocks, Classifier, FitOptions, LabelSelection,
-    Learner, Query, ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
-};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
 use crate::learners::one_against_some::{OneAgainstSome, N_ROUNDS};
+use crate::model::{
+    block_rows, checks, row_values, Accepts, Blocks, Classifier, FitOptions, LabelSelection,
+    Learner, Query, ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
+};
 use crate::params::{to_json, Params as _};
 use crate::pool::{Lent, Pool};
 use crate::threads::sensible;

@@ -10,13 +10,13 @@ use super::centroids::{Centroids, Reranker};
 use super::params::Params;
 use super::traverse::LeafHits;
 use super::tree::Tree;
-use crate::classifier::{keep_best, LabelSelection, TopK};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows, SpreadRow};
 use crate::error::Result;
 use crate::learners::one_against_some::{
     Calibration, LabelScores, OneAgainstSome, Ranker, RankerMemory,
 };
+use crate::model::{keep_best, LabelSelection, TopK};
 
 /// The parts of a model that predictions read.
 #[derive(Debug, Clone, Copy)]

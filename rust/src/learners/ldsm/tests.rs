@@ -21,15 +21,15 @@ use super::node_data::NodeData;
 use super::objective::Lambdas;
 use super::tree::{Node, Tree, TreeStatistics};
 use super::*;
-use crate::classifier::{
-    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, SelectedLabels,
-};
 use crate::control::Control;
 use crate::data::{
     Batch, Examples, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets,
     Values,
 };
 use crate::error::Error;
+use crate::model::{
+    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, SelectedLabels,
+};
 use crate::tree::NodeId;
 
 pub(in crate::learners) const N_CLASSES: usize = 9;

@@ -11,7 +11,6 @@ use super::params::{Params, Scorers};
 use super::train_node::TrainingContext;
 use super::traverse::LeafHits;
 use super::tree::Tree;
-use crate::classifier::seed_of;
 use crate::control::Control;
 use crate::data::{Batch, Examples, Preparation, RaggedRows};
 use crate::error::{Error, Result};
@@ -20,6 +19,7 @@ use crate::learners::one_against_some::{
     Candidates, LabelScores, OneAgainstSome, RowCandidates, Trainer, TrainingData,
 };
 use crate::memory;
+use crate::model::seed_of;
 use crate::params::Params as _;
 use crate::pool::Pool;
 use crate::random::mix;

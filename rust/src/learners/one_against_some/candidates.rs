@@ -7,8 +7,8 @@ use super::negatives::hard_negatives;
 use super::rank::LabelScores;
 use super::weights::OneAgainstSome;
 use crate::alloc::{filled, push};
-use crate::classifier::keep_best;
 use crate::data::{Examples, Ragged};
+use crate::model::keep_best;
 
 /// What a model that has not learned the rows says of them.
 #[derive(Debug, Default)]

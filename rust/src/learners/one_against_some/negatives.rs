@@ -10,10 +10,10 @@ use rand_pcg::Pcg64Mcg;
 use super::rank::LabelScores;
 use super::rows::ScorerRows;
 use super::svm::Scorer;
-use crate::classifier::keep_best;
 use crate::data::{Examples, Ragged};
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
+use crate::model::keep_best;
 use crate::persist;
 use crate::random::mix;
 

@@ -9,8 +9,8 @@ use super::join::Join;
 use super::margins::{MarginMemory, RowMargins};
 use super::weights::{OneAgainstSome, BLOCK};
 use crate::alloc::zeros;
-use crate::classifier::{keep_best, TopK};
 use crate::data::PackedLists;
+use crate::model::{keep_best, TopK};
 use crate::simd::{dispatched, LANES};
 
 /// The labels of one row that have a score above 0, and their scores.

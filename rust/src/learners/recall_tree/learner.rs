@@ -41,7 +41,7 @@ use crate::threads::with_threads;
 use crate::tree::NodeId;
 
 /// A tree and its scorers: one member of an
-/// [`OnlineModel`](crate::classifier::OnlineModel).
+/// [`OnlineModel`](crate::model::OnlineModel).
 #[derive(Debug, Clone)]
 pub struct OnlineRecallTree {
     /// Tree and scorers know labels by their local ids.

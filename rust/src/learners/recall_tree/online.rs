@@ -1,4 +1,4 @@
-//! What the Recall Tree adds to the [`OnlineModel`](crate::classifier::OnlineModel)
+//! What the Recall Tree adds to the [`OnlineModel`](crate::model::OnlineModel)
 //! around it: making, freezing, storing a tree, and reporting its nodes.
 
 use super::candidate_weights::CandidateWeights;
@@ -8,13 +8,11 @@ use super::params::{uniform_bits, Params};
 use super::predict::{BlockPredictor, FrozenTree, PredictMemory};
 use super::router::RoutingTree;
 use super::scorers::Scorers;
-use crate::classifier::{
-    row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start,
-};
 use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
+use crate::model::{row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params::Params as _;
 use crate::persist;
 use crate::pool::Lent;

@@ -17,15 +17,15 @@ use super::params::uniform_bits;
 use super::router::RoutingTree;
 use super::scorers::{ScorerInput, ScorerWorkspace};
 use super::*;
-use crate::classifier::{
-    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
-    PredictOptions, Query, Start, TopKArrays,
-};
 use crate::control::Control;
 use crate::data::{Batch, Indices, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::error::Error;
 use crate::file::{Array, Bundle};
 use crate::linear::{Block, Loss, PathExample};
+use crate::model::{
+    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
+    PredictOptions, Query, Start, TopKArrays,
+};
 use crate::tree::NodeId;
 
 type RecallTree = OnlineModel<OnlineRecallTree>;

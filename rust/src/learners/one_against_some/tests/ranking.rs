@@ -3,7 +3,7 @@
 use super::super::join::Join;
 use super::super::margins::{MarginMemory, RowMargins};
 use super::*;
-use crate::classifier::TopK;
+use crate::model::TopK;
 
 /// Scorers of so many labels, some of them missing, with weights for about one column in
 /// `every`.
