@@ -38,6 +38,7 @@ FULL_STEPS = {
     "check_class_weight_classifiers": "weights 10 million times apart, of noise: boosting raises "
     "those of rows it gets wrong in each round, with full steps until the light rows count"
 }
+SHARED_LEAVES = {"check_classifiers_train": "fewer leaves than labels: accuracy is bounded"}
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": IN_ORDER,
     "check_sample_weight_equivalence_on_sparse_data": IN_ORDER,
@@ -49,7 +50,8 @@ def expected(estimator):
     if isinstance(estimator, xmtree.ActiveGamble | xmtree.ActiveLearner):
         return CHOSEN
     if not isinstance(estimator, xmtree.GambleClassifier | xmtree.SAMMEClassifier):
-        return EXPECTED | (HASHED if estimator.n_bits is not None else {})
+        shared = SHARED_LEAVES if getattr(estimator, "nodes_per_class", 1) < 1 else {}
+        return EXPECTED | shared | (HASHED if estimator.n_bits is not None else {})
     drawn = DRAWN if estimator.subsample < 1 or estimator.early_stopping else {}
     return drawn | (FULL_STEPS if estimator.learning_rate == 1 else {})
 

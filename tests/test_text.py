@@ -114,14 +114,14 @@ def test_features_are_those_of_scikit_learn():
 
 @pytest.mark.parametrize(
     "learner",
-    ["auto", xmtree.OAAClassifier(), xmtree.LdSMClassifier(n_estimators=3, max_nodes=60)],
+    ["auto", xmtree.OAAClassifier(), xmtree.LdSMClassifier(max_nodes=60)],
     ids=["auto", "oaa", "ldsm"],
 )
 def test_label_sets(learner, tmp_path):
     model = TextClassifier(learner, random_state=0).fit(SET_TEXTS, SETS)
     new, sets = sets_corpus(60, seed=1)
     right = [one == other for one, other in zip(model.predict(new), sets, strict=True)]
-    assert np.mean(right) > 0.65
+    assert np.mean(right) > 0.6
     model.save(tmp_path / "model")
     assert xmtree.load(tmp_path / "model").predict(new) == model.predict(new)
 
