@@ -1,101 +1,7 @@
-//! Memory for what a caller asked for, or an error where there is none: a
-//! failed allocation would end the process.
-//!
-//! Learners grow their arrays deep within their loops, where no `Result` is handed on: there,
-//! what finds no memory unwinds with an [`Error::Memory`], as a panic does but without its message,
-//! and [`catch_no_memory`] makes the error of it. Small vectors are left to the standard library, which aborts.
-
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+//! Memory whose size the input decides: an error where there is none. Other allocations are left to
+//! the standard library, which ends the process; [`crate::memory`] checks before long work.
 
 use crate::error::{Error, Result};
-
-/// Ends the work, up to [`catch_no_memory`], for want of memory for `n` more elements.
-#[cold]
-fn give_up<T>(n: usize) -> ! {
-    let each = size_of::<T>();
-    let what = format!("no memory for {n} x {each} bytes more, which learning or predicting needs");
-    resume_unwind(Box::new(Error::Memory(what)))
-}
-
-/// What `work` returns; the error where it found no memory. Other panics go on.
-///
-/// Python's calls do this by themselves. As after any panic, a model that was learning in place has
-/// learned a part.
-pub fn catch_no_memory<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match panic.downcast() {
-        Ok(error) => Err(*error),
-        Err(panic) => resume_unwind(panic),
-    })
-}
-
-/// Room for `n` more elements, as [`Vec::reserve`] makes it.
-#[inline]
-pub(crate) fn reserve<T>(vec: &mut Vec<T>, n: usize) {
-    if n > vec.capacity() - vec.len() && vec.try_reserve(n).is_err() {
-        give_up::<T>(n);
-    }
-}
-
-/// Room for `n` more elements and no others.
-pub(crate) fn reserve_exact<T>(vec: &mut Vec<T>, n: usize) {
-    if vec.try_reserve_exact(n).is_err() {
-        give_up::<T>(n);
-    }
-}
-
-/// An empty vector with room for `n` elements.
-pub(crate) fn with_capacity<T>(n: usize) -> Vec<T> {
-    let mut vec = Vec::new();
-    reserve_exact(&mut vec, n);
-    vec
-}
-
-/// [`Vec::push`]
-#[inline]
-pub(crate) fn push<T>(vec: &mut Vec<T>, value: T) {
-    reserve(vec, 1);
-    vec.push(value);
-}
-
-/// [`Vec::resize`]
-#[inline]
-pub(crate) fn resize<T: Clone>(vec: &mut Vec<T>, len: usize, value: T) {
-    reserve(vec, len.saturating_sub(vec.len()));
-    vec.resize(len, value);
-}
-
-/// [`Vec::extend`]
-#[inline]
-pub(crate) fn extend<T>(vec: &mut Vec<T>, values: impl IntoIterator<Item = T>) {
-    let values = values.into_iter();
-    let (least, most) = values.size_hint();
-    reserve(vec, least);
-    if most == Some(least) {
-        vec.extend(values);
-    } else {
-        values.for_each(|value| push(vec, value));
-    }
-}
-
-/// A vector of `n` times this value.
-pub(crate) fn filled<T: Clone>(value: T, n: usize) -> Vec<T> {
-    let mut vec = with_capacity(n);
-    vec.resize(n, value);
-    vec
-}
-
-/// A vector of `n` zeros: pages that are never written to take no memory.
-pub(crate) fn zeros<T: bytemuck::Zeroable>(n: usize) -> Vec<T> {
-    bytemuck::allocation::try_zeroed_vec(n).unwrap_or_else(|()| give_up::<T>(n))
-}
-
-/// [`Iterator::collect`]
-pub(crate) fn collect<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
-    let values = values.into_iter();
-    let mut vec = with_capacity(values.size_hint().0);
-    extend(&mut vec, values);
-    vec
-}
 
 /// An array of `n` rows of `width` values.
 pub(crate) fn try_alloc<T: Clone>(n: usize, width: usize, value: T) -> Result<Vec<T>> {
@@ -145,40 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_memory_is_an_error_and_other_panics_stay() {
-        const MUCH: usize = 1 << 60;
-        type Ask = fn() -> usize;
-        let asks: [Ask; 6] = [
-            || with_capacity::<u16>(MUCH).len(),
-            || filled(1u16, MUCH).len(),
-            || zeros::<u16>(MUCH).len(),
-            || collect((0..MUCH).map(|i| i as u16)).len(),
-            || {
-                let mut vec = vec![1u16];
-                resize(&mut vec, MUCH, 0);
-                vec.len()
-            },
-            || {
-                let mut vec = vec![1u16];
-                extend(&mut vec, std::iter::repeat_n(0, MUCH));
-                vec.len()
-            },
-        ];
-        for ask in asks {
-            let error = catch_no_memory(|| Ok(ask())).unwrap_err();
-            assert!(matches!(&error, Error::Memory(what) if what.contains(" x 2 bytes")));
+    fn no_memory_is_an_error() {
+        for (n, width) in [(1 << 60, 1), (usize::MAX, 2)] {
+            let error = try_alloc(n, width, 0u16).unwrap_err();
+            assert!(matches!(error, Error::Memory(_)));
         }
-        assert_eq!(
-            catch_no_memory(|| Ok(zeros::<u32>(3))).unwrap(),
-            filled(0, 3)
-        );
-        assert!(matches!(
-            catch_no_memory(|| Err::<(), _>(Error::Stopped)),
-            Err(Error::Stopped)
-        ));
-        let panics =
-            || catch_no_memory(|| -> Result<()> { std::panic::resume_unwind(Box::new("another")) });
-        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(try_alloc(3, 2, 1).unwrap(), [1; 6]);
+        assert!(can_alloc(Some(1)) && !can_alloc(Some(1 << 60)) && !can_alloc(None));
     }
 
     #[test]

@@ -2,9 +2,6 @@
 //!
 //! The crate builds and tests without Python; the feature `python` adds the
 //! binding, which converts, detaches and maps errors, and holds no algorithm.
-//!
-//! A learner that finds no memory for a large array unwinds with an [`Error::Memory`], which
-//! [`catch_no_memory`] returns.
 
 mod alloc;
 pub mod control;
@@ -27,6 +24,5 @@ pub mod tree;
 #[cfg(feature = "python")]
 mod python;
 
-pub use alloc::catch_no_memory;
 pub use control::Control;
 pub use error::{Error, Result};

@@ -1,7 +1,6 @@
 //! Prepared examples in memory, for learners that read them more than once.
 
 use super::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
-use crate::alloc::push;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::persist;
@@ -43,7 +42,7 @@ impl Examples {
                 preparation.read(&batch.rows, i as usize, &mut row);
                 examples.rows.push(row.columns.iter().copied(), &row.values);
                 examples.labels.push(labels.iter().copied());
-                push(&mut examples.weights, batch.weight(i as usize));
+                examples.weights.push(batch.weight(i as usize));
             }
         }
         if examples.is_empty() {

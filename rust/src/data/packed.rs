@@ -9,7 +9,6 @@
 
 use std::ops::Range;
 
-use crate::alloc::{extend, push};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Flat, Persist};
 use crate::persist;
@@ -137,16 +136,22 @@ impl PackedLists {
                 packed.push_ids(&list.ids[at..at + n]);
                 at += n;
                 let end = u32::try_from(packed.n_entries()).map_err(|_| too_many())?;
-                push(&mut starts, end);
+                starts.push(end);
             }
-            extend(packed.scales.to_mut(), list.scales.iter().copied());
+            packed.scales.to_mut().extend(list.scales.iter().copied());
             match list.precision {
-                Precision::Exact => extend(packed.exact.to_mut(), list.values.iter().copied()),
+                Precision::Exact => packed.exact.to_mut().extend(list.values.iter().copied()),
                 Precision::Bits8 => {
-                    extend(packed.bytes.to_mut(), list.multiples().map(|x| x as i8));
+                    packed
+                        .bytes
+                        .to_mut()
+                        .extend(list.multiples().map(|x| x as i8));
                 }
                 Precision::Bits16 => {
-                    extend(packed.halves.to_mut(), list.multiples().map(|x| x as i16));
+                    packed
+                        .halves
+                        .to_mut()
+                        .extend(list.multiples().map(|x| x as i16));
                 }
             }
         }
@@ -166,9 +171,13 @@ impl PackedLists {
     /// Their lower bits.
     fn push_ids(&mut self, ids: &[u32]) {
         if self.bits == 8 {
-            extend(self.bytes_of_ids.to_mut(), ids.iter().map(|&id| id as u8));
+            self.bytes_of_ids
+                .to_mut()
+                .extend(ids.iter().map(|&id| id as u8));
         } else {
-            extend(self.halves_of_ids.to_mut(), ids.iter().map(|&id| id as u16));
+            self.halves_of_ids
+                .to_mut()
+                .extend(ids.iter().map(|&id| id as u16));
         }
     }
 

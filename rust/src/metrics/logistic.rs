@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::alloc::push;
-
 /// What is fitted: a row of any kind, what its probability is to be, and its share of the weights.
 pub type Target<R> = (R, f64, f64);
 
@@ -84,7 +82,7 @@ pub fn targets<R>(rows: impl Iterator<Item = (R, bool, f64)> + Clone) -> Vec<Tar
     let mut targets = Vec::new();
     for (row, is_right, weight) in rows {
         let target = if is_right { of_right } else { of_wrong };
-        push(&mut targets, (row, target, weight / total));
+        targets.push((row, target, weight / total));
     }
     targets
 }

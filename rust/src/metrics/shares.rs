@@ -12,7 +12,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::logistic::{fit_logistic, targets, Line, Target};
-use crate::alloc::{collect, push};
 
 /// The map from logits to shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -89,7 +88,7 @@ impl RankedScores<'_> {
         let rows = self.scores.chunks_exact(self.width.max(1));
         rows.map(|row| {
             let best = row.iter().take(N_SHARING);
-            collect(best.map(|&score| self.scale.logit(score)))
+            best.map(|&score| self.scale.logit(score)).collect()
         })
     }
 }
@@ -112,7 +111,7 @@ impl Shares {
             return None;
         }
         let spread = spread(&rows);
-        let mut best = collect(rows.iter().map(|row| row.0[0]));
+        let mut best: Vec<f64> = rows.iter().map(|row| row.0[0]).collect();
         best.sort_unstable_by(f64::total_cmp);
         let start = [-spread.ln(), best[best.len() / 2] / spread - 2.0];
         let n_classes = n_classes as f64;
@@ -122,7 +121,7 @@ impl Shares {
         let mut tops: Vec<Target<f64>> = Vec::new();
         for (logits, target, weight) in &rows {
             let (top, _) = top_logit([log_slope, rest], logits, n_classes);
-            push(&mut tops, (top.clamp(-MOST, MOST), *target, *weight));
+            tops.push((top.clamp(-MOST, MOST), *target, *weight));
         }
         let [log_top_slope, intercept] = fit_logistic([0.0, 0.0], &tops, |point, row| {
             let slanted = point[0].exp() * row.0;

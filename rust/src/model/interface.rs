@@ -329,19 +329,26 @@ pub trait Learner: Classifier + Sized + 'static {
 
 /// Checks of rows and labels against the classes and columns of a model.
 pub(crate) mod checks {
+    use crate::alloc::can_alloc;
     use crate::data::{Batch, Rows, Targets};
     use crate::error::{Error, Result};
 
     /// Class numbers are `i32` where they go out.
     const MOST_CLASSES: usize = i32::MAX as usize;
 
+    /// Bytes that a class takes before anything is learned of it, at least.
+    const BYTES_PER_CLASS: usize = 16;
+
     /// An error where there can be no model of so many classes.
     pub(crate) fn n_classes(n_classes: usize) -> Result<()> {
-        if (1..=MOST_CLASSES).contains(&n_classes) {
+        if !(1..=MOST_CLASSES).contains(&n_classes) {
+            let allowed = format!("from 1 to {MOST_CLASSES}");
+            return Err(Error::parameter("n_classes", n_classes, allowed));
+        }
+        if can_alloc(Some(n_classes * BYTES_PER_CLASS)) {
             return Ok(());
         }
-        let allowed = format!("from 1 to {MOST_CLASSES}");
-        Err(Error::parameter("n_classes", n_classes, allowed))
+        Err(Error::data(format!("no memory for {n_classes} classes")))
     }
 
     /// An error where y has not the classes of the model.

@@ -8,7 +8,6 @@ use rayon::prelude::*;
 use super::predict::{block_rows, row_values, TopK};
 use super::schedule::{Mistakes, Schedule, PATIENCE};
 use super::PredictOptions;
-use crate::alloc::filled;
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::Result;
@@ -354,7 +353,7 @@ impl<L: OnlineLearner> Member<L> {
         let members = std::slice::from_ref(self);
         let options = PredictOptions::NONE;
         let mut predictor = L::predictor(members, Some(&frozen), &options, Lent::default());
-        let mut labels = filled(TopK::NO_LABEL, held_out.len());
+        let mut labels = vec![TopK::NO_LABEL; held_out.len()];
         let step = self.block_rows(&batch.rows);
         for (which, labels) in held_out.chunks(step).zip(labels.chunks_mut(step)) {
             control.check()?;

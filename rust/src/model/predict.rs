@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::interface::{Query, TopKArrays};
-use crate::alloc::{filled, try_alloc};
+use crate::alloc::try_alloc;
 use crate::data::{Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::threads::with_threads;
@@ -154,7 +154,7 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         &self,
         work: impl Fn(&mut P, Range<usize>, &mut [Vec<T>]) -> Result<()> + Sync + Send,
     ) -> Result<Vec<Vec<T>>> {
-        let mut lists = filled(Vec::new(), self.query.rows.n_rows());
+        let mut lists = try_alloc(self.query.rows.n_rows(), 1, Vec::new())?;
         self.each(lists.chunks_mut(self.step), work)?;
         Ok(lists)
     }

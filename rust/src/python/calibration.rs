@@ -7,7 +7,7 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::alloc::{collect, zeros};
+use crate::alloc::try_alloc;
 use crate::metrics::{self, softmax, Line, RankedScores, Scale, Shares};
 
 /// Slope, rest, slope and intercept of the best label of [`Shares`].
@@ -72,7 +72,7 @@ pub(super) fn fit_line(
     let points = points
         .zip(weights)
         .map(|((&score, &is_there), &weight)| (score.into(), is_there, weight));
-    let line = Line::fit(&collect(points));
+    let line = Line::fit(&points.collect::<Vec<_>>());
     Ok((line.slope, line.intercept))
 }
 
@@ -138,7 +138,7 @@ pub(super) fn spread_over_labels<'py>(
     has_one: bool,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let n_rows = codes.shape()[0];
-    let mut all = zeros(n_rows * n_classes);
+    let mut all = try_alloc(n_rows, n_classes, 0.0)?;
     let width = codes.shape()[1].max(1);
     let rows = codes.as_slice()?.chunks_exact(width);
     let rows = rows.zip(chances.as_slice()?.chunks_exact(width));

@@ -12,7 +12,7 @@ use super::run::{
     attached, brief_or_watched, bytes_of, from_bytes, reduced, watched, Lease, Model, Reduced,
     Share, SharedModel, FEW_ROWS, INSTANT,
 };
-use crate::alloc::{catch_no_memory, try_alloc};
+use crate::alloc::try_alloc;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::Bundle;
@@ -266,7 +266,7 @@ impl Classifier {
     /// Replaces parameters that do not concern what was learned.
     fn set_params(&self, py: Python<'_>, params_json: &str) -> PyResult<()> {
         let mut taken = self.model.take(py)?;
-        py.detach(|| catch_no_memory(|| taken.own().set_params(params_json)))?;
+        py.detach(|| taken.own().set_params(params_json))?;
         *self.params.lock().unwrap_or_else(PoisonError::into_inner) =
             KnownParams::new(PyOnceLock::new());
         Ok(())
@@ -380,10 +380,8 @@ impl Classifier {
     ) -> PyResult<Self> {
         let learner = learner.map(learners::find).transpose()?;
         let model = py.detach(|| {
-            catch_no_memory(|| {
-                learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
-                learners::load(bundle)
-            })
+            learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
+            learners::load(bundle)
         })?;
         Ok(Self::of(model.into()))
     }

@@ -8,7 +8,6 @@ use pyo3::types::PyDict;
 use super::arrays::{to_array, to_numpy};
 use super::classifier::Classifier;
 use super::run::watched;
-use crate::alloc::catch_no_memory;
 use crate::error::Error;
 use crate::file::Bundle;
 
@@ -86,8 +85,7 @@ impl EstimatorFile {
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let named = PyDict::new(py);
         for (name, array) in self.arrays.arrays() {
-            let array = catch_no_memory(|| Ok(array.clone()))?;
-            named.set_item(name, to_numpy(py, array))?;
+            named.set_item(name, to_numpy(py, array.clone()))?;
         }
         Ok(named)
     }

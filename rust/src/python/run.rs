@@ -14,7 +14,6 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::alloc::catch_no_memory;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::Bundle;
@@ -108,10 +107,6 @@ fn settle<T>(outcome: std::thread::Result<Result<T>>) -> PyResult<T> {
         Ok(result) => return Ok(result?),
         Err(panic) => panic,
     };
-    let panic = match panic.downcast::<Error>() {
-        Ok(error) => return Err((*error).into()),
-        Err(panic) => panic,
-    };
     let literal = || panic.downcast_ref::<&str>().copied();
     let what = panic.downcast_ref().map(String::as_str).or_else(literal);
     Err(PyRuntimeError::new_err(format!(
@@ -128,7 +123,7 @@ pub(super) fn bytes_of(
     py: Python<'_>,
     to_bundle: impl FnOnce() -> Bundle + Send,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    let bytes = py.detach(|| catch_no_memory(|| to_bundle().to_bytes()))?;
+    let bytes = py.detach(|| to_bundle().to_bytes())?;
     Ok(PyBytes::new(py, &bytes))
 }
 
@@ -138,7 +133,7 @@ pub(super) fn from_bytes<T: Send>(
     bytes: &[u8],
     read: impl FnOnce(Bundle) -> Result<T> + Send,
 ) -> PyResult<T> {
-    Ok(py.detach(|| catch_no_memory(|| read(Bundle::from_bytes(bytes)?)))?)
+    Ok(py.detach(|| read(Bundle::from_bytes(bytes)?))?)
 }
 
 /// `object` as `from_bytes` of its class and `bytes`.

@@ -6,7 +6,6 @@
 //! a number that means what its learner says: a label, a leaf's place in an array.
 
 use super::Junction;
-use crate::alloc::{extend, push};
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::{prefetch, LANES};
 
@@ -94,13 +93,10 @@ impl FrozenRouters {
     /// The next node is a terminal with this number.
     pub fn push_terminal(&mut self, number: u32) {
         let weights = Place::Terminal;
-        push(
-            &mut self.steps,
-            Step {
-                next: number,
-                weights,
-            },
-        );
+        self.steps.push(Step {
+            next: number,
+            weights,
+        });
     }
 
     /// The next node is a router. Returns the number of its left child, which
@@ -115,7 +111,7 @@ impl FrozenRouters {
             }
             Weights::Table(table) => {
                 let from = self.slots.len();
-                extend(&mut self.slots, table.slots().iter().copied());
+                self.slots.extend(table.slots().iter().copied());
                 Place::Table {
                     from,
                     capacity: table.capacity() as u32,
@@ -123,13 +119,10 @@ impl FrozenRouters {
             }
         };
         let left = self.next_pair;
-        push(
-            &mut self.steps,
-            Step {
-                next: left,
-                weights,
-            },
-        );
+        self.steps.push(Step {
+            next: left,
+            weights,
+        });
         self.next_pair += 2;
         left
     }

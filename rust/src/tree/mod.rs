@@ -11,7 +11,6 @@ pub use search::{BestFirst, Junction};
 
 use serde::{Deserialize, Serialize};
 
-use crate::alloc::{push, resize};
 use crate::file::Report;
 use crate::stored_as;
 
@@ -109,16 +108,16 @@ impl<I> Topology<I> {
         };
         let mut at = 0;
         while at < topology.nodes.len() {
-            resize(&mut topology.children, (at + 1) * arity, -1);
+            topology.children.resize((at + 1) * arity, -1);
             for (child, node) in children_of(&topology.nodes[at]).into_iter().enumerate() {
                 let Some(node) = node else {
                     continue;
                 };
                 topology.children[at * arity + child] = topology.nodes.len() as i32;
-                push(&mut topology.nodes, node);
-                push(&mut topology.parent, at as i32);
+                topology.nodes.push(node);
+                topology.parent.push(at as i32);
                 let depth = topology.depth[at] + 1;
-                push(&mut topology.depth, depth);
+                topology.depth.push(depth);
             }
             at += 1;
         }

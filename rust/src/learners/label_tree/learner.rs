@@ -11,7 +11,6 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::{LabelOrder, Params, Policy};
-use crate::alloc::{collect, filled, with_capacity, zeros};
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::file::{is_count, Report};
@@ -44,9 +43,9 @@ pub enum AtNode {
 impl Layout {
     /// The tree over labels in this order, a permutation of 0..K.
     pub fn new(order: Vec<u32>) -> Self {
-        let mut leaf_of = zeros(order.len());
-        let mut node_of = with_capacity(order.len().saturating_sub(1));
-        let mut at_node = with_capacity(2 * order.len());
+        let mut leaf_of = vec![0; order.len()];
+        let mut node_of = Vec::with_capacity(order.len().saturating_sub(1));
+        let mut at_node = Vec::with_capacity(2 * order.len());
         for (node, labels) in (0..).zip(balanced(order.len()).nodes) {
             if labels.len() == 1 {
                 let label = order[labels.start];
@@ -98,7 +97,7 @@ pub fn sends_to(target: f32, score: f32) -> bool {
 impl LabelOrder {
     /// The `n` labels from left to right; frequencies are those in `batch`, by importance.
     pub(super) fn arrange(self, batch: &Batch<'_>, n: usize, seed: u64) -> Vec<u32> {
-        let mut order: Vec<u32> = collect(0..n as u32);
+        let mut order: Vec<u32> = (0..n as u32).collect();
         match self {
             Self::Given => {}
             Self::Random => {
@@ -187,8 +186,8 @@ impl LabelTree {
         Self {
             policy: params.policy,
             rate: Rate::new(params.learning_rate, params.decay),
-            records: filled(RouterRecord::default(), n_routers),
-            examples: zeros(layout.order.len()),
+            records: vec![RouterRecord::default(); n_routers],
+            examples: vec![0.0; layout.order.len()],
             layout,
             regressors,
         }

@@ -1,7 +1,6 @@
 //! Re-ranking for tail labels (Section 5 of the paper): a label whose training
 //! examples lie near the row gains, however rare it is.
 
-use crate::alloc::zeros;
 use crate::data::{Examples, Ragged, SpreadRow};
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
@@ -23,7 +22,7 @@ impl Centroids {
             .labels
             .regroup(examples.n_labels, |i, &label| (label, i));
         let constant = examples.width as u32 - 1;
-        let mut sums = zeros::<f64>(examples.width);
+        let mut sums = vec![0.0f64; examples.width];
         let mut touched = Vec::new();
         let mut means = Ragged::default();
         for label in 0..carriers.len() {

@@ -16,7 +16,6 @@ use super::node_data::NodeExamples;
 use super::objective::NodeStats;
 use super::train_node::{Split, TrainedNode, TrainingContext};
 use super::tree::{entropy, Node, Tree, TreeStatistics};
-use crate::alloc::{collect, filled};
 use crate::data::{PackedList, PackedLists};
 use crate::error::Result;
 use crate::tree::NodeId;
@@ -31,7 +30,7 @@ pub fn grow(
     let arity = context.params.arity as usize;
     let max_nodes = context.params.max_nodes as usize;
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut all: Vec<u32> = collect(rows);
+    let mut all: Vec<u32> = rows.collect();
     all.shuffle(&mut random);
     let mut growing = GrowingTree::new(context);
     growing.add_leaf(NodeExamples::new(context.examples, all));
@@ -205,7 +204,7 @@ impl<'a> GrowingTree<'a> {
             examples, params, ..
         } = self.context;
         let mut n_leaves = 0;
-        let mut nodes = filled(Node::Leaf(0), self.leaves.len());
+        let mut nodes = vec![Node::Leaf(0); self.leaves.len()];
         for (number, (id, _)) in (0..).zip(&self.splits) {
             nodes[id.at()] = Node::Split(number);
         }
@@ -220,8 +219,8 @@ impl<'a> GrowingTree<'a> {
         let biases = self.splits.iter().flat_map(|(_, node)| &node.biases);
         tree.biases = biases.copied().collect();
         tree.statistics = self.statistics.map(|mut statistics| {
-            statistics.objectives = filled(NodeStats::default(), tree.len());
-            let mut curves = filled(&[][..], tree.len());
+            statistics.objectives = vec![NodeStats::default(); tree.len()];
+            let mut curves = vec![&[][..]; tree.len()];
             for (id, node) in &self.splits {
                 statistics.objectives[id.at()] = node.stats;
                 curves[id.at()] = &node.curve[..];
@@ -232,7 +231,7 @@ impl<'a> GrowingTree<'a> {
             statistics
         });
         let weights = self.splits.into_iter().map(|(_, node)| node.weights);
-        let weights: Vec<PackedList> = collect(weights);
+        let weights: Vec<PackedList> = weights.collect();
         tree.routers = PackedLists::new(&weights, params.arity as usize, examples.width)?;
         drop(weights);
         let leaves: Vec<Leaf> = self.leaves.into_iter().flatten().collect();
@@ -250,7 +249,7 @@ impl<'a> GrowingTree<'a> {
             let (ids, counts) = labels.into_iter().unzip();
             PackedList::new(ids, counts, 1, params.precision())
         });
-        let histograms: Vec<PackedList> = collect(histograms);
+        let histograms: Vec<PackedList> = histograms.collect();
         tree.histograms = PackedLists::new(&histograms, 1, examples.n_labels)?;
         Ok(tree)
     }

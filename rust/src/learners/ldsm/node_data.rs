@@ -1,7 +1,6 @@
 //! The examples of a node: the copy that its training reads, and those that it sends to each child.
 
 use super::tree::{directions, margins};
-use crate::alloc::{extend, filled, push, zeros};
 use crate::data::Examples;
 
 /// A copy of a node's examples, which its training reads over and over.
@@ -29,7 +28,7 @@ impl NodeData {
     pub fn read(&mut self, examples: &Examples, ids: &[u32]) {
         let n_ids = examples.width.max(examples.n_labels);
         if self.local_ids.len() < n_ids {
-            self.local_ids = filled(NONE, n_ids);
+            self.local_ids = vec![NONE; n_ids];
         }
         let Self {
             columns,
@@ -59,7 +58,8 @@ impl NodeData {
         }
         forget(labels, local_ids);
         own.weights.clear();
-        extend(&mut own.weights, ids.iter().map(|&id| examples.weight(id)));
+        own.weights
+            .extend(ids.iter().map(|&id| examples.weight(id)));
         own.width = columns.len();
         own.n_labels = labels.len();
     }
@@ -77,7 +77,7 @@ fn local_id(id: u32, local_ids: &mut [u32], known: &mut Vec<u32>) -> u32 {
     let local = &mut local_ids[id as usize];
     if *local == NONE {
         *local = known.len() as u32;
-        push(known, id);
+        known.push(id);
     }
     *local
 }
@@ -102,7 +102,7 @@ pub struct NodeExamples {
 impl NodeExamples {
     /// The examples `ids`.
     pub fn new(examples: &Examples, ids: Vec<u32>) -> Self {
-        let mut counts = zeros(examples.n_labels);
+        let mut counts = vec![0.0; examples.n_labels];
         let mut weight = 0.0;
         for &id in &ids {
             let importance = f64::from(examples.weight(id));

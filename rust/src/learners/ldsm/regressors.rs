@@ -15,7 +15,6 @@
 //! like ln h; h times the gradient would overshoot without bound.
 
 use super::params::NodeLoss;
-use crate::alloc::{collect, zeros};
 use crate::data::Examples;
 use crate::linear::Loss;
 
@@ -150,7 +149,7 @@ pub struct DenseRegressors<const M: usize> {
 impl<const M: usize> DenseRegressors<M> {
     pub fn new(data: &Examples, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
         let width = data.width;
-        let mut rows: Vec<f32> = zeros(width * data.len());
+        let mut rows: Vec<f32> = vec![0.0; width * data.len()];
         let (mut sums, mut total) = (vec![0.0f64; width], 0.0);
         for (i, row) in (0..).zip(rows.chunks_exact_mut(width)) {
             let (features, values) = data.row(i);
@@ -192,7 +191,7 @@ impl<const M: usize> DenseRegressors<M> {
         }
         let length = |row: &[f32]| row.iter().fold(1.0, |sum, x| sum + x * x);
         Self {
-            lengths: collect(rows.chunks_exact(width).map(length)),
+            lengths: rows.chunks_exact(width).map(length).collect(),
             rows,
             means,
             inverse,

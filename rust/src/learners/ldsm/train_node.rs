@@ -11,7 +11,6 @@ use super::node_data::{partition, NodeData, NodeExamples};
 use super::objective::{Lambdas, NodeStats, NodeStatsSums, ObjectiveSums};
 use super::params::{NodeLoss, Params};
 use super::regressors::{DenseRegressors, NagRegressors, Regressors};
-use crate::alloc::collect;
 use crate::control::Control;
 use crate::data::{Examples, PackedList};
 use crate::error::Result;
@@ -123,7 +122,7 @@ impl TrainingContext<'_> {
         };
         let mut sums = ObjectiveSums::<M, P>::new(lambdas, data.labels.len());
         let mut curve: Vec<f32> = Vec::new();
-        let mut order: Vec<u32> = collect(0..data.examples.len() as u32);
+        let mut order: Vec<u32> = (0..data.examples.len() as u32).collect();
         for _ in 0..n_epochs {
             order.shuffle(random);
             epoch::<M, P>(
@@ -138,7 +137,7 @@ impl TrainingContext<'_> {
             curve.push(sums.terms().j as f32);
         }
         let weights = match regressors {
-            Regressors::Sparse(nag) => collect(nag.weights(small)),
+            Regressors::Sparse(nag) => nag.weights(small).collect(),
             Regressors::Dense(dense) => {
                 let constant = data.constant(self.examples.width);
                 dense.weights(constant.expect("every example has the constant"), small)

@@ -6,7 +6,6 @@
 //! Margins and the order of leaves are the same to the bit.
 
 use super::tree::{directions, margins, Node, Tree};
-use crate::alloc::reserve;
 use crate::control::Control;
 use crate::data::RaggedRows;
 use crate::error::Result;
@@ -340,7 +339,7 @@ impl LeafHits {
         let n = self.by_row.len().max(n_rows);
         // Few rows reach more leaves.
         let n_new = n - self.by_row.len();
-        reserve(&mut self.by_row, n_new);
+        self.by_row.reserve(n_new);
         self.by_row
             .resize_with(n, || Vec::with_capacity(2 * n_trees));
     }

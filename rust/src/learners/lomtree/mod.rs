@@ -20,7 +20,6 @@ pub use learner::LomTree;
 
 use predict::{EnsemblePredictor, FrozenTree};
 
-use crate::alloc::collect;
 use crate::control::Control;
 use crate::data::{Batch, Preparation};
 use crate::error::Result;
@@ -137,7 +136,7 @@ impl OnlineLearner for LomTree {
         if params.rules().weighted_counts {
             batch.present()
         } else {
-            collect(0..batch.rows.n_rows() as u32)
+            (0..batch.rows.n_rows() as u32).collect()
         }
     }
 

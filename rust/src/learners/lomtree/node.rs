@@ -1,7 +1,6 @@
 //! The nodes of a tree: what each knows of its labels, and the structure that they form, with the
 //! paper's subroutines `SetNode`, Swap and `UpdateC`. A change of the structure costs O(depth).
 
-use crate::alloc::extend;
 use crate::file::{is_count, is_sum};
 use crate::linear::Table;
 use crate::record;
@@ -233,7 +232,7 @@ impl Arena {
     /// Gives leaf `j` two new children and the regressor `regressor`.
     pub fn split(&mut self, j: NodeId, regressor: u32) {
         let n = self.nodes.len() as u32;
-        extend(&mut self.nodes, [Node::new(), Node::new()]);
+        self.nodes.extend([Node::new(), Node::new()]);
         self.n_internal += 1;
         self.adopt(j, [NodeId(n), NodeId(n + 1)], regressor);
     }

@@ -9,7 +9,6 @@
 
 use super::learner::LomTree;
 use super::node::{sum, LabelStat, Node};
-use crate::alloc::filled;
 use crate::control::Control;
 use crate::data::{Ragged, Rows};
 use crate::error::Result;
@@ -146,7 +145,7 @@ impl FrozenTree {
             leaves: Ragged::default(),
         };
         // By place in the tree; empty at leaves.
-        let mut shares = filled(Vec::new(), tree.nodes.len());
+        let mut shares = vec![Vec::new(); tree.nodes.len()];
         let mut scratch = ShareScratch::default();
         for (at, &id) in tree.nodes.iter().enumerate() {
             if at % Control::CHUNK == 0 {

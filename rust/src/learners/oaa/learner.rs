@@ -7,7 +7,6 @@ use super::pruned::PrunedWeights;
 use super::tile::{self, Tile};
 use super::training::Oaa;
 use super::{prune, Params};
-use crate::alloc::can_alloc;
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::{Error, Result};
@@ -17,9 +16,6 @@ use crate::memory;
 use crate::model::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start};
 use crate::pool::Lent;
 use crate::simd::LANES;
-
-/// Bytes that a class takes before anything is learned of it, at least.
-const BYTES_PER_CLASS: usize = 16;
 
 /// The totals of lanes without a class, which a new class may take over; files had none once.
 const SPARE_TOTALS: &str = "spare_totals";
@@ -86,9 +82,6 @@ impl OnlineLearner for Oaa {
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let n_classes = start.n_classes;
-        if !can_alloc(n_classes.checked_mul(BYTES_PER_CLASS)) {
-            return Err(Error::data(format!("no memory for {n_classes} classes")));
-        }
         check_memory(params, start)?;
         Ok(Self::of_width(params, n_classes, start.preparation.width()))
     }

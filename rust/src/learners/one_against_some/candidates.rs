@@ -6,7 +6,6 @@ use super::margins::{MarginMemory, RowMargins};
 use super::negatives::hard_negatives;
 use super::rank::LabelScores;
 use super::weights::OneAgainstSome;
-use crate::alloc::{filled, push};
 use crate::data::{Examples, Ragged};
 use crate::model::keep_best;
 
@@ -98,7 +97,7 @@ impl FitSample {
         held_out: impl Iterator<Item = &'h [(u32, f32)]>,
     ) -> Vec<FitRow> {
         let rows = self.rows();
-        let mut without = filled(ScoredLabels::new(), rows.len());
+        let mut without = vec![ScoredLabels::new(); rows.len()];
         for (label, margins) in (0..).zip(held_out) {
             for &(row, margin) in margins {
                 without[row as usize / self.step].push((label, margin));
@@ -116,7 +115,7 @@ impl FitSample {
                     candidates: candidates(scored.get(i), &margins, without, own),
                     weight: examples.weight(row),
                 };
-                push(&mut fit_rows, fit_row);
+                fit_rows.push(fit_row);
             }
         }
         fit_rows

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::alloc::{extend, push};
 use crate::linear::bounded_score;
 use crate::metrics::{Line, RankedScores, Scale, Shares, N_SHARING};
 
@@ -218,7 +217,7 @@ impl Calibration {
             let best = top_candidates::<TOP>(row, join);
             let point =
                 |(score, is_own): (f32, bool)| (score.ln().into(), is_own, row.weight.into());
-            best.for_each(|candidate| push(&mut points, point(candidate)));
+            best.for_each(|candidate| points.push(point(candidate)));
         }
         let Line { slope, intercept } = Line::fit(&points);
         let found = Self {
@@ -247,9 +246,9 @@ impl Calibration {
                 of_row[place] = self.probability(score);
                 is_first_own |= place == 0 && is_own;
             }
-            extend(&mut scores, of_row);
-            push(&mut is_right, is_first_own);
-            push(&mut weights, f64::from(row.weight));
+            scores.extend(of_row);
+            is_right.push(is_first_own);
+            weights.push(f64::from(row.weight));
         }
         let ranked = RankedScores {
             scores: &scores,

@@ -8,7 +8,6 @@
 use super::join::Join;
 use super::margins::{MarginMemory, RowMargins};
 use super::weights::{OneAgainstSome, BLOCK};
-use crate::alloc::zeros;
 use crate::data::PackedLists;
 use crate::model::{keep_best, TopK};
 use crate::simd::{dispatched, LANES};
@@ -29,7 +28,7 @@ impl LabelScores {
     /// No scores yet, of `n_labels` labels.
     pub fn new(n_labels: usize) -> Self {
         Self {
-            scores: zeros(n_labels),
+            scores: vec![0.0; n_labels],
             touched: (n_labels > FEW).then(Vec::new),
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::alloc::{collect, filled, push, resize, zeros};
 use crate::data::{Examples, Ragged};
 use crate::random::mix;
 
@@ -51,7 +50,7 @@ impl DistinctRows {
             let other = *by_hash.entry(hash).or_insert(row);
             let is_same = examples.row(other) == (columns, values) && is_out(other) == is_out(row);
             if other != row && is_same {
-                resize(&mut first, examples.len(), Self::ALONE);
+                first.resize(examples.len(), Self::ALONE);
                 first[other as usize] = other;
                 first[row as usize] = other;
             }
@@ -103,7 +102,7 @@ impl ScaledValues {
             scaled.extend(pairs.map(|(&column, x)| x * inverse * self.scales[column as usize]));
             let inverse = inverse_length((columns, &scaled));
             let square = if inverse > 0.0 { inverse.powi(-2) } else { 0.0 };
-            push(&mut self.squares, square);
+            self.squares.push(square);
             self.values
                 .push(scaled[..columns.len() - 1].iter().copied());
         }
@@ -177,9 +176,9 @@ pub fn inverse_length((columns, values): (&[u32], &[f32])) -> f32 {
 /// (ln((N + 1) / (n + 1/2)))^`power` for each column, of N rows and n that have it.
 fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     if power == 0.0 {
-        return filled(1.0, examples.width);
+        return vec![1.0; examples.width];
     }
-    let mut counts: Vec<u32> = zeros(examples.width);
+    let mut counts: Vec<u32> = vec![0; examples.width];
     for row in 0..examples.len() as u32 {
         for &column in examples.row(row).0 {
             counts[column as usize] += 1;
@@ -188,5 +187,5 @@ fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     let n_rows = examples.len() as f64 + 1.0;
     // Columns that are hashed to one can be there more often than there are rows.
     let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
-    collect(counts.iter().map(|&n| idf(n).powf(power) as f32))
+    counts.iter().map(|&n| idf(n).powf(power) as f32).collect()
 }

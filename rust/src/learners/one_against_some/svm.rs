@@ -16,7 +16,6 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::rows::{DistinctRows, ScorerRows};
-use crate::alloc::{collect, extend, push, zeros};
 use crate::record;
 
 /// When a problem is solved well enough.
@@ -97,7 +96,7 @@ impl<'a> Solver<'a> {
             distinct,
             places: Vec::new(),
             accuracy,
-            weights: zeros(rows.n_features()),
+            weights: vec![0.0; rows.n_features()],
             bias: 0.0,
             examples: Vec::new(),
         }
@@ -151,7 +150,7 @@ impl<'a> Solver<'a> {
                 diagonal: 0.0,
                 inverse: 0.0,
             };
-            push(&mut self.examples, example);
+            self.examples.push(example);
         }
         for example in &self.examples[start..] {
             if let Some(first) = self.distinct.first(example.row) {
@@ -163,7 +162,7 @@ impl<'a> Solver<'a> {
     /// The dual variables, to go on from.
     pub fn duals(&self) -> Vec<f32> {
         let examples = self.examples.iter();
-        collect(examples.map(|example| example.alpha as f32))
+        examples.map(|example| example.alpha as f32).collect()
     }
 
     /// Solves the current problem again, from where it is, without the rows that `is_out` says.
@@ -175,7 +174,7 @@ impl<'a> Solver<'a> {
         seed: u64,
     ) -> Vec<(u32, f32)> {
         let out = self.examples.iter().filter(|example| is_out(example.row));
-        let out: Vec<SvmExample> = collect(out.copied());
+        let out: Vec<SvmExample> = out.copied().collect();
         if out.is_empty() {
             return Vec::new();
         }
@@ -192,7 +191,7 @@ impl<'a> Solver<'a> {
             }
         }
         // The weights of all rows are cleared with the problem.
-        extend(&mut self.examples, out);
+        self.examples.extend(out);
         // A solution does not depend on rows whose dual variable is 0.
         if has_changed {
             self.descend(n, seed);
@@ -204,7 +203,7 @@ impl<'a> Solver<'a> {
     /// Descends over the first `n` examples, from their dual variables as they are.
     fn descend(&mut self, n: usize, seed: u64) {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let mut active: Vec<u32> = collect(0..n as u32);
+        let mut active: Vec<u32> = (0..n as u32).collect();
         let mut n_active = n;
         let mut highest_before = f64::INFINITY;
         let n_rows: u64 = self.examples[..n].iter().map(|e| u64::from(e.n_rows)).sum();

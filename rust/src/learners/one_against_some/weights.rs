@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 
 use super::join::{Calibration, Join};
 use super::svm::Scorer;
-use crate::alloc::{collect, filled, zeros};
 use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged};
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Persist};
@@ -64,11 +63,10 @@ impl OneAgainstSome {
     ) -> Result<Self> {
         let bias = |scorer: Option<&Scorer>| scorer.map_or(f32::NEG_INFINITY, |s| s.bias);
         let n_features = examples.width - 1;
-        let packed = collect(
-            scorers
-                .clone()
-                .map(|scorer| scorer.map_or_else(empty, packed)),
-        );
+        let packed = scorers
+            .clone()
+            .map(|scorer| scorer.map_or_else(empty, packed))
+            .collect();
         let packed: Vec<PackedList> = packed;
         let weights = PackedLists::new(&packed, 1, n_features)?;
         Ok(Self {
@@ -164,15 +162,15 @@ fn empty() -> PackedList {
 fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) -> Option<f32> {
     /// The bits of a float above 0 grow with it; their upper half tells thresholds well enough.
     const SHIFT: u32 = 16;
-    let mut rows_with: Vec<u32> = zeros(examples.width);
+    let mut rows_with: Vec<u32> = vec![0; examples.width];
     for row in 0..examples.len() as u32 {
         for &column in examples.row(row).0 {
             rows_with[column as usize] += 1;
         }
     }
     // The weights for each column, and how often the rows meet one above 0 of such bits.
-    let mut weights_for: Vec<usize> = zeros(examples.width);
-    let mut n_met = zeros::<u64>(1 << (31 - SHIFT));
+    let mut weights_for: Vec<usize> = vec![0; examples.width];
+    let mut n_met = vec![0u64; 1 << (31 - SHIFT)];
     for label in 0..n_labels {
         weights.for_each(label, |column, [weight]| {
             weights_for[column as usize] += 1;
@@ -243,9 +241,9 @@ impl FeatureIndex {
         threshold: Option<f32>,
     ) -> Self {
         let is_kept = |weight| threshold.is_none_or(|least| weight >= least);
-        let (mut row_of, mut n_rows) = (filled(LISTED, width), 0);
+        let (mut row_of, mut n_rows) = (vec![LISTED; width], 0);
         if threshold.is_none() {
-            let mut n_weights: Vec<usize> = zeros(width);
+            let mut n_weights: Vec<usize> = vec![0; width];
             for label in 0..n_labels {
                 weights.for_each::<1>(label, |column, _| n_weights[column as usize] += 1);
             }
@@ -256,7 +254,7 @@ impl FeatureIndex {
                 }
             }
         }
-        let mut rows: Vec<f32> = zeros(n_rows as usize * n_labels);
+        let mut rows: Vec<f32> = vec![0.0; n_rows as usize * n_labels];
         let (mut by_label, mut list) = (Ragged::with_capacity(n_labels, 0), Vec::new());
         for label in 0..n_labels {
             list.clear();

@@ -10,7 +10,7 @@
 use super::column_weights::ColumnWeights;
 use super::labels::LocalId;
 use super::scorers::ClassWeights;
-use crate::alloc::{extend, filled, prefer_large_pages, push, resize};
+use crate::alloc::prefer_large_pages;
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -157,7 +157,7 @@ impl Lanes {
         let (lanes, _) = self.lanes.as_chunks();
         for register in from..to {
             let lanes = &lanes[register * self.width..(register + 1) * self.width];
-            extend(scores, block.dot_lanes(i, lanes));
+            scores.extend(block.dot_lanes(i, lanes));
         }
         scores.truncate(end);
         true
@@ -240,7 +240,7 @@ impl Lists {
         let by_label = weights.by_label(n_labels);
         // Of each of the node's columns: where its list begins, and where its next weight goes;
         // before that, how many there are.
-        let mut places: Vec<(u32, u32)> = filled((0, 0), weights.columns.len());
+        let mut places: Vec<(u32, u32)> = vec![(0, 0); weights.columns.len()];
         let mut columns = Vec::new();
         for node in 0..candidates.len() {
             control.check()?;
@@ -250,7 +250,7 @@ impl Lists {
             for &(column, _) in labels.iter().flat_map(|label| by_label.get(label.at())) {
                 let (_, n) = &mut places[column as usize];
                 if *n == 0 {
-                    push(&mut columns, column);
+                    columns.push(column);
                 }
                 *n += 1;
                 n_weights += 1;
@@ -262,7 +262,7 @@ impl Lists {
                 break;
             }
             let mut list = made.lists.len() as u32;
-            resize(&mut made.lists, n_listed, 0);
+            made.lists.resize(n_listed, 0);
             for &column in &columns {
                 *table.entry(column) = list;
                 let place = &mut places[column as usize];
@@ -270,8 +270,8 @@ impl Lists {
                 *place = (from, first);
                 list = first + n;
             }
-            extend(&mut made.slots, table.slots().iter().copied());
-            push(&mut made.ends, n_slots);
+            made.slots.extend(table.slots().iter().copied());
+            made.ends.push(n_slots);
             for (place, label) in labels.iter().enumerate() {
                 for &(column, weight) in by_label.get(label.at()) {
                     let (list, next) = &mut places[column as usize];
@@ -323,11 +323,11 @@ impl Lists {
             if let Some(&list) = lookup(slots, column) {
                 let lines = self.lists[list as usize..].iter().step_by(LINE);
                 lines.take(2).for_each(prefetch);
-                push(found, (list, x));
+                found.push((list, x));
             }
         }
         let (from, n_flags) = (scores.len(), n_words(n));
-        resize(scores, from + n_flags * BITS, 0.0);
+        scores.resize(from + n_flags * BITS, 0.0);
         let (sums, _) = scores[from..].as_chunks_mut::<BITS>();
         for &(list, x) in &*found {
             let (flags, weights) = self.lists[list as usize..].split_at(n_flags);

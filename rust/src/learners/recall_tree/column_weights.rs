@@ -5,7 +5,6 @@
 //! large table of its own, and each lookup a cache miss.
 
 use super::labels::LocalId;
-use crate::alloc::{filled, resize};
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Record};
@@ -101,7 +100,7 @@ impl Column {
             }
         }
         if head > self.head.len() {
-            resize(&mut self.head, head, 0.0);
+            self.head.resize(head, 0.0);
             let mut beyond = Vec::new();
             for (label, w) in self.tail.iter() {
                 match self.head.get_mut(label.at()) {
@@ -143,7 +142,7 @@ impl ColumnWeights {
     /// Makes the columns at least `n`.
     pub fn reserve_columns(&mut self, n: usize) {
         if self.columns.len() < n {
-            resize(&mut self.columns, n, Column::default());
+            self.columns.resize(n, Column::default());
         }
     }
 
@@ -308,7 +307,7 @@ impl FilteredMap {
 
     fn with_bits(bits: u32) -> Self {
         let filter_len = 1 << (bits + FILTER - 6);
-        let mut words = filled(FREE, filter_len + (1 << bits));
+        let mut words = vec![FREE; filter_len + (1 << bits)];
         words[..filter_len].fill(0);
         let len = 0;
         Self { words, len, bits }

@@ -7,7 +7,6 @@ use rand_pcg::Pcg64Mcg;
 use super::column_weights::ColumnWeights;
 use super::labels::LocalId;
 use super::params::{Params, ScorerLoss};
-use crate::alloc::{extend, resize, zeros};
 use crate::error::{Error, Result};
 use crate::file::{is_count, LARGEST};
 use crate::linear::loss::softmax;
@@ -102,7 +101,7 @@ impl JointScorers {
         let mut by_column = ColumnWeights::default();
         let mut by_class = Vec::new();
         if n_filled * PathExample::DENSE_SHARE >= width {
-            resize(&mut by_class, n_classes, Weights::default());
+            by_class.resize(n_classes, Weights::default());
         } else {
             by_column.reserve_columns(width);
         }
@@ -112,7 +111,7 @@ impl JointScorers {
             rate: params.scorer_rate().min(LARGEST.into()) as f32,
             width,
             passes: 0.0,
-            trained: zeros(n_classes),
+            trained: vec![0.0; n_classes],
             by_class,
             by_column,
         }
@@ -120,9 +119,9 @@ impl JointScorers {
 
     /// Adds scorers of weights of 0, so that there are `n_classes`.
     pub fn grow(&mut self, n_classes: usize) {
-        resize(&mut self.trained, n_classes, 0.0);
+        self.trained.resize(n_classes, 0.0);
         if !self.by_class.is_empty() {
-            resize(&mut self.by_class, n_classes, Weights::default());
+            self.by_class.resize(n_classes, Weights::default());
         }
     }
 
@@ -159,7 +158,7 @@ impl JointScorers {
             self.by_column.score(row, candidates, hashes, scores);
         } else {
             let weights = candidates.iter().map(|&label| &self.by_class[label.at()]);
-            extend(scores, weights.map(|weights| example.dot(weights)));
+            scores.extend(weights.map(|weights| example.dot(weights)));
         }
         scores
             .iter_mut()

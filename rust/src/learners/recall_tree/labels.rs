@@ -1,7 +1,6 @@
 //! Labels inside the tree: their ids, and the histogram of a node with its entropy and the bound
 //! on the recall of its candidates.
 
-use crate::alloc::{filled, push, resize};
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::Table;
@@ -38,14 +37,14 @@ impl LabelIndex {
     /// For labels below `n_classes`, none of which has an id yet.
     pub fn new(n_classes: usize) -> Self {
         Self {
-            id_of: filled(LocalId::NONE, n_classes),
+            id_of: vec![LocalId::NONE; n_classes],
             label_of: Vec::new(),
         }
     }
 
     /// Adds labels without an id, so that there are `n_classes`.
     pub fn grow(&mut self, n_classes: usize) {
-        resize(&mut self.id_of, n_classes, LocalId::NONE);
+        self.id_of.resize(n_classes, LocalId::NONE);
     }
 
     /// The id of `label`; a new label gets the next one.
@@ -53,7 +52,7 @@ impl LabelIndex {
         let id = &mut self.id_of[label as usize];
         if *id == LocalId::NONE {
             *id = LocalId(self.label_of.len() as u32);
-            push(&mut self.label_of, label);
+            self.label_of.push(label);
         }
         *id
     }
@@ -118,7 +117,7 @@ impl LabelSet {
     #[inline]
     pub fn insert(&mut self, label: LocalId) -> bool {
         if label.at() >= self.round_of.len() {
-            resize(&mut self.round_of, label.at() + 1, 0);
+            self.round_of.resize(label.at() + 1, 0);
         }
         std::mem::replace(&mut self.round_of[label.at()], self.round) != self.round
     }

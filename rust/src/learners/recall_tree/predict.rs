@@ -9,7 +9,6 @@ use super::labels::{LabelSet, LocalId};
 use super::learner::OnlineRecallTree;
 use super::router::RoutingTree;
 use super::scorers::{ClassWeights, ScorerWorkspace};
-use crate::alloc::{extend, filled, push};
 use crate::control::Control;
 use crate::data::{Preparation, Ragged, Rows};
 use crate::error::Result;
@@ -41,7 +40,7 @@ impl OnlineRecallTree {
             candidates: Ragged::default(),
             weights: CandidateWeights::None,
         };
-        let mut terminal_of = filled(u32::MAX, tree.nodes.len());
+        let mut terminal_of = vec![u32::MAX; tree.nodes.len()];
         let mut queue = VecDeque::from([tree.root()]);
         let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
         let mut seen = LabelSet::default();
@@ -58,7 +57,7 @@ impl OnlineRecallTree {
                         tree.path_to(id, &mut path);
                         tree.candidates_at_end(&path, &mut seen, &mut candidates);
                         *terminal = frozen.final_nodes.len() as u32;
-                        push(&mut frozen.final_nodes, id);
+                        frozen.final_nodes.push(id);
                         frozen.candidates.push(candidates.iter().copied());
                     }
                     frozen.routers.push_terminal(*terminal);
@@ -175,7 +174,7 @@ impl<'a> BlockPredictor<'a> {
             terminal,
             ..PathEnd::default()
         });
-        extend(&mut memory.ends, ends);
+        memory.ends.extend(ends);
     }
 
     /// Adds the most probable paths of a row; of several to one terminal the most probable.
@@ -216,7 +215,7 @@ impl<'a> BlockPredictor<'a> {
                     log_p: 0.0 - cost,
                     ..PathEnd::default()
                 };
-                push(ends, end);
+                ends.push(end);
             }
             if ends.len() - from == self.beam_size || search.is_spent() {
                 break;
@@ -230,7 +229,7 @@ impl<'a> BlockPredictor<'a> {
         let memory = &mut *self.memory;
         let (tree, scorers) = (&self.model.tree, &self.model.scorers);
         memory.order.clear();
-        extend(&mut memory.order, 0..memory.ends.len() as u32);
+        memory.order.extend(0..memory.ends.len() as u32);
         if let ClassWeights::Rows(classes, width) = scorers.weights() {
             // Rows at one end share its weights while they are near.
             if classes.len() * width * size_of::<f32>() > NEAR {
@@ -264,12 +263,12 @@ impl<'a> BlockPredictor<'a> {
                 tree.candidates_at_end(&memory.path, &mut memory.seen, &mut memory.at_end);
                 candidates = &memory.at_end;
                 let from = memory.candidates.len();
-                extend(&mut memory.candidates, candidates.iter().copied());
+                memory.candidates.extend(candidates.iter().copied());
                 end.candidates = from..memory.candidates.len();
             }
             let row = (&memory.block, end.row);
             scorers.score_row(row, candidates, &memory.path, &mut memory.workspace);
-            extend(scores, memory.workspace.scores.iter().copied());
+            scores.extend(memory.workspace.scores.iter().copied());
         }
         scores
             .iter_mut()

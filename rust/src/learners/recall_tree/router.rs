@@ -3,7 +3,6 @@
 
 use super::labels::{entropy_after, recall_bound, LabelCounts, LabelSet, LocalId};
 use super::params::Params;
-use crate::alloc::{reserve, resize};
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::{PathExample, Rate, Regressors, Span};
@@ -161,8 +160,8 @@ impl RoutingTree {
         self.routers.push();
         let first = self.nodes.len();
         // Both or neither.
-        reserve(&mut self.parents, 2);
-        resize(&mut self.nodes, first + 2, Node::default());
+        self.parents.reserve(2);
+        self.nodes.resize(first + 2, Node::default());
         self.parents.resize(first + 2, id);
         self.node_mut(id).first_child = first as u32;
     }

@@ -5,7 +5,6 @@ use super::joint_scorers::JointScorers;
 pub use super::joint_scorers::{ClassWeights, ScorerInput, ScorerWorkspace};
 use super::labels::LocalId;
 use super::params::{Params, PathFeatures};
-use crate::alloc::extend;
 use crate::error::Result;
 use crate::file::{Bundle, Persist, LARGEST};
 use crate::linear::{bounded_score, Block, Loss, PathExample, Regressors};
@@ -59,7 +58,7 @@ impl Scorers {
                 let weights = candidates.iter().map(|label| &weights[label.at()]);
                 let scores = weights.map(|weights| bounded_score(block.dot_as_lane(i, weights)));
                 workspace.scores.clear();
-                extend(&mut workspace.scores, scores);
+                workspace.scores.extend(scores);
             }
             _ => {
                 let mut example = std::mem::take(&mut workspace.row);
@@ -184,7 +183,7 @@ impl SingleScorers {
         let regressors = &self.regressors;
         let of_label = |label: &LocalId| bounded_score(regressors.score(label.0, example));
         scores.clear();
-        extend(scores, input.candidates.iter().map(of_label));
+        scores.extend(input.candidates.iter().map(of_label));
     }
 
     /// The label learns +1, then each other candidate -1.
