@@ -15,7 +15,7 @@ from xmtree import _class_weight, _core, _one_row, _validation
 from xmtree._labels import Labels, Target, encode, encode_among
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
-from xmtree._prediction import FittedClassifier, without_own_name
+from xmtree._prediction import FittedClassifier
 from xmtree._predictor import Predictor
 from xmtree._progress import progress
 from xmtree._sharing import Change, learning, packed, unpacked
@@ -23,7 +23,6 @@ from xmtree._sklearn import validate_params
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
 
-@without_own_name
 class Learner(FittedClassifier):
     """Base of all estimators.
 

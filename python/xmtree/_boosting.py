@@ -16,14 +16,12 @@ from xmtree import _categories, _class_weight, _core, _validation
 from xmtree._base import Learner
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
-from xmtree._prediction import without_own_name
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, LabelsLike, MatrixLike, OneLabelMixin, Weights
 
 
-@without_own_name
 class Boosting(OneLabelMixin, TreeMixin, Learner):
     """Base of both: everything but how a tree votes."""
 

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from xmtree import _core, _validation
 from xmtree._boosting import Boosting
 from xmtree._labels import Target
-from xmtree._prediction import TopK, in_parts, without_own_name
+from xmtree._prediction import TopK, in_parts
 from xmtree._sharing import Change
 from xmtree._typing import MatrixLike
 
@@ -24,7 +24,6 @@ _N_FOLDS = 3
 _RANGE = (-7.0, 14.0)
 
 
-@without_own_name
 class CostSensitiveBoosting(Boosting):
     """Base of a boosting classifier with the parameter ``cost_matrix``.
 

@@ -18,13 +18,11 @@ from xmtree._calibration import Calibration
 from xmtree._labels import Target, check_column_order, check_known, encode
 from xmtree._labels.forms import entry_rows
 from xmtree._persistence import plain, restored
-from xmtree._prediction import without_own_name
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import validate_params
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
 
-@without_own_name
 class OnlineLearner(Learner):
     """A learner with ``partial_fit``; Ctrl-C stops it and keeps what it has learned.
 

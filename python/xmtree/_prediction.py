@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from inspect import isfunction
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -33,15 +32,6 @@ CHUNK_BYTES = 64 << 20
 _MAX_K = 1000
 
 
-def without_own_name(cls: type[T]) -> type[T]:
-    """For a base class that users do not know: errors of calls name its methods alone."""
-    for name, method in vars(cls).items():
-        if isfunction(method):
-            method.__qualname__ = name
-    return cls
-
-
-@without_own_name
 class FittedClassifier(ClassifierMixin, BaseEstimator):
     """Predictions by a trained model, which has its labels.
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from xmtree._active.selection import (
-    Rows,
-    best_labels,
-    disagreements,
-    entropies,
-    margins,
-    spread,
-)
-from xmtree._active.session import COUNT, ActiveSession
+from xmtree import _validation
+from xmtree._active.session import ActiveSession
 from xmtree._base import Learner
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._sklearn import Interval, InvalidParameterError, StrOptions
 from xmtree._typing import Seed
 
-#: Queried rows, or rounds if these are more rows, of which the error of queries is an average.
-_N_RECENT, _RECENT_ROUNDS = 50, 3
+#: A count of at least 1.
+_COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
+#: The parameters that both learners have.
+_SHARED: dict[str, Any] = {
+    "n_initial": [_COUNT],
+    "n_per_round": [_COUNT],
+    "n_rounds": [_COUNT],
+    "pool_share": [Interval(Real, 0, 1, closed="right")],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "patience": [_COUNT],
+    **Learner._python_constraints,
+}
 
 
 class ActiveGamble(ActiveSession):
@@ -31,55 +32,28 @@ class ActiveGamble(ActiveSession):
 
     A committee is trained on a small working set. Of the rows outside it, those
     whose two best classes have the most similar scores are added, and the next committee
-    is trained. This needs few labels.
-
-    ``fit(X, y)`` has all labels and uses those of the selected rows only: for comparisons,
-    and to train on the informative part of a large set. ``start(X)``, ``query()`` and
-    ``teach(rows, y)`` are for labels that are not known yet: a row has a label once it is
-    taught.
+    is trained. This needs few labels. ``fit``, and sessions of ``start``, ``query`` and ``teach``,
+    are those of :class:`ActiveLearner`.
 
     Parameters
     ----------
     estimator : GambleClassifier or SAMMEClassifier, optional
         What is trained in every round; ``GambleClassifier()`` by default. It is cloned.
-    n_initial : int, default=20
-        Rows of the first working set, chosen at random. ``fit`` chooses one of every class
-        first, and as many as there are classes if these are more.
-    n_per_round : int, default=10
-        Rows added to the working set after each round, R in the paper.
-    n_rounds : int, default=50
-        Committees to train at most, L in the paper. A session of ``query`` and ``teach`` goes
-        on after ``set_params`` with a larger one.
+    n_initial, n_per_round, n_rounds : int, default=20, 10 and 50
+        As of :class:`ActiveLearner`. The paper calls the last two R and L.
     selection : {"margin", "random"}, default="margin"
         Which rows are added. "margin": those of highest utility 1 / (F_k - F_j), k and j the
         two best classes and F the committee's scores (Section 4 of [1]_); ties are broken at
         random. "random": any, the baseline.
-    pool_share : float, default=1.0
-        Share of the rows outside the working set whose utility is computed in a round,
-        sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
-        large sets.
-    early_stopping : bool, default=False
-        Stop when the error on validation rows no longer falls, and restore the best
-        round.
-    validation_fraction : float, default=0.1
-        Share of the rows that ``fit`` holds out for that, where it is given no others.
-    patience : int, default=10
-        Rounds without a new lowest validation error after which to stop.
-    random_state : int, RandomState or None, default=None
-        Fixes all random choices, also those of the committees unless ``estimator`` has a
-        ``random_state`` of its own.
-    n_jobs : int, optional
-        Threads, unless ``estimator`` has an ``n_jobs`` of its own; None is 1, -1 all cores.
-        The result does not depend on it.
-    verbose : int, default=0
-        1: ``fit`` shows a progress bar of labelled rows on stderr, if that is a terminal.
+    pool_share, early_stopping, validation_fraction, patience, random_state, n_jobs, verbose
+        As of :class:`ActiveLearner`.
 
     Attributes
     ----------
     estimator_ : GambleClassifier or SAMMEClassifier
         The committee that predicts: the last, or with ``early_stopping`` the best.
     classes_, n_features_in_, feature_names_in_, selected_, utilities_, learning_curve_, best_round_
-        As of :class:`ActiveLearner`; the curve has no ``query_error``.
+        As of :class:`ActiveLearner`.
     stop_reason_ : {"pool", "rounds", "validation"} or None
         As of :class:`ActiveLearner`.
 
@@ -122,7 +96,7 @@ class ActiveGamble(ActiveSession):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [None, GambleClassifier, SAMMEClassifier],
         "selection": [StrOptions({"margin", "random"})],
-        **ActiveSession._shared_constraints,
+        **_SHARED,
     }
 
     def __init__(
@@ -307,17 +281,11 @@ class ActiveLearner(ActiveSession):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": "no_validation",  # by _template, in clearer words
         "selection": [StrOptions({"margin", "entropy", "disagreement", "random"})],
-        "n_members": [COUNT],
-        "diversity": [COUNT],
+        "n_members": [_COUNT],
+        "diversity": [_COUNT],
         "stopping_ratio": [None, Interval(Real, 0, 1, closed="neither")],
-        **ActiveSession._shared_constraints,
+        **_SHARED,
     }
-    _measures = ("validation_error", "utility", "query_error")
-
-    #: Of every queried row, in the order of their labels, whether its label was not the predicted
-    #: one; and how many of them the last round before has seen.
-    _missed: NDArray[np.bool_]
-    _missed_before: int
 
     def __init__(
         self,
@@ -361,57 +329,3 @@ class ActiveLearner(ActiveSession):
                 f"RecallTreeClassifier(), got {self.estimator!r}"
             )
         return self.estimator
-
-    def _begin(self, X: Any, X_val: Any, y_val: Any) -> None:
-        super()._begin(X, X_val, y_val)
-        self._missed = np.empty(0, bool)
-        self._missed_before = 0
-
-    def _utilities(self, rows: Rows, draw: np.random.Generator) -> NDArray[np.float64]:
-        X = self._pool[rows]
-        if self.selection == "entropy":
-            return entropies(self._latest, X)
-        if self.selection == "disagreement":
-            return disagreements(self._committee(draw), X)
-        return margins(self._latest, X)
-
-    def _committee(self, draw: np.random.Generator) -> list[Any]:
-        """Classifiers trained on rows drawn from the working set with replacement."""
-        members = []
-        n = len(self.selected_)
-        for seed in draw.integers(2**31, size=self.n_members).tolist():
-            drawn = draw.integers(n, size=n)
-            rows = self.selected_[drawn]
-            weights = None if self._weights is None else self._weights[rows]
-            member = self._new_classifier().set_params(random_state=seed)
-            members.append(member.fit(self._pool[rows], self._labels[drawn], weights))
-        return members
-
-    def _batch(self, rows: Rows, n: int) -> Any:
-        candidates = rows[: self.diversity * n]
-        if len(candidates) <= n:
-            return super()._batch(rows, n)
-        pairs, _ = self._latest._topk(self._pool[candidates], 2)
-        return spread(pairs, n)
-
-    def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
-        queried = np.isin(rows, self._queried)
-        if not queried.any() or not hasattr(self, "_latest") or len(self._latest.classes_) == 1:
-            return
-        missed = best_labels(self._latest, self._pool[rows[queried]]) != labels[queried]
-        self._missed = np.concatenate([self._missed, missed])
-        error = float(self._missed[self._missed_before :].mean())
-        self._measure(query_error=error)
-
-    def _train(self) -> None:
-        super()._train()
-        self._missed_before = len(self._missed)
-
-    def _query_stop(self) -> str | None:
-        n = max(_N_RECENT, _RECENT_ROUNDS * self.n_per_round)
-        if self.stopping_ratio is None or len(self._missed) < n:
-            return None
-        so_far = np.concatenate([[0], np.cumsum(self._missed)])
-        errors = (so_far[n:] - so_far[:-n]) / n
-        has_fallen = errors.max() > 0 and errors[-1] <= self.stopping_ratio * errors.max()
-        return "query_error" if has_fallen else None

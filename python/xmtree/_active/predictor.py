@@ -39,7 +39,7 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     _seed: int
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """The best label of each row.
+        """The best label of each row, as ``predict`` of the estimator.
 
         Parameters
         ----------
@@ -49,35 +49,26 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         array of shape (n,)
         """
-        check_is_fitted(self)
-        labels: NDArray[Any] = self.estimator_.predict(X)
+        labels: NDArray[Any] = self._trained().predict(X)
         return labels
 
     def predict_topk(self, X: MatrixLike, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The ``k`` best labels of each row, best first.
+        """The ``k`` best labels of each row, best first, as ``predict_topk`` of the estimator.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         k : int, default=5
-            As in ``predict_topk`` of the estimator.
 
         Returns
         -------
         labels : array of shape (n, k)
         scores : float32 array of shape (n, k)
-            Their scores, falling.
-
-        Raises
-        ------
-        NotFittedError
-            Before the first labels are taught.
         """
-        check_is_fitted(self)
-        return self.estimator_.predict_topk(X, k)
+        return self._trained().predict_topk(X, k)
 
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float32]:
-        """The probability of each class.
+        """The probability of each class, as ``predict_proba`` of the estimator.
 
         Parameters
         ----------
@@ -86,15 +77,8 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         float32 array of shape (n, n_classes)
-            Columns as in ``classes_``.
-
-        Raises
-        ------
-        NotFittedError
-            Before the first labels are taught.
         """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return self._trained().predict_proba(X)
 
     @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
@@ -107,14 +91,9 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         float32 array of shape (n, n_classes), or (n,) with two classes
-
-        Raises
-        ------
-        NotFittedError
-            Before the first labels are taught.
         """
-        check_is_fitted(self)
-        found: NDArray[np.float32] = self.estimator_.decision_function(X)
+        estimator: Any = self._trained()
+        found: NDArray[np.float32] = estimator.decision_function(X)
         return found
 
     def score(self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None) -> float:
@@ -125,14 +104,12 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X : array or sparse matrix of shape (n, n_features), or a data frame
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
-            Weights of the rows; by default all count the same.
 
         Returns
         -------
         float
         """
-        check_is_fitted(self)
-        return self.estimator_.score(X, y, sample_weight)
+        return self._trained().score(X, y, sample_weight)
 
     def save(self, path: str | Path) -> None:
         """Write ``estimator_`` to a file, from which :func:`xmtree.load` gives it back.
@@ -143,14 +120,16 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ----------
         path : str or Path
         """
-        check_is_fitted(self)
-        self.estimator_.save(path)
+        self._trained().save(path)
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels that were learned, sorted."""
+        return self._trained().classes_
+
+    def _trained(self) -> Learner:
         check_is_fitted(self)
-        return self.estimator_.classes_
+        return self.estimator_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

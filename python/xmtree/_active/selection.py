@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from xmtree import _validation
 from xmtree._gamble import GambleClassifier
+from xmtree._labels import encode_single
 from xmtree._oaa import OAAClassifier
 from xmtree._sparse import check_structure
 
@@ -37,6 +38,15 @@ def checked(X: Any, takes_nan: bool) -> Any:
         return X
 
     return _validation.canonical(X, check)
+
+
+def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
+    """One label for each of ``n`` rows."""
+    target = encode_single(y, name)
+    if len(target.codes) != n:
+        raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
+    labels: NDArray[Any] = target.classes[target.codes]
+    return labels
 
 
 def free_numbers(rows: Any, free: NDArray[np.bool_], left_out: Rows, n_features: int) -> Rows:
@@ -169,6 +179,22 @@ def entropies(classifier: Any, X: Any) -> Utilities:
     return found
 
 
+def committee(
+    new_classifier: Callable[[], Any], data: tuple[Any, Any, Any], n: int, draw: np.random.Generator
+) -> list[Any]:
+    """``n`` classifiers, each trained on as many of the rows, labels and weights as there are,
+    drawn with replacement."""
+    members = []
+    X, labels, weights = data
+    for seed in draw.integers(2**31, size=n).tolist():
+        rows = draw.integers(len(labels), size=len(labels))
+        member = new_classifier().set_params(random_state=seed)
+        members.append(
+            member.fit(X[rows], labels[rows], None if weights is None else weights[rows])
+        )
+    return members
+
+
 def disagreements(members: Sequence[Any], X: Any) -> Utilities:
     """Vote entropy, in nats: the entropy of the shares of the members' votes for each class."""
     votes = [best_labels(member, X) for member in members]
@@ -176,3 +202,10 @@ def disagreements(members: Sequence[Any], X: Any) -> Utilities:
     shares = (sum(one == other for other in votes) / len(votes) for one in votes)
     found: Utilities = np.mean([-np.log(share) for share in shares], axis=0)
     return found
+
+
+def has_fallen(missed: NDArray[np.bool_], n: int, share: float) -> bool:
+    """Whether the error on the last ``n`` rows is at most this share of its highest value."""
+    so_far = np.concatenate([[0], np.cumsum(missed)])
+    errors = so_far[n:] - so_far[:-n]
+    return len(missed) >= n and bool(errors.max() > 0 and errors[-1] <= share * errors.max())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,48 +18,37 @@ from xmtree._active.selection import (
     Rows,
     best_labels,
     checked,
+    committee,
+    disagreements,
+    entropies,
     find_rows,
     first_set,
     free_numbers,
+    has_fallen,
     held_out,
+    labels_of,
     margins,
+    spread,
 )
-from xmtree._labels import encode_single
 from xmtree._labels.forms import common_type
-from xmtree._prediction import without_own_name
 from xmtree._progress import progress
 from xmtree._sharing import Change
-from xmtree._sklearn import Interval, validate_params
+from xmtree._sklearn import validate_params
 from xmtree._typing import LabelsLike, MatrixLike, Weights
 
-#: A count of at least 1.
-COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
+#: What the learning curve has beside the counts.
+_MEASURES = ("validation_error", "utility", "query_error")
+#: Queried rows, or rounds if these are more rows, of which the error of queries is an average.
+_N_RECENT, _RECENT_ROUNDS = 50, 3
 
 _NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
 
 
-@without_own_name
 class ActiveSession(SessionPredictor):
     """Keeps the working set and trains a classifier whenever all queried rows have labels.
 
     Attributes are replaced, never changed in place, so that a failed call can be undone.
     """
-
-    #: Of the parameters that all active learners have.
-    _shared_constraints: ClassVar[dict[str, Any]] = {
-        "n_initial": [COUNT],
-        "n_per_round": [COUNT],
-        "n_rounds": [COUNT],
-        "pool_share": [Interval(Real, 0, 1, closed="right")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "patience": [COUNT],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
-    }
-    #: What the learning curve has beside the counts.
-    _measures: ClassVar[tuple[str, ...]] = ("validation_error", "utility")
 
     n_initial: int
     n_per_round: int
@@ -72,10 +60,10 @@ class ActiveSession(SessionPredictor):
     patience: int
     random_state: Any
     verbose: int
-
-    best_round_: int
-    selected_: Rows
-    utilities_: NDArray[np.float64]
+    # Parameters of ActiveLearner alone.
+    n_members: int
+    diversity: int = 1
+    stopping_ratio: float | None = None
 
     #: All rows, and the labels of ``selected_``.
     _pool: Any
@@ -88,6 +76,10 @@ class ActiveSession(SessionPredictor):
     #: Rows that wait for their labels, and what was their utility.
     _queried: Rows
     _queried_utilities: dict[int, float]
+    #: Of every queried row, in the order of their labels, whether its label was not the predicted
+    #: one; and how many of them the last round before has seen.
+    _missed: NDArray[np.bool_]
+    _missed_before: int
     #: The entries of the learning curve; what is not known yet is missing.
     _rounds: list[dict[str, float]]
     #: The classifier of the last round, and why ``fit`` ended.
@@ -126,14 +118,15 @@ class ActiveSession(SessionPredictor):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or the data cannot be used. The estimator is then as it was.
+            If a parameter or the data cannot be used. The estimator is then as it was, also after
+            an error of the methods below.
         """
         validate_params(self)
         change = Change(self)
         draft = change.draft
         draft._begin(X, X_val, y_val)
         n = draft._pool.shape[0]
-        labels = _labels_of(y, n, "y")
+        labels = labels_of(y, n, "y")
         draft._check_like_validation(labels)
         draft._weights = weights = _validation.weights(sample_weight, draft._pool)
         usable = np.arange(n) if weights is None else np.flatnonzero(weights)
@@ -161,11 +154,7 @@ class ActiveSession(SessionPredictor):
         return self
 
     def start(
-        self,
-        X: MatrixLike,
-        *,
-        X_val: MatrixLike | None = None,
-        y_val: LabelsLike | None = None,
+        self, X: MatrixLike, *, X_val: MatrixLike | None = None, y_val: LabelsLike | None = None
     ) -> Self:
         """Begin a session: rows of which ``query`` chooses those to label.
 
@@ -184,10 +173,6 @@ class ActiveSession(SessionPredictor):
         -------
         self
 
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data cannot be used. The estimator is then as it was.
         """
         validate_params(self)
         change = Change(self)
@@ -232,14 +217,13 @@ class ActiveSession(SessionPredictor):
         Raises
         ------
         ValueError, TypeError
-            If a row is not of the pool or has a label already, or ``y`` does not fit. Nothing
-            has been learned then.
+            If a row is not of the pool or has a label already, or ``y`` does not fit.
         """
         self._check_session()
         change = Change(self)
         draft = change.draft
         numbers = draft._row_numbers(rows)
-        labels = _labels_of(y, len(numbers), "y")
+        labels = labels_of(y, len(numbers), "y")
         if len(draft._labels):
             dtype = common_type(labels, draft._labels, "before")
             draft._labels, labels = draft._labels.astype(dtype), labels.astype(dtype)
@@ -274,14 +258,11 @@ class ActiveSession(SessionPredictor):
         """Counts and measures, one entry per round; NaN where a measure is not known."""
         if not hasattr(self, "_rounds"):
             raise AttributeError(f"{type(self).__name__} has no learning_curve_ before a session")
-        counts = dict.fromkeys(("n_samples", "n_classes"), np.int64)
-        types = counts | dict.fromkeys(self._measures, np.float64)
-        return Bunch(
-            **{
-                name: np.array([known.get(name, math.nan) for known in self._rounds], dtype)
-                for name, dtype in types.items()
-            }
-        )
+        curve = Bunch()
+        for name in ("n_samples", "n_classes", *_MEASURES):
+            dtype = np.float64 if name in _MEASURES else np.int64
+            curve[name] = np.array([known.get(name, math.nan) for known in self._rounds], dtype)
+        return curve
 
     @property
     def stop_reason_(self) -> str | None:
@@ -290,16 +271,20 @@ class ActiveSession(SessionPredictor):
             return self._ended
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
-        n_rounds = len(self._rounds)
         if len(self._queried):
             return None
+        n_rounds = len(self._rounds)
         if len(self.selected_) + len(self._left_out) == self._pool.shape[0]:
             return "pool"
         if n_rounds >= self.n_rounds:
             return "rounds"
         if self.early_stopping and n_rounds and n_rounds - 1 - self.best_round_ >= self.patience:
             return "validation"
-        return self._query_stop()
+        if self.stopping_ratio is not None:
+            n = max(_N_RECENT, _RECENT_ROUNDS * self.n_per_round)
+            if has_fallen(self._missed, n, self.stopping_ratio):
+                return "query_error"
+        return None
 
     def _begin(self, X: Any, X_val: Any, y_val: Any) -> None:
         """An empty working set of a new pool."""
@@ -311,7 +296,7 @@ class ActiveSession(SessionPredictor):
         self._held = None
         if X_val is not None:
             rows = checked(self._validated(X_val, reset=False), self._takes_nan())
-            self._held = rows, _labels_of(y_val, rows.shape[0], "y_val"), None
+            self._held = rows, labels_of(y_val, rows.shape[0], "y_val"), None
         self._seed = _validation.seed(self.random_state)
         columns = getattr(self._new_classifier(), "categorical_features", None)
         _categories.check(self._pool, columns or [])
@@ -321,6 +306,7 @@ class ActiveSession(SessionPredictor):
         self._weights = None
         self._rounds = []
         self.utilities_ = np.empty(0)
+        self._missed, self._missed_before = np.empty(0, bool), 0
 
     def _check_like_validation(self, labels: NDArray[Any]) -> None:
         """Refuses labels of another kind than those of the validation rows."""
@@ -382,18 +368,34 @@ class ActiveSession(SessionPredictor):
 
     def _utilities(self, rows: Rows, draw: np.random.Generator) -> NDArray[np.float64]:
         """How useful the labels of these rows of the pool are."""
-        return margins(self._latest, self._pool[rows])
+        X = self._pool[rows]
+        if self.selection == "entropy":
+            return entropies(self._latest, X)
+        if self.selection == "disagreement":
+            return disagreements(self._committee(draw), X)
+        return margins(self._latest, X)
+
+    def _committee(self, draw: np.random.Generator) -> list[Any]:
+        weights = None if self._weights is None else self._weights[self.selected_]
+        data = self._pool[self.selected_], self._labels, weights
+        return committee(self._new_classifier, data, self.n_members, draw)
 
     def _batch(self, rows: Rows, n: int) -> Any:
         """Positions of the ``n`` to query of ``rows``, which come the most useful first."""
-        return slice(n)
+        candidates = rows[: self.diversity * n]
+        if len(candidates) <= n:
+            return slice(n)
+        pairs, _ = self._latest._topk(self._pool[candidates], 2)
+        return spread(pairs, n)
 
     def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
-        """Called with new labels before training."""
-
-    def _query_stop(self) -> str | None:
-        """A reason to stop that the answers to queries give."""
-        return None
+        """Compares new labels with predictions, before they are learned."""
+        queried = np.isin(rows, self._queried)
+        if not queried.any() or not hasattr(self, "_latest") or len(self._latest.classes_) == 1:
+            return
+        missed = best_labels(self._latest, self._pool[rows[queried]]) != labels[queried]
+        self._missed = np.concatenate([self._missed, missed])
+        self._measure(query_error=float(self._missed[self._missed_before :].mean()))
 
     def _measure(self, **known: float) -> None:
         """Adds measures to the last round's entry of the learning curve."""
@@ -434,13 +436,5 @@ class ActiveSession(SessionPredictor):
             self.estimator_ = classifier
             self.best_round_ = len(so_far)
         self._latest = classifier
+        self._missed_before = len(self._missed)
         self._rounds = [*self._rounds, entry]
-
-
-def _labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
-    """One label for each of ``n`` rows."""
-    target = encode_single(y, name)
-    if len(target.codes) != n:
-        raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
-    labels: NDArray[Any] = target.classes[target.codes]
-    return labels
