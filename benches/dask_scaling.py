@@ -21,9 +21,8 @@ import numpy as np
 from distributed import Client, LocalCluster
 from xmtree import LdSMClassifier, LOMTreeClassifier, OAAClassifier, RecallTreeClassifier
 from xmtree.dask import BaggedModels, DaskLdSMClassifier
-from xmtree.dask._ldsm import Read, _model
-from xmtree.dask._oaa import Read as OaaRead
-from xmtree.dask._oaa import _train
+from xmtree.dask._ldsm import ReadExamples, _model
+from xmtree.dask._oaa import _read, _train
 from xmtree.datasets import load_demo
 
 #: Of label sets, for LdSM, and of single labels, for bagged trees.
@@ -59,7 +58,7 @@ def steps(data, share=1.0):
     X, y = data.X_train[:n], data.y_train[:n]
     local = LdSMClassifier(**PARAMS)
     params = {**local._core_params(), "seed": 0}
-    prepared = Read(local, json.dumps(params), None, {})(X, y, None)
+    prepared = ReadExamples(local, json.dumps(params), None, {})(X, y, None)
     recorder = Recorder()
     _model(recorder.submit, prepared, params, [1])
     return {
@@ -103,8 +102,8 @@ def class_bytes(data):
     for name, prune in (("all weights", None), ("prune=0.03", 0.03)):
         local = OAAClassifier(prune=prune, random_state=0, n_passes=1)
         params = {**local._core_params(), "seed": 0}
-        read = OaaRead(local, params, None, 1, {})
-        block = _train(read(data.X_train, data.y_train, None), None, (0, 1))
+        examples = _read(local, params, None, 1, {}, data.X_train, data.y_train, None)
+        block = _train(examples, None, (0, 1))
         found[name] = len(pickle.dumps(block)) / data.y_train.shape[1]
     return found
 

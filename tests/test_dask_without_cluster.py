@@ -18,7 +18,7 @@ from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier
 from xmtree.dask._bagging import _distinct
 from xmtree.dask._base import _predicted, _scored, _topk
-from xmtree.dask._ldsm import Read, _fitted
+from xmtree.dask._ldsm import ReadExamples, _fitted
 from xmtree.dask._partitions import together
 
 
@@ -38,7 +38,7 @@ def test_without_a_client_it_says_so():
 
 def test_no_task_changes_what_it_is_given():
     local = LdSMClassifier(**FEW).fit(X, Y)
-    read = Read(LdSMClassifier(**FEW), json_of(FEW), None, {})
+    read = ReadExamples(LdSMClassifier(**FEW), json_of(FEW), None, {})
     prepared = read(X, Y, None)
     assert not hasattr(read.local, "classes_")
     again = read(X, Y, None)

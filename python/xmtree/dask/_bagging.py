@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from distributed import Future
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
 from xmtree._labels import decode, matching
 from xmtree._labels.forms import label_array
 from xmtree._lomtree import LOMTreeClassifier
+from xmtree._prediction import Scores
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers
-from xmtree.dask._partitions import Partitions, Source, is_remote, together
+from xmtree.dask._partitions import Source, together
 
 #: Labels of each member that its average with others looks at, at least.
 _LEAST_LABELS = 20
@@ -76,7 +76,9 @@ class BaggedModels:
         right = matching.are_right(y, self.predict(X), self.classes_)
         return float(np.average(right, weights=sample_weight))
 
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def predict_topk(
+        self, X: Any, k: int = 5, *, scores: Scores = "raw"
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The ``k`` labels of the highest averages of each row, best first.
 
         Parameters
@@ -84,6 +86,8 @@ class BaggedModels:
         X : array or sparse matrix of shape (n, n_features), or a data frame
         k : int, default=5
             Of each model ``max(k, 20)`` labels are looked at; others count as 0.
+        scores : {"raw", "probability"}, default="raw"
+            Both are the averages of probabilities that labels are ranked by.
 
         Returns
         -------
@@ -115,41 +119,10 @@ class BaggedModels:
 class _DaskBagging(DaskEstimator):
     """A local online learner for each partition."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Train a model on each partition.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, n_features), list of partitions, or Dask data frame
-            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) are arrays or CSR
-            matrices. Rows should be in random order: each model sees a partition alone.
-        y : Dask array or list of partitions
-            One label per row, in the partitions of ``X``.
-        sample_weight : as ``y``, optional
-            Importances, not negative; 1 by default.
-        classes : array of shape (n_classes,), optional
-            Every label that may occur; by default those of ``y``, which are collected first.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data cannot be used, or there is no client.
-        RuntimeError
-            If the connection to the scheduler is lost, or all workers with the data are gone.
-            This estimator is then as it was before.
-        KeyboardInterrupt
-            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
-        """
-        return self._fit(X, y, sample_weight, classes)
-
     def _tasks(
         self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
     ) -> Future:
-        if not isinstance(data, Partitions):
+        if data.parts is None:
             raise TypeError(
                 "X must be a Dask collection or a list of partitions: each has a model of its "
                 f"own; train {type(local).__name__} on local rows"
@@ -157,7 +130,7 @@ class _DaskBagging(DaskEstimator):
         seed = _validation.seed(self.random_state)
         known: Any = classes
         if classes is None:
-            found = [tasks.submit("labels", _distinct, [part]) for part in data.labels]
+            found = [tasks.submit("labels", _distinct, [part]) for _, part, _ in data.parts]
             known = tasks.submit("classes", _distinct, found)
         models = [
             tasks.submit("fit", _trained, local, *part, known, seed + number)
@@ -180,26 +153,6 @@ class _DaskBagging(DaskEstimator):
         """
         models: BaggedModels = super().to_local()
         return models
-
-    def predict_topk(self, X: Any, k: int = 5) -> Any:  # type: ignore[override]
-        """The ``k`` labels of the highest average probability of each row, best first.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
-            Blocks are arrays or CSR matrices.
-        k : int, default=5
-            Of each model ``max(k, 20)`` labels are looked at; others count as 0.
-
-        Returns
-        -------
-        labels, scores : Dask arrays of shape (n, k), not yet computed
-            Or a list of ``Delayed`` or arrays here, as of :meth:`predict`.
-        """
-        check_is_fitted(self)
-        if not is_remote(X):
-            return self._local.predict_topk(X, k)
-        return self._ranked(X, k)
 
 
 def _distinct(parts: list[Any]) -> NDArray[Any]:

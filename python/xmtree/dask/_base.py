@@ -34,7 +34,6 @@ from xmtree.dask._partitions import (
     n_rows,
     partitions,
     row_parts,
-    source,
 )
 
 
@@ -77,6 +76,42 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         """An estimator that has learned nothing, with these parameters."""
         return self._local_class(**self.get_params(deep=False))
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Train on the workers.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
+            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) are arrays or CSR
+            matrices. Where every worker needs all rows they are put together on one, from where
+            they reach each other worker once; local rows are sent to each. Where each partition has
+            a model of its own rows should be in random order, and cannot be local.
+        y : Dask array, list of partitions, or local labels
+            Where ``X`` is, and in the same partitions: one label per row, or label sets as
+            indicators (dense or CSR blocks) or lists.
+        sample_weight : as 1-D ``y``, optional
+            Importances, not negative; 1 by default.
+        classes : array of shape (n_classes,), optional
+            Every label that may occur; by default those of ``y``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data cannot be used, or there is no client.
+        MemoryError
+            If what each worker holds does not fit into its memory; it says what to do.
+        RuntimeError
+            If the connection to the scheduler is lost, or all workers with the data are gone.
+            This estimator is then as it was before.
+        KeyboardInterrupt
+            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
+        """
+        return self._fit(X, y, sample_weight, classes)
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
         """Trains by the tasks of :meth:`_tasks`; stopped by an error it stays as it was."""
         client = client_of(self.client)
@@ -85,7 +120,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         workers = workers_of(client)
         logger.info("training %s on %d workers", type(local).__name__, len(workers))
         with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
-            data = source(tasks, X, y, sample_weight)
+            data = Source(tasks, X, y, sample_weight)
             fitted = tasks.result(self._tasks(tasks, local, data, classes, workers), self.verbose)
         self._adopt(fitted)
         return self
@@ -96,18 +131,14 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         """The task that makes of ``local`` a fitted estimator, and those that it needs."""
         raise NotImplementedError
 
-    @property
-    def _y_form(self) -> Any:
-        """In which form predictions have label sets."""
-        return self._local._y_form
-
     def _adopt(self, local: Any) -> None:
         """Takes over what was learned."""
         self._local = local
         self._sent: tuple[str, Any] | None = None
-        self.classes_, self.n_features_in_ = local.classes_, local.n_features_in_
-        if hasattr(local, "feature_names_in_"):
-            self.feature_names_in_ = local.feature_names_in_
+        self.classes_ = local.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(local, name):
+                setattr(self, name, getattr(local, name))
 
     def to_local(self) -> Any:
         """The trained model as an estimator without Dask, which can go its own way.
@@ -195,7 +226,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         parts = [lazy(model, part) for part in row_parts(X)]
         if not isinstance(X, da.Array):
             return parts
-        empty = _predicted_of_none(self._y_form, self.classes_)
+        empty = _predicted_of_none(self._local)
         return _as_array(parts, [(n, *empty.shape[1:]) for n in X.chunks[0]], empty)
 
     def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
@@ -221,13 +252,9 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not is_remote(X):
             return self._local.predict_topk(X, k, scores=scores)
-        return self._ranked(X, k, scores=scores)
-
-    def _ranked(self, X: Any, k: int, **options: Any) -> Any:
-        """As ``predict_topk`` of rows on the cluster."""
         lazy = delayed(_topk, pure=False, nout=2, name=f"{type(self).__name__}-topk")
         model = self._on_workers()
-        parts = [lazy(model, part, k, **options) for part in row_parts(X)]
+        parts = [lazy(model, part, k, scores=scores) for part in row_parts(X)]
         if not isinstance(X, da.Array):
             return parts
         shapes = [(n, k) for n in X.chunks[0]]
@@ -258,13 +285,14 @@ def snapshot(estimator: Any) -> Any:
 
 def _predicted(model: Any, rows: Any) -> Any:
     if not n_rows(rows):
-        return _predicted_of_none(getattr(model, "learner_", model)._y_form, model.classes_)
+        return _predicted_of_none(model)
     found = model.predict(rows)
     return as_label_lists(found) if isinstance(found, list) else found
 
 
-def _predicted_of_none(form: Any, classes: NDArray[Any]) -> Any:
+def _predicted_of_none(model: Any) -> Any:
     """Return the prediction for no rows, which learners refuse."""
+    form, classes = getattr(model, "learner_", model)._y_form, model.classes_
     if form in ("labels", "lists"):
         return np.empty(0, classes.dtype if form == "labels" else object)
     empty = np.empty((0, len(classes)), np.int64)

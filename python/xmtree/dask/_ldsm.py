@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from distributed import Future
 
@@ -13,7 +14,7 @@ from xmtree._labels import Labels
 from xmtree._ldsm import LdSMClassifier
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, own_threads, refuse, threads_of
-from xmtree.dask._partitions import Source
+from xmtree.dask._partitions import Read, Source
 
 #: Blocks of rows or labels for each thread: few enough to cost little, and enough for work to be
 #: left when one takes long or a worker is slow.
@@ -68,41 +69,6 @@ class DaskLdSMClassifier(DaskEstimator):
         "warm_start": "all trees are trained at once",
     }
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Train all trees and scorers.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
-            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) are arrays or CSR
-            matrices. They are put together on one worker, which prepares them; from there they
-            reach each other worker once. Local rows are prepared here and sent to each worker.
-        y : Dask array, list of partitions, or local labels
-            Where ``X`` is, and in the same partitions: one label per row, or label sets as
-            indicators (dense or CSR blocks) or lists.
-        sample_weight : as 1-D ``y``, optional
-            Importances, not negative; 1 by default.
-        classes : array of shape (n_classes,), optional
-            Every label that may occur; by default those of ``y``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data cannot be used, or there is no client.
-        MemoryError
-            If the examples do not fit into the memory of each worker; it says what to do.
-        RuntimeError
-            If the connection to the scheduler is lost, or all workers with the data are gone.
-            This estimator is then as it was before.
-        KeyboardInterrupt
-            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
-        """
-        return self._fit(X, y, sample_weight, classes)
-
     def _adopt(self, local: Any) -> None:
         local._warn_collapsed(0, stacklevel=5)
         super()._adopt(local)
@@ -110,26 +76,30 @@ class DaskLdSMClassifier(DaskEstimator):
     def _tasks(
         self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
     ) -> Future:
-        return ldsm_tasks(tasks, local, data, classes, workers)
+        return ldsm_tasks(tasks, local, data.read, classes, workers)
 
 
 def ldsm_tasks(
-    tasks: Tasks, local: LdSMClassifier, data: Source, classes: Any, workers: Workers
+    tasks: Tasks,
+    local: LdSMClassifier,
+    read_data: Callable[[Read], Future],
+    classes: Any,
+    workers: Workers,
 ) -> Future:
     """The task that makes a fitted estimator of ``local``, and those that it needs."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
-    prepared = data.read(tasks, Read(local, json.dumps(params), classes, workers))
+    prepared = read_data(ReadExamples(local, json.dumps(params), classes, workers))
     return _model(tasks.submit, prepared, params, threads_of(workers))
 
 
-class Read:
+@dataclass(frozen=True)
+class ReadExamples:
     """Prepares examples as ``fit`` of a local estimator does."""
 
-    def __init__(
-        self, local: LdSMClassifier, params_json: str, classes: Any, workers: Workers
-    ) -> None:
-        self.local, self.params_json, self.classes = local, params_json, classes
-        self.workers = workers
+    local: LdSMClassifier
+    params_json: str
+    classes: Any
+    workers: Workers
 
     def __call__(
         self, X: Any, y: Any, sample_weight: Any

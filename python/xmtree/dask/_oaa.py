@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Future
@@ -18,7 +19,7 @@ from xmtree._oaa import OAAClassifier
 from xmtree._online import row_weights
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
-from xmtree.dask._partitions import Source
+from xmtree.dask._partitions import Read, Source
 
 #: Blocks of classes for each thread: a few, so that an idle worker finds one where another is
 #: slow; each of them prepares all examples anew.
@@ -64,45 +65,10 @@ class DaskOAAClassifier(DaskEstimator):
     _local_class = OAAClassifier
     _prefix: ClassVar[str] = "oaa"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Train all classes.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
-            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) are arrays or CSR
-            matrices. They are put together on one worker; from there they reach each other worker
-            once. Local rows are sent to each worker.
-        y : Dask array, list of partitions, or local labels
-            Where ``X`` is, and in the same partitions: one label per row, or label sets as
-            indicators (dense or CSR blocks) or lists.
-        sample_weight : as 1-D ``y``, optional
-            Importances, not negative; 1 by default.
-        classes : array of shape (n_classes,), optional
-            Every label that may occur; by default those of ``y``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data cannot be used, or there is no client.
-        MemoryError
-            If rows and weights do not fit into the memory of each worker; it says what to do.
-        RuntimeError
-            If the connection to the scheduler is lost, or all workers with the data are gone.
-            This estimator is then as it was before.
-        KeyboardInterrupt
-            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
-        """
-        return self._fit(X, y, sample_weight, classes)
-
     def _tasks(
         self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
     ) -> Future:
-        return oaa_tasks(tasks, local, data, classes, workers)
+        return oaa_tasks(tasks, local, data.read, classes, workers)
 
 
 @dataclass(frozen=True)
@@ -119,12 +85,16 @@ class Examples:
 
 
 def oaa_tasks(
-    tasks: Tasks, local: OAAClassifier, data: Source, classes: Any, workers: Workers
+    tasks: Tasks,
+    local: OAAClassifier,
+    read_data: Callable[[Read], Future],
+    classes: Any,
+    workers: Workers,
 ) -> Future:
     """The task that makes a fitted estimator of ``local``, and those that it needs."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     n_wanted = _BLOCKS_PER_THREAD * sum(threads_of(workers))
-    examples = data.read(tasks, partial(_read, local, params, classes, n_wanted, workers))
+    examples = read_data(partial(_read, local, params, classes, n_wanted, workers))
     part = tasks.submit("calibration-rows", _left_out, examples)
     n_blocks, calibrates = tasks.result(tasks.submit("plan", _plan, examples, part))
 

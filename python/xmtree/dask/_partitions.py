@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -129,52 +129,35 @@ def n_rows(part: Any) -> int:
 Read = Callable[[Any, Any, Any], Any]
 
 
-class Source(Protocol):
-    """Rows, labels and weights, wherever they are."""
+class Source:
+    """Rows, labels and weights: partitions on the cluster, or data of this process."""
 
-    def read(self, tasks: Tasks, read: Read) -> Future:
-        """What ``read`` makes of them, on the cluster."""
+    def __init__(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> None:
+        self._tasks = tasks
+        self._here = X, y, sample_weight
+        #: None for data of this process.
+        self.parts: list[Partition] | None = None
+        if is_remote(X):
+            given = list(chain.from_iterable(partitions(X, y, sample_weight)))
+            # Computed on the workers where they are not.
+            computed = tasks.client.compute(given)
+            for before, after in zip(given, computed, strict=True):
+                if before is not after:
+                    tasks.hold(after)
+            columns = computed[::3], computed[1::3], computed[2::3]
+            self.parts = list(zip(*columns, strict=True))
 
+    def read(self, read: Read) -> Future:
+        """What ``read`` makes of the data on the cluster.
 
-class Here:
-    """Data of this process. They are read here, and the outcome is sent."""
-
-    def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._data = X, y, sample_weight
-
-    def read(self, tasks: Tasks, read: Read) -> Future:
-        """What ``read`` makes of them, on the cluster."""
-        return tasks.send(read(*self._data))
-
-
-class Partitions:
-    """Data on the cluster. They are put together on one worker, which reads them."""
-
-    def __init__(self, tasks: Tasks, parts: list[Partition]) -> None:
-        given = list(chain.from_iterable(parts))
-        # Computed on the workers where they are not.
-        computed = tasks.client.compute(given)
-        for before, after in zip(given, computed, strict=True):
-            if before is not after:
-                tasks.hold(after)
-        self._rows, self.labels, self._weights = computed[::3], computed[1::3], computed[2::3]
-
-    @property
-    def parts(self) -> Iterator[Partition]:
-        """Rows, labels and weights of each."""
-        return zip(self._rows, self.labels, self._weights, strict=True)
-
-    def read(self, tasks: Tasks, read: Read) -> Future:
-        """What ``read`` makes of them, on the cluster."""
-        return tasks.submit("read", _read, read, self._rows, self.labels, self._weights)
+        Partitions are put together on one worker, which reads them; data of this process are read
+        here, and the outcome is sent.
+        """
+        if self.parts is None:
+            return self._tasks.send(read(*self._here))
+        columns = map(list, zip(*self.parts, strict=True))
+        return self._tasks.submit("read", _read, read, *columns)
 
 
 def _read(read: Read, X: list[Any], y: list[Any], weights: list[Any]) -> Any:
     return read(together(X, "X"), together(y, "y"), together(weights, "sample_weight"))
-
-
-def source(tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> Source:
-    """Where data are."""
-    if is_remote(X):
-        return Partitions(tasks, partitions(X, y, sample_weight))
-    return Here(X, y, sample_weight)

@@ -50,7 +50,9 @@ class DaskTextClassifier(DaskEstimator):
     _local_class = TextClassifier
     _prefix: ClassVar[str] = "text"
 
-    def fit(self, texts: Any, labels: Any, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]
+        self, texts: Any, labels: Any, sample_weight: Any = None
+    ) -> Self:
         """Train from scratch.
 
         Parameters
@@ -65,18 +67,6 @@ class DaskTextClassifier(DaskEstimator):
         Returns
         -------
         self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data cannot be used, or there is no client.
-        MemoryError
-            If the rows do not fit into the memory of each worker; it says what to do.
-        RuntimeError
-            If the connection to the scheduler is lost, or all workers with the data are gone.
-            This estimator is then as it was before.
-        KeyboardInterrupt
-            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
         """
         learner = self.learner
         if not isinstance(learner, str) and type(learner) not in _TASKS:
@@ -89,30 +79,14 @@ class DaskTextClassifier(DaskEstimator):
     def _tasks(
         self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
     ) -> Future:
-        begun = data.read(tasks, partial(_begun, local))
+        begun = data.read(partial(_begun, local))
         learner = tasks.result(tasks.submit("learner", _learner, begun))
-        trained = _TASKS[type(learner)](tasks, learner, _Rows(begun), classes, workers)
+
+        def read_rows(read: Read) -> Future:
+            return tasks.submit("read", _read_rows, read, begun)
+
+        trained = _TASKS[type(learner)](tasks, learner, read_rows, classes, workers)
         return tasks.submit("classifier", _fitted, local, begun, trained)
-
-    def _adopt(self, local: Any) -> None:
-        self._local = local
-        self._sent = None
-        self.classes_ = local.classes_
-
-    @property
-    def _y_form(self) -> Any:
-        return self._local.learner_._y_form
-
-
-class _Rows:
-    """The rows of features that a task has made."""
-
-    def __init__(self, begun: Future) -> None:
-        self._begun = begun
-
-    def read(self, tasks: Tasks, read: Read) -> Future:
-        """What ``read`` makes of them, on the cluster."""
-        return tasks.submit("read", _read_rows, read, self._begun)
 
 
 def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -> Any:
