@@ -1,10 +1,9 @@
-"""The demo: the table, what it shows, the page."""
+"""The demo: the table and the page."""
 
 import re
 import shutil
 import subprocess
 import sys
-from html import escape
 from xml.etree import ElementTree
 
 import pytest
@@ -34,11 +33,7 @@ def test_what_is_printed(ran):
     assert len(rows) == 7 + 9 + 2
     for name in LEARNERS:
         assert any(f" {name} " in row for row in rows)
-    titles = ("naics: ", "letter: 26 labels", "onet-titles: 1,016 labels", str(page))
-    assert [part for part in titles if part not in out] == []
-    assert re.search(
-        r"^From 64 to 256 labels the time of a prediction grows [\d.]+-fold", out, re.M
-    )
+    assert str(page) in out
 
 
 def test_the_page(ran):
@@ -50,13 +45,12 @@ def test_the_page(ran):
     for plot in plots:
         ElementTree.fromstring(plot)
     assert [len(re.findall(f">{name}<", plots[0])) for name in ("OAA", "LOMtree x 10")] == [1, 1]
-    # Time against the number of labels comes first, and each sentence printed is there.
-    assert text.index("<h2>From 64 to 256 labels") < text.index("<h2>naics")
+    titles = re.findall("<h2>(.*?)</h2>", text)
+    assert re.fullmatch(r"naics: \d+ labels", titles[1])
+    assert titles[0] == "Time against the number of labels"
+    assert titles[2:] == ["letter: 26 labels", "onet-titles: 1,016 labels", "All figures"]
     assert "OAA, softmax has loss=&#x27;softmax&#x27;; LOMtree x 10 has n_estimators=10" in text
     assert re.search(r"2\d\d training rows with \d+ of 1,055 labels; 4,012 test rows.", text)
-    for sentence in ran[1].splitlines():
-        if sentence.endswith("."):
-            assert escape(sentence) in text
     ids = re.findall(r'id="([^"]*)"', "".join(plots))
     definitions = {one: re.findall(f'[^>]*id="{one}".*?/>', "".join(plots), re.S) for one in ids}
     assert all(len(set(of_one)) == 1 for of_one in definitions.values() if of_one)
@@ -101,7 +95,6 @@ def test_without_matplotlib(tmp_path, monkeypatch, capsys):
     page = tmp_path / "demo.html"
     assert main(["demo", "--rows", "200", "-o", str(page)]) == 0
     out = capsys.readouterr().out
-    assert "Lowest error: " in out
     assert "pip install matplotlib" in out
     assert not page.exists()
 
@@ -146,15 +139,6 @@ def test_what_scaling_shows():
         scaled("Recall Tree", [64, 256, 1024], [20.0, 24.0, 32.0], [3.0, 9.0, 33.0]),
         scaled("Filter tree", [64], [1.0], [1.0]),
     ]
-    title = "From 64 to 1,024 labels the time of a prediction grows 16-fold with OAA, "
-    finding = demo.findings([], curves)[0]
-    assert finding.title == title + "2.0-fold with LOMtree"
-    assert finding.sentences == [
-        "Prediction with 1,024 labels, per example: OAA 32 µs, LOMtree 2 µs (16 times as fast), "
-        "Recall Tree 33 µs (1.0 times as slow).",
-        "Training with 1,024 labels, per example: OAA 16 µs, LOMtree 2 µs (8.0 times as fast), "
-        "Recall Tree 32 µs (2.0 times as slow).",
-    ]
     figure = times_figure("t", curves, "predict_us")
     lines = figure.axes[0].lines
     for line, curve in zip(lines, curves, strict=True):
@@ -165,18 +149,6 @@ def test_what_scaling_shows():
 def result(name, error, us, seconds=1.0, precision=()):
     data = demo.DATA_SETS[2]
     return demo.Result(data, LEARNERS[name], error, precision, seconds, us, 0.0123, 1000)
-
-
-def test_what_a_data_set_shows():
-    rows = [result("OAA", 0.2, 9.0), result("Filter tree", 0.3, 1.0, 0.5), result("SAMME", 0.4, 2)]
-    curves = [scaled(name, [1], [1.0], [1.0]) for name in ("OAA", "LOMtree")]
-    finding = demo.findings(rows, curves)[1]
-    assert finding.title == "onet-titles: 1,000 labels"
-    assert finding.sentences == [
-        "Lowest error: OAA, 20.0 % error, 9 µs per prediction, 1 s to train.",
-        "Fastest prediction, fastest training: Filter tree, 30.0 % error, 1 µs per prediction, "
-        "0.5 s to train.",
-    ]
 
 
 def test_lines_of_the_table():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,12 +24,9 @@ from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
 from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
-from xmtree._text.features import Settings, TextFeatures, as_texts
-from xmtree._text.rules import choose, weighs_by_idf
+from xmtree._text.features import TextFeatures, as_texts, settings_of
+from xmtree._text.rules import check_learns_on, new_learner, weighs_by_idf
 from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
-
-#: A word has about as many features of a length as it has characters.
-_LONGEST_CHAR_NGRAM = 32
 
 
 def _learner_has(method: str) -> Any:
@@ -35,7 +34,7 @@ def _learner_has(method: str) -> Any:
 
     def check(estimator: TextClassifier) -> bool:
         learner = vars(estimator).get("learner_", estimator.learner)
-        # "auto" can be one that learns on; where it is none, the method itself says what to set.
+        # Where "auto" is none that learns on, the method itself says what to set.
         if isinstance(estimator.learner, str) and method == "partial_fit":
             return True
         if isinstance(learner, str):
@@ -75,10 +74,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Features that fewer texts of :meth:`fit` have are left out. Not with ``n_bits``.
     idf : bool, optional
         Whether features are weighted by inverse document frequency in the texts of :meth:`fit`.
-        None: where these have 16 words or more on average, as words that all texts share make up
-        much of a longer text and little of a shorter one; see docs/experiments/text.md. Not with
-        ``n_bits``, and not for :class:`LdSMClassifier`, which weighs features so by itself where
-        that helps on rows that it holds out.
+        None: where these have 16 words or more on average (see docs/experiments/text.md), not with
+        ``n_bits``, and not for :class:`LdSMClassifier`, which weighs features so by itself.
     n_bits : int, optional
         Hash features into 2^n_bits columns (as many for words and for characters), for streams
         and to store no vocabulary. From 1 to 30. None: the features of the texts of :meth:`fit`.
@@ -88,8 +85,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Threads of the learner, unless ``learner`` has an ``n_jobs``; None is 1, -1 all cores.
         The model does not depend on it.
     verbose : int, default=0
-        1: ``fit`` reports on stderr which learner it trains, on how many texts, labels and
-        features, and shows a progress bar, if that is a terminal.
+        1: ``fit`` reports on stderr what it trains, and a progress bar, if that is a terminal.
 
     Attributes
     ----------
@@ -100,22 +96,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     idf_ : bool
         Whether features are weighted by inverse document frequency.
 
-    See Also
-    --------
-    OAAClassifier, LdSMClassifier : The learners, for features of other kinds.
-
     Examples
     --------
-    >>> import csv, io
     >>> from xmtree import TextClassifier
-    >>> file = io.StringIO('''text,label
-    ... where is my new card,delivery
-    ... my card has not arrived yet,delivery
-    ... the cash machine kept my card,swallowed
-    ... an ATM took my card,swallowed
-    ... ''')
-    >>> rows = list(csv.DictReader(file))
-    >>> texts, labels = [row["text"] for row in rows], [row["label"] for row in rows]
+    >>> texts = ["where is my new card", "my card has not arrived yet"]
+    >>> texts += ["the cash machine kept my card", "an ATM took my card"]
+    >>> labels = ["delivery", "delivery", "swallowed", "swallowed"]
     >>> model = TextClassifier(random_state=0).fit(texts, labels)
     >>> model.predict(["has it arrived", "this machine took it"]).tolist()
     ['delivery', 'swallowed']
@@ -178,9 +164,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         texts : list, array or data frame column of strings
-        labels : array of shape (n,), or label sets
-            One label per text, of any sortable type; or a list of label lists, or an indicator
-            of shape (n, n_classes). Messages call it y.
+        labels : array of shape (n,), list of label lists, or indicator of shape (n, n_classes)
+            Messages call it y.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -191,15 +176,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or an argument cannot be used. The estimator is then as it was.
+            If an argument cannot be used. The estimator is then as it was.
         """
         learner, features, rows = self._begin(texts, labels)
-        try:
+        with self._keeping(learner, features):
             learner.fit(rows, labels, sample_weight)
-        finally:
-            # One that was stopped by Ctrl-C is kept where it has learned something.
-            if learner.__sklearn_is_fitted__():
-                self.__dict__.update(learner_=learner, _features=features)
         return self
 
     @available_if(_learner_has("partial_fit"))
@@ -212,19 +193,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Train on some more texts, one pass, in the given order.
 
-        After :meth:`fit` features keep its vocabulary and weights. Learning can also begin
-        here, with hashed features and without idf (``n_bits=20``, and ``idf`` not True).
-        ``learner="auto"`` is one-against-all then.
+        After :meth:`fit` features keep its vocabulary and weights. Learning can also begin here,
+        with ``n_bits=20`` and without idf; ``learner="auto"`` is one-against-all then.
 
         Parameters
         ----------
         texts : list, array or data frame column of strings
-        labels : array of shape (n,), or label sets
+        labels, sample_weight
+            As of :meth:`fit`.
         classes : array of shape (n_classes,) or "grow", optional
             Every label that may occur in any call; required in the first. "grow": labels
             that are not known yet are added, except to trees over a fixed set of labels.
-        sample_weight : array of shape (n,), optional
-            Importances, not negative; 1 by default.
 
         Returns
         -------
@@ -232,31 +211,25 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_params()
         with learning(self):
-            self._learn_on(texts, labels, classes, sample_weight)
+            listed = as_texts(texts)
+            if self.__sklearn_is_fitted__():
+                check_learns_on(self.learner, self.learner_)
+                learner = self._fitted()
+                features = self._features
+            else:
+                settings = settings_of(self)
+                if self.n_bits is None or self.idf:
+                    raise ValueError(
+                        "the first texts do not show all words and how frequent they are: to begin "
+                        "with partial_fit set n_bits (20, for instance) and leave idf, or begin "
+                        "with fit"
+                    )
+                features = TextFeatures(settings)
+                features.start()
+                learner = new_learner(self, None)
+            with self._keeping(learner, features):
+                learner.partial_fit(features.transform(listed), labels, classes, sample_weight)
         return self
-
-    def _learn_on(self, texts: Any, labels: Any, classes: Any, sample_weight: Any) -> None:
-        """As :meth:`partial_fit`."""
-        listed = as_texts(texts)
-        if self.__sklearn_is_fitted__():
-            self._check_learns_on()
-            started: Any = self._fitted()
-            started.partial_fit(self._rows(listed), labels, classes, sample_weight)
-            return
-        settings = self._settings()
-        if self.n_bits is None or self.idf:
-            raise ValueError(
-                "the first texts do not show all words and how frequent they are: to begin with "
-                "partial_fit set n_bits (20, for instance) and leave idf, or begin with fit"
-            )
-        features = TextFeatures(settings)
-        features.start()
-        learner = self._new_learner(choose(None))
-        try:
-            learner.partial_fit(features.transform(listed), labels, classes, sample_weight)
-        finally:
-            if learner.__sklearn_is_fitted__():
-                self.__dict__.update(learner_=learner, _features=features)
 
     def predict(self, texts: TextsLike) -> Any:
         """The best label of each text, or its label set in the form that ``labels`` had.
@@ -268,8 +241,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n,), or label sets
-            As ``predict`` of ``learner_``. A text without a known word has the labels that are
-            most likely without any knowledge of it.
+            A text without a known word has the labels that are most likely without any.
         """
         learner, rows = self._answering(texts)
         return learner.predict(rows)
@@ -284,20 +256,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         texts : list, array or data frame column of strings
         k : int, default=5
         scores : {"raw", "probability"}, default="raw"
-            What is returned beside the labels: scores of the learner, or probabilities.
 
         Returns
         -------
         labels : array of shape (n, k)
-            Where fewer than ``k`` labels have a score the rest is -1 for integer labels, NaN
-            for floats, and None for all others.
         scores : float32 array of shape (n, k)
-            Their scores, falling; -inf where there is no label. Of :class:`LdSMClassifier`
-            these are probabilities.
+            All as of ``predict_topk`` of ``learner_``.
         """
         learner, rows = self._answering(texts)
-        labels, found = learner.predict_topk(rows, k, scores=scores)
-        return labels, found
+        found: tuple[NDArray[Any], NDArray[np.float32]]
+        found = learner.predict_topk(rows, k, scores=scores)
+        return found
 
     def predict_proba(self, texts: TextsLike) -> NDArray[np.float32]:
         """The probability of each class.
@@ -327,8 +296,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         -------
         float32 array of shape (n, n_classes), or (n,) with two classes
         """
-        learner: Any = self._fitted()
-        found: NDArray[np.float32] = learner.decision_function(self._rows(as_texts(texts)))
+        found: NDArray[np.float32] = self._fitted().decision_function(self._rows(texts))
         return found
 
     def score(self, texts: TextsLike, labels: LabelsLike, sample_weight: Weights = None) -> float:
@@ -336,25 +304,23 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        texts : list, array or data frame column of strings
-        labels : array of shape (n,), or label sets as in ``fit``
-        sample_weight : array of shape (n,), optional
-            Weights of the texts; by default all count the same.
+        texts, labels, sample_weight
+            As of :meth:`fit`.
 
         Returns
         -------
         float
         """
-        rows = self._rows(as_texts(texts))
+        rows = self._rows(texts)
         return float(self._fitted().score(rows, labels, sample_weight))
 
     def explain(self, text: str, k: int = 3) -> list[Explanation]:
         """The words that spoke most for each of the best labels of a text.
 
         A word's contribution is by how much the label's score falls when the word is left out,
-        with the word pairs that it is part of. So it can be told for every learner; it takes a
-        prediction for each word. Words that change nothing are not listed, nor, of a text of more
-        than 1,000 different ones, those whose features have small weights in it.
+        with the word pairs that it is part of, which takes a prediction for each word. Words that
+        change nothing are not listed, nor, of a text of more than 1,000 different ones, those whose
+        features have small weights in it.
 
         Parameters
         ----------
@@ -365,11 +331,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         list of Explanation
-            For each of the best labels, best first, its ``label``, its ``score``, ``words``:
-            pairs of a word and its contribution, largest first; below 0 of those that
-            spoke against the label; and where the learner has trees ``paths``: pairs of a tree's
-            number in ``learner_.trees_`` and the numbers of its nodes that led to the label's
-            score, from the root to a leaf.
+            Of the best labels, best first.
         """
         learner = self._fitted()
         if not isinstance(text, str):
@@ -378,9 +340,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
         """Write the estimator to one file, for :func:`xmtree.load`.
-
-        It holds the learner, the vocabulary and the idf weights as flat arrays; nothing is
-        executed when it is loaded.
 
         Parameters
         ----------
@@ -400,8 +359,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the learner."""
-        check_is_fitted(self)
-        return self.learner_.classes_
+        classes: NDArray[Any] = self._fitted().classes_
+        return classes
 
     @property
     def idf_(self) -> bool:
@@ -417,28 +376,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         tags.input_tags.one_d_array = True
-        tags.classifier_tags.multi_label = isinstance(self.learner, str) or bool(
-            self.learner._multilabel
-        )
+        tags.classifier_tags.multi_label = getattr(self.learner, "_multilabel", True)
         return tags
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of this estimator, and by ``learner__`` of its learner.
-
-        Parameters
-        ----------
-        **params
-            Parameters by their names.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter; "auto" has none.
-        """
         inner = next((name for name in params if name.startswith("learner__")), None)
         if inner is not None and isinstance(params.get("learner", self.learner), str):
             raise ValueError(
@@ -457,40 +398,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             )
         validate_params(self)
 
-    def _settings(self) -> Settings:
-        """The settings of the features, checked."""
-        pair = self.char_ngrams
-        if pair is not None:
-            is_pair = len(pair) == 2 and all(isinstance(at, Integral) for at in pair)
-            if not is_pair or not 1 <= pair[0] <= pair[1] <= _LONGEST_CHAR_NGRAM:
-                raise ValueError(
-                    f"char_ngrams must be None or two lengths up to {_LONGEST_CHAR_NGRAM}, the "
-                    f"shorter first, such as (3, 5); got {pair!r}"
-                )
-            pair = (int(pair[0]), int(pair[1]))
-        if self.word_ngrams == 0 and pair is None:
-            raise ValueError("word_ngrams=0 needs char_ngrams: texts would have no features")
-        if self.n_bits is not None and self.min_df > 1:
-            raise ValueError("min_df counts features, which are not known with n_bits; leave it 1")
-        return Settings(
-            word_ngrams=int(self.word_ngrams),
-            char_ngrams=pair,
-            min_df=int(self.min_df),
-            idf=bool(self.idf),
-            n_bits=None if self.n_bits is None else int(self.n_bits),
-        )
-
     def _begin(self, texts: Any, labels: Any) -> tuple[Any, TextFeatures, Any]:
         """What ``fit`` begins with: the learner to train, the features, and the rows that these
         make of the texts."""
         self._check_params()
-        settings = self._settings()
+        settings = settings_of(self)
         listed = as_texts(texts)
         target = encode(labels)
         if target.codes.shape[0] != len(listed):
             raise ValueError(f"{len(listed)} texts, but labels for {target.codes.shape[0]}")
         stream = self.n_bits is not None and not self.idf
-        learner = self._new_learner(choose(None if stream else target))
+        learner = new_learner(self, None if stream else target)
         if self.idf is None and self.n_bits is None:
             settings = replace(settings, idf=weighs_by_idf(listed, learner))
         features = TextFeatures(settings)
@@ -504,30 +422,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             )
         return learner, features, rows
 
-    def _new_learner(self, automatic: Learner) -> Any:
-        """The learner to train: ``automatic`` or a clone of the one given."""
-        learner = automatic if isinstance(self.learner, str) else clone(self.learner)
-        if learner.random_state is None:
-            learner.set_params(random_state=self.random_state)
-        if learner.n_jobs is None:
-            learner.set_params(n_jobs=self.n_jobs)
-        if self.verbose:
-            learner.set_params(verbose=self.verbose)
-        return learner
+    @contextmanager
+    def _keeping(self, learner: Any, features: TextFeatures) -> Iterator[None]:
+        """Keeps what is trained within, also after Ctrl-C where it has learned something."""
+        try:
+            yield
+        finally:
+            if learner.__sklearn_is_fitted__():
+                self.__dict__.update(learner_=learner, _features=features)
 
-    def _check_learns_on(self) -> None:
-        """Refuses ``partial_fit`` where ``learner="auto"`` has chosen one that cannot learn on."""
-        prune = self.learner_._fitted_params().get("prune")
-        is_online = hasattr(self.learner_, "partial_fit") and prune is None
-        if isinstance(self.learner, str) and not is_online:
-            chosen = type(self.learner_).__name__ + ("" if prune is None else f"(prune={prune})")
-            raise ValueError(
-                f'this model cannot learn on: learner="auto" has chosen {chosen}. Set '
-                "learner=OAAClassifier() and fit again; or for a stream from the first text on set "
-                "n_bits=20 and begin with partial_fit"
-            )
-
-    def _fitted(self) -> Learner:
+    def _fitted(self) -> Any:
         """The trained learner, on as many threads as ``n_jobs`` says now."""
         check_is_fitted(self)
         if isinstance(self.learner, str) or self.learner.n_jobs is None:
@@ -536,13 +440,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def _answering(self, texts: TextsLike) -> tuple[Any, Any]:
         """What predicts the texts, and their rows."""
-        rows, learner = self._rows(as_texts(texts)), self._fitted()
+        rows, learner = self._rows(texts), self._fitted()
         # scikit-learn's estimators refuse data without a row.
         return (learner if rows.shape[0] else learner.predictor()), rows
 
-    def _rows(self, texts: list[str]) -> Any:
+    def _rows(self, texts: TextsLike) -> Any:
         check_is_fitted(self)
-        return self._features.transform(texts)
+        return self._features.transform(as_texts(texts))
 
 
 LEARNERS[name_in_files(TextClassifier)] = TextClassifier

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer
 
 from xmtree._persistence import Arrays, pack, unpack
+
+#: A word has about as many features of a length as it has characters.
+_LONGEST_CHAR_NGRAM = 32
 
 #: Words of a text that an explanation looks at, at most: the row of each is as long as the text.
 MOST_WORDS = 1000
@@ -35,6 +39,30 @@ class Settings:
     min_df: int
     idf: bool
     n_bits: int | None
+
+
+def settings_of(estimator: Any) -> Settings:
+    """The settings of a text classifier, checked."""
+    pair, n_bits = estimator.char_ngrams, estimator.n_bits
+    if pair is not None:
+        is_pair = len(pair) == 2 and all(isinstance(at, Integral) for at in pair)
+        if not is_pair or not 1 <= pair[0] <= pair[1] <= _LONGEST_CHAR_NGRAM:
+            raise ValueError(
+                f"char_ngrams must be None or two lengths up to {_LONGEST_CHAR_NGRAM}, the "
+                f"shorter first, such as (3, 5); got {pair!r}"
+            )
+        pair = (int(pair[0]), int(pair[1]))
+    if estimator.word_ngrams == 0 and pair is None:
+        raise ValueError("word_ngrams=0 needs char_ngrams: texts would have no features")
+    if n_bits is not None and estimator.min_df > 1:
+        raise ValueError("min_df counts features, which are not known with n_bits; leave it 1")
+    return Settings(
+        word_ngrams=int(estimator.word_ngrams),
+        char_ngrams=pair,
+        min_df=int(estimator.min_df),
+        idf=bool(estimator.idf),
+        n_bits=None if n_bits is None else int(n_bits),
+    )
 
 
 def as_texts(texts: Any) -> list[str]:

@@ -17,7 +17,7 @@ from xmtree._persistence import (
     save_around,
 )
 from xmtree._sklearn import validate_params
-from xmtree._text.features import TextFeatures
+from xmtree._text.features import TextFeatures, settings_of
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def restored(
     # Parameters may have changed since the features were learned.
     settings: Any = cls(**{**params, **_restored(meta["features"])})
     validate_params(settings, *meta["features"])
-    features = TextFeatures.from_arrays(settings._settings(), arrays)
+    features = TextFeatures.from_arrays(settings_of(settings), arrays)
     if features.n_columns() != learner.n_features_in_:
         raise ValueError(f"{features.n_columns()} features for {learner.n_features_in_} columns")
     estimator._features = features

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from sklearn.base import clone
+
 from xmtree._base import Learner
 from xmtree._labels import Target
 from xmtree._ldsm import LdSMClassifier
@@ -35,3 +39,29 @@ def choose(target: Target | None) -> Learner:
     if len(target.classes) >= fewest and target.codes.shape[0] >= FEWEST_ROWS_OF_LDSM:
         return LdSMClassifier()
     return OAAClassifier(prune=PRUNE)
+
+
+def new_learner(estimator: Any, target: Target | None) -> Any:
+    """The learner that a text classifier trains: :func:`choose`'s, or a clone of the one given."""
+    given = estimator.learner
+    learner = choose(target) if isinstance(given, str) else clone(given)
+    if learner.random_state is None:
+        learner.set_params(random_state=estimator.random_state)
+    if learner.n_jobs is None:
+        learner.set_params(n_jobs=estimator.n_jobs)
+    if estimator.verbose:
+        learner.set_params(verbose=estimator.verbose)
+    return learner
+
+
+def check_learns_on(given: Any, learner: Learner) -> None:
+    """Refuses ``partial_fit`` where ``learner="auto"`` has chosen one that cannot learn on."""
+    prune = learner._fitted_params().get("prune")
+    is_online = hasattr(learner, "partial_fit") and prune is None
+    if isinstance(given, str) and not is_online:
+        chosen = type(learner).__name__ + ("" if prune is None else f"(prune={prune})")
+        raise ValueError(
+            f'this model cannot learn on: learner="auto" has chosen {chosen}. Set '
+            "learner=OAAClassifier() and fit again; or for a stream from the first text on set "
+            "n_bits=20 and begin with partial_fit"
+        )

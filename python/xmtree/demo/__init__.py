@@ -9,9 +9,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -227,14 +226,6 @@ def _us_per_prediction(learner: Any, X: Any, multilabel: bool) -> float:
     return min(times) * 1e6 / int(X.shape[0])
 
 
-class Finding(NamedTuple):
-    """What the figures show of a data set, or (None) of growing numbers of labels."""
-
-    data: DataSet | None
-    title: str
-    sentences: list[str]
-
-
 def header() -> str:
     """Two lines above the rows."""
     return f"{_in_columns(TITLES)}\n{'-' * sum(_WIDTHS)}"
@@ -254,65 +245,6 @@ def cells(result: Result) -> tuple[str, ...]:
     size = f"{result.megabytes:.1f}" if result.megabytes >= 1 else f"{result.megabytes:.2g}"
     times = f"{result.fit_seconds:.2f}", f"{result.us_per_prediction:.2f}"
     return result.contender.name, quality, *times, size
-
-
-def findings(results: list[Result], scaled: list[Scaling]) -> list[Finding]:
-    """Time against the number of labels, then each data set."""
-    found = [Finding(None, *_growth(scaled))]
-    for data, group in groupby(results, key=lambda result: result.data):
-        rows = list(group)
-        title = f"{data.title}: {rows[0].n_classes:,} labels"
-        found.append(Finding(data, title, list(_best(rows))))
-    return found
-
-
-def _growth(scaled: list[Scaling]) -> tuple[str, list[str]]:
-    """How much longer predictions of the fastest tree and of one-against-all take; and both
-    beside all others, at the largest number of labels that it, the first, was timed at."""
-    base, *others = scaled
-    last = len(base.n_classes) - 1
-    trees = [curve for curve in others if len(curve.predict_us) > last]
-    fastest = min(trees, key=lambda curve: curve.predict_us[last])
-    told = [
-        f"{_ratio(curve.predict_us[last], curve.predict_us[0])}-fold with {curve.contender.name}"
-        for curve in (base, fastest)
-    ]
-    few, many = base.n_classes[0], base.n_classes[-1]
-    title = f"From {few:,} to {many:,} labels the time of a prediction grows {', '.join(told)}"
-    sentences = []
-    for what, times in (("Prediction", "predict_us"), ("Training", "fit_us")):
-        own = getattr(base, times)[last]
-        told = [f"{base.contender.name} {own:.3g} µs"]
-        for curve in trees:
-            other = getattr(curve, times)[last]
-            faster = f"{_ratio(own, other)} times as fast"
-            how = faster if other < own else f"{_ratio(other, own)} times as slow"
-            told.append(f"{curve.contender.name} {other:.3g} µs ({how})")
-        sentences.append(f"{what} with {many:,} labels, per example: {', '.join(told)}.")
-    return title, sentences
-
-
-def _ratio(one: float, other: float) -> str:
-    ratio = one / other
-    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
-
-
-def _best(rows: list[Result]) -> Iterator[str]:
-    """The learner of lowest error, and the fastest ones."""
-    best: dict[str, list[str]] = {}
-    for what, measure in (
-        ("lowest error", "error"),
-        ("fastest prediction", "us_per_prediction"),
-        ("fastest training", "fit_seconds"),
-    ):
-        row = min(rows, key=lambda row: float(getattr(row, measure)))
-        facts = (
-            f"{row.contender.name}, {100 * row.error:.1f} % error, "
-            f"{row.us_per_prediction:.3g} µs per prediction, {row.fit_seconds:.2g} s to train."
-        )
-        best.setdefault(facts, []).append(what)
-    for facts, whats in best.items():
-        yield f"{', '.join(whats).capitalize()}: {facts}"
 
 
 def _in_columns(texts: Sequence[str]) -> str:

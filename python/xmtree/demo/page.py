@@ -11,7 +11,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 import xmtree
-from xmtree.demo import CONTENDERS, TITLES, DataSet, Finding, Result, Scaling, cells
+from xmtree.demo import CONTENDERS, TITLES, DataSet, Result, Scaling, cells
 from xmtree.plotting._figures import card, house_style, page, percent, plain_log_ticks
 
 _COLORS = {contender.name: f"C{at}" for at, contender in enumerate(CONTENDERS)}
@@ -19,12 +19,11 @@ _COLORS = {contender.name: f"C{at}" for at, contender in enumerate(CONTENDERS)}
 
 def write_page(
     path: str | Path,
-    found: list[Finding],
     results: list[Result],
     scaled: list[Scaling],
     about: dict[DataSet, str],
 ) -> None:
-    """Writes the page: findings with their plots, the table, and how it was measured.
+    """Writes the page: plots, the table, and how it was measured.
 
     ``about`` describes each data set.
     """
@@ -38,8 +37,20 @@ def write_page(
         f'<p class="soft">Learners with their defaults, except that {escape(settings)}. Trained on '
         "one thread on data inside the package, measured on test rows they have not seen.</p>",
     ]
+    growth = (
+        "Synthetic problems of one shape (20 features per row) and more and more labels, one pass. "
+        "Both axes are logarithmic."
+    )
     with house_style():
-        parts += [_section(finding, results, scaled, about) for finding in found]
+        times = [
+            times_figure("Prediction", scaled, "predict_us"),
+            times_figure("Training", scaled, "fit_us"),
+        ]
+        parts.append(_section("Time against the number of labels", growth, times))
+        for data, group in groupby(results, key=lambda result: result.data):
+            rows = list(group)
+            title = f"{data.title}: {rows[0].n_classes:,} labels"
+            parts.append(_section(title, about[data], [errors_figure(rows)]))
     parts += [
         f'<h2>All figures</h2>\n<div class="card">{_table(results)}</div>',
         f"<footer>xmtree {escape(xmtree.__version__)}, Python {platform.python_version()}, "
@@ -54,24 +65,10 @@ def write_page(
     Path(path).write_text(whole, encoding="utf-8")
 
 
-def _section(
-    finding: Finding, results: list[Result], scaled: list[Scaling], about: dict[DataSet, str]
-) -> str:
-    what = (
-        "Synthetic problems of one shape (20 features per row) and more and more labels, one pass. "
-        "Both axes are logarithmic."
-    )
-    figures = [
-        times_figure("Prediction", scaled, "predict_us"),
-        times_figure("Training", scaled, "fit_us"),
-    ]
-    if finding.data is not None:
-        what = about[finding.data]
-        figures = [errors_figure([row for row in results if row.data is finding.data])]
+def _section(title: str, about: str, figures: list[Figure]) -> str:
     cards = "".join(card(figure, figure.axes[0].get_title()) for figure in figures)
-    sentences = "".join(f"<p>{escape(sentence)}</p>\n" for sentence in finding.sentences)
     return (
-        f'<h2>{escape(finding.title)}</h2>\n<p class="soft">{escape(what)}</p>\n{sentences}'
+        f'<h2>{escape(title)}</h2>\n<p class="soft">{escape(about)}</p>\n'
         f'<div class="cards">{cards}</div>'
     )
 
