@@ -95,7 +95,7 @@ class Learner(FittedClassifier):
         ------
         ValueError, TypeError
             If a parameter, ``X``, ``y`` or ``classes`` cannot be used. The estimator is
-            then as it was before.
+            then as it was before; that of a learner that is not online also after Ctrl-C.
         """
         validate_params(self)
         with learning(self):

@@ -139,7 +139,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         return now._shaped(now._call(now._model.predict_scores, rows))
 
     def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
-        """The best label of each row after each round.
+        """The best label of each row after each round; with ``cost_matrix`` that of lowest cost.
 
         Parameters
         ----------
@@ -152,7 +152,8 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         Raises
         ------
         ValueError
-            Where the labels of all rounds, which are computed at once, would not fit in memory.
+            Where the labels of all rounds, which are computed at once, or with ``cost_matrix`` the
+            scores of all classes would not fit in memory.
         """
         now, rows = self._now(X)
         _validation.check_dense_size(

@@ -43,28 +43,9 @@ class CostSensitiveBoosting(Boosting):
 
     @property
     def temperature_(self) -> float:
-        """What F / (n_classes - 1) is divided by before the softmax gives probabilities."""
         return super().temperature_ if self._costs is None else self._temperature
 
     def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
-        """The predicted label of each row after each round.
-
-        With ``cost_matrix`` that of lowest expected cost, at the temperature of the whole.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Yields
-        ------
-        array of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            Where the labels of all rounds, or with ``cost_matrix`` the scores of all classes,
-            would not fit in memory.
-        """
         now, rows = self._now(X)
         if now._costs is None:
             yield from super(CostSensitiveBoosting, now).staged_predict(X)

@@ -266,24 +266,10 @@ class SAMMEClassifier(Boosting):
     trim : float, default=0.0
         Share of the total weight that a tree is not trained on: that of the rows of lowest
         weight.
-    splits : {"binned", "exact"}, default="binned"
-        Candidate thresholds; see :class:`GambleClassifier`.
-    categorical_features : array-like or "from_dtype", optional
-        Categorical columns; see :class:`GambleClassifier`.
+    splits, categorical_features : as of :class:`GambleClassifier`
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
-    early_stopping : bool, default=False
-        Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
-        restore the best round.
-    validation_fraction : float, default=0.1
-        Share of the rows held out for that.
-    patience : int, default=50
-        Rounds without a new lowest error after which to stop.
-    warm_start : bool, default=False
-        Whether ``fit`` keeps the rounds of the fitted model and adds those up to
-        ``n_estimators``. Of the same rows they are those that one ``fit`` of as many rounds has,
-        to the last bit, also of a model from a file; other rows and weights are
-        allowed. Classes, features and all other parameters of the model must stay.
+    early_stopping, validation_fraction, patience, warm_start : as of :class:`GambleClassifier`
     random_state : int, RandomState or None, default=None
         Fixes all random choices. Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
@@ -293,10 +279,8 @@ class SAMMEClassifier(Boosting):
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_, n_estimators_
-        As of :class:`GambleClassifier`.
-    feature_importances_, feature_splits_
-        As of :class:`GambleClassifier`.
+    classes_, n_features_in_, feature_names_in_, n_estimators_ : as of :class:`GambleClassifier`
+    temperature_, feature_importances_, feature_splits_ : as of :class:`GambleClassifier`
     trees_ : list of Bunch of read-only arrays
         As of :class:`GambleClassifier`. A leaf stores the one class that it votes for.
 

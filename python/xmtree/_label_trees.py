@@ -42,13 +42,8 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     calibrate : bool, default=True
-        Whether to calibrate probabilities on rows that were not learned. From 40,000 rows on,
-        ``fit`` leaves 1,000 rows out of its passes, calibrates on them and learns them once at the
-        end, at no further cost. With fewer rows every row counts: another model learns a part of
-        them with three passes of ten, and up to 2,000 others (a third, if there are fewer than
-        6,000) calibrate. That takes 0.28 of the training, or 20,000 examples if that is more; the
-        model itself does not depend on it. ``partial_fit`` calibrates with batches of 32 rows or
-        more before it learns them, each time the model has learned a fifth more.
+        Whether to calibrate probabilities on rows that were not learned; see
+        :class:`OAAClassifier`.
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     random_state : int, RandomState or None, default=None
@@ -76,9 +71,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     scale_weights : bool, default=True
         Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
     n_bits : int, optional
-        Hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard". Rows may then have any number of
-        columns, in ``partial_fit`` and prediction too.
+        Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
     optimizer : {"pn", "nag"}, default="pn"
         Direction of a router's steps; "nag" is Vowpal Wabbit's, and needs more passes over
         text.

@@ -132,7 +132,8 @@ class LdSMClassifier(TreeMixin, Learner):
         labels are left out of training.
     warm_start : bool, default=False
         Whether :meth:`fit` keeps the existing trees and adds trees up to
-        ``n_estimators``. Scorers and centroids are not trained again.
+        ``n_estimators``. Scorers and centroids are not trained again, and ``classes`` are those of
+        the first :meth:`fit`.
     random_state : int, RandomState or None, default=None
         Fixes start weights, orders and ties. The model does not depend on
         ``n_jobs``.
@@ -303,36 +304,6 @@ class LdSMClassifier(TreeMixin, Learner):
     def fit(
         self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None, classes: Classes = None
     ) -> Self:
-        """Train the trees; with ``warm_start`` only those that are missing.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-            Examples. float32 and float64, C-contiguous or CSR, are read
-            in place; all else is converted. Values must be finite.
-        y : array of shape (n,), or label sets
-            One label per row; or a dense or sparse indicator of shape
-            (n, n_classes), or a list of label lists. The columns of a data frame are named
-            by labels.
-        sample_weight : array of shape (n,), optional
-            Importances, not negative; 1 by default.
-        classes : array of shape (n_classes,), optional
-            Every label that may occur, where ``y`` need not have them all. By default
-            those of ``y``. With ``warm_start`` only the first ``fit`` takes them.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter, ``X`` or ``y`` cannot be used, or no row has a label. The
-            estimator is then as it was before.
-        KeyboardInterrupt
-            On Ctrl-C. The estimator is then as it was before, with ``warm_start`` too, even if
-            all trees were trained by then.
-        """
         with learning(self):
             first = 0
             if self.warm_start and self.__sklearn_is_fitted__():

@@ -54,13 +54,8 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     class_weight : dict or "balanced", optional
         Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
     calibrate : bool, default=True
-        Whether to calibrate probabilities on rows that were not learned. From 40,000 rows on,
-        ``fit`` leaves 1,000 rows out of its passes, calibrates on them and learns them once at the
-        end, at no further cost. With fewer rows every row counts: another model learns a part of
-        them with three passes of ten, and up to 2,000 others (a third, if there are fewer than
-        6,000) calibrate. That takes 0.28 of the training, or 20,000 examples if that is more; the
-        model itself does not depend on it. ``partial_fit`` calibrates with batches of 32 rows or
-        more before it learns them, each time the model has learned a fifth more.
+        Whether to calibrate probabilities on rows that were not learned; see
+        :class:`OAAClassifier`.
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples. Read when learning begins. The same int
         gives the same model.
@@ -94,9 +89,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         To tune: hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     n_bits : int, optional
-        To tune: hash features into 2^n_bits columns. From 1 to 31; by default features
-        are not hashed. Not with the scaling "standard". Rows may then have any number of
-        columns, in ``partial_fit`` and prediction too.
+        To tune: hash features into 2^n_bits columns; see :class:`OAAClassifier`.
     loss : {"softmax", "margin", "squared", "logistic", "quantile", "hinge"}, default="softmax"
         Of the paper: loss of the scorers. "softmax": cross-entropy over the candidates; "margin":
         the scores of the label and of its best rival are separated. With the others

@@ -45,8 +45,8 @@ class ActiveGamble(ActiveSession):
         Which rows are added. "margin": those of highest utility 1 / (F_k - F_j), k and j the
         two best classes and F the committee's scores (Section 4 of [1]_); ties are broken at
         random. "random": any, the baseline.
-    pool_share, early_stopping, validation_fraction, patience, random_state, n_jobs, verbose
-        As of :class:`ActiveLearner`.
+    pool_share, early_stopping, validation_fraction, patience, random_state, n_jobs, verbose : \
+as of :class:`ActiveLearner`
 
     Attributes
     ----------

@@ -198,12 +198,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        texts : list, array or data frame column of strings
-        labels, sample_weight
-            As of :meth:`fit`.
+        texts, labels : as of :meth:`fit`
         classes : array of shape (n_classes,) or "grow", optional
             Every label that may occur in any call; required in the first. "grow": labels
             that are not known yet are added, except to trees over a fixed set of labels.
+        sample_weight : as of :meth:`fit`
 
         Returns
         -------
@@ -304,8 +303,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        texts, labels, sample_weight
-            As of :meth:`fit`.
+        texts, labels, sample_weight : as of :meth:`fit`
 
         Returns
         -------
