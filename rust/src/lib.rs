@@ -3,7 +3,6 @@
 //! The crate builds and tests without Python; the feature `python` adds the
 //! binding, which converts, detaches and maps errors, and holds no algorithm.
 
-mod alloc;
 pub mod control;
 pub mod data;
 pub mod error;
@@ -14,7 +13,6 @@ mod memory;
 pub mod metrics;
 pub mod model;
 pub mod params;
-mod pool;
 mod random;
 mod simd;
 pub mod text;

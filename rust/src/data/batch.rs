@@ -59,7 +59,7 @@ impl<'a> LabelSets<'a> {
     /// Checks the row starts and that labels are strictly increasing within a
     /// row and below `n_classes`.
     pub fn new(starts: Indices<'a>, labels: Indices<'a>, n_classes: usize) -> Result<Self> {
-        super::rows::check_structure(starts, labels, n_classes, "label")?;
+        super::arrays::check_structure(starts, labels, n_classes, "label")?;
         Ok(Self {
             starts,
             labels,
@@ -95,11 +95,8 @@ impl<'a> LabelSets<'a> {
     /// Replaces `into` by the labels of `row`, in increasing order.
     pub fn read(&self, row: usize, into: &mut Vec<u32>) {
         into.clear();
-        let (from, to) = (self.starts.get(row), self.starts.get(row + 1));
-        match self.labels {
-            Indices::I32(labels) => into.extend(labels[from..to].iter().map(|&l| l as u32)),
-            Indices::I64(labels) => into.extend(labels[from..to].iter().map(|&l| l as u32)),
-        }
+        let span = self.starts.get(row)..self.starts.get(row + 1);
+        self.labels.read(span, into);
     }
 }
 
@@ -150,7 +147,35 @@ impl<'a> Batch<'a> {
             Targets::One(labels) => labels.len(),
             Targets::Sets(sets) => sets.len(),
         };
-        check_parts(rows.n_rows(), n_targets, weights)?;
+        let n_rows = rows.n_rows();
+        if n_targets != n_rows {
+            return Err(Error::data(format!(
+                "X has {n_rows} rows, y has {n_targets}"
+            )));
+        }
+        if let Some(weights) = weights {
+            if weights.len() != n_rows {
+                return Err(Error::data(format!(
+                    "X has {n_rows} rows, sample_weight has {}",
+                    weights.len()
+                )));
+            }
+            let is_usable = |weight| weight == 0.0 || WEIGHTS.contains(&weight);
+            if let Some(row) = (0..n_rows).find(|&row| !is_usable(weights.raw(row))) {
+                return Err(Error::data(format!(
+                    "row {row}: sample_weight is {:e}; it must be 0, or from {:e} to {:e}",
+                    weights.raw(row),
+                    WEIGHTS.start(),
+                    WEIGHTS.end()
+                )));
+            }
+        }
+        if n_rows > u32::MAX as usize {
+            return Err(Error::data(format!(
+                "{n_rows} rows at once; at most {} are possible, pass them in parts to partial_fit",
+                u32::MAX
+            )));
+        }
         Ok(Self {
             rows,
             targets,
@@ -286,36 +311,3 @@ pub(crate) const MOST_EXAMPLES: u64 = 1 << 53;
 
 /// Importances above 0: far from where sums of them, or steps by them, would overflow.
 const WEIGHTS: RangeInclusive<f64> = 1e-36..=1e36;
-
-/// Checks that there are as many targets and weights as rows, and that weights can be used.
-fn check_parts(n_rows: usize, n_targets: usize, weights: Option<Values<'_>>) -> Result<()> {
-    if n_targets != n_rows {
-        return Err(Error::data(format!(
-            "X has {n_rows} rows, y has {n_targets}"
-        )));
-    }
-    if let Some(weights) = weights {
-        if weights.len() != n_rows {
-            return Err(Error::data(format!(
-                "X has {n_rows} rows, sample_weight has {}",
-                weights.len()
-            )));
-        }
-        let is_usable = |weight| weight == 0.0 || WEIGHTS.contains(&weight);
-        if let Some(row) = (0..n_rows).find(|&row| !is_usable(weights.raw(row))) {
-            return Err(Error::data(format!(
-                "row {row}: sample_weight is {:e}; it must be 0, or from {:e} to {:e}",
-                weights.raw(row),
-                WEIGHTS.start(),
-                WEIGHTS.end()
-            )));
-        }
-    }
-    if n_rows > u32::MAX as usize {
-        return Err(Error::data(format!(
-            "{n_rows} rows at once; at most {} are possible, pass them in parts to partial_fit",
-            u32::MAX
-        )));
-    }
-    Ok(())
-}

@@ -3,6 +3,7 @@
 //! `Rows` (numpy or scipy memory, or text just parsed) -> `Preparation` (hash,
 //! scale, append the constant) -> `RowBuffer`, the example -> learner.
 
+mod arrays;
 mod batch;
 mod examples;
 mod packed;
@@ -10,11 +11,12 @@ mod preparation;
 mod ragged;
 mod rows;
 
+pub(crate) use arrays::check_structure;
+pub use arrays::{Indices, Values};
 pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MOST_EXAMPLES};
 pub use examples::Examples;
 pub use packed::{ListValues, Lookup, PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows, SpreadRow};
-pub(crate) use rows::check_structure;
-pub use rows::{Indices, RowBuffer, Rows, Values};
+pub use rows::{RowBuffer, Rows};

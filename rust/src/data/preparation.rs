@@ -6,11 +6,11 @@
 //! but divided by their length. `Auto` looks at the share of non-zeros.
 
 use super::{Batch, RowBuffer, Rows};
-use crate::alloc::can_alloc;
 use crate::choices;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::{is_count, Bundle};
+use crate::memory::can_alloc;
 use crate::simd::{dispatched, sum_of_squares};
 
 choices! {

@@ -1,208 +1,7 @@
-//! A view of examples over memory that somebody else owns: arrays of either width, checked once.
+//! A view of examples over memory that somebody else owns, checked once.
 
+use super::arrays::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
-
-/// Borrowed indices, 32 or 64 bits wide: scipy uses either, by size.
-#[derive(Debug, Clone, Copy)]
-pub enum Indices<'a> {
-    /// 32-bit.
-    I32(&'a [i32]),
-    /// 64-bit.
-    I64(&'a [i64]),
-}
-
-impl Indices<'_> {
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::I32(slice) => slice.len(),
-            Self::I64(slice) => slice.len(),
-        }
-    }
-
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Entry `at`, which has been checked to be non-negative.
-    pub(crate) fn get(&self, at: usize) -> usize {
-        match self {
-            Self::I32(slice) => slice[at] as usize,
-            Self::I64(slice) => slice[at] as usize,
-        }
-    }
-
-    pub(crate) fn raw(&self, at: usize) -> i64 {
-        match self {
-            Self::I32(slice) => i64::from(slice[at]),
-            Self::I64(slice) => slice[at],
-        }
-    }
-}
-
-/// Borrowed feature values, single or double precision.
-#[derive(Debug, Clone, Copy)]
-pub enum Values<'a> {
-    /// Single precision.
-    F32(&'a [f32]),
-    /// Double precision, rounded to single as rows are read.
-    F64(&'a [f64]),
-}
-
-impl Values<'_> {
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::F32(slice) => slice.len(),
-            Self::F64(slice) => slice.len(),
-        }
-    }
-
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Where the first value stands that single precision cannot hold as a
-    /// finite number, or as NaN where values may be missing.
-    pub(super) fn first_unusable(&self, may_be_missing: bool) -> Option<usize> {
-        // One sum over a chunk is not finite if any of its values is not;
-        // only then is the chunk looked at value by value.
-        match (self, may_be_missing) {
-            (Self::F32(slice), false) => first_where(slice, |v| !v.is_finite()),
-            (Self::F64(slice), false) => first_where(slice, |v| !(v as f32).is_finite()),
-            (Self::F32(slice), true) => first_where(slice, f32::is_infinite),
-            (Self::F64(slice), true) => first_where(slice, |v| (v as f32).is_infinite()),
-        }
-    }
-
-    pub(super) fn raw(&self, at: usize) -> f64 {
-        match self {
-            Self::F32(slice) => f64::from(slice[at]),
-            Self::F64(slice) => slice[at],
-        }
-    }
-}
-
-fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
-    const CHUNK: usize = 64;
-    for (c, chunk) in slice.chunks(CHUNK).enumerate() {
-        // No early exit inside a chunk, so that the test vectorises.
-        if chunk.iter().fold(false, |any, &v| any | bad(v)) {
-            return chunk.iter().position(|&v| bad(v)).map(|at| c * CHUNK + at);
-        }
-    }
-    None
-}
-
-/// Checks row starts and indices of a CSR structure.
-pub(crate) fn check_structure(
-    starts: Indices<'_>,
-    indices: Indices<'_>,
-    bound: usize,
-    what: &str,
-) -> Result<()> {
-    if starts.is_empty() {
-        return Err(Error::data(
-            "indptr is empty; it has one entry more than there are rows",
-        ));
-    }
-    if starts.raw(0) != 0 {
-        return Err(Error::data(format!(
-            "indptr starts at {}, not at 0",
-            starts.raw(0)
-        )));
-    }
-    for row in 0..starts.len() - 1 {
-        if starts.raw(row + 1) < starts.raw(row) {
-            return Err(Error::data(format!(
-                "row {row}: indptr falls from {} to {}",
-                starts.raw(row),
-                starts.raw(row + 1)
-            )));
-        }
-    }
-    let end = starts.raw(starts.len() - 1);
-    if end as usize != indices.len() {
-        return Err(Error::data(format!(
-            "indptr ends at {end}, but there are {} indices",
-            indices.len()
-        )));
-    }
-    match indices {
-        Indices::I32(slice) => check_indices(starts, slice, bound, what),
-        Indices::I64(slice) => check_indices(starts, slice, bound, what),
-    }
-}
-
-fn check_indices<I: Copy + Into<i64>>(
-    starts: Indices<'_>,
-    indices: &[I],
-    bound: usize,
-    what: &str,
-) -> Result<()> {
-    if are_sound(starts, indices, bound) {
-        return Ok(());
-    }
-    for row in 0..starts.len() - 1 {
-        let mut previous = -1i64;
-        let mut increasing = true;
-        let mut highest = -1i64;
-        let mut lowest = 0i64;
-        let span = &indices[starts.get(row)..starts.get(row + 1)];
-        for &index in span {
-            let index: i64 = index.into();
-            increasing &= index > previous;
-            lowest = lowest.min(index);
-            highest = highest.max(index);
-            previous = index;
-        }
-        if lowest < 0 || highest >= bound as i64 {
-            let bad = if lowest < 0 { lowest } else { highest };
-            return Err(Error::data(format!(
-                "row {row}: {what} {bad} is outside 0..{bound}"
-            )));
-        }
-        if !increasing {
-            let at = (1..span.len())
-                .find(|&i| span[i].into() <= span[i - 1].into())
-                .unwrap_or(0);
-            return Err(Error::Unsorted {
-                row,
-                index: span[at].into(),
-                previous: span[at.saturating_sub(1)].into(),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Whether all indices are within 0..`bound` and increase within each row, without a
-/// loop per row, which would be most of the time where rows are short: they do if they
-/// fall only from one row to the next.
-fn are_sound<I: Copy + Into<i64>>(starts: Indices<'_>, indices: &[I], bound: usize) -> bool {
-    let outside = |index: I| !(0..bound as i64).contains(&index.into());
-    if indices.iter().fold(false, |any, &i| any | outside(i)) {
-        return false;
-    }
-    let falls = |at: usize| usize::from(indices[at].into() <= indices[at - 1].into());
-    let anywhere: usize = indices
-        .windows(2)
-        .map(|pair| usize::from(pair[1].into() <= pair[0].into()))
-        .sum();
-    let mut between = 0;
-    let mut previous = 0;
-    for row in 0..starts.len() - 1 {
-        let start = starts.get(row);
-        // Only the first of the rows that start here follows another row's index.
-        if start > previous && start < indices.len() {
-            between += falls(start);
-        }
-        previous = start;
-    }
-    anywhere == between
-}
 
 /// Examples in rows, features in columns: CSR or dense, borrowed and checked.
 ///
@@ -275,18 +74,11 @@ impl<'a> Rows<'a> {
             n_cols,
             may_miss_values,
         };
-        if let Some(at) = values.first_unusable(may_miss_values) {
-            let row = (0..rows.n_rows)
-                .find(|&row| starts.get(row + 1) > at)
-                .unwrap_or(rows.n_rows);
-            return Err(unusable(
-                row,
-                columns.get(at),
-                values.raw(at),
-                may_miss_values,
-            ));
-        }
-        Ok(rows)
+        rows.check_values(values, |at| {
+            let is_behind = |&row: &usize| starts.get(row + 1) > at;
+            let row = (0..rows.n_rows).find(is_behind);
+            (row.unwrap_or(rows.n_rows), columns.get(at))
+        })
     }
 
     /// Checks a dense matrix in row-major order.
@@ -308,20 +100,40 @@ impl<'a> Rows<'a> {
                 values.len()
             )));
         }
-        if let Some(at) = values.first_unusable(may_miss_values) {
-            return Err(unusable(
-                at / n_cols,
-                at % n_cols,
-                values.raw(at),
-                may_miss_values,
-            ));
-        }
-        Ok(Self {
+        let rows = Self {
             form: Form::Dense(values),
             n_rows,
             n_cols,
             may_miss_values,
-        })
+        };
+        rows.check_values(values, |at| (at / n_cols, at % n_cols))
+    }
+
+    /// The rows, or an error where a value cannot be used; `place` gives its row and column.
+    fn check_values(
+        self,
+        values: Values<'_>,
+        place: impl Fn(usize) -> (usize, usize),
+    ) -> Result<Self> {
+        let Some(at) = values.first_unusable(self.may_miss_values) else {
+            return Ok(self);
+        };
+        let ((row, column), value) = (place(at), values.raw(at));
+        let what = if value.is_nan() {
+            "NaN".into()
+        } else if value.is_infinite() {
+            "infinity".into()
+        } else {
+            format!("{value:e}, too large for float32")
+        };
+        let or_missing = if self.may_miss_values {
+            ", or NaN where missing"
+        } else {
+            ""
+        };
+        Err(Error::data(format!(
+            "row {row}, column {column}: the value is {what}; all values must be finite{or_missing}"
+        )))
     }
 
     /// Whether NaN is among what may be read, for a missing value.
@@ -375,13 +187,8 @@ impl<'a> Rows<'a> {
         into.values.clear();
         match self.form {
             Form::Dense(values) => {
-                let (from, to) = (row * self.n_cols, (row + 1) * self.n_cols);
-                match values {
-                    Values::F32(slice) => push(into, 0u32.., slice[from..to].iter().copied()),
-                    Values::F64(slice) => {
-                        push(into, 0u32.., slice[from..to].iter().map(|&v| v as f32));
-                    }
-                }
+                values.read(row * self.n_cols..(row + 1) * self.n_cols, &mut into.values);
+                into.columns.extend(0..self.n_cols as u32);
             }
             Form::Csr {
                 starts,
@@ -389,47 +196,24 @@ impl<'a> Rows<'a> {
                 values,
             } => {
                 let span = starts.get(row)..starts.get(row + 1);
-                match (columns, values) {
-                    (Indices::I32(c), Values::F32(v)) => push(
-                        into,
-                        c[span.clone()].iter().map(|&c| c as u32),
-                        v[span].iter().copied(),
-                    ),
-                    (Indices::I32(c), Values::F64(v)) => push(
-                        into,
-                        c[span.clone()].iter().map(|&c| c as u32),
-                        v[span].iter().map(|&v| v as f32),
-                    ),
-                    (Indices::I64(c), Values::F32(v)) => push(
-                        into,
-                        c[span.clone()].iter().map(|&c| c as u32),
-                        v[span].iter().copied(),
-                    ),
-                    (Indices::I64(c), Values::F64(v)) => push(
-                        into,
-                        c[span.clone()].iter().map(|&c| c as u32),
-                        v[span].iter().map(|&v| v as f32),
-                    ),
-                }
+                values.read(span.clone(), &mut into.values);
+                columns.read(span, &mut into.columns);
             }
         }
+        into.drop_zeros();
     }
 }
 
-fn push(
-    into: &mut RowBuffer,
-    columns: impl Iterator<Item = u32>,
-    values: impl Iterator<Item = f32>,
-) {
-    into.values.extend(values);
-    // An iterator of columns may go on for ever.
-    into.columns.extend(columns.take(into.values.len()));
-    let RowBuffer { columns, values } = into;
-    // Looking first vectorises, and stored zeros are rare in sparse rows.
-    if values
-        .iter()
-        .fold(false, |any, &value| any | (value == 0.0))
-    {
+impl RowBuffer {
+    fn drop_zeros(&mut self) {
+        let Self { columns, values } = self;
+        // Looking first vectorises, and stored zeros are rare in sparse rows.
+        if !values
+            .iter()
+            .fold(false, |any, &value| any | (value == 0.0))
+        {
+            return;
+        }
         let mut kept = 0;
         for at in 0..values.len() {
             columns[kept] = columns[at];
@@ -450,24 +234,6 @@ fn check_width(n_cols: usize) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-fn unusable(row: usize, column: usize, value: f64, may_be_missing: bool) -> Error {
-    let what = if value.is_nan() {
-        "NaN".into()
-    } else if value.is_infinite() {
-        "infinity".into()
-    } else {
-        format!("{value:e}, too large for float32")
-    };
-    let or_missing = if may_be_missing {
-        ", or NaN where missing"
-    } else {
-        ""
-    };
-    Error::data(format!(
-        "row {row}, column {column}: the value is {what}; all values must be finite{or_missing}"
-    ))
 }
 
 #[cfg(test)]

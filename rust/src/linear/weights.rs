@@ -10,9 +10,9 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::alloc::prefer_large_pages;
 use crate::error::Result;
 use crate::file::{put_lengths, take_lengths, Bundle, Record};
+use crate::memory::prefer_large_pages;
 use crate::simd::prefetch;
 
 /// Bytes of a cache line.

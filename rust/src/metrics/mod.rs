@@ -23,16 +23,14 @@
 //! One pass over the rows gives all of them. Cost per row: k look-ups among |Y|
 //! labels; for rankings by score one look at each score; for propensities a sort of Y.
 
-mod logistic;
+mod calibration;
 mod ranking;
 mod scores;
 mod shares;
 #[cfg(test)]
 mod tests;
-mod top_label;
 
-pub use logistic::Line;
+pub use calibration::{Line, TopLabelLoss};
 pub use ranking::Ranking;
 pub use scores::{propensities, Measures, Scores, Weights};
 pub use shares::{softmax, spread_over_labels, RankedScores, Scale, Shares, N_SHARING};
-pub use top_label::TopLabelLoss;

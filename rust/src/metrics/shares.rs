@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::logistic::{fit_logistic, targets, Line, Target};
+use super::calibration::{fit_logistic, targets, Line, Target};
 
 /// The map from logits to shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -329,9 +329,9 @@ pub trait Learner: Classifier + Sized + 'static {
 
 /// Checks of rows and labels against the classes and columns of a model.
 pub(crate) mod checks {
-    use crate::alloc::can_alloc;
     use crate::data::{Batch, Rows, Targets};
     use crate::error::{Error, Result};
+    use crate::memory::can_alloc;
 
     /// Class numbers are `i32` where they go out.
     const MOST_CLASSES: usize = i32::MAX as usize;

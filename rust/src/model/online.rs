@@ -14,8 +14,7 @@ use crate::error::Result;
 use crate::file::{Bundle, Report};
 use crate::linear::PathExample;
 use crate::params::Params;
-use crate::pool::Lent;
-use crate::threads::with_threads;
+use crate::threads::{with_threads, Lent};
 use crate::tree::FrozenRouters;
 
 /// Kind of a member's bundle, and the beginning of its name in that of the model.

@@ -17,7 +17,7 @@ use crate::data::{Batch, MeanWeight, Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
-use crate::pool::{Lent, Pool};
+use crate::threads::{Lent, Pool};
 
 /// Values of rows that are predicted in memory that is kept: small, and soon in use again.
 const KEPT_VALUES: usize = 1 << 12;

@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::interface::{Query, TopKArrays};
-use crate::alloc::try_alloc;
 use crate::data::{Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
+use crate::memory::try_alloc;
 use crate::threads::with_threads;
 
 /// The members' frozen forms. Freezing is O(model size), and any update invalidates it.

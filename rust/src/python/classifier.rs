@@ -12,11 +12,11 @@ use super::run::{
     attached, brief_or_watched, bytes_of, from_bytes, reduced, watched, Lease, Model, Reduced,
     Share, SharedModel, FEW_ROWS, INSTANT,
 };
-use crate::alloc::try_alloc;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::Bundle;
 use crate::learners;
+use crate::memory::try_alloc;
 use crate::model::{FitOptions, LabelSelection, PredictOptions, Query, Task};
 
 type Object<'py> = Bound<'py, PyAny>;

@@ -5,7 +5,6 @@
 #![allow(clippy::needless_pass_by_value, non_snake_case)]
 
 mod arrays;
-mod calibration;
 mod classifier;
 mod ldsm_training;
 mod metrics;
@@ -60,15 +59,14 @@ impl From<Error> for PyErr {
 #[pyo3(name = "_core")]
 mod core {
     #[pymodule_export]
-    use super::calibration::{
-        fit_line, fit_shares, label_probabilities, share_probabilities, spread_over_labels,
-    };
-    #[pymodule_export]
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
     use super::ldsm_training::{LdsmPart, LdsmTraining};
     #[pymodule_export]
-    use super::metrics::{propensities, Scores};
+    use super::metrics::{
+        fit_line, fit_shares, label_probabilities, propensities, share_probabilities,
+        spread_over_labels, Scores,
+    };
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
     #[pymodule_export]

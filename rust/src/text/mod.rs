@@ -16,14 +16,12 @@
 mod cursor;
 mod reader;
 mod source;
-mod stream;
 mod svmlight;
 mod table;
 mod xmc;
 
-pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel};
+pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel, Stream};
 pub use source::{LineBlocks, Source};
-pub use stream::Stream;
 pub use svmlight::{Layout, SvmlightOptions};
 pub use table::{Batch, Table};
 pub use xmc::save_xmc;

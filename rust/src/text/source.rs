@@ -23,18 +23,11 @@ const MAGIC_BYTES: usize = 6;
 /// Where text comes from. A file is open, but nothing of it has been read yet, so that a
 /// missing one is known at once and a slow pipe blocks nobody.
 pub struct Source {
-    pub(super) bytes: Bytes,
+    bytes: Box<dyn Read + Send>,
     /// The file's name as it was given, `<stdin>` for stdin.
     pub(super) name: String,
     /// Whether text should be passed on as it trickles in.
-    pub(super) is_stdin: bool,
-}
-
-pub(super) enum Bytes {
-    /// To be read, and unpacked.
-    Reader(Box<dyn Read + Send>),
-    /// Plain text that is there already.
-    Text(Vec<u8>),
+    is_stdin: bool,
 }
 
 /// Decompressed bytes and what they were packed in, for messages; `None` if they were plain.
@@ -45,7 +38,7 @@ impl Source {
     pub fn open(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
             return Ok(Self {
-                bytes: Bytes::Reader(Box::new(io::stdin())),
+                bytes: Box::new(io::stdin()),
                 name: "<stdin>".into(),
                 is_stdin: true,
             });
@@ -58,16 +51,7 @@ impl Source {
     /// What `reader` reads, packed or not; messages call it `name`.
     pub fn reader(name: &str, reader: impl Read + Send + 'static) -> Self {
         Self {
-            bytes: Bytes::Reader(Box::new(reader)),
-            name: name.into(),
-            is_stdin: false,
-        }
-    }
-
-    /// Plain text in memory; messages call it `name`.
-    pub fn text(name: &str, text: Vec<u8>) -> Self {
-        Self {
-            bytes: Bytes::Text(text),
+            bytes: Box::new(reader),
             name: name.into(),
             is_stdin: false,
         }
@@ -164,18 +148,6 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
         })
     }
 
-    /// A single item that is there already: no thread is started.
-    pub fn ready(item: T) -> Self {
-        let (sender, receiver) = sync_channel(2);
-        for message in [Some(item), None] {
-            // There is space for both, and the receiver is here.
-            let _ = sender.send(Ok(message));
-        }
-        Self {
-            messages: Some(receiver),
-        }
-    }
-
     /// The next item, `None` after the last; gives up waiting when `control` says so, and
     /// can then be asked again. After an error of the thread there is no more.
     pub fn next(&mut self, control: &Control) -> Result<Message<T, E>> {
@@ -217,18 +189,20 @@ pub(super) type Blocks = ReadAhead<Vec<u8>, io::Error>;
 
 /// Starts reading `source`.
 pub(super) fn read_blocks(source: Source) -> Result<Blocks> {
-    let trickles = source.is_stdin;
-    match source.bytes {
-        Bytes::Reader(raw) => {
-            ReadAhead::start(MAX_WAITING_BLOCKS, move |to| cut(raw, trickles, to))
-        }
-        Bytes::Text(mut lines) => {
-            if !lines.ends_with(b"\n") {
-                lines.push(b'\n');
-            }
-            Ok(ReadAhead::ready(lines))
-        }
+    let (raw, trickles) = (source.bytes, source.is_stdin);
+    ReadAhead::start(MAX_WAITING_BLOCKS, move |to| cut(raw, trickles, to))
+}
+
+/// The error of reading the file `name` where line `line` should come.
+pub(super) fn read_error(name: &str, line: u64, error: io::Error) -> Error {
+    if error.kind() == ErrorKind::InvalidData {
+        return Error::Line {
+            file: name.into(),
+            line,
+            what: error.to_string(),
+        };
     }
+    Error::io(name, error)
 }
 
 /// Reads `raw` to its end and sends it, unpacked, in blocks of whole lines.
@@ -363,14 +337,7 @@ impl LineBlocks {
     pub fn next(&self, control: &Control) -> Result<Option<Vec<u8>>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let next = state.blocks.next(control)?;
-        let block = next.map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => Error::Line {
-                file: self.name.clone(),
-                line: state.lines + 1,
-                what: error.to_string(),
-            },
-            _ => Error::io(&self.name, error),
-        })?;
+        let block = next.map_err(|error| read_error(&self.name, state.lines + 1, error))?;
         let ends = block.iter().flatten().filter(|&&byte| byte == b'\n');
         state.lines += ends.count() as u64;
         Ok(block)

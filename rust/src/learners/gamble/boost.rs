@@ -7,9 +7,9 @@ use super::node::Node;
 use super::params::{Algorithm, Params};
 use super::sampling::{RowSampler, Weights};
 use super::tree::{heaviest, push_samme_votes, push_votes, samme_vote, share_wrong, Leaves, Tree};
-use crate::alloc::try_alloc;
 use crate::control::Control;
 use crate::error::Result;
+use crate::memory::try_alloc;
 
 /// The committee on the validation rows.
 pub struct Validation<'a> {

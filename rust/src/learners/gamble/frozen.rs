@@ -6,10 +6,9 @@
 use std::ops::Range;
 
 use super::tree::Tree;
-use crate::alloc::can_alloc;
 use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::memory::{self, can_alloc};
 
 /// Values of a block of rows, about.
 pub const BLOCK_VALUES: usize = 1 << 16;

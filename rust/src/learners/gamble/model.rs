@@ -14,11 +14,11 @@ use super::predict::{slope, Predictor};
 use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
-use crate::alloc::can_alloc;
 use crate::control::Control;
 use crate::data::{Batch, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
+use crate::memory::can_alloc;
 use crate::model::{
     checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf,
     Task, TopKArrays,

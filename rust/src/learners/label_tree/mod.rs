@@ -23,15 +23,15 @@ pub use learner::LabelTree;
 use learner::{AtNode, Layout};
 use predict::BlockPredictor;
 
-use crate::alloc::can_alloc;
 use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Persist, Report};
 use crate::linear::{Loss, PathExample, RouterOptimizer};
+use crate::memory::can_alloc;
 use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params::Range;
-use crate::pool::Lent;
+use crate::threads::Lent;
 use crate::tree::{FrozenRouters, RoutingMemory};
 use crate::{choices, params};
 

@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::model::{Member, Predictor};
-use crate::pool::Lent;
+use crate::threads::Lent;
 use crate::tree::{BestFirst, FrozenRouters, Routers, RoutingMemory};
 
 /// What one thread predicts with.

@@ -16,8 +16,7 @@ use crate::model::{
     Learner, Query, ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
-use crate::pool::{Lent, Pool};
-use crate::threads::sensible;
+use crate::threads::{sensible, Lent, Pool};
 
 /// LdSM: trees, and what ranks labels beside them.
 #[derive(Debug, Clone)]

@@ -21,9 +21,8 @@ use crate::learners::one_against_some::{
 use crate::memory;
 use crate::model::seed_of;
 use crate::params::Params as _;
-use crate::pool::Pool;
 use crate::random::mix;
-use crate::threads::{map_with_worker, with_threads};
+use crate::threads::{map_with_worker, with_threads, Pool};
 
 /// Examples and how they are learned.
 #[derive(Debug)]

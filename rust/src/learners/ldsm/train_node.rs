@@ -14,8 +14,8 @@ use super::regressors::{DenseRegressors, NagRegressors, Regressors};
 use crate::control::Control;
 use crate::data::{Examples, PackedList};
 use crate::error::Result;
-use crate::pool::Pool;
 use crate::simd::dispatched;
+use crate::threads::Pool;
 
 /// Share of a slim node's squared margins that its dropped weights may make up.
 const PRUNED_SHARE: f64 = 0.15;

@@ -28,7 +28,7 @@ use crate::linear::{Loss, PathExample, RouterOptimizer};
 use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params;
 use crate::params::Range;
-use crate::pool::Lent;
+use crate::threads::Lent;
 use crate::tree::RoutingMemory;
 
 params! {

@@ -14,7 +14,7 @@ use crate::data::{Ragged, Rows};
 use crate::error::Result;
 use crate::linear::Table;
 use crate::model::{keep_best, Member, Predictor, TopK};
-use crate::pool::Lent;
+use crate::threads::Lent;
 use crate::tree::{FrozenRouters, NodeId, Routers, RoutingMemory};
 
 /// Labels kept for a leaf, at most: one that the budget kept from splitting may have seen any

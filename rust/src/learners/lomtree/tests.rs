@@ -15,7 +15,7 @@ use crate::linear::Loss;
 use crate::model::{
     Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, Predictor, Query,
 };
-use crate::pool::Lent;
+use crate::threads::Lent;
 
 type Model = OnlineModel<LomTree>;
 

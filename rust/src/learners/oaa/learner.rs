@@ -14,8 +14,8 @@ use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
 use crate::linear::{AlignedRow, NagTotals};
 use crate::memory;
 use crate::model::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start};
-use crate::pool::Lent;
 use crate::simd::LANES;
+use crate::threads::Lent;
 
 /// The totals of lanes without a class, which a new class may take over; files had none once.
 const SPARE_TOTALS: &str = "spare_totals";

@@ -10,11 +10,11 @@
 use super::column_weights::ColumnWeights;
 use super::labels::LocalId;
 use super::scorers::ClassWeights;
-use crate::alloc::prefer_large_pages;
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::linear::{lookup, prefetch_slot, AlignedRow, Block, Slot, Table, Weights};
+use crate::memory::prefer_large_pages;
 use crate::simd::{prefetch, LANES};
 
 /// Bytes that all copies may take together, as much as the top levels of a tree.

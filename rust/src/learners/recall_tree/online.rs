@@ -15,7 +15,7 @@ use crate::file::{Array, Bundle, Persist, Report};
 use crate::model::{row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params::Params as _;
 use crate::persist;
-use crate::pool::Lent;
+use crate::threads::Lent;
 use crate::tree::{NodeId, Topology};
 
 /// The cost of routing along a path, in products per value.

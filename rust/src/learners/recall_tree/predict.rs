@@ -14,7 +14,7 @@ use crate::data::{Preparation, Ragged, Rows};
 use crate::error::Result;
 use crate::linear::{bounded_score, Block};
 use crate::model::{Member, PredictOptions, Predictor, TopK};
-use crate::pool::Lent;
+use crate::threads::Lent;
 use crate::tree::{BestFirst, FrozenRouters, Groups, Junction, LearningTree, NodeId, Routers};
 
 /// The tree as prediction uses it: routers whose terminals are positions among the final nodes.

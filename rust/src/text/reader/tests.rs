@@ -385,19 +385,3 @@ fn each_call_may_fail_or_give_little() {
         }
     }
 }
-
-#[test]
-fn text_in_memory_is_read_as_a_file_is() {
-    let options = SvmlightOptions::default();
-    for text in [
-        &b"1 1:2\n0 2:1"[..],
-        b"\xef\xbb\xbf1 0:2\n",
-        b"",
-        b"1 1:x\n",
-    ] {
-        let control = Control::new(0);
-        let of_text = load_svmlight(Source::text("test", text.to_vec()), options, &control);
-        let of_reader = load_svmlight(Source::of_bytes(text), options, &control);
-        assert_eq!(format!("{of_text:?}"), format!("{of_reader:?}"));
-    }
-}

@@ -31,7 +31,7 @@ pub fn svmlight(data: &[u8]) {
         multilabel: flag(options >> 2),
         n_features: (options >> 4 != 0).then_some(usize::from(options >> 4)),
     };
-    let source = || Source::text("fuzz", text.to_vec());
+    let source = || Source::reader("fuzz", Cursor::new(text.to_vec()));
     let control = Control::new(0);
     let loaded = load_svmlight(source(), options, &control);
     let scanned = scan_svmlight(source(), options, &control);
@@ -49,7 +49,7 @@ pub fn xmc(data: &[u8]) {
     let Some((&options, text)) = data.split_first() else {
         return;
     };
-    let source = || Source::text("fuzz", text.to_vec());
+    let source = || Source::reader("fuzz", Cursor::new(text.to_vec()));
     let control = Control::new(0);
     let loaded = load_xmc(source(), flag(options), &control);
     let has_sets = xmc_is_multilabel(source(), &control);

@@ -11,7 +11,7 @@ use super::super::train_node::TrainingContext;
 use super::super::tree::directions;
 use super::regressors::{slow_step, SlowDense, SlowNag};
 use super::*;
-use crate::pool::Pool;
+use crate::threads::Pool;
 
 type Row = Vec<(u32, f32)>;
 

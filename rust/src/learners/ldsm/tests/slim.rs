@@ -3,7 +3,7 @@
 use super::super::train_node::{kept_features, TrainingContext};
 use super::prediction::all;
 use super::*;
-use crate::pool::Pool;
+use crate::threads::Pool;
 
 proptest! {
     /// What is dropped is least, within its share, and as much of it as may be.

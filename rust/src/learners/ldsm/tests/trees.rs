@@ -11,8 +11,7 @@ use super::super::traverse::{RowTraversal, Traversal};
 use super::super::tree::directions;
 use super::*;
 use crate::data::RaggedRows;
-use crate::pool::Pool;
-use crate::threads::with_threads;
+use crate::threads::{with_threads, Pool};
 
 /// All nodes that a row comes to, in the order of a descent.
 pub(super) fn nodes_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {

@@ -1,0 +1,212 @@
+//! Borrowed arrays of either width, and the check of those that hold rows end to end.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+
+/// Borrowed indices, 32 or 64 bits wide: scipy uses either, by size.
+#[derive(Debug, Clone, Copy)]
+pub enum Indices<'a> {
+    /// 32-bit.
+    I32(&'a [i32]),
+    /// 64-bit.
+    I64(&'a [i64]),
+}
+
+impl Indices<'_> {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::I32(slice) => slice.len(),
+            Self::I64(slice) => slice.len(),
+        }
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Entry `at`, which has been checked to be non-negative.
+    pub(crate) fn get(&self, at: usize) -> usize {
+        match self {
+            Self::I32(slice) => slice[at] as usize,
+            Self::I64(slice) => slice[at] as usize,
+        }
+    }
+
+    pub(crate) fn raw(&self, at: usize) -> i64 {
+        match self {
+            Self::I32(slice) => i64::from(slice[at]),
+            Self::I64(slice) => slice[at],
+        }
+    }
+
+    /// Appends the entries of `span`, which have been checked to be of 32 bits.
+    pub(super) fn read(&self, span: Range<usize>, into: &mut Vec<u32>) {
+        match self {
+            Self::I32(slice) => into.extend(slice[span].iter().map(|&index| index as u32)),
+            Self::I64(slice) => into.extend(slice[span].iter().map(|&index| index as u32)),
+        }
+    }
+}
+
+/// Borrowed feature values, single or double precision.
+#[derive(Debug, Clone, Copy)]
+pub enum Values<'a> {
+    /// Single precision.
+    F32(&'a [f32]),
+    /// Double precision, rounded to single as rows are read.
+    F64(&'a [f64]),
+}
+
+impl Values<'_> {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(slice) => slice.len(),
+            Self::F64(slice) => slice.len(),
+        }
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the first value stands that single precision cannot hold as a
+    /// finite number, or as NaN where values may be missing.
+    pub(super) fn first_unusable(&self, may_be_missing: bool) -> Option<usize> {
+        // One sum over a chunk is not finite if any of its values is not;
+        // only then is the chunk looked at value by value.
+        match (self, may_be_missing) {
+            (Self::F32(slice), false) => first_where(slice, |v| !v.is_finite()),
+            (Self::F64(slice), false) => first_where(slice, |v| !(v as f32).is_finite()),
+            (Self::F32(slice), true) => first_where(slice, f32::is_infinite),
+            (Self::F64(slice), true) => first_where(slice, |v| (v as f32).is_infinite()),
+        }
+    }
+
+    pub(super) fn raw(&self, at: usize) -> f64 {
+        match self {
+            Self::F32(slice) => f64::from(slice[at]),
+            Self::F64(slice) => slice[at],
+        }
+    }
+
+    /// Appends the values of `span`.
+    pub(super) fn read(&self, span: Range<usize>, into: &mut Vec<f32>) {
+        match self {
+            Self::F32(slice) => into.extend_from_slice(&slice[span]),
+            Self::F64(slice) => into.extend(slice[span].iter().map(|&value| value as f32)),
+        }
+    }
+}
+
+fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
+    const CHUNK: usize = 64;
+    for (c, chunk) in slice.chunks(CHUNK).enumerate() {
+        // No early exit inside a chunk, so that the test vectorises.
+        if chunk.iter().fold(false, |any, &v| any | bad(v)) {
+            return chunk.iter().position(|&v| bad(v)).map(|at| c * CHUNK + at);
+        }
+    }
+    None
+}
+
+/// Checks row starts and indices of a CSR structure.
+pub(crate) fn check_structure(
+    starts: Indices<'_>,
+    indices: Indices<'_>,
+    bound: usize,
+    what: &str,
+) -> Result<()> {
+    if starts.is_empty() {
+        return Err(Error::data(
+            "indptr is empty; it has one entry more than there are rows",
+        ));
+    }
+    if starts.raw(0) != 0 {
+        return Err(Error::data(format!(
+            "indptr starts at {}, not at 0",
+            starts.raw(0)
+        )));
+    }
+    for row in 0..starts.len() - 1 {
+        if starts.raw(row + 1) < starts.raw(row) {
+            return Err(Error::data(format!(
+                "row {row}: indptr falls from {} to {}",
+                starts.raw(row),
+                starts.raw(row + 1)
+            )));
+        }
+    }
+    let end = starts.raw(starts.len() - 1);
+    if end as usize != indices.len() {
+        return Err(Error::data(format!(
+            "indptr ends at {end}, but there are {} indices",
+            indices.len()
+        )));
+    }
+    match indices {
+        Indices::I32(slice) => check_indices(starts, slice, bound, what),
+        Indices::I64(slice) => check_indices(starts, slice, bound, what),
+    }
+}
+
+fn check_indices<I: Copy + Into<i64>>(
+    starts: Indices<'_>,
+    indices: &[I],
+    bound: usize,
+    what: &str,
+) -> Result<()> {
+    if are_sound(starts, indices, bound) {
+        return Ok(());
+    }
+    for row in 0..starts.len() - 1 {
+        let mut previous = -1;
+        for &index in &indices[starts.get(row)..starts.get(row + 1)] {
+            let index = index.into();
+            if !(0..bound as i64).contains(&index) {
+                return Err(Error::data(format!(
+                    "row {row}: {what} {index} is outside 0..{bound}"
+                )));
+            }
+            if index <= previous {
+                return Err(Error::Unsorted {
+                    row,
+                    index,
+                    previous,
+                });
+            }
+            previous = index;
+        }
+    }
+    Ok(())
+}
+
+/// Whether all indices are within 0..`bound` and increase within each row, without a
+/// loop per row, which would be most of the time where rows are short: they do if they
+/// fall only from one row to the next.
+fn are_sound<I: Copy + Into<i64>>(starts: Indices<'_>, indices: &[I], bound: usize) -> bool {
+    let outside = |index: I| !(0..bound as i64).contains(&index.into());
+    if indices.iter().fold(false, |any, &i| any | outside(i)) {
+        return false;
+    }
+    let falls = |at: usize| usize::from(indices[at].into() <= indices[at - 1].into());
+    let anywhere: usize = indices
+        .windows(2)
+        .map(|pair| usize::from(pair[1].into() <= pair[0].into()))
+        .sum();
+    let mut between = 0;
+    let mut previous = 0;
+    for row in 0..starts.len() - 1 {
+        let start = starts.get(row);
+        // Only the first of the rows that start here follows another row's index.
+        if start > previous && start < indices.len() {
+            between += falls(start);
+        }
+        previous = start;
+    }
+    anywhere == between
+}
