@@ -1,8 +1,7 @@
 """LdSM on a cluster, measured here: python benches/dask_scaling.py benches/figures-dask.json.
 
 Processor seconds and bytes of each kind of step in one process, whole trainings here, by a cluster
-of one worker and of two, and what bagged online trees lose in accuracy. `dask_estimate.py` computes
-from these what larger clusters and data would take.
+of one worker and of two, and what bagged online trees lose in accuracy.
 """
 
 from __future__ import annotations
@@ -52,10 +51,9 @@ class Recorder:
         return made
 
 
-def steps(data, share=1.0):
-    """Every step of a training by the first rows, as for one worker of one thread."""
-    n = int(share * data.X_train.shape[0])
-    X, y = data.X_train[:n], data.y_train[:n]
+def steps(data):
+    """Every step of a training, as for one worker of one thread."""
+    X, y = data.X_train, data.y_train
     local = LdSMClassifier(**PARAMS)
     params = {**local._core_params(), "seed": 0}
     prepared = ReadExamples(local, json.dumps(params), None, {})(X, y, None)
@@ -142,8 +140,6 @@ def main():
     found = {
         **head,
         **steps(data),
-        # How steps grow with the rows.
-        "quarter": steps(data, 0.25),
         "runs": runs(data, arguments.runs),
         "class_bytes": class_bytes(data),
         "bagging": bagging(),

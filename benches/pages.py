@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-import dask_estimate
+import dask_tables
 from extreme import summary
 from extreme.runs import Results
 from peers.page import number
@@ -84,7 +84,7 @@ TABLES = {
     "learners": learners,
     "extreme": extreme,
     "floors": floors,
-    "dask": dask_estimate.figures,
+    "dask": dask_tables.figures,
 }
 
 

@@ -543,7 +543,7 @@ def test_tasks_are_named_by_what_they_do(client):
     DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     DaskOAAClassifier(random_state=0, client=client).fit(X, ONE_LABEL)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"ldsm-tree", "ldsm-solve", "ldsm-mine", "oaa-all-classes"} <= set(names)
+    assert {"ldsm-tree", "ldsm-model", "oaa-all-classes"} <= set(names)
 
 
 def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):

@@ -43,7 +43,8 @@ def test_no_task_changes_what_it_is_given():
     assert not hasattr(read.local, "classes_")
     again = read(X, Y, None)
     assert prepared[1] is not again[1]
-    fitted = _fitted(prepared, local._model)
+    trees = [prepared[0].trees([number]) for number in range(FEW["n_estimators"])]
+    fitted = _fitted(prepared, trees, n_threads=1)
     assert not hasattr(prepared[1], "_model")
     assert fitted.predict_topk(X_NEW)[0].tolist() == local.predict_topk(X_NEW)[0].tolist()
 

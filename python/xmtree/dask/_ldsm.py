@@ -1,4 +1,4 @@
-"""LdSM on a cluster: trees, then the steps of the scorers' training, block by block."""
+"""LdSM on a cluster: trees over the workers, then the scorers on one of them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,18 @@ from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, own_threads, refuse, threads_of
 from xmtree.dask._partitions import Read, Source
 
-#: Blocks of rows or labels for each thread: few enough to cost little, and enough for work to be
-#: left when one takes long or a worker is slow.
-_BLOCKS_PER_THREAD = 4
-
 
 class DaskLdSMClassifier(DaskEstimator):
-    """LdSM on a cluster: trees over the workers, scorers by label.
+    """LdSM on a cluster: trees over the workers, scorers on one worker.
 
-    The model is as :class:`xmtree.LdSMClassifier` trains it, by the same steps. Every worker holds
-    all examples, prepared: so this is for training that takes too long on one machine, not for data
-    that do not fit there.
+    The model is that of :class:`xmtree.LdSMClassifier`. Every worker holds all examples, prepared:
+    so this is for trees that take too long to train on one machine, not for data that do not fit
+    there.
 
     Training is a graph of Dask tasks that depend on nothing but their arguments: those of a worker
     that is gone are done again elsewhere (a task that several workers have died of is given up,
     see ``distributed.scheduler.allowed-failures``), and long ones that wait go to idle workers.
-    Tasks are named by what they do (``ldsm-tree``, ``ldsm-solve`` ...) on the dashboard; logs are
+    Tasks are named by what they do (``ldsm-tree``, ``ldsm-model``) on the dashboard; logs are
     those of the logger ``distributed.xmtree``.
 
     Parameters
@@ -133,38 +129,32 @@ def _model(
     """The task of the fitted local estimator; ``threads`` are those of each worker."""
     training = submit("examples", _first, prepared)
 
-    def step(name: str, method: str, *arguments: Any, **options: Any) -> Any:
-        return submit(name, _run, training, method, *arguments, **options)
-
     # A tree stays on one worker.
     n_trees = int(params["n_estimators"])
     of_tree = max(1, min(min(threads), sum(threads) // n_trees))
-    trees = [step("tree", "trees", [number], n_threads=of_tree) for number in range(n_trees)]
-    names = _core.LdsmTraining.steps(json.dumps(params))
-    state = step("start", "start", trees, n_threads=None) if names else None
-    n_blocks = _BLOCKS_PER_THREAD * sum(threads)
-    for name in names:
-        works = [step(name, "work", state, number, n_blocks) for number in range(n_blocks)]
-        state = step("advance", "advance", state, works, n_threads=None)
-    model = step("model", "model", trees, state, n_threads=None)
-    return submit("model", _fitted, prepared, model)
+    trees = [
+        submit("tree", _core.LdsmTraining.trees, training, [number], n_threads=of_tree)
+        for number in range(n_trees)
+    ]
+    return submit("model", _fitted, prepared, trees, n_threads=None)
 
 
 def _first(pair: Any) -> Any:
     return pair[0]
 
 
-def _run(training: _core.LdsmTraining, step: str, *arguments: Any, **options: Any) -> Any:
-    """A step of the core; ``n_threads`` None: on all threads of the worker."""
-    if options.get("n_threads", 1) is None:
-        options["n_threads"] = own_threads()
-    return getattr(training, step)(*arguments, **options)
+def _fitted(
+    prepared: tuple[_core.LdsmTraining, Any, Labels],
+    trees: list[_core.Classifier],
+    n_threads: int | None = None,
+) -> Any:
+    """The estimator of the prepared examples with its model, trained on ``n_threads``.
 
-
-def _fitted(prepared: tuple[Any, Any, Labels], model: _core.Classifier) -> Any:
-    """The estimator of the prepared examples with its model."""
-    _, local, labels = prepared
+    None: on all threads of the worker.
+    """
+    training, local, labels = prepared
     # Others may be reading that one: workers can be threads of one process.
     fitted = snapshot(local)
+    model = training.model(trees, own_threads() if n_threads is None else n_threads)
     fitted._model = model.with_labels(labels)
     return fitted

@@ -84,12 +84,6 @@ impl Bundle {
         (&mut self.meta, &mut self.arrays)
     }
 
-    /// Bytes of the arrays.
-    pub(crate) fn n_bytes(&self) -> usize {
-        let arrays = self.arrays.values();
-        arrays.map(|array| array.len() * array.width()).sum()
-    }
-
     /// The error for contents that make no sense, naming the file. Learners use
     /// it for what only they can check: a child that does not exist, lengths
     /// that do not match.

@@ -61,7 +61,7 @@ mod core {
     #[pymodule_export]
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
-    use super::ldsm_training::{LdsmPart, LdsmTraining};
+    use super::ldsm_training::LdsmTraining;
     #[pymodule_export]
     use super::metrics::{
         fit_line, fit_shares, label_probabilities, propensities, share_probabilities,

@@ -40,7 +40,6 @@ macro_rules! with_arity {
 }
 
 mod centroids;
-mod cluster;
 mod grow;
 mod model;
 mod node_data;
@@ -56,8 +55,6 @@ mod tree;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub use super::one_against_some::Block;
-pub use cluster::{step_names, Part, Run};
 pub use model::Ldsm;
 pub use params::{NodeLoss, Params, Scorers};
 pub use train::TrainingSet;

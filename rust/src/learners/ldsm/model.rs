@@ -302,6 +302,43 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
+    /// The trees of these numbers alone, to be joined with others that are grown elsewhere.
+    pub fn of_trees(
+        training: &TrainingSet,
+        numbers: &[usize],
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let n_classes = training.examples.n_labels;
+        let mut model = Self::create(training.params.clone(), n_classes, true)?;
+        model.trees = training.grow_trees(numbers, n_threads, control)?;
+        model.preparation = Some(training.preparation.clone());
+        Ok(model)
+    }
+
+    /// The model that [`fit`](Classifier::fit) makes of all its trees, which `parts` have in their
+    /// order.
+    pub fn join(
+        training: &TrainingSet,
+        parts: impl Iterator<Item = Result<Self>>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut model = Self::of_trees(training, &[], 1, control)?;
+        for part in parts {
+            model.trees.extend(part?.trees);
+        }
+        let (n_trees, wanted) = (model.trees.len(), model.params.n_estimators as usize);
+        if n_trees != wanted {
+            return Err(Error::data(format!(
+                "there are {n_trees} trees of {wanted}"
+            )));
+        }
+        model.scorers = training.train_scorers(&model.trees, n_threads, control)?;
+        model.centroids = training.centroids();
+        Ok(model)
+    }
+
     /// The blocks of the rows of `query`, which are checked, and the memory that a thread predicts
     /// them in. Few rows take what is kept: making it would take longer than predicting them.
     fn blocks<'a>(

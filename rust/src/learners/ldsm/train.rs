@@ -1,7 +1,6 @@
 //! The rows of a training, prepared once, what is trained on them, and which rows trees leave out.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
@@ -13,10 +12,10 @@ use super::traverse::LeafHits;
 use super::tree::Tree;
 use crate::control::Control;
 use crate::data::{Batch, Examples, Preparation, RaggedRows};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::{Bundle, Nest};
 use crate::learners::one_against_some::{
-    Candidates, LabelScores, OneAgainstSome, RowCandidates, Trainer, TrainingData,
+    train, Candidates, LabelScores, OneAgainstSome, RowCandidates,
 };
 use crate::memory;
 use crate::model::seed_of;
@@ -30,8 +29,6 @@ pub struct TrainingSet {
     pub(super) params: Params,
     pub(super) preparation: Preparation,
     pub(super) examples: Examples,
-    /// Made when scorers are first trained.
-    scorer_data: OnceLock<TrainingData>,
 }
 
 const KIND: &str = "ldsm_training";
@@ -63,7 +60,6 @@ impl TrainingSet {
             params: params.clone(),
             examples: Examples::read(batch, &preparation, n_labels, control)?,
             preparation,
-            scorer_data: OnceLock::new(),
         })
     }
 
@@ -115,66 +111,20 @@ impl TrainingSet {
         n_threads: usize,
         control: &Control,
     ) -> Result<Option<OneAgainstSome>> {
-        if self.held_out().is_none() {
+        let Some(held_out) = self.held_out() else {
             return Ok(None);
-        }
-        with_threads(n_threads, |is_parallel| {
-            let trainer = self.trainer(is_parallel, control)?;
-            let candidates = self.candidates(trees, is_parallel, control)?;
-            trainer.train(candidates).map(Some)
-        })?
-    }
-
-    /// Trains scorers on the examples.
-    pub(super) fn trainer<'a>(
-        &'a self,
-        is_parallel: bool,
-        control: &'a Control,
-    ) -> Result<Trainer<'a>> {
-        let params = self.params.scorer_params();
-        let data = if let Some(data) = self.scorer_data.get() {
-            data
-        } else {
-            let data = TrainingData::new(&self.examples, params.tail_weight)?;
-            self.scorer_data.get_or_init(|| data)
         };
-        Ok(Trainer {
-            params,
-            examples: &self.examples,
-            data,
-            control,
-            is_parallel,
-        })
-    }
-
-    /// What the trees say of the rows that they have not learned.
-    pub(super) fn candidates(
-        &self,
-        trees: &[Tree],
-        is_parallel: bool,
-        control: &Control,
-    ) -> Result<Candidates> {
-        let no_scorers = || Error::data("scorers are disabled (scorers=\"none\")");
-        let held_out = self.held_out().ok_or_else(no_scorers)?;
-        let n_negatives = self.params.n_negatives as usize;
-        candidates(
-            &self.examples,
-            trees,
-            held_out,
-            n_negatives,
-            is_parallel,
-            control,
-        )
+        let (examples, params) = (&self.examples, self.params.scorer_params());
+        with_threads(n_threads, |is_parallel| {
+            let n_negatives = params.n_negatives;
+            let found = candidates(examples, trees, held_out, n_negatives, is_parallel, control)?;
+            train(examples, found, params, is_parallel, control).map(Some)
+        })?
     }
 
     /// For the re-ranking, if there is to be any.
     pub(super) fn centroids(&self) -> Option<Centroids> {
         (self.params.beta < 1.0).then(|| Centroids::new(&self.examples))
-    }
-
-    /// Number of rows that have a label.
-    pub fn n_examples(&self) -> usize {
-        self.examples.len()
     }
 
     /// Bytes that are held, about, without what is kept of the rows' scales.
@@ -186,7 +136,7 @@ impl TrainingSet {
         VALUE * examples.rows.n_values() + labels + ROW * examples.len()
     }
 
-    /// To be sent to where it is learned.
+    /// To be sent to where trees are grown.
     pub fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(KIND);
         bundle.put_meta("params", &self.params);
@@ -211,7 +161,6 @@ impl TrainingSet {
             params: params.check()?,
             preparation,
             examples,
-            scorer_data: OnceLock::new(),
         })
     }
 }
@@ -289,7 +238,7 @@ impl HeldOut {
 const BLOCK: usize = 4096;
 
 /// What the trees that left a row out say of it; of a row that none did, nothing.
-pub fn candidates(
+fn candidates(
     examples: &Examples,
     trees: &[Tree],
     held_out: HeldOut,

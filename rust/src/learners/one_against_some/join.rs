@@ -217,7 +217,7 @@ impl Calibration {
             let best = top_candidates::<TOP>(row, join);
             let point =
                 |(score, is_own): (f32, bool)| (score.ln().into(), is_own, row.weight.into());
-            best.for_each(|candidate| points.push(point(candidate)));
+            points.extend(best.map(point));
         }
         let Line { slope, intercept } = Line::fit(&points);
         let found = Self {

@@ -28,7 +28,6 @@ pub(super) mod margins;
 mod negatives;
 mod rank;
 mod rows;
-mod state;
 mod svm;
 mod train;
 mod weights;
@@ -41,6 +40,5 @@ pub use join::Calibration;
 #[cfg(test)]
 pub use join::Join;
 pub use rank::{LabelScores, Ranker, RankerMemory};
-pub use state::{Block, TrainingState, Work};
-pub use train::{ScorerParams, Step, Trainer, TrainingData, N_ROUNDS};
+pub use train::{train, ScorerParams, N_ROUNDS};
 pub use weights::OneAgainstSome;

@@ -2,8 +2,6 @@
 //! row takes it to have (hard), some drawn by frequency (random), and those that the scorers so far
 //! take it to have (mined).
 
-use std::sync::Arc;
-
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -11,16 +9,13 @@ use super::rank::LabelScores;
 use super::rows::ScorerRows;
 use super::svm::Scorer;
 use crate::data::{Examples, Ragged};
-use crate::error::Result;
-use crate::file::{Bundle, Persist};
 use crate::model::keep_best;
-use crate::persist;
 use crate::random::mix;
 
 /// The rounds so far, in each of which rows become negative examples of labels.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Negatives {
-    rounds: Vec<Arc<NegativesRound>>,
+    rounds: Vec<NegativesRound>,
 }
 
 #[derive(Debug)]
@@ -35,7 +30,7 @@ impl Negatives {
     /// Adds a round: labels of each row, increasing, of the `n_labels` that there are.
     pub fn push(&mut self, labels: Ragged<u32>, n_labels: usize) {
         let rows = labels.regroup(n_labels, |row, &label| (label, row));
-        self.rounds.push(NegativesRound { labels, rows }.into());
+        self.rounds.push(NegativesRound { labels, rows });
     }
 
     /// Whether a row is a negative example of a label.
@@ -48,31 +43,6 @@ impl Negatives {
     pub fn rows(&self, label: usize) -> Vec<&[u32]> {
         let rounds = self.rounds.iter();
         rounds.map(|round| round.rows.get(label)).collect()
-    }
-}
-
-impl Persist for Negatives {
-    fn put(&self, bundle: &mut Bundle) {
-        let n_labels: Vec<usize> = self.rounds.iter().map(|r| r.rows.len()).collect();
-        bundle.put_meta("n_labels", &n_labels);
-        for (i, round) in self.rounds.iter().enumerate() {
-            let mut inner = Bundle::new("round");
-            round.labels.put(&mut inner);
-            bundle.nest(&format!("round{i}"), inner);
-        }
-    }
-
-    fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
-        let n_labels: Vec<usize> = bundle.take_meta("n_labels")?;
-        for (i, &n_labels) in n_labels.iter().enumerate() {
-            let mut labels = Ragged::<u32>::default();
-            labels.fill(&mut bundle.unnest(&format!("round{i}"))?)?;
-            if labels.entries().iter().any(|&l| l as usize >= n_labels) {
-                return Err(bundle.damaged("there are not so many labels"));
-            }
-            self.push(labels, n_labels);
-        }
-        Ok(())
     }
 }
 
@@ -124,18 +94,13 @@ const MOST_LABELS: usize = 512;
 const LEAST_MARGIN: f32 = -1.0;
 
 /// An inverted index of scorers, cut to the labels that matter most for each feature.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct ShortIndex {
     /// For each feature labels and their weights.
     labels: Ragged<(u32, f32)>,
     /// Weight of the constant by label.
     biases: Vec<f32>,
 }
-
-persist!(ShortIndex {
-    Nest labels;
-    Columns biases;
-});
 
 impl ShortIndex {
     /// The index of these scorers; none of labels that have none.

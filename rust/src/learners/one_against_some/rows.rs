@@ -1,7 +1,6 @@
 //! Rows as the scorers see them: of length 1, features scaled by their rarity.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use crate::data::{Examples, Ragged};
 use crate::random::mix;
@@ -11,13 +10,6 @@ use crate::random::mix;
 #[derive(Debug)]
 pub struct ScorerRows<'a> {
     pub examples: &'a Examples,
-    scaled: Arc<ScaledValues>,
-}
-
-/// The values of [`ScorerRows`], which a training keeps beside the examples.
-#[derive(Debug, Default)]
-pub struct ScaledValues {
-    pub idf_power: f64,
     /// The values of each row, the constant left out.
     values: Ragged<f32>,
     /// The scale of each column.
@@ -66,30 +58,32 @@ impl DistinctRows {
     }
 }
 
-impl ScaledValues {
+impl<'a> ScorerRows<'a> {
     /// With scales of (inverse document frequency)^`idf_power`, with which the rows' squared
     /// length is 1 on average.
-    pub fn new(examples: &Examples, idf_power: f64) -> Self {
+    pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
         let mut rows = Self {
-            idf_power,
+            examples,
+            values: Ragged::default(),
             scales: scales(examples, idf_power),
-            ..Self::default()
+            squares: Vec::new(),
         };
-        rows.read(examples);
+        rows.read();
         if idf_power > 0.0 {
             let total: f64 = rows.squares.iter().map(|&square| f64::from(square)).sum();
             let n_filled = rows.squares.iter().filter(|&&square| square > 0.0).count();
             if n_filled > 0 {
                 let factor = (n_filled as f64 / total).sqrt() as f32;
                 rows.scales.iter_mut().for_each(|scale| *scale *= factor);
-                rows.read(examples);
+                rows.read();
             }
         }
         rows
     }
 
     /// Reads all examples, with the scales as they are.
-    fn read(&mut self, examples: &Examples) {
+    fn read(&mut self) {
+        let examples = self.examples;
         let n_values = examples.rows.n_values() - examples.len();
         self.values = Ragged::with_capacity(examples.len(), n_values);
         self.squares.clear();
@@ -107,19 +101,6 @@ impl ScaledValues {
                 .push(scaled[..columns.len() - 1].iter().copied());
         }
     }
-}
-
-impl<'a> ScorerRows<'a> {
-    /// All examples; see [`ScaledValues::new`].
-    #[cfg(test)]
-    pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
-        Self::with_values(examples, ScaledValues::new(examples, idf_power).into())
-    }
-
-    /// All examples, with values that were scaled before.
-    pub fn with_values(examples: &'a Examples, scaled: Arc<ScaledValues>) -> Self {
-        Self { examples, scaled }
-    }
 
     /// Number of columns, the constant left out.
     pub fn n_features(&self) -> usize {
@@ -129,20 +110,20 @@ impl<'a> ScorerRows<'a> {
     /// Columns and values, the constant left out.
     #[inline]
     pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
-        let values = self.scaled.values.get(row as usize);
+        let values = self.values.get(row as usize);
         let (columns, _) = self.examples.row(row);
         (&columns[..values.len()], values)
     }
 
     /// A row's product with itself, the constant with it.
     pub fn square(&self, row: u32) -> f64 {
-        1.0 + f64::from(self.scaled.squares[row as usize])
+        1.0 + f64::from(self.squares[row as usize])
     }
 
     /// Makes weights for these rows weights for rows of length 1.
     pub fn unscale(&self, weights: &mut [(u32, f32)]) {
         for (column, weight) in weights {
-            *weight *= self.scaled.scales[*column as usize];
+            *weight *= self.scales[*column as usize];
         }
     }
 }
@@ -178,7 +159,7 @@ fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     if power == 0.0 {
         return vec![1.0; examples.width];
     }
-    let mut counts: Vec<u32> = vec![0; examples.width];
+    let mut counts = vec![0u32; examples.width];
     for row in 0..examples.len() as u32 {
         for &column in examples.row(row).0 {
             counts[column as usize] += 1;
@@ -187,5 +168,6 @@ fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     let n_rows = examples.len() as f64 + 1.0;
     // Columns that are hashed to one can be there more often than there are rows.
     let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
-    counts.iter().map(|&n| idf(n).powf(power) as f32).collect()
+    let scales = counts.iter().map(|&n| idf(n).powf(power) as f32);
+    scales.collect()
 }

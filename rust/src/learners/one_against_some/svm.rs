@@ -16,7 +16,6 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::rows::{DistinctRows, ScorerRows};
-use crate::record;
 
 /// When a problem is solved well enough.
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +77,6 @@ pub struct Scorer {
     /// Columns, increasing, and their weights.
     pub weights: Vec<(u32, f32)>,
 }
-
-record!(Scorer { bias, weights });
 
 impl Problem<'_> {
     /// Positives, then negatives.

@@ -1,26 +1,19 @@
-//! From candidates to scorers, in steps.
-//!
-//! A step's work is done in blocks of labels or rows, on the threads of this machine or, block by
-//! block, on many. What all blocks have made takes the training to the next step. Neither blocks nor
-//! threads change the model.
+//! From candidates to scorers.
 //!
 //! ```text
 //! sample with each power of inverse document frequencies -> solve -> mine -> solve -> mine
 //!   -> sample with each cost -> solve -> join, calibration
 //! ```
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use super::candidates::{Candidates, FitSample};
 use super::join::{fit, Calibration, FitRow};
-use super::negatives::{first_negatives, Miner, ShortIndex};
-use super::rows::{DistinctRows, ScaledValues, ScorerRows};
-use super::state::{Block, Solved, SolvedLabel, TrainingState, Work};
-use super::svm::{Accuracy, Problem, Solver};
+use super::negatives::{first_negatives, Miner, Negatives, ShortIndex};
+use super::rows::{DistinctRows, ScorerRows};
+use super::svm::{Accuracy, Problem, Scorer, Solver};
 use super::weights::OneAgainstSome;
 use crate::control::Control;
 use crate::data::{Examples, Ragged};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::propensities;
 use crate::random::mix;
 use crate::threads::map_with_worker;
@@ -77,64 +70,76 @@ pub struct ScorerParams {
     pub seed: u64,
 }
 
-/// A step of the training.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
-    /// Solves a sample of the labels' problems on rows that are scaled by this power.
-    SamplePower(f64),
-    /// Solves all problems, to mine with.
-    Solve,
-    /// Finds the labels that scorers wrongly take rows to have.
-    Mine,
-    /// Solves a sample of the labels' problems at this cost.
-    SampleCost(f64),
-    /// Solves all problems for good.
-    SolveLast,
-}
-
-impl Step {
-    /// The steps in their order.
-    pub fn all(params: &ScorerParams) -> Vec<Self> {
-        let mut steps = Vec::from(POWERS.map(Self::SamplePower));
-        steps.extend([Self::Solve, Self::Mine].repeat(N_MINING));
-        if params.cost.is_none() {
-            steps.extend(COSTS.map(Self::SampleCost));
-        }
-        steps.push(Self::SolveLast);
-        steps
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SamplePower(_) | Self::SampleCost(_) => "sample",
-            Self::Solve | Self::SolveLast => "solve",
-            Self::Mine => "mine",
-        }
-    }
-
-    /// How the step solves problems, if it does.
-    fn round(self, state: &TrainingState) -> Option<Round> {
-        let round = Round {
-            power: state.power,
-            cost: state.cost,
-            is_last: matches!(self, Self::SampleCost(_) | Self::SolveLast),
-            is_sample: matches!(self, Self::SamplePower(_) | Self::SampleCost(_)),
-        };
-        match self {
-            Self::Mine => None,
-            Self::SamplePower(power) => Some(Round { power, ..round }),
-            Self::SampleCost(cost) => Some(Round { cost, ..round }),
-            Self::Solve | Self::SolveLast => Some(round),
-        }
-    }
-}
-
 /// How often progress counts each label.
 pub const N_ROUNDS: usize = 1 + N_MINING;
 
-/// What the training needs of the examples, made once.
-#[derive(Debug)]
-pub struct TrainingData {
+/// A label's solution.
+#[derive(Debug, Clone, Default)]
+struct Solution {
+    scorer: Scorer,
+    /// The dual variables, where another round begins with them.
+    duals: Vec<f32>,
+    /// Rows that the join is fitted on, and their margins by a scorer trained without them, where
+    /// they are needed.
+    held_out: Vec<(u32, f32)>,
+}
+
+/// The solutions by label; none of labels without examples, or outside a sample.
+type Solutions = Vec<Option<Solution>>;
+
+fn scorers(solutions: &Solutions) -> impl Iterator<Item = Option<&Scorer>> + Clone {
+    let solutions = solutions.iter().map(Option::as_ref);
+    solutions.map(|solution| Some(&solution?.scorer))
+}
+
+/// How problems are solved.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    /// Of inverse document frequencies, which scale the rows.
+    power: f64,
+    cost: f64,
+    /// Whether they are solved to the end; the dual variables are kept of the others.
+    is_last: bool,
+}
+
+/// Trains the scorers of `examples` from `candidates`. `is_parallel` is what
+/// [`with_threads`](crate::threads::with_threads) says; threads do not change the model.
+pub fn train(
+    examples: &Examples,
+    candidates: Candidates,
+    params: ScorerParams,
+    is_parallel: bool,
+    control: &Control,
+) -> Result<OneAgainstSome> {
+    let ScorerParams {
+        n_negatives, seed, ..
+    } = params;
+    let labels = &examples.labels;
+    let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
+    let fit_sample = FitSample::new(examples.len());
+    let mut negatives = Negatives::default();
+    let first = first_negatives(examples, &candidates.hard, n_negatives, seed);
+    negatives.push(first, examples.n_labels);
+    let trainer = Trainer {
+        params,
+        examples,
+        positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
+        positives,
+        fit_sample,
+        distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
+        scored: candidates.scored,
+        negatives,
+        duals: Vec::new(),
+        is_parallel,
+        control,
+    };
+    trainer.train()
+}
+
+/// Trains scorers, round by round.
+struct Trainer<'a> {
+    params: ScorerParams,
+    examples: &'a Examples,
     /// The rows of each label.
     positives: Ragged<u32>,
     /// What the loss of a positive weighs, by label.
@@ -142,200 +147,123 @@ pub struct TrainingData {
     fit_sample: FitSample,
     /// Rows of the fit apart: these are left out.
     distinct: DistinctRows,
-    /// The values of the rows by the power that was asked for last.
-    scaled: Mutex<Option<Arc<ScaledValues>>>,
-}
-
-impl TrainingData {
-    pub fn new(examples: &Examples, tail_weight: f64) -> Result<Self> {
-        let labels = &examples.labels;
-        let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
-        let fit_sample = FitSample::new(examples.len());
-        Ok(Self {
-            positive_weights: positive_weights(&positives, examples.len(), tail_weight)?,
-            positives,
-            fit_sample,
-            distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
-            scaled: Mutex::default(),
-        })
-    }
-
-    fn rows<'a>(&self, examples: &'a Examples, power: f64) -> ScorerRows<'a> {
-        let mut kept = self.scaled.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.take().filter(|values| values.idf_power == power);
-        let values = known.unwrap_or_else(|| ScaledValues::new(examples, power).into());
-        *kept = Some(Arc::clone(&values));
-        ScorerRows::with_values(examples, values)
-    }
-}
-
-/// Trains scorers, step by step.
-pub struct Trainer<'a> {
-    pub params: ScorerParams,
-    pub examples: &'a Examples,
-    pub data: &'a TrainingData,
-    pub control: &'a Control,
-    /// What [`with_threads`](crate::threads::with_threads) says.
-    pub is_parallel: bool,
-}
-
-/// How problems are solved.
-#[derive(Debug, Clone, Copy)]
-struct Round {
-    power: f64,
-    cost: f64,
-    /// Whether they are solved to the end; the dual variables are kept of the others.
-    is_last: bool,
-    /// Whether they are a sample, beside the round that progress is counted in.
-    is_sample: bool,
+    /// [`Candidates::scored`].
+    scored: Ragged<(u32, f32)>,
+    negatives: Negatives,
+    /// Dual variables of the round before, by label.
+    duals: Vec<Vec<f32>>,
+    is_parallel: bool,
+    control: &'a Control,
 }
 
 impl Trainer<'_> {
-    /// All steps, on this machine.
-    pub fn train(&self, candidates: Candidates) -> Result<OneAgainstSome> {
-        let mut state = self.start(candidates);
-        for _ in Step::all(&self.params) {
-            let work = self.work(&state, Block::ALL)?;
-            state = self.advance(state, vec![work])?;
-        }
-        self.finish(state)
-    }
-
-    /// What the first step begins with.
-    pub fn start(&self, candidates: Candidates) -> TrainingState {
-        let ScorerParams {
-            n_negatives, seed, ..
-        } = self.params;
-        let first = first_negatives(self.examples, &candidates.hard, n_negatives, seed);
-        let mut state = TrainingState {
-            scored: candidates.scored,
+    fn train(mut self) -> Result<OneAgainstSome> {
+        let round = Round {
+            power: POWERS[0],
             cost: self.params.cost.unwrap_or(COSTS[0]),
-            ..TrainingState::default()
+            is_last: false,
         };
-        state.negatives.push(first, self.examples.n_labels);
-        state
-    }
-
-    /// Does a part of the next step.
-    pub fn work(&self, state: &TrainingState, block: Block) -> Result<Work> {
-        let mut work = Work {
-            block,
-            ..Work::default()
-        };
-        let step = self.next_step(state)?;
-        match step.round(state) {
-            Some(round) => work.solved = self.solve(state, round, block)?,
-            None => work.mined = self.mine(state, block)?,
-        }
-        Ok(work)
-    }
-
-    /// Takes in what all blocks have made of the next step.
-    pub fn advance(&self, mut state: TrainingState, mut works: Vec<Work>) -> Result<TrainingState> {
-        works.sort_unstable_by_key(|work| work.block.number);
-        let n = works.len();
-        let blocks = works.iter().map(|work| work.block);
-        if !blocks.eq((0..n).map(|number| Block {
-            number,
-            n_blocks: n,
-        })) {
-            return Err(Error::data("the parts of a step are not all blocks"));
-        }
-        let step = self.next_step(&state)?;
-        state.n_done += 1;
-        let Some(round) = step.round(&state) else {
-            state
-                .negatives
-                .push(self.mined(&works)?, self.examples.n_labels);
-            state.index = ShortIndex::default();
-            return Ok(state);
-        };
-        let solved = works.into_iter().map(|work| work.solved);
-        let solved = Solved::of_blocks(solved.collect(), self.examples.n_labels)?;
-        if round.is_sample {
-            let gain = self.gain(&state, round, &solved)?;
-            let clear = if round.is_last {
-                CLEAR_GAIN_OF_COST
-            } else {
-                CLEAR_GAIN
+        let powers = POWERS.map(|power| Round { power, ..round });
+        let (mut round, mut known) = self.choose(powers, CLEAR_GAIN)?;
+        let rows = ScorerRows::new(self.examples, round.power);
+        for _ in 0..N_MINING {
+            let mut solved = self.solve(&rows, round, known)?;
+            let duals = |found: &mut Option<Solution>| {
+                let found = found.as_mut();
+                found.map_or_else(Vec::new, |found| std::mem::take(&mut found.duals))
             };
-            if state.solved.is_empty() || gain > clear * state.gain {
-                state.power = round.power;
-                state.cost = round.cost;
-                state.gain = gain;
-                state.solved = solved;
-            }
-            return Ok(state);
+            self.duals = solved.iter_mut().map(duals).collect();
+            let index = ShortIndex::new(scorers(&solved), rows.n_features());
+            known = Vec::new();
+            drop(solved);
+            self.mine(&rows, &index)?;
         }
-        // The sample is not solved again.
-        state.solved.add(solved);
-        if !round.is_last {
-            state.duals = state.solved.take_duals();
-            state.index = ShortIndex::new(state.solved.scorers(), self.examples.width - 1);
-            state.solved = Solved::default();
+        round.is_last = true;
+        if self.params.cost.is_none() {
+            let costs = COSTS.map(|cost| Round { cost, ..round });
+            (round, known) = self.choose(costs, CLEAR_GAIN_OF_COST)?;
         }
-        Ok(state)
-    }
-
-    /// The model, after the last step.
-    pub fn finish(&self, mut state: TrainingState) -> Result<OneAgainstSome> {
-        let solved = std::mem::take(&mut state.solved);
-        let missing = self.examples.labels.entries().iter();
-        if let Some(label) = missing.copied().find(|&label| !solved.has(label as usize)) {
-            return Err(Error::data(format!(
-                "the scorer of label {label} is missing"
-            )));
-        }
-        let rows = self.data.rows(self.examples, state.power);
-        let (mut model, fit_rows) = self.model(&rows, solved, &state.scored)?;
+        let solved = self.solve(&rows, round, known)?;
+        let (mut model, fit_rows) = self.model(&rows, solved, &self.scored)?;
         model.join = fit(&fit_rows).join;
         model.calibration = Calibration::fit(&fit_rows, model.join, self.examples.n_labels);
-        (model.idf_power, model.cost) = (state.power, state.cost);
+        (model.idf_power, model.cost) = (round.power, round.cost);
         Ok(model)
     }
 
-    /// An error where all steps are done.
-    fn next_step(&self, state: &TrainingState) -> Result<Step> {
-        let step = Step::all(&self.params).get(state.n_done).copied();
-        step.ok_or_else(|| Error::data("all steps are done"))
+    /// The second of two rounds if a sample of its scorers ranks the rows of the fit better by the
+    /// factor `clear`, else the first; and the sample's solutions.
+    fn choose(&self, rounds: [Round; 2], clear: f64) -> Result<(Round, Solutions)> {
+        let [first, second] = rounds;
+        let (solved, gain) = self.solve_sample(first)?;
+        let (other, other_gain) = self.solve_sample(second)?;
+        Ok(if other_gain > clear * gain {
+            (second, other)
+        } else {
+            (first, solved)
+        })
     }
 
-    /// The problems of a block's labels: of the sample, or of those that were not solved with it.
-    fn solve(&self, state: &TrainingState, round: Round, block: Block) -> Result<Solved> {
-        let rows = self.data.rows(self.examples, round.power);
-        let labels = block.labels(self.examples.n_labels);
-        let sample = self.sample(round);
-        let new_solver = || Solver::new(&rows, &self.data.distinct, ACCURACY);
-        let one = |solver: &mut Solver<'_>, at: usize| {
-            self.control.tick(usize::from(!round.is_sample))?;
-            let label = labels[at];
-            let is_meant = if round.is_sample {
-                sample.contains(label)
-            } else {
-                !state.solved.has(label)
-            };
-            let is_solved = is_meant && !self.data.positives.get(label).is_empty();
-            Ok(if is_solved {
-                self.solve_one(solver, state, round, label)
-            } else {
-                SolvedLabel::default()
-            })
+    /// The solutions of a sample of the labels' problems, and what their scorers are worth on the
+    /// rows of the fit.
+    fn solve_sample(&self, round: Round) -> Result<(Solutions, f64)> {
+        let rows = ScorerRows::new(self.examples, round.power);
+        let most_step = if round.is_last {
+            MOST_STEP_OF_COST
+        } else {
+            MOST_STEP
         };
-        let solved = map_with_worker(self.is_parallel, (labels.len(), 1), new_solver, one)?;
-        Ok(solved.into())
+        let sample = LabelSample::new(self.params.seed, self.examples.n_labels, most_step);
+        let solved = self.map_labels(&rows, |solver, label| {
+            self.control.check()?;
+            let is_sampled = sample.contains(label) && !self.positives.get(label).is_empty();
+            Ok(is_sampled.then(|| self.solve_one(solver, round, label, true)))
+        })?;
+        let mut scored = Ragged::default();
+        for i in 0..self.scored.len() {
+            let labels = self.scored.get(i).iter().copied();
+            scored.push(labels.filter(|&(label, _)| sample.contains(label as usize)));
+        }
+        let (_, fit_rows) = self.model(&rows, solved.clone(), &scored)?;
+        Ok((solved, fit(&fit_rows).gain))
+    }
+
+    /// The solutions of all problems, of which some are `known`.
+    fn solve(&self, rows: &ScorerRows<'_>, round: Round, known: Solutions) -> Result<Solutions> {
+        let mut solved = self.map_labels(rows, |solver, label| {
+            self.control.tick(1)?;
+            let is_known = known.get(label).is_some_and(Option::is_some);
+            let is_new = !is_known && !self.positives.get(label).is_empty();
+            Ok(is_new.then(|| self.solve_one(solver, round, label, round.is_last)))
+        })?;
+        for (solution, known) in solved.iter_mut().zip(known) {
+            *solution = known.or_else(|| solution.take());
+        }
+        Ok(solved)
+    }
+
+    /// What `solve` makes of each label, in their order.
+    fn map_labels(
+        &self,
+        rows: &ScorerRows<'_>,
+        solve: impl Fn(&mut Solver<'_>, usize) -> Result<Option<Solution>> + Sync + Send,
+    ) -> Result<Solutions> {
+        let new_solver = || Solver::new(rows, &self.distinct, ACCURACY);
+        let labels = (self.examples.n_labels, 1);
+        map_with_worker(self.is_parallel, labels, new_solver, solve)
     }
 
     fn solve_one(
         &self,
         solver: &mut Solver<'_>,
-        state: &TrainingState,
         round: Round,
         label: usize,
-    ) -> SolvedLabel {
+        holds_out: bool,
+    ) -> Solution {
         let problem = Problem {
-            positives: self.data.positives.get(label),
-            negatives: &state.negatives.rows(label),
-            positive_weight: self.data.positive_weights[label],
+            positives: self.positives.get(label),
+            negatives: &self.negatives.rows(label),
+            positive_weight: self.positive_weights[label],
             cost: round.cost,
         };
         let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
@@ -344,90 +272,58 @@ impl Trainer<'_> {
         } else {
             FIRST_ACCURACY
         };
-        let duals = state.duals.get(label).map_or(&[][..], Vec::as_slice);
+        let duals = self.duals.get(label).map_or(&[][..], Vec::as_slice);
         solver.solve(&problem, duals, seed);
-        let mut solved = SolvedLabel {
-            is_solved: true,
+        let mut solution = Solution {
             scorer: solver.scorer(self.params.weight_threshold),
-            ..SolvedLabel::default()
+            ..Solution::default()
         };
         if !round.is_last {
-            solved.duals = solver.duals();
+            solution.duals = solver.duals();
         }
-        if round.is_last || round.is_sample {
+        if holds_out {
             solver.accuracy = ACCURACY;
-            let is_out = |row| self.data.fit_sample.contains(row);
-            solved.held_out = solver.solve_without(&problem, is_out, seed);
+            let is_out = |row| self.fit_sample.contains(row);
+            solution.held_out = solver.solve_without(&problem, is_out, seed);
         }
-        solved
+        solution
     }
 
-    /// The labels that a block's rows become negative examples of.
-    fn mine(&self, state: &TrainingState, block: Block) -> Result<Ragged<u32>> {
-        let rows = self.data.rows(self.examples, state.power);
-        let which = block.rows(self.examples.len());
-        let new_miner = || Miner::new(&state.index, &rows);
-        let one = |miner: &mut Miner<'_>, at: usize| {
-            let row = which.start + at as u32;
+    /// Adds the labels that the scorers of `index` wrongly take rows to have to the negatives.
+    fn mine(&mut self, rows: &ScorerRows<'_>, index: &ShortIndex) -> Result<()> {
+        let one = |miner: &mut Miner<'_>, row: usize| {
             if row.is_multiple_of(1 << 12) {
                 self.control.check()?;
             }
-            let is_known = |label| state.negatives.contains(row, label);
-            Ok(miner.mine(row, self.params.n_negatives, is_known))
+            let is_known = |label| self.negatives.contains(row as u32, label);
+            Ok(miner.mine(row as u32, self.params.n_negatives, is_known))
         };
-        let mined = map_with_worker(self.is_parallel, (which.len(), 256), new_miner, one)?;
+        let n_rows = (self.examples.len(), 256);
+        let mined = map_with_worker(self.is_parallel, n_rows, || Miner::new(index, rows), one)?;
         let mut lists = Ragged::with_capacity(mined.len(), mined.iter().map(Vec::len).sum());
         mined.into_iter().for_each(|labels| lists.push(labels));
-        Ok(lists)
-    }
-
-    /// The labels that all rows become negative examples of.
-    fn mined(&self, works: &[Work]) -> Result<Ragged<u32>> {
-        let mut all = Ragged::default();
-        for Work { mined, .. } in works {
-            (0..mined.len()).for_each(|row| all.push(mined.get(row).iter().copied()));
-        }
-        if all.len() == self.examples.len() {
-            Ok(all)
-        } else {
-            Err(Error::data("a part of the rows is missing"))
-        }
-    }
-
-    /// The labels that powers, or costs, are compared by.
-    fn sample(&self, round: Round) -> LabelSample {
-        let most_step = if round.is_last {
-            MOST_STEP_OF_COST
-        } else {
-            MOST_STEP
-        };
-        LabelSample::new(self.params.seed, self.examples.n_labels, most_step)
-    }
-
-    /// What the scorers of a sample are worth on the rows of the fit.
-    fn gain(&self, state: &TrainingState, round: Round, solved: &Solved) -> Result<f64> {
-        let sample = self.sample(round);
-        let mut scored = Ragged::default();
-        for i in 0..state.scored.len() {
-            let labels = state.scored.get(i).iter().copied();
-            scored.push(labels.filter(|&(label, _)| sample.contains(label as usize)));
-        }
-        let rows = self.data.rows(self.examples, round.power);
-        let (_, fit_rows) = self.model(&rows, solved.clone(), &scored)?;
-        Ok(fit(&fit_rows).gain)
+        self.negatives.push(lists, self.examples.n_labels);
+        Ok(())
     }
 
     /// The model of the scorers, without join and calibration, and the rows to fit these on.
     fn model(
         &self,
         rows: &ScorerRows<'_>,
-        mut solved: Solved,
+        mut solved: Solutions,
         scored: &Ragged<(u32, f32)>,
     ) -> Result<(OneAgainstSome, Vec<FitRow>)> {
-        solved.unscale(rows);
-        let model = OneAgainstSome::new(solved.scorers(), self.examples)?;
-        let sample = self.data.fit_sample;
-        let fit_rows = sample.read(&model, self.examples, scored, solved.held_out());
+        for solution in solved.iter_mut().flatten() {
+            rows.unscale(&mut solution.scorer.weights);
+        }
+        let model = OneAgainstSome::new(scorers(&solved), self.examples)?;
+        let held_out = solved.iter().map(|solution| match solution {
+            Some(solution) => &solution.held_out[..],
+            None => &[],
+        });
+        let fit_rows = self
+            .fit_sample
+            .read(&model, self.examples, scored, held_out);
         Ok((model, fit_rows))
     }
 }

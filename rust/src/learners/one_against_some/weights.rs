@@ -63,11 +63,11 @@ impl OneAgainstSome {
     ) -> Result<Self> {
         let bias = |scorer: Option<&Scorer>| scorer.map_or(f32::NEG_INFINITY, |s| s.bias);
         let n_features = examples.width - 1;
+        let none = Scorer::default();
         let packed = scorers
             .clone()
-            .map(|scorer| scorer.map_or_else(empty, packed))
-            .collect();
-        let packed: Vec<PackedList> = packed;
+            .map(|scorer| packed(scorer.unwrap_or(&none)));
+        let packed: Vec<PackedList> = packed.collect();
         let weights = PackedLists::new(&packed, 1, n_features)?;
         Ok(Self {
             index_threshold: index_threshold(&weights, packed.len(), examples),
@@ -153,23 +153,18 @@ fn packed(scorer: &Scorer) -> PackedList {
     PackedList::new(ids, values, 1, Precision::Bits16)
 }
 
-/// Weights of a label without examples.
-fn empty() -> PackedList {
-    packed(&Scorer::default())
-}
-
 /// [`OneAgainstSome::index_threshold`] for rows like `examples`.
 fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) -> Option<f32> {
     /// The bits of a float above 0 grow with it; their upper half tells thresholds well enough.
     const SHIFT: u32 = 16;
-    let mut rows_with: Vec<u32> = vec![0; examples.width];
+    let mut rows_with = vec![0u32; examples.width];
     for row in 0..examples.len() as u32 {
         for &column in examples.row(row).0 {
             rows_with[column as usize] += 1;
         }
     }
     // The weights for each column, and how often the rows meet one above 0 of such bits.
-    let mut weights_for: Vec<usize> = vec![0; examples.width];
+    let mut weights_for = vec![0usize; examples.width];
     let mut n_met = vec![0u64; 1 << (31 - SHIFT)];
     for label in 0..n_labels {
         weights.for_each(label, |column, [weight]| {
@@ -243,7 +238,7 @@ impl FeatureIndex {
         let is_kept = |weight| threshold.is_none_or(|least| weight >= least);
         let (mut row_of, mut n_rows) = (vec![LISTED; width], 0);
         if threshold.is_none() {
-            let mut n_weights: Vec<usize> = vec![0; width];
+            let mut n_weights = vec![0usize; width];
             for label in 0..n_labels {
                 weights.for_each::<1>(label, |column, _| n_weights[column as usize] += 1);
             }
@@ -254,7 +249,7 @@ impl FeatureIndex {
                 }
             }
         }
-        let mut rows: Vec<f32> = vec![0.0; n_rows as usize * n_labels];
+        let mut rows = vec![0.0f32; n_rows as usize * n_labels];
         let (mut by_label, mut list) = (Ragged::with_capacity(n_labels, 0), Vec::new());
         for label in 0..n_labels {
             list.clear();
