@@ -33,6 +33,7 @@ docs: install $(VENV)/.docs ## Build the documentation into docs/_build/html, wa
 
 bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the figures come last
 	@tools/check-rust
+	$(PHASE) "tests of what measures" $(BIN)/python -m pytest -o norecursedirs=".*" tests/laboratory
 	$(PHASE) "cargo bench" cargo bench --locked
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
 		--ignore benches/test_bench_extreme.py --ignore benches/test_bench_frontier.py \

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from xmtree.datasets import make_xmc
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/clear_refs").is_file(), reason="memory is measured on Linux alone"
 )
