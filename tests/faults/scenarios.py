@@ -27,7 +27,7 @@ SHIM = ctypes.CDLL(None)
 KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5}
 ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
 #: Calls that fail one after the other from the first, and how many of the later ones do.
-N_FIRST, N_LATER = 8, 8
+N_FIRST, N_LATER = 4, 6
 EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
 #: How a child ends.
 SUCCESS, ERROR, BROKEN = 0, 10, 20
