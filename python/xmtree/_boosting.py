@@ -1,7 +1,5 @@
 """Base of the boosting classifiers: everything but how a tree votes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Calibration: from scores to probabilities, fitted to rows that a model has not learned."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -65,7 +63,7 @@ class Calibration:
         return self.slope, self.rest, self.top_slope, self.intercept
 
     @classmethod
-    def from_json(cls, state: dict[str, Any]) -> Calibration:
+    def from_json(cls, state: dict[str, Any]) -> "Calibration":
         """What ``asdict`` has stored; what it cannot have is a ValueError."""
         calibration = cls(**state)
         rest = 0.0 if calibration.rest is None else calibration.rest

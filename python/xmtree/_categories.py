@@ -1,7 +1,5 @@
 """Categorical columns: which they are, numbers for names, and what single precision represents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from numbers import Real
 from typing import Any

@@ -1,7 +1,5 @@
 """``class_weight``: factors of the examples' weights, one for each class."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

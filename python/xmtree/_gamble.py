@@ -1,7 +1,5 @@
 """Multiclass boosting: GAMBLE, and SAMME, the baseline."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike

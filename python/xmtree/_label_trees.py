@@ -1,7 +1,5 @@
 """Trees over a fixed order of labels: filter tree and random tree."""
 
-from __future__ import annotations
-
 from inspect import cleandoc
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """LdSM: ensembles of trees over label sets."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from functools import partial

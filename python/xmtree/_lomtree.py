@@ -1,7 +1,5 @@
 """LOMtree."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from xmtree._online import OnlineLearner

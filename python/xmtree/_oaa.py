@@ -1,7 +1,5 @@
 """One-against-all."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 

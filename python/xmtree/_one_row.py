@@ -4,8 +4,6 @@ Each gives what the long way would, or says that this is not plain. The long way
 times as long as learning a row.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

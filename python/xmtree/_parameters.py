@@ -1,7 +1,5 @@
 """Parameters of the learners, as the compiled core declares them."""
 
-from __future__ import annotations
-
 import json
 from numbers import Integral, Real
 from typing import Any

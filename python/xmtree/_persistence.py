@@ -5,8 +5,6 @@ completely or not at all). It holds the core's model, the labels and feature
 names as arrays, and the constructor's arguments as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Text of users, labels above all, as it may be shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """The progress of training and prediction, as a bar or as lines."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Recall Tree."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Whether probabilities are what they say: predictions in bins of probability."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

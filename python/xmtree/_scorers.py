@@ -1,7 +1,5 @@
 """Scorers for scikit-learn's ``scoring=``: measures of a ranking by an estimator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ A model that learns on in place is the same in the copy. So it has its labels in
 changes both in one step.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from threading import RLock

@@ -3,8 +3,6 @@
 The tests run on the oldest and on the newest version that is supported (``make release-check``).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sparse matrices whose arrays contradict each other: scipy would write beyond them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What public methods take and give, as types for checkers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 

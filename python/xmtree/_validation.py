@@ -4,8 +4,6 @@ The core itself checks values, indices and shapes, once and before anything
 changes; here types are converted, and no value is checked twice.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from numbers import Integral

@@ -1,7 +1,5 @@
 """The active learners: GAMBLE's of the paper, and one for any classifier of this package."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any, ClassVar
 

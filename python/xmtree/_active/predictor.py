@@ -1,7 +1,5 @@
 """The classifier of an active learner: made from its estimator, used for predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from xmtree._typing import LabelsLike, MatrixLike, Weights
 def _estimator_has(method: str) -> Callable[[Any], bool]:
     """Whether the estimator has ``method``; it says itself why it has not."""
 
-    def check(active: SessionPredictor) -> bool:
+    def check(active: "SessionPredictor") -> bool:
         fitted = active.__sklearn_is_fitted__()
         getattr(active.estimator_ if fitted else active._template(), method)
         return True

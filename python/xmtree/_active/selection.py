@@ -1,7 +1,5 @@
 """Rows of the pool: checking and finding them, and choosing those whose labels help most."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A labelling session: rounds of choosing rows, collecting their labels and training."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Self

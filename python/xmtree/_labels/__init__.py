@@ -4,8 +4,6 @@ Here for learners, :mod:`xmtree._labels.matching` for metrics; both, data sets a
 learning read labels with :mod:`xmtree._labels.forms`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -51,7 +49,7 @@ class Labels(NamedTuple):
     order: NDArray[np.intp] | None
 
     @classmethod
-    def of(cls, classes: NDArray[Any], form: Form) -> Labels:
+    def of(cls, classes: NDArray[Any], form: Form) -> "Labels":
         return cls(classes, form, order_of(classes))
 
 

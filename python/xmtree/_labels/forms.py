@@ -1,7 +1,5 @@
 """Reading labels: an indicator, a list of label lists, or one label per row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain

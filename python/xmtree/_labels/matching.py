@@ -4,8 +4,6 @@ Where both already are numbers (indicator, scores, integers of at least 0) they 
 used in place. Other labels are looked up in a table.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import count

@@ -1,7 +1,5 @@
 """Pipelines of scikit-learn that end in a learner: their best labels, and their files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

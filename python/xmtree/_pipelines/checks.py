@@ -5,8 +5,6 @@ others. So a part is checked when it is read from a file, and, by the same funct
 written, as what was saved must load.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,8 +1,6 @@
 """The steps of pipelines as JSON and flat arrays: a table of scikit-learn's transformers that a
 model file can hold, and their values, which come back to the last bit."""
 
-from __future__ import annotations
-
 from collections import UserList
 from importlib import import_module
 from typing import Any, Literal, NamedTuple

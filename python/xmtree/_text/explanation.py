@@ -1,7 +1,5 @@
 """Why a text has a label: by how much the score falls without each word, and the trees' paths."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ scikit-learn's vectorisers count and weigh. What they have learned is a vocabula
 weights, which a model file stores as arrays.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -201,7 +199,7 @@ class TextFeatures:
         return arrays
 
     @staticmethod
-    def from_arrays(settings: Settings, arrays: Arrays) -> TextFeatures:
+    def from_arrays(settings: Settings, arrays: Arrays) -> "TextFeatures":
         """What :meth:`to_arrays` has stored."""
         features = TextFeatures(settings)
         if settings.n_bits is None:

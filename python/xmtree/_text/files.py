@@ -1,7 +1,5 @@
 """Text classifiers as files: the learner, and its vocabulary and idf weights as arrays."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Which learner ``learner="auto"`` stands for, and whether ``idf=None`` weighs features by idf."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.base import clone

@@ -1,7 +1,5 @@
 """The command ``xmtree``: one module per subcommand."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -5,8 +5,6 @@ of the time against the number of labels, if matplotlib is there (pip install ma
 About a minute on two cores.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

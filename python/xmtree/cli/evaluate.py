@@ -15,8 +15,6 @@ examples:
   xmtree evaluate model.xmtree test.csv --per-label
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time
@@ -101,7 +99,7 @@ def measure(
     model: Model,
     reader: Reader,
     propensities: tuple[list[float], float] | None = None,
-    per_label: PerLabel | None = None,
+    per_label: "PerLabel | None" = None,
 ) -> Measures:
     """The measures of ``model`` on ``reader``, for which it has been prepared, in constant memory.
 

@@ -16,8 +16,6 @@ examples:
   xmtree fit new.csv --continue model.xmtree -o newer.xmtree --valid test.csv
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import os

@@ -9,8 +9,6 @@ examples:
   xmtree inspect model.xmtree --plot tree.svg
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Iterator

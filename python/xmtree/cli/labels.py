@@ -1,7 +1,5 @@
 """Labels of batches in the form that a learner takes, or as sets of a model's labels."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import pairwise
@@ -67,13 +65,13 @@ class Vocabulary:
         return row_sets(numbers, labels.lengths, len(self.classes))
 
     @staticmethod
-    def of_model(learner: Any, reader: Reader) -> Vocabulary:
+    def of_model(learner: Any, reader: Reader) -> "Vocabulary":
         """That of a trained learner, which learns on."""
         converts = reader.untyped_labels and learner.classes_.dtype.kind in "iu"
         return Vocabulary(learner.classes_, learner._y_form != "labels", converts)
 
     @staticmethod
-    def announced(reader: Reader, first: Batch, sets: Sets) -> Vocabulary:
+    def announced(reader: Reader, first: Batch, sets: Sets) -> "Vocabulary":
         """All labels that the header of a file announces, of which this is the first batch."""
         labels = reader.labels_of(first)
         n_labels = labels.announced or 0
@@ -86,7 +84,7 @@ class Vocabulary:
         return Vocabulary(np.arange(n_labels), has_sets)
 
     @staticmethod
-    def named(reader: Reader, labels: list[Any], sets: bool) -> Vocabulary:
+    def named(reader: Reader, labels: list[Any], sets: bool) -> "Vocabulary":
         """The vocabulary of these labels."""
         if _are_integers(labels):
             classes = np.unique([int(label) for label in labels])

@@ -1,7 +1,5 @@
 """Estimators by the names of the command line, and settings as text."""
 
-from __future__ import annotations
-
 import difflib
 import json
 from typing import Any

@@ -12,8 +12,6 @@ examples:
   xmtree predict model.xmtree - --json < test.txt > top5.jsonl
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Trained models, and rows of any format as what a model takes."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import dataclass
 from itertools import chain
@@ -31,7 +29,7 @@ class Model:
     ignores_unknown: bool
 
     @staticmethod
-    def of(name: str, estimator: Any, ignores_unknown: bool = False) -> Model:
+    def of(name: str, estimator: Any, ignores_unknown: bool = False) -> "Model":
         """A model whose columns are matched by name here."""
         # Without them in the learner, scikit-learn does not expect data frames.
         learner: Any = learner_of(estimator)
@@ -42,7 +40,7 @@ class Model:
         return Model(name, estimator, numbers, ignores_unknown)
 
     @staticmethod
-    def load(path: str, ignores_unknown: bool = False) -> Model:
+    def load(path: str, ignores_unknown: bool = False) -> "Model":
         """The model in a file."""
         estimator = xmtree.load(path)
         if not isinstance(estimator, Learner | TextClassifier):

@@ -1,7 +1,5 @@
 """Training on a reader: the whole file at once, or batch after batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any

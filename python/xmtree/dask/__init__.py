@@ -6,8 +6,6 @@ and nothing else in the package does. Estimators take ``client=``, or the curren
 that are sent to the workers.
 """
 
-from __future__ import annotations
-
 try:
     import dask as _dask  # noqa: F401
     import distributed as _distributed  # noqa: F401

@@ -1,7 +1,5 @@
 """Online trees on a cluster: one for each partition of the rows, their predictions averaged."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any
 

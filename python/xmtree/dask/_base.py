@@ -1,7 +1,5 @@
 """What all estimators on a cluster share: parameters of a local learner, and its predictions."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Self
 
 import dask.array as da

@@ -1,7 +1,5 @@
 """What the estimators ask of a cluster: its client, its workers, results and their errors."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading

@@ -1,7 +1,5 @@
 """LdSM on a cluster: trees over the workers, then the scorers on one of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One-against-all on a cluster: a task for each block of classes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Data on a cluster, as lists of partitions; data here, as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any

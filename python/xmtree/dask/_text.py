@@ -1,7 +1,5 @@
 """Texts on a cluster: the features of a text classifier, and its learner trained over workers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Self

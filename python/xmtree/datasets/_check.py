@@ -1,7 +1,5 @@
 """Shared by the functions of this package: checks of options, sparse output."""
 
-from __future__ import annotations
-
 import numbers
 from typing import Any
 

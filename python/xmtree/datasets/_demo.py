@@ -1,7 +1,5 @@
 """The data inside the package."""
 
-from __future__ import annotations
-
 import lzma
 import string
 from importlib.resources import as_file, files

@@ -1,7 +1,5 @@
 """Synthetic problems of any size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

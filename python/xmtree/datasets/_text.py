@@ -1,7 +1,5 @@
 """svmlight and XMC text."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from itertools import pairwise

@@ -3,8 +3,6 @@
 ``xmtree.demo.page``, which is the page with plots, needs matplotlib; all else does not.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The comparison as one page that needs no other file."""
 
-from __future__ import annotations
-
 import os
 import platform
 from html import escape

@@ -1,7 +1,5 @@
 """What all measures of rankings have in common: checks, and the sums over rows in the core."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 

@@ -6,8 +6,6 @@ where that is None, and returns the axes: change titles, limits and scales there
 ``ax.figure.savefig("name.svg")``. Programs without windows pass a ``matplotlib.figure.Figure()``.
 """
 
-from __future__ import annotations
-
 try:
     import matplotlib as _matplotlib  # noqa: F401
 except ImportError as error:

@@ -1,7 +1,5 @@
 """Figures of this package: axes, ticks, texts that fit, and files that do not depend on the day."""
 
-from __future__ import annotations
-
 import io
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Trees: their upper levels, and where examples stop."""
 
-from __future__ import annotations
-
 import math
 from itertools import repeat
 from operator import add

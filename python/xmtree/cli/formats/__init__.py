@@ -1,7 +1,5 @@
 """Input formats, all behind :class:`Reader`: which one a file has."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import stat

@@ -1,7 +1,5 @@
 """Formats of a line per example: plain text, fastText's and Vowpal Wabbit's."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

@@ -1,7 +1,5 @@
 """Formats of numbers by index, which the core parses: XMC text and svmlight (LIBSVM) text."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Collection, Iterator

@@ -1,7 +1,5 @@
 """What every input format is: a :class:`Reader`, which yields :class:`Batch` after batch."""
 
-from __future__ import annotations
-
 import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -32,7 +30,7 @@ class Labels:
     announced: int | None = None
 
     @staticmethod
-    def of(rows: Sequence[Sequence[Any]]) -> Labels:
+    def of(rows: Sequence[Sequence[Any]]) -> "Labels":
         """Those of a list per row."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return Labels(list(chain.from_iterable(rows)), lengths)

@@ -1,7 +1,5 @@
 """Tables: which column holds texts, which labels, which numbers. CSV, TSV, JSON lines, parquet."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import difflib
