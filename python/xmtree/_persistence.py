@@ -17,7 +17,8 @@ import sklearn
 from numpy.typing import NDArray
 
 from xmtree import _core, _validation
-from xmtree._labels import Form, Labels
+from xmtree._labels import Labels
+from xmtree._labels.forms import Form
 from xmtree._sharing import view
 
 #: Raised when an older version could not read what this one writes.

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core, _one_row, _validation
 from xmtree._calibration import Calibration, Scale
-from xmtree._labels import Form, Labels, decode, matching
+from xmtree._labels import Labels, decode, matching
+from xmtree._labels.forms import Form
 from xmtree._sharing import view
 from xmtree._typing import LabelsLike, MatrixLike, Weights
 

@@ -11,23 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch
 
 from xmtree import _categories, _validation
+from xmtree._active import selection
 from xmtree._active.predictor import SessionPredictor
-from xmtree._active.selection import (
-    Rows,
-    best_labels,
-    checked,
-    committee,
-    disagreements,
-    entropies,
-    find_rows,
-    first_set,
-    free_numbers,
-    has_fallen,
-    held_out,
-    labels_of,
-    margins,
-    spread,
-)
+from xmtree._active.selection import Rows
 from xmtree._labels.forms import common_type
 from xmtree._progress import progress
 from xmtree._sharing import Change
@@ -124,18 +110,18 @@ class ActiveSession(SessionPredictor):
         draft = change.draft
         draft._begin(X, X_val, y_val)
         n = draft._pool.shape[0]
-        labels = labels_of(y, n, "y")
+        labels = selection.labels_of(y, n, "y")
         draft._check_like_validation(labels)
         draft._weights = weights = _validation.weights(sample_weight, draft._pool)
         usable = np.arange(n) if weights is None else np.flatnonzero(weights)
         if draft.early_stopping and draft._held is None:
             draw = np.random.default_rng(draft._seed)
-            held = held_out(usable, labels, draft.validation_fraction, draw)
+            held = selection.held_out(usable, labels, draft.validation_fraction, draw)
             importance = None if weights is None else weights[held]
             draft._held = draft._pool[held], labels[held], importance
             usable = np.setdiff1d(usable, held)
         draft._left_out = np.setdiff1d(np.arange(n), usable)
-        draft._queried = first_set(usable, labels, draft.n_initial, draft._draw())
+        draft._queried = selection.first_set(usable, labels, draft.n_initial, draft._draw())
         with progress(draft.verbose, type(self).__name__) as report:
             total = min(len(usable), len(draft._queried) + (draft.n_rounds - 1) * draft.n_per_round)
             while draft.stop_reason_ is None:
@@ -221,7 +207,7 @@ class ActiveSession(SessionPredictor):
         change = Change(self)
         draft = change.draft
         numbers = draft._row_numbers(rows)
-        labels = labels_of(y, len(numbers), "y")
+        labels = selection.labels_of(y, len(numbers), "y")
         if len(draft._labels):
             dtype = common_type(labels, draft._labels, "before")
             draft._labels, labels = draft._labels.astype(dtype), labels.astype(dtype)
@@ -280,7 +266,7 @@ class ActiveSession(SessionPredictor):
             return "validation"
         if self.stopping_ratio is not None:
             n = max(_N_RECENT, _RECENT_ROUNDS * self.n_per_round)
-            if has_fallen(self._missed, n, self.stopping_ratio):
+            if selection.has_fallen(self._missed, n, self.stopping_ratio):
                 return "query_error"
         return None
 
@@ -288,13 +274,13 @@ class ActiveSession(SessionPredictor):
         """An empty working set of a new pool."""
         for name in ("estimator_", "best_round_", "_latest", "_ended"):
             self.__dict__.pop(name, None)
-        self._pool = checked(self._validated(X, reset=True), self._takes_nan())
+        self._pool = selection.checked(self._validated(X, reset=True), self._takes_nan())
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: pass both or neither")
         self._held = None
         if X_val is not None:
-            rows = checked(self._validated(X_val, reset=False), self._takes_nan())
-            self._held = rows, labels_of(y_val, rows.shape[0], "y_val"), None
+            rows = selection.checked(self._validated(X_val, reset=False), self._takes_nan())
+            self._held = rows, selection.labels_of(y_val, rows.shape[0], "y_val"), None
         self._seed = _validation.seed(self.random_state)
         columns = getattr(self._new_classifier(), "categorical_features", None)
         _categories.check(self._pool, columns or [])
@@ -340,10 +326,10 @@ class ActiveSession(SessionPredictor):
         """Row numbers of the pool, each free to be taught; of equal rows a queried one first."""
         free = self._unlabelled()
         if getattr(rows, "ndim", None) != 2 and not sp.issparse(rows) and np.ndim(rows) != 2:
-            return free_numbers(rows, free, self._left_out, self.n_features_in_)
+            return selection.free_numbers(rows, free, self._left_out, self.n_features_in_)
         queried = self._queried[free[self._queried]]
         order = np.concatenate([queried, np.setdiff1d(np.flatnonzero(free), queried)])
-        return find_rows(self._validated(rows, reset=False), self._pool, order)
+        return selection.find_rows(self._validated(rows, reset=False), self._pool, order)
 
     def _choose(self) -> None:
         """Chooses the next rows to query."""
@@ -368,15 +354,15 @@ class ActiveSession(SessionPredictor):
         """How useful the labels of these rows of the pool are."""
         X = self._pool[rows]
         if self.selection == "entropy":
-            return entropies(self._latest, X)
+            return selection.entropies(self._latest, X)
         if self.selection == "disagreement":
-            return disagreements(self._committee(draw), X)
-        return margins(self._latest, X)
+            return selection.disagreements(self._committee(draw), X)
+        return selection.margins(self._latest, X)
 
     def _committee(self, draw: np.random.Generator) -> list[Any]:
         weights = None if self._weights is None else self._weights[self.selected_]
         data = self._pool[self.selected_], self._labels, weights
-        return committee(self._new_classifier, data, self.n_members, draw)
+        return selection.committee(self._new_classifier, data, self.n_members, draw)
 
     def _batch(self, rows: Rows, n: int) -> Any:
         """Positions of the ``n`` to query of ``rows``, which come the most useful first."""
@@ -384,14 +370,14 @@ class ActiveSession(SessionPredictor):
         if len(candidates) <= n:
             return slice(n)
         pairs, _ = self._latest._topk(self._pool[candidates], 2)
-        return spread(pairs, n)
+        return selection.spread(pairs, n)
 
     def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
         """Compares new labels with predictions, before they are learned."""
         queried = np.isin(rows, self._queried)
         if not queried.any() or not hasattr(self, "_latest") or len(self._latest.classes_) == 1:
             return
-        missed = best_labels(self._latest, self._pool[rows[queried]]) != labels[queried]
+        missed = selection.best_labels(self._latest, self._pool[rows[queried]]) != labels[queried]
         self._missed = np.concatenate([self._missed, missed])
         self._measure(query_error=float(self._missed[self._missed_before :].mean()))
 
@@ -426,7 +412,7 @@ class ActiveSession(SessionPredictor):
         entry: dict[str, float] = {"n_samples": len(working), "n_classes": len(classifier.classes_)}
         if self._held is not None:
             X, y, importance = self._held
-            wrong = best_labels(classifier, X) != y
+            wrong = selection.best_labels(classifier, X) != y
             entry["validation_error"] = float(np.average(wrong, weights=importance))
         error = entry.get("validation_error", math.nan)
         so_far = self.learning_curve_.validation_error

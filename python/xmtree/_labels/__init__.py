@@ -11,33 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree import _one_row
-from xmtree._labels.forms import (
-    Form,
-    Indicator,
-    as_classes,
-    class_list,
-    column_names,
-    common_type,
-    kind_of,
-    order_of,
-    positions,
-    read,
-    row_sets,
-    shown,
-)
-
-__all__ = [
-    "Form",
-    "Labels",
-    "Target",
-    "check_column_order",
-    "check_known",
-    "decode",
-    "encode",
-    "encode_among",
-    "encode_single",
-    "place",
-]
+from xmtree._labels import forms
+from xmtree._labels.forms import Form, Indicator
 
 
 class Labels(NamedTuple):
@@ -50,7 +25,7 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(cls, classes: NDArray[Any], form: Form) -> "Labels":
-        return cls(classes, form, order_of(classes))
+        return cls(classes, form, forms.order_of(classes))
 
 
 @dataclass(frozen=True)
@@ -87,7 +62,7 @@ def encode(y: Any, known: Labels | None = None, *, grow: bool = False) -> Target
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     lists = known is not None and known.form == "lists"
-    found = read(y, "y", column_is_labels=True, lists=lists)
+    found = forms.read(y, "y", column_is_labels=True, lists=lists)
     if isinstance(found, Indicator):
         return _of_indicator(found, known, grow)
     occurring, places = np.unique(found.labels, return_inverse=True)
@@ -99,7 +74,7 @@ def encode(y: Any, known: Labels | None = None, *, grow: bool = False) -> Target
     if is_single:
         _check_discrete(found.labels)
     if known is None:
-        known = Labels(as_classes(occurring, "y"), found.form, None)
+        known = Labels(forms.as_classes(occurring, "y"), found.form, None)
     else:
         places = _known_places(occurring, known)[places]
     labels = known._replace(form=found.form)
@@ -115,11 +90,11 @@ def _of_indicator(found: Indicator, known: Labels | None, grow: bool) -> Target:
         classes = np.arange(n_columns) if found.columns is None else found.columns
         return Target(found.sets, Labels.of(classes, found.form), grow)
     names = found.columns
-    if grow and names is not None and kind_of(names) == kind_of(known.classes):
+    if grow and names is not None and forms.kind_of(names) == forms.kind_of(known.classes):
         # Known labels without a column are in no row.
         known = _joined(known, names)
-        numbers = positions(names, known.classes, known.order)[found.sets.indices]
-        sets = row_sets(numbers, np.diff(found.sets.indptr), len(known.classes))
+        numbers = forms.positions(names, known.classes, known.order)[found.sets.indices]
+        sets = forms.row_sets(numbers, np.diff(found.sets.indptr), len(known.classes))
         return Target(sets, known._replace(form=found.form), grow)
     if grow and n_columns != len(known.classes):
         raise ValueError(
@@ -135,13 +110,13 @@ def _joined(known: Labels, labels: NDArray[Any]) -> Labels:
     """``known``, then those of the distinct ``labels`` that are not in it, as the type that they
     have, or a wider one where these need it."""
     classes, form, order = known
-    if kind_of(labels) != kind_of(classes):
-        common_type(labels, classes, "of the model")
-    new = labels[positions(labels, classes, order) < 0]
+    if forms.kind_of(labels) != forms.kind_of(classes):
+        forms.common_type(labels, classes, "of the model")
+    new = labels[forms.positions(labels, classes, order) < 0]
     if not len(new):
         return known
-    dtype = common_type(new, classes, "of the model")
-    classes, new = classes.astype(dtype, copy=False), as_classes(new.astype(dtype), "y")
+    dtype = forms.common_type(new, classes, "of the model")
+    classes, new = classes.astype(dtype, copy=False), forms.as_classes(new.astype(dtype), "y")
     # Not sorted again: there may be very many, and one more.
     if order is None:
         order = np.arange(len(classes))
@@ -164,8 +139,8 @@ def encode_among(y: Any, classes: Any) -> Target:
     may occur."""
     if classes is None:
         return encode(y)
-    given = class_list(classes)
-    has_names = column_names(y, "y") is not None
+    given = forms.class_list(classes)
+    has_names = forms.column_names(y, "y") is not None
     target = encode(y, None if has_names else Labels(np.unique(given), "labels", None))
     if has_names and not np.array_equal(given, target.classes):
         raise ValueError(
@@ -177,13 +152,13 @@ def encode_among(y: Any, classes: Any) -> Target:
 
 def check_known(classes: Any, known: NDArray[Any]) -> None:
     """Refuses a ``classes`` argument of a later ``partial_fit`` that is not ``known``."""
-    given = np.unique(class_list(classes))
-    is_known = positions(given, known) >= 0
+    given = np.unique(forms.class_list(classes))
+    is_known = forms.positions(given, known) >= 0
     if len(given) == len(known) and is_known.all():
         return
-    new, missing = given[~is_known], known[positions(known, given) < 0]
+    new, missing = given[~is_known], known[forms.positions(known, given) < 0]
     differences = [
-        f"{what} {shown(labels)}"
+        f"{what} {forms.shown(labels)}"
         for what, labels in (("new are", new), ("missing are", missing))
         if len(labels)
     ]
@@ -196,9 +171,9 @@ def check_known(classes: Any, known: NDArray[Any]) -> None:
 def check_column_order(target: Target, classes: Any, y: Any) -> None:
     """Refuses an indicator ``y`` without names beside ``classes`` in another order than that of
     ``classes_``."""
-    if target.form not in ("indicator", "sparse") or column_names(y, "y") is not None:
+    if target.form not in ("indicator", "sparse") or forms.column_names(y, "y") is not None:
         return
-    if not np.array_equal(class_list(classes), target.classes):
+    if not np.array_equal(forms.class_list(classes), target.classes):
         raise ValueError(
             "classes must be sorted and without repetition where y is an indicator, as its columns "
             "are those of classes_, which is sorted; pass np.sort(classes) and "
@@ -232,7 +207,7 @@ def _fit_int64(classes: NDArray[Any]) -> bool:
 def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
     """The position of each label of ``y`` in ``classes``, -1 where it is new."""
     target = encode_single(y, "y")
-    of_rows: NDArray[np.int64] = positions(target.classes, classes)[target.codes]
+    of_rows: NDArray[np.int64] = forms.positions(target.classes, classes)[target.codes]
     return of_rows
 
 
@@ -253,11 +228,11 @@ def _check_discrete(y: NDArray[Any]) -> None:
 
 def _known_places(labels: NDArray[Any], known: Labels) -> NDArray[np.int64]:
     """The position of each of ``labels``, all of which must be known."""
-    at = positions(labels, known.classes, known.order)
+    at = forms.positions(labels, known.classes, known.order)
     unseen = labels[at < 0]
     if len(unseen):
         raise ValueError(
-            f"y holds labels that are not in classes: {shown(unseen)}; "
+            f"y holds labels that are not in classes: {forms.shown(unseen)}; "
             'name every label in the classes of the first partial_fit, or pass classes="grow" to '
             "the partial_fit of OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
         )

@@ -14,20 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from xmtree._labels.forms import (
-    Indicator,
-    NamedLabels,
-    as_csr,
-    changed,
-    check_columns,
-    class_list,
-    column_names,
-    in_order,
-    is_missing,
-    kind_of,
-    label_array,
-    read,
-)
+from xmtree._labels import forms
+from xmtree._labels.forms import Indicator, NamedLabels
 from xmtree._sparse import check_structure
 
 #: Labels above are numbered anew: the core has 32 bits for them.
@@ -57,21 +45,21 @@ class Match:
 
 def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Match:
     """Brings both into the same numbers; ``k`` columns of a ranking count."""
-    truth = read(y_true, "y_true")
+    truth = forms.read(y_true, "y_true")
     own = truth.labels if isinstance(truth, NamedLabels) and classes is None else None
     floats = own is not None and own.dtype.kind == "f"
     ranking = _prediction(y_pred, float_labels=floats)
     scored = sp.issparse(ranking) or (ranking.dtype.kind == "f" and not floats)
     if scored:
         _check_scores(ranking, classes)
-    names = column_names(y_pred, "y_pred") if scored else None
+    names = forms.column_names(y_pred, "y_pred") if scored else None
     if classes is None:
         if isinstance(truth, Indicator):
             classes = _alike(truth.columns, names if scored else ranking)
         else:
             classes = _alike(names, truth.labels)
     if classes is not None and names is not None and len(names) == len(classes):
-        ranking = in_order(ranking, names, classes, "y_pred")
+        ranking = forms.in_order(ranking, names, classes, "y_pred")
     if isinstance(truth, Indicator):
         n_columns = truth.sets.shape[1]
         sets = truth.sets if classes is None else truth.of_classes(classes, "y_true")
@@ -85,7 +73,7 @@ def match(y_true: Any, y_pred: Any, classes: NDArray[Any] | None, k: int) -> Mat
         return Match(sets, ranking, n_columns, bounded=not scored and classes is None)
     index = _LabelIndex(classes, truth.labels, ranking)
     if scored:
-        check_columns("y_pred", ranking.shape[1], classes)
+        forms.check_columns("y_pred", ranking.shape[1], classes)
         if classes is None:
             numbers = _own_columns(truth, ranking.shape[1])
         else:
@@ -108,7 +96,7 @@ def column_labels(classes: Any) -> NDArray[Any] | None:
     """The ``classes`` argument: what the columns stand for, in their order."""
     if classes is None:
         return None
-    labels = class_list(classes)
+    labels = forms.class_list(classes)
     found, counts = np.unique(labels, return_counts=True)
     if len(found) < len(labels):
         raise ValueError(f"classes names {found[counts > 1].tolist()[0]!r} twice")
@@ -124,7 +112,7 @@ def label_sets(
     Without ``classes`` integer labels of at least 0 are their own positions, all others
     have theirs among the sorted labels that occur. ``lists``: nested lists are no indicator.
     """
-    truth = read(y, name, lists=lists)
+    truth = forms.read(y, name, lists=lists)
     if isinstance(truth, Indicator):
         sets = truth.sets if classes is None else truth.of_classes(classes, name)
         return sets, sets.shape[1]
@@ -139,7 +127,7 @@ def label_sets(
 
 def are_right(y: Any, predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
     """Return whether the label ``predicted`` for each row, one of ``classes``, is that of ``y``."""
-    truth = read(y, "y", column_is_labels=True)
+    truth = forms.read(y, "y", column_is_labels=True)
     if isinstance(truth, Indicator) or truth.form != "labels":
         raise ValueError("y must hold one label per row, as in fit, not label sets")
     check_consistent_length(predicted, truth.labels)
@@ -151,7 +139,7 @@ def are_right(y: Any, predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray
 def _prediction(y: Any, float_labels: bool) -> Any:
     """A ranking of labels or scores: two dimensions, rows in order, types the core takes."""
     if sp.issparse(y):
-        matrix = _single_or_double(as_csr(y, "y_pred"))
+        matrix = _single_or_double(forms.as_csr(y, "y_pred"))
         if matrix.dtype.kind not in "biuf":
             raise ValueError(f"y_pred holds {matrix.dtype}; scores are real numbers")
         if not matrix.has_canonical_format:
@@ -197,7 +185,7 @@ def as_array(y: Any) -> NDArray[Any]:
         raise ValueError("y_pred holds rows of different lengths; fill up with None or -1")
     if any(issubclass(t, float | np.floating) for t in types):
         return np.asarray(y)
-    return array if type(None) in types else label_array(array, "y_pred")
+    return array if type(None) in types else forms.label_array(array, "y_pred")
 
 
 def _check_scores(scores: Any, classes: NDArray[Any] | None) -> None:
@@ -275,7 +263,7 @@ class _LabelIndex:
             self._kinds[name] = kind
         if labels.dtype.kind in "mM":
             unit = np.result_type(*self._times)
-            if changed(labels, unit).any():
+            if forms.changed(labels, unit).any():
                 raise ValueError(f"{name} holds times that {unit} does not reach")
             labels = labels.astype(unit).view(np.int64)
         numbers = self._numbers
@@ -286,8 +274,8 @@ class _LabelIndex:
         ranking = ranking[:, :k]
         flat = ranking.ravel()
         is_label = ~_missing(flat)
-        labels = label_array(flat[is_label], "y_pred")
-        if kind_of(labels) == "numbers":
+        labels = forms.label_array(flat[is_label], "y_pred")
+        if forms.kind_of(labels) == "numbers":
             # Unless -1 is a label.
             self._numbers.setdefault(-1, -1)
         numbers = np.full(ranking.shape, -1, np.int64)
@@ -311,7 +299,7 @@ def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
         values = labels.tolist()
         if set(map(type, values)) <= {str, int}:
             return np.zeros(len(values), np.bool_)
-        return np.fromiter(map(is_missing, values), np.bool_, len(values))
+        return np.fromiter(map(forms.is_missing, values), np.bool_, len(values))
     # NaN and NaT are not even what they are themselves.
     return np.asarray(labels != labels)
 
@@ -340,6 +328,6 @@ def _single_or_double(scores: Any) -> Any:
 def _kind(labels: NDArray[Any]) -> str | None:
     """The kind of the labels, in words; None if there are none."""
     if labels.dtype != object:
-        return kind_of(labels) if labels.size else None
-    label = next((label for label in labels.flat if not is_missing(label)), None)
-    return None if label is None else kind_of(np.asarray(label))
+        return forms.kind_of(labels) if labels.size else None
+    label = next((label for label in labels.flat if not forms.is_missing(label)), None)
+    return None if label is None else forms.kind_of(np.asarray(label))

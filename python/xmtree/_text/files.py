@@ -4,16 +4,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
+from xmtree import _persistence
 from xmtree._base import Learner
-from xmtree._persistence import (
-    Arrays,
-    check_fitted,
-    class_in_file,
-    name_in_files,
-    plain_params,
-    restored_params,
-    save_around,
-)
+from xmtree._persistence import Arrays
 from xmtree._sklearn import validate_params
 from xmtree._text.features import TextFeatures, settings_of
 
@@ -22,16 +15,16 @@ T = TypeVar("T")
 
 def save(estimator: Any, path: str | Path, *, compact: bool) -> None:
     """Writes a fitted text classifier."""
-    check_fitted(estimator)
+    _persistence.check_fitted(estimator)
     seed = estimator.learner_._fitted_params()["seed"]
-    params = plain_params(estimator, seed, but="learner")
+    params = _persistence.plain_params(estimator, seed, but="learner")
     params["learner"] = template = estimator.learner
     if not isinstance(template, str):
         params["learner"] = {
-            "class": name_in_files(type(template)),
-            "params": plain_params(template, seed),
+            "class": _persistence.name_in_files(type(template)),
+            "params": _persistence.plain_params(template, seed),
         }
-    save_around(
+    _persistence.save_around(
         estimator,
         estimator.learner_,
         path,
@@ -49,8 +42,8 @@ def restored(
     template = meta["params"]["learner"]
     params = _restored({**meta["params"], "learner": "auto"})
     if template != "auto":
-        params["learner"] = class_in_file(path, template["class"])(
-            **restored_params(template["params"])
+        params["learner"] = _persistence.class_in_file(path, template["class"])(
+            **_persistence.restored_params(template["params"])
         )
     estimator: Any = cls(**params)
     estimator.learner_ = learner
@@ -67,7 +60,7 @@ def restored(
 
 def _restored(stored: dict[str, Any]) -> dict[str, Any]:
     """Parameters of a text classifier, with a tuple for JSON's list."""
-    params = restored_params(stored)
+    params = _persistence.restored_params(stored)
     if isinstance(params["char_ngrams"], list):
         params["char_ngrams"] = tuple(params["char_ngrams"])
     return params

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from xmtree import _core
 from xmtree._printable import printable
 from xmtree._progress import progress, shown_as
-from xmtree.cli.formats import Reader, open_reader
+from xmtree.cli.formats import open_reader
+from xmtree.cli.formats.reader import Reader
 from xmtree.cli.labels import as_sets
 from xmtree.cli.options import add_model
 from xmtree.cli.trained import Model, open_model

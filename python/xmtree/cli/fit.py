@@ -29,7 +29,8 @@ from xmtree._progress import shown_as
 from xmtree.cli import models, training
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.evaluate import measure
-from xmtree.cli.formats import Reader, Sets, lines, open_reader
+from xmtree.cli.formats import open_reader
+from xmtree.cli.formats.reader import Reader, Sets, lines
 from xmtree.cli.options import add_data, add_unknown_features, add_work, at_least
 from xmtree.cli.trained import Model, learner_of
 

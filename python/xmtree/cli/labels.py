@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree._labels.forms import as_label_lists, kind_of, label_array, positions, row_sets
-from xmtree.cli.formats import Batch, Labels, Reader, Sets
+from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets
 
 #: An integer as Python writes it: 007 is a name.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")

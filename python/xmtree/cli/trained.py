@@ -13,7 +13,9 @@ import xmtree
 from xmtree import TextClassifier
 from xmtree._base import Learner
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.formats import MAX_FEATURES, Batch, Reader, open_reader
+from xmtree.cli.formats import open_reader
+from xmtree.cli.formats.matrices import MAX_FEATURES
+from xmtree.cli.formats.reader import Batch, Reader
 
 
 @dataclass

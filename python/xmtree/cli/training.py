@@ -11,7 +11,7 @@ from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._progress import progress
 from xmtree.cli import labels
-from xmtree.cli.formats import Batch, Reader, Sets
+from xmtree.cli.formats.reader import Batch, Reader, Sets
 from xmtree.cli.labels import Vocabulary
 from xmtree.cli.trained import Model, hashed_columns, learner_of, numbered_columns
 

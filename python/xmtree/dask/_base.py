@@ -17,22 +17,9 @@ from xmtree._labels.forms import as_label_lists
 from xmtree._prediction import Scores
 from xmtree._sharing import copied, view
 from xmtree._sklearn import validate_params
-from xmtree.dask._cluster import (
-    Tasks,
-    Workers,
-    clear_errors,
-    client_of,
-    logger,
-    send,
-    workers_of,
-)
-from xmtree.dask._partitions import (
-    Source,
-    is_remote,
-    n_rows,
-    partitions,
-    row_parts,
-)
+from xmtree.dask import _cluster, _partitions
+from xmtree.dask._cluster import Tasks, Workers
+from xmtree.dask._partitions import Source
 
 
 class DaskEstimator(ClassifierMixin, BaseEstimator):
@@ -112,11 +99,11 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
         """Trains by the tasks of :meth:`_tasks`; stopped by an error it stays as it was."""
-        client = client_of(self.client)
+        client = _cluster.client_of(self.client)
         local = self._new_local()
         validate_params(local)
-        workers = workers_of(client)
-        logger.info("training %s on %d workers", type(local).__name__, len(workers))
+        workers = _cluster.workers_of(client)
+        _cluster.logger.info("training %s on %d workers", type(local).__name__, len(workers))
         with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
             data = Source(tasks, X, y, sample_weight)
             fitted = tasks.result(self._tasks(tasks, local, data, classes, workers), self.verbose)
@@ -188,13 +175,13 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             Computed at once, on the workers where ``X`` is there.
         """
         check_is_fitted(self)
-        if not is_remote(X):
+        if not _partitions.is_remote(X):
             return float(self._local.score(X, y, sample_weight))
-        client = client_of(self.client)
+        client = _cluster.client_of(self.client)
         model = self._on_workers()
         lazy = delayed(_scored, pure=False, name=f"{type(self).__name__}-score")
-        parts = [lazy(model, *part) for part in partitions(X, y, sample_weight)]
-        with clear_errors(client, "scoring"):
+        parts = [lazy(model, *part) for part in _partitions.partitions(X, y, sample_weight)]
+        with _cluster.clear_errors(client, "scoring"):
             right, total = np.sum(client.gather(client.compute(parts)), axis=0)
         return float(right / total)
 
@@ -217,11 +204,11 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             Where ``X`` is here: what :meth:`to_local` predicts.
         """
         check_is_fitted(self)
-        if not is_remote(X):
+        if not _partitions.is_remote(X):
             return self._local.predict(X)
         lazy = delayed(_predicted, pure=False, name=f"{type(self).__name__}-predict")
         model = self._on_workers()
-        parts = [lazy(model, part) for part in row_parts(X)]
+        parts = [lazy(model, part) for part in _partitions.row_parts(X)]
         if not isinstance(X, da.Array):
             return parts
         empty = _predicted_of_none(self._local)
@@ -248,11 +235,11 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             Where ``X`` is here: what :meth:`to_local` predicts.
         """
         check_is_fitted(self)
-        if not is_remote(X):
+        if not _partitions.is_remote(X):
             return self._local.predict_topk(X, k, scores=scores)
         lazy = delayed(_topk, pure=False, nout=2, name=f"{type(self).__name__}-topk")
         model = self._on_workers()
-        parts = [lazy(model, part, k, scores=scores) for part in row_parts(X)]
+        parts = [lazy(model, part, k, scores=scores) for part in _partitions.row_parts(X)]
         if not isinstance(X, da.Array):
             return parts
         shapes = [(n, k) for n in X.chunks[0]]
@@ -264,9 +251,9 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
 
     def _on_workers(self) -> Any:
         """The model, which is sent to each worker once."""
-        client: Client = client_of(self.client)
+        client: Client = _cluster.client_of(self.client)
         if self._sent is None or self._sent[0] != client.id or self._sent[1].cancelled():
-            self._sent = client.id, send(client, self.to_local(), "prediction")
+            self._sent = client.id, _cluster.send(client, self.to_local(), "prediction")
         return self._sent[1]
 
 
@@ -282,7 +269,7 @@ def snapshot(estimator: Any) -> Any:
 
 
 def _predicted(model: Any, rows: Any) -> Any:
-    if not n_rows(rows):
+    if not _partitions.n_rows(rows):
         return _predicted_of_none(model)
     found = model.predict(rows)
     return as_label_lists(found) if isinstance(found, list) else found
@@ -299,12 +286,12 @@ def _predicted_of_none(model: Any) -> Any:
 
 def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, float]:
     """The weight of what is predicted rightly, and of all."""
-    total = float(n_rows(rows) if weights is None else np.sum(weights))
+    total = float(_partitions.n_rows(rows) if weights is None else np.sum(weights))
     return (model.score(rows, labels, weights) * total if total else 0.0), total
 
 
 def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:
-    if not n_rows(rows):
+    if not _partitions.n_rows(rows):
         return _ranked_of_none(k, model.classes_)
     return model.predict_topk(rows, k, **options)
 

@@ -8,21 +8,9 @@ from typing import Any
 
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.line_formats import FastTextReader, PlainReader, VwReader
-from xmtree.cli.formats.matrices import MAX_FEATURES, SvmlightReader, XmcReader
-from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, first_line, lines
+from xmtree.cli.formats.matrices import SvmlightReader, XmcReader
+from xmtree.cli.formats.reader import Reader, first_line
 from xmtree.cli.formats.tables import CsvReader, JsonLinesReader, ParquetReader, TsvReader
-
-__all__ = [
-    "FORMATS",
-    "MAX_FEATURES",
-    "Batch",
-    "Labels",
-    "Reader",
-    "Sets",
-    "format_of",
-    "lines",
-    "open_reader",
-]
 
 _READERS: Sequence[type[Reader]] = (
     # Where no name tells the format, the first that takes the first line reads the file.
