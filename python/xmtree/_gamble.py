@@ -1,5 +1,6 @@
 """Multiclass boosting: GAMBLE, and SAMME, the baseline."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike
@@ -9,6 +10,7 @@ from xmtree._cost_sensitive import CostSensitiveBoosting
 from xmtree._typing import Columns, Seed
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class GambleClassifier(CostSensitiveBoosting):
     """GAMBLE: multiclass boosting with one tree a round for any number of classes.
 
@@ -194,50 +196,28 @@ class GambleClassifier(CostSensitiveBoosting):
         "splits": "exact",
     }
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 200,
-        max_leaves: int = 511,
-        min_samples_leaf: int = 1,
-        learning_rate: float = 0.3,
-        max_features: float = 0.3,
-        subsample: float = 0.7,
-        trim: float = 0.1,
-        clip: bool = True,
-        splits: str = "binned",
-        categorical_features: Columns | Literal["from_dtype"] = None,
-        cost_matrix: ArrayLike | None = None,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 50,
-        warm_start: bool = False,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.learning_rate = learning_rate
-        self.max_features = max_features
-        self.subsample = subsample
-        self.trim = trim
-        self.clip = clip
-        self.splits = splits
-        self.categorical_features = categorical_features
-        self.cost_matrix = cost_matrix
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_estimators: int = 200
+    max_leaves: int = 511
+    min_samples_leaf: int = 1
+    learning_rate: float = 0.3
+    max_features: float = 0.3
+    subsample: float = 0.7
+    trim: float = 0.1
+    clip: bool = True
+    splits: str = "binned"
+    categorical_features: Columns | Literal["from_dtype"] = None
+    cost_matrix: ArrayLike | None = None
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 50
+    warm_start: bool = False
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class SAMMEClassifier(Boosting):
     """SAMME: AdaBoost for many classes, the baseline of :class:`GambleClassifier`.
 
@@ -309,41 +289,20 @@ class SAMMEClassifier(Boosting):
 
     _short_name = "samme"
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 300,
-        max_leaves: int = 15,
-        min_samples_leaf: int = 1,
-        learning_rate: float = 1.0,
-        max_features: float = 1.0,
-        subsample: float = 1.0,
-        trim: float = 0.0,
-        splits: str = "binned",
-        categorical_features: Columns | Literal["from_dtype"] = None,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 50,
-        warm_start: bool = False,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.learning_rate = learning_rate
-        self.max_features = max_features
-        self.subsample = subsample
-        self.trim = trim
-        self.splits = splits
-        self.categorical_features = categorical_features
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_estimators: int = 300
+    max_leaves: int = 15
+    min_samples_leaf: int = 1
+    learning_rate: float = 1.0
+    max_features: float = 1.0
+    subsample: float = 1.0
+    trim: float = 0.0
+    splits: str = "binned"
+    categorical_features: Columns | Literal["from_dtype"] = None
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 50
+    warm_start: bool = False
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0

@@ -1,5 +1,6 @@
 """Trees over a fixed order of labels: filter tree and random tree."""
 
+from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from xmtree._typing import OneLabelMixin, Seed
 _MOST_SCORED = 1000
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     """What both trees have in common: all but which examples a router learns from.
 
@@ -117,40 +119,21 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
 
     _takes_new_labels = False
 
-    def __init__(
-        self,
-        *,
-        label_order: str | None = None,
-        n_passes: int = 5,
-        early_stopping: bool = False,
-        calibrate: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        loss: str = "hinge",
-        learning_rate: float = 1.0,
-        decay: float = 0.3,
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        n_bits: int | None = None,
-        optimizer: str = "pn",
-    ) -> None:
-        self.label_order = label_order
-        self.n_passes = n_passes
-        self.early_stopping = early_stopping
-        self.calibrate = calibrate
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.scaling = scaling
-        self.scale_weights = scale_weights
-        self.n_bits = n_bits
-        self.optimizer = optimizer
+    label_order: str | None = None
+    n_passes: int = 5
+    early_stopping: bool = False
+    calibrate: bool = True
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    loss: str = "hinge"
+    learning_rate: float = 1.0
+    decay: float = 0.3
+    scaling: str = "auto"
+    scale_weights: bool = True
+    n_bits: int | None = None
+    optimizer: str = "pn"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -23,6 +24,7 @@ from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
 _MOST_SCORED = 1000
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class LdSMClassifier(TreeMixin, Learner):
     """LdSM: an ensemble of M-ary trees for label sets, with sparse linear scorers.
 
@@ -242,62 +244,32 @@ class LdSMClassifier(TreeMixin, Learner):
         "keep_statistics": False,
     }
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 10,
-        arity: int = 2,
-        max_nodes: int = 16_000,
-        min_priority: float = 60.0,
-        n_epochs: int = 10,
-        max_updates: int | None = 20_000,
-        lambda1: float = 2.0,
-        lambda2: float = 1.0,
-        loss: str = "centred",
-        learning_rate: float = 0.1,
-        scaling: str = "log",
-        n_bits: int | None = None,
-        slim_trees: bool = True,
-        keep_statistics: bool = False,
-        beta: float = 1.0,
-        scorers: str = "one_against_some",
-        n_negatives: int = 30,
-        tail_weight: float = 0.5,
-        cost: float | None = None,
-        weight_threshold: float = 0.1,
-        threshold: float | None = None,
-        n_labels: int | None = None,
-        warm_start: bool = False,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.arity = arity
-        self.max_nodes = max_nodes
-        self.min_priority = min_priority
-        self.n_epochs = n_epochs
-        self.max_updates = max_updates
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.scaling = scaling
-        self.n_bits = n_bits
-        self.slim_trees = slim_trees
-        self.keep_statistics = keep_statistics
-        self.beta = beta
-        self.scorers = scorers
-        self.n_negatives = n_negatives
-        self.tail_weight = tail_weight
-        self.cost = cost
-        self.weight_threshold = weight_threshold
-        self.threshold = threshold
-        self.n_labels = n_labels
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_estimators: int = 10
+    arity: int = 2
+    max_nodes: int = 16_000
+    min_priority: float = 60.0
+    n_epochs: int = 10
+    max_updates: int | None = 20_000
+    lambda1: float = 2.0
+    lambda2: float = 1.0
+    loss: str = "centred"
+    learning_rate: float = 0.1
+    scaling: str = "log"
+    n_bits: int | None = None
+    slim_trees: bool = True
+    keep_statistics: bool = False
+    beta: float = 1.0
+    scorers: str = "one_against_some"
+    n_negatives: int = 30
+    tail_weight: float = 0.5
+    cost: float | None = None
+    weight_threshold: float = 0.1
+    threshold: float | None = None
+    n_labels: int | None = None
+    warm_start: bool = False
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(
         self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None, classes: Classes = None

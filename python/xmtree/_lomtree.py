@@ -1,5 +1,6 @@
 """LOMtree."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from xmtree._online import OnlineLearner
@@ -10,6 +11,7 @@ from xmtree._typing import OneLabelMixin, Seed
 _LABELS_OF_LEAF = 64
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     """LOMtree: a binary tree of linear routers, learned online.
 
@@ -183,48 +185,25 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     #: tuned for each data set.
     PAPER = VW
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 1,
-        n_passes: int = 10,
-        early_stopping: bool = False,
-        calibrate: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        loss: str = "hinge",
-        learning_rate: float = 1.0,
-        decay: float = 1.0,
-        nodes_per_class: float = 64.0,
-        split_threshold: float = 5.0,
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        n_bits: int | None = None,
-        optimizer: str = "pn",
-        swap_resistance: float = 4.0,
-        paper_tree: bool = False,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.n_passes = n_passes
-        self.early_stopping = early_stopping
-        self.calibrate = calibrate
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.nodes_per_class = nodes_per_class
-        self.split_threshold = split_threshold
-        self.scaling = scaling
-        self.scale_weights = scale_weights
-        self.n_bits = n_bits
-        self.optimizer = optimizer
-        self.swap_resistance = swap_resistance
-        self.paper_tree = paper_tree
+    n_estimators: int = 1
+    n_passes: int = 10
+    early_stopping: bool = False
+    calibrate: bool = True
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    loss: str = "hinge"
+    learning_rate: float = 1.0
+    decay: float = 1.0
+    nodes_per_class: float = 64.0
+    split_threshold: float = 5.0
+    scaling: str = "auto"
+    scale_weights: bool = True
+    n_bits: int | None = None
+    optimizer: str = "pn"
+    swap_resistance: float = 4.0
+    paper_tree: bool = False
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), _LABELS_OF_LEAF * int(self._fitted_params()["n_estimators"]))

@@ -1,5 +1,6 @@
 """One-against-all."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +15,7 @@ from xmtree._sklearn import Interval, validate_params
 from xmtree._typing import MatrixLike, Seed
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class OAAClassifier(OnlineLearner):
     """One-against-all: one linear regressor per class, the baseline of the trees.
 
@@ -194,48 +196,25 @@ default="squared_hinge"
         "n_labels": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
     }
 
-    def __init__(
-        self,
-        *,
-        loss: str = "squared_hinge",
-        optimizer: str = "pn",
-        scaling: str = "auto",
-        scale_weights: bool = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        n_bits: int | None = None,
-        learning_rate: float | None = None,
-        average: bool | Literal["auto"] = "auto",
-        l2: float = 0.0,
-        n_negatives: int | None = None,
-        prune: float | None = None,
-        n_passes: int = 5,
-        early_stopping: bool = False,
-        calibrate: bool = True,
-        threshold: float | None = None,
-        n_labels: int | None = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.optimizer = optimizer
-        self.scaling = scaling
-        self.scale_weights = scale_weights
-        self.class_weight = class_weight
-        self.n_bits = n_bits
-        self.learning_rate = learning_rate
-        self.average = average
-        self.l2 = l2
-        self.n_negatives = n_negatives
-        self.prune = prune
-        self.n_passes = n_passes
-        self.early_stopping = early_stopping
-        self.calibrate = calibrate
-        self.threshold = threshold
-        self.n_labels = n_labels
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    loss: str = "squared_hinge"
+    optimizer: str = "pn"
+    scaling: str = "auto"
+    scale_weights: bool = True
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    n_bits: int | None = None
+    learning_rate: float | None = None
+    average: bool | Literal["auto"] = "auto"
+    l2: float = 0.0
+    n_negatives: int | None = None
+    prune: float | None = None
+    n_passes: int = 5
+    early_stopping: bool = False
+    calibrate: bool = True
+    threshold: float | None = None
+    n_labels: int | None = None
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
         """The scores of all classes.

@@ -1,6 +1,7 @@
 """Recall Tree."""
 
 import json
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from xmtree._trees import TreeMixin
 from xmtree._typing import LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     """Recall Tree: a tree selects a few candidates, scorers choose among them.
 
@@ -230,52 +232,27 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         "router_importance": "entropy",
     }
 
-    def __init__(
-        self,
-        *,
-        beam_size: int = 4,
-        max_candidates: int | None = None,
-        n_passes: int = 5,
-        scaling: str = "auto",
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        calibrate: bool = True,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_depth: int | None = None,
-        bern_hyper: float = 4.0,
-        margin: float = 4.0,
-        learning_rate: float | None = None,
-        path_weight: float = 0.5,
-        early_stopping: bool = False,
-        n_bits: int | None = None,
-        loss: str = "softmax",
-        paper_tree: bool = False,
-        router_importance: str = "entropy",
-        path_features: str = "none",
-        scale_weights: bool = True,
-    ) -> None:
-        self.beam_size = beam_size
-        self.max_candidates = max_candidates
-        self.n_passes = n_passes
-        self.scaling = scaling
-        self.class_weight = class_weight
-        self.calibrate = calibrate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.max_depth = max_depth
-        self.bern_hyper = bern_hyper
-        self.margin = margin
-        self.learning_rate = learning_rate
-        self.path_weight = path_weight
-        self.early_stopping = early_stopping
-        self.n_bits = n_bits
-        self.loss = loss
-        self.paper_tree = paper_tree
-        self.router_importance = router_importance
-        self.path_features = path_features
-        self.scale_weights = scale_weights
+    beam_size: int = 4
+    max_candidates: int | None = None
+    n_passes: int = 5
+    scaling: str = "auto"
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    calibrate: bool = True
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    max_depth: int | None = None
+    bern_hyper: float = 4.0
+    margin: float = 4.0
+    learning_rate: float | None = None
+    path_weight: float = 0.5
+    early_stopping: bool = False
+    n_bits: int | None = None
+    loss: str = "softmax"
+    paper_tree: bool = False
+    router_importance: str = "entropy"
+    path_features: str = "none"
+    scale_weights: bool = True
 
     def candidate_recall(
         self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None

@@ -1,5 +1,6 @@
 """The active learners: GAMBLE's of the paper, and one for any classifier of this package."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ _SHARED: dict[str, Any] = {
 }
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class ActiveGamble(ActiveSession):
     """Active GAMBLE: learn from few rows, chosen by how unsure the committee is of them.
 
@@ -97,39 +99,24 @@ as of :class:`ActiveLearner`
         **_SHARED,
     }
 
-    def __init__(
-        self,
-        *,
-        estimator: GambleClassifier | SAMMEClassifier | None = None,
-        n_initial: int = 20,
-        n_per_round: int = 10,
-        n_rounds: int = 50,
-        selection: str = "margin",
-        pool_share: float = 1.0,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.n_initial = n_initial
-        self.n_per_round = n_per_round
-        self.n_rounds = n_rounds
-        self.selection = selection
-        self.pool_share = pool_share
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: GambleClassifier | SAMMEClassifier | None = None
+    n_initial: int = 20
+    n_per_round: int = 10
+    n_rounds: int = 50
+    selection: str = "margin"
+    pool_share: float = 1.0
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 10
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _template(self) -> GambleClassifier | SAMMEClassifier:
         return GambleClassifier() if self.estimator is None else self.estimator
 
 
+@dataclass(eq=False, repr=False)
 class ActiveLearner(ActiveSession):
     """Active learning: any classifier of xmtree, trained on few rows that it asks for.
 
@@ -285,40 +272,22 @@ class ActiveLearner(ActiveSession):
         **_SHARED,
     }
 
-    def __init__(
-        self,
-        estimator: Learner,
-        *,
-        n_initial: int = 20,
-        n_per_round: int = 10,
-        n_rounds: int = 50,
-        selection: str = "margin",
-        n_members: int = 5,
-        diversity: int = 3,
-        stopping_ratio: float | None = 0.25,
-        pool_share: float = 1.0,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.n_initial = n_initial
-        self.n_per_round = n_per_round
-        self.n_rounds = n_rounds
-        self.selection = selection
-        self.n_members = n_members
-        self.diversity = diversity
-        self.stopping_ratio = stopping_ratio
-        self.pool_share = pool_share
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Learner
+    _: KW_ONLY
+    n_initial: int = 20
+    n_per_round: int = 10
+    n_rounds: int = 50
+    selection: str = "margin"
+    n_members: int = 5
+    diversity: int = 3
+    stopping_ratio: float | None = 0.25
+    pool_share: float = 1.0
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 10
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _template(self) -> Learner:
         if not isinstance(self.estimator, Learner):
