@@ -50,6 +50,8 @@ class Learner(FittedClassifier):
         "verbose": ["verbose"],
     }
     _parameter_constraints: ClassVar[dict[str, Any]]
+    random_state: Any
+    verbose: int
     #: A constructor argument of all learners but those of label sets alone.
     class_weight: Any = None
 

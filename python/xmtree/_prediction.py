@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +16,7 @@ from xmtree._calibration import Calibration, Scale
 from xmtree._labels import Labels, decode, matching
 from xmtree._labels.forms import Form
 from xmtree._sharing import view
+from xmtree._sklearn import BaseEstimator, ClassifierMixin
 from xmtree._typing import LabelsLike, MatrixLike, Weights
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 The tests run on the oldest and on the newest version that is supported (``make release-check``).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,29 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
+if TYPE_CHECKING:
+    # scikit-learn has no types: estimators of its own classes would take any argument.
+    class ClassifierMixin: ...
+
+    class MetaEstimatorMixin: ...
+
+    class BaseEstimator:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def __getstate__(self) -> dict[str, Any]: ...
+        def __setstate__(self, state: dict[str, Any]) -> None: ...
+        def __sklearn_tags__(self) -> Any: ...
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+
 __all__ = [
+    "BaseEstimator",
+    "ClassifierMixin",
     "Interval",
     "InvalidParameterError",
+    "MetaEstimatorMixin",
     "StrOptions",
     "feature_names",
     "sample_weights",

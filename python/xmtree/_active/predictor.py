@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
 from xmtree._base import Learner
-from xmtree._sklearn import validate_params
+from xmtree._sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, validate_params
 from xmtree._typing import LabelsLike, MatrixLike, Weights
 
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +18,13 @@ from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._prediction import Scores
 from xmtree._sharing import learning
-from xmtree._sklearn import Interval, InvalidParameterError, validate_params
+from xmtree._sklearn import (
+    BaseEstimator,
+    ClassifierMixin,
+    Interval,
+    InvalidParameterError,
+    validate_params,
+)
 from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import TextFeatures, as_texts, settings_of

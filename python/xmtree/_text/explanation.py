@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xmtree._base import Learner
 from xmtree._sharing import view
 from xmtree._text.features import TextFeatures
 from xmtree._trees import TreeMixin, TreePath
@@ -31,7 +30,7 @@ class Explanation(NamedTuple):
     paths: list[TreePath]
 
 
-def explain(learner: Learner, features: TextFeatures, text: str, k: int) -> list[Explanation]:
+def explain(learner: Any, features: TextFeatures, text: str, k: int) -> list[Explanation]:
     """Explains the ``k`` best labels of ``text``."""
     learner = view(learner)
     row = features.transform([text])

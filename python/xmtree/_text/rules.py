@@ -42,7 +42,7 @@ def choose(target: Target | None) -> Learner:
 def new_learner(estimator: Any, target: Target | None) -> Any:
     """The learner that a text classifier trains: :func:`choose`'s, or a clone of the one given."""
     given = estimator.learner
-    learner = choose(target) if isinstance(given, str) else clone(given)
+    learner: Any = choose(target) if isinstance(given, str) else clone(given)
     if learner.random_state is None:
         learner.set_params(random_state=estimator.random_state)
     if learner.n_jobs is None:

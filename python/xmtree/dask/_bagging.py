@@ -181,7 +181,7 @@ class DaskLOMTreeClassifier(_DaskBagging):
     **params
         Those of :class:`xmtree.LOMTreeClassifier`, without ``n_jobs``.
         Partition i has the seed ``random_state`` + i.
-        ``verbose=1`` shows a bar of the tasks that are done.
+        ``verbose=1`` shows a bar of the tasks.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class DaskRecallTreeClassifier(_DaskBagging):
     **params
         Those of :class:`xmtree.RecallTreeClassifier`, without ``n_jobs``.
         Partition i has the seed ``random_state`` + i.
-        ``verbose=1`` shows a bar of the tasks that are done.
+        ``verbose=1`` shows a bar of the tasks.
 
     Attributes
     ----------

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from dask.delayed import delayed
 from distributed import Client, Future
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core
@@ -16,7 +15,7 @@ from xmtree._labels import decode
 from xmtree._labels.forms import as_label_lists
 from xmtree._prediction import Scores
 from xmtree._sharing import copied, view
-from xmtree._sklearn import validate_params
+from xmtree._sklearn import BaseEstimator, ClassifierMixin, validate_params
 from xmtree.dask import _cluster, _partitions
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._partitions import Source
@@ -32,6 +31,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     #: What keys of its tasks begin with.
     _prefix: ClassVar[str]
     _local: Any
+    random_state: Any
+    verbose: int
 
     def __init__(self, *, client: Any = None, **params: Any) -> None:
         for name in sorted(self._left_out.keys() & params.keys()):

@@ -36,12 +36,11 @@ class DaskOAAClassifier(DaskEstimator):
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the current client. It is no parameter of scikit-learn's: ``clone`` and pickles
-        leave it out.
+        By default the current client; ``clone`` and pickles leave it out.
     **params
         Those of :class:`xmtree.OAAClassifier`, without ``n_jobs`` (a worker's
         threads are used).
-        ``verbose=1`` shows a bar of the tasks that are done.
+        ``verbose=1`` shows a bar of the tasks.
 
     Attributes
     ----------

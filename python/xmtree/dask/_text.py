@@ -33,12 +33,11 @@ class DaskTextClassifier(DaskEstimator):
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the current client. It is no parameter of scikit-learn's: ``clone`` and pickles
-        leave it out.
+        By default the current client; ``clone`` and pickles leave it out.
     **params
         Those of :class:`xmtree.TextClassifier`, without ``n_jobs``. The learner is
         "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`.
-        ``verbose=1`` shows a bar of the tasks that are done.
+        ``verbose=1`` shows a bar of the tasks.
 
     Attributes
     ----------
@@ -47,6 +46,7 @@ class DaskTextClassifier(DaskEstimator):
 
     _local_class = TextClassifier
     _prefix: ClassVar[str] = "text"
+    learner: Any
 
     def fit(  # type: ignore[override]
         self, texts: Any, labels: Any, sample_weight: Any = None

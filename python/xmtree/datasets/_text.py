@@ -143,8 +143,7 @@ def iter_xmc(
 
     Parameters
     ----------
-    path : str or path-like
-        As for :func:`load_xmc`.
+    path : as for :func:`load_xmc`
     batch_size : int, default=4096
         Rows per batch; the last has what is left.
     multilabel : bool or "auto", default="auto"
@@ -196,14 +195,11 @@ def iter_svmlight(
 ) -> Iterator[tuple[sp.csr_matrix, Any]]:
     """Read a file in svmlight format in batches, in constant memory.
 
-    Threads in the background decompress and parse ahead of the loop body.
-
     Parameters
     ----------
     batch_size : int, default=4096
         Rows per batch; the last has what is left.
-    path, n_features, zero_based, multilabel
-        As for :func:`load_svmlight`.
+    path, n_features, zero_based, multilabel : as for :func:`load_svmlight`
 
     Yields
     ------
@@ -215,9 +211,7 @@ def iter_svmlight(
     Raises
     ------
     ValueError, OSError
-        As for :func:`load_svmlight`: for options and missing files at the call,
-        for a bad line after the batches before it, or at the call if the file
-        is read twice.
+        As for :func:`iter_xmc`.
 
     Notes
     -----

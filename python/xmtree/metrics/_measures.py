@@ -134,22 +134,11 @@ def recall_at_k(
 
     Parameters
     ----------
-    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
-    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
-    k : int or sequence of ints, default=5
-    classes : array of shape (n_labels,), optional
-        As for :func:`precision_at_k`.
-    empty : {"zero", "skip"}, default="zero"
-        As for :func:`precision_at_k`.
+    y_true, y_pred, k, classes, empty : as for :func:`precision_at_k`
 
     Returns
     -------
     float, or float64 array of shape (len(k),) for a sequence
-
-    Raises
-    ------
-    ValueError
-        As :func:`precision_at_k`.
 
     Examples
     --------
@@ -176,22 +165,11 @@ def ndcg_at_k(
 
     Parameters
     ----------
-    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
-    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
-    k : int or sequence of ints, default=5
-    classes : array of shape (n_labels,), optional
-        As for :func:`precision_at_k`.
-    empty : {"zero", "skip"}, default="zero"
-        As for :func:`precision_at_k`.
+    y_true, y_pred, k, classes, empty : as for :func:`precision_at_k`
 
     Returns
     -------
     float, or float64 array of shape (len(k),) for a sequence
-
-    Raises
-    ------
-    ValueError
-        As :func:`precision_at_k`.
 
     Examples
     --------
@@ -221,14 +199,11 @@ def psp_at_k(
 
     Parameters
     ----------
-    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
-    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
+    y_true, y_pred : as for :func:`precision_at_k`
     propensities : array of shape (n_labels,), above 0 and at most 1
         From :func:`propensities`, of the training labels. In the order of the columns or of
         ``classes``; without either that of label i is at position i. Every true label needs one.
-    k : int or sequence of ints, default=5
-    classes : array of shape (n_labels,), optional
-        As for :func:`precision_at_k`.
+    k, classes : as for :func:`precision_at_k`
     empty : {"zero", "skip"}, default="zero"
         Rows without true labels add to neither sum, so that it makes no difference but where no
         row has any label: that is 0 with "zero", and an error with "skip".
@@ -271,24 +246,11 @@ def psndcg_at_k(
 
     Parameters
     ----------
-    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
-    y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
-    propensities : array of shape (n_labels,), above 0 and at most 1
-        As for :func:`psp_at_k`.
-    k : int or sequence of ints, default=5
-    classes : array of shape (n_labels,), optional
-        As for :func:`precision_at_k`.
-    empty : {"zero", "skip"}, default="zero"
-        As for :func:`psp_at_k`.
+    y_true, y_pred, propensities, k, classes, empty : as for :func:`psp_at_k`
 
     Returns
     -------
     float, or float64 array of shape (len(k),) for a sequence
-
-    Raises
-    ------
-    ValueError
-        As :func:`psp_at_k`.
 
     Examples
     --------
