@@ -69,8 +69,7 @@ class GambleClassifier(CostSensitiveBoosting):
         classes by rising expected cost, with the negated costs as scores. Training is the same,
         but ``fit`` also calibrates the probabilities, which takes about twice the time of
         training in addition. By default all errors cost the same.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     early_stopping : bool, default=False
         Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
         restore the best round.
@@ -94,11 +93,7 @@ class GambleClassifier(CostSensitiveBoosting):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        Labels, sorted.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
+    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
     n_estimators_ : int
         Number of trees: fewer than ``n_estimators`` after early stopping.
     temperature_ : float
@@ -245,8 +240,7 @@ class SAMMEClassifier(Boosting):
         Share of the total weight that a tree is not trained on: that of the rows of lowest
         weight.
     splits, categorical_features : as of :class:`GambleClassifier`
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     early_stopping, validation_fraction, patience, warm_start : as of :class:`GambleClassifier`
     random_state : int, RandomState or None, default=None
         Fixes all random choices. Read when learning begins. The same int gives the same model.

@@ -44,17 +44,14 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     calibrate : bool, default=True
         Whether to calibrate probabilities on rows that were not learned; see
         :class:`OAAClassifier`.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples and that of the labels, if it is "random".
         Read when learning begins. The same int gives the same model.
     n_jobs : int, optional
         Threads; None is 1, -1 all cores. A tree learns on one thread; prediction
         divides the rows among threads. The model does not depend on it.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal, with the rate and
-        the progressive error.
+    verbose : int, default=0, as of :class:`OAAClassifier`
     loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
         Loss of the routers. The default was chosen on held-out data.
     learning_rate : float, default=1.0
@@ -68,8 +65,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         node do not change here.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
-    scale_weights : bool, default=True
-        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True, as of :class:`OAAClassifier`
     n_bits : int, optional
         Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
     optimizer : {"pn", "nag"}, default="pn"
@@ -78,11 +74,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        Labels, sorted.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
+    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
     tree_ : Bunch of read-only arrays
         The nodes, breadth first; the root is node 0. Per node ``parent``,
         ``children``, ``depth``, ``n_examples`` (of the labels below, by importance, each
@@ -92,9 +84,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         the node then sent towards their label), 0 at leaves.
     trees_ : list of Bunch
         ``tree_`` in a list.
-    progressive_loss_ : float
-        Share of the examples predicted wrongly just before they were learned, by
-        importance, in the first pass.
+    progressive_loss_ : float, as of :class:`OAAClassifier`
     n_examples_seen_ : int
         Examples learned, each pass counted.
 

@@ -145,12 +145,7 @@ class LdSMClassifier(TreeMixin, Learner):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    n_features_in_ : int
-        Features seen by ``fit``.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
+    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
     trees_ : list of Bunch
         For each tree read-only arrays with one entry per node, parents before
         children: ``parent`` (-1 at the root), ``children`` of shape (n_nodes, arity), -1 at

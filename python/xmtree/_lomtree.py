@@ -43,8 +43,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     calibrate : bool, default=True
         Whether to calibrate probabilities on rows that were not learned; see
         :class:`OAAClassifier`. With several trees another model makes five passes of ten.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None
         Fixes the order of the examples. Read when learning begins. The same int
         gives the same model.
@@ -52,9 +51,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         Threads; None is 1, -1 all cores. Trees are trained in parallel, each on one
         thread: a single tree trains on one. Prediction divides the rows among threads. The
         model does not depend on it.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal, with the rate and
-        the progressive error.
+    verbose : int, default=0, as of :class:`OAAClassifier`
     loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
         Loss of the routers; Vowpal Wabbit always uses "quantile". The default was
         chosen on held-out data; see docs/experiments/lomtree.md.
@@ -78,8 +75,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         on text of many classes.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
-    scale_weights : bool, default=True
-        Whether ``sample_weight`` counts relative to its mean; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True, as of :class:`OAAClassifier`
     n_bits : int, optional
         Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
     optimizer : {"pn", "nag"}, default="pn"
@@ -101,11 +97,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
+    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
     tree_ : Bunch of read-only arrays
         The only tree's nodes; the root is node 0. Per node ``parent``,
         ``children``, ``depth``, ``n_examples``, ``n_labels``, ``label``,
@@ -119,9 +111,8 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         no ``n_recycled`` exceeds if ``swap_resistance`` is 4 or more.
     trees_ : list of Bunch
         The same for every tree.
-    progressive_loss_ : float
-        Share of the examples predicted wrongly just before they were learned, by
-        importance, in the first pass; with several trees the mean of theirs.
+    progressive_loss_ : float, as of :class:`OAAClassifier`
+        With several trees the mean of theirs.
     n_examples_seen_ : int
         Examples learned, each pass counted, by each of the trees.
 

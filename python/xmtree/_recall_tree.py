@@ -51,8 +51,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         Passes of ``fit`` over the examples, at most, each in a new order.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning; see :class:`OAAClassifier`.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     calibrate : bool, default=True
         Whether to calibrate probabilities on rows that were not learned; see
         :class:`OAAClassifier`.
@@ -117,11 +116,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
+    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
     max_candidates_ : int
         F.
     max_depth_ : int
@@ -150,9 +145,8 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
           of its ancestors are not repeated.)
     trees_ : list of Bunch
         ``tree_`` in a list.
-    progressive_loss_ : float
-        Share of the examples predicted wrongly just before they were learned, by
-        importance, in the first pass. Without a beam.
+    progressive_loss_ : float, as of :class:`OAAClassifier`
+        Without a beam.
     progressive_recall_ : float
         Share of the examples whose label was among the candidates just before they
         were learned, by importance, in the first pass.

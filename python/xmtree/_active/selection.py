@@ -12,7 +12,7 @@ from xmtree import _validation
 from xmtree._gamble import GambleClassifier
 from xmtree._labels import encode_single
 from xmtree._oaa import OAAClassifier
-from xmtree._sparse import check_structure
+from xmtree._validation import check_structure
 
 Rows = NDArray[np.int64]
 Utilities = NDArray[np.float64]

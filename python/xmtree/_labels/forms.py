@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
-from xmtree._sparse import check_structure
+from xmtree._validation import check_structure
 
 #: How the labels came: one per row, or label sets as a dense indicator, a
 #: sparse indicator or lists. ``predict`` answers in the same form.

@@ -16,7 +16,7 @@ from sklearn.utils import check_consistent_length
 
 from xmtree._labels import forms
 from xmtree._labels.forms import Indicator, NamedLabels
-from xmtree._sparse import check_structure
+from xmtree._validation import check_structure
 
 #: Labels above are numbered anew: the core has 32 bits for them.
 _MAX_NUMBER = 2**31 - 1

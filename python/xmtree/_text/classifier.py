@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -48,7 +48,15 @@ def _learner_has(method: str) -> Any:
     return check
 
 
-class TextClassifier(ClassifierMixin, BaseEstimator):
+class _Trained:
+    """What a text classifier has learned."""
+
+    learner_: Learner
+    _features: TextFeatures
+
+
+@dataclass(eq=False, repr=False)
+class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
     """Texts in, labels out: a classifier of strings, for one label per text or label sets.
 
     Texts become weighted counts of words and word pairs, (1 + ln count) x idf in rows of
@@ -122,8 +130,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     [['red', 'round']]
     """
 
-    learner_: Learner
-    _features: TextFeatures
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "learner": "no_validation",  # see set_params and _check_params
         "word_ngrams": [Interval(Integral, 0, 5, closed="both")],
@@ -134,32 +140,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         **Learner._python_constraints,
     }
 
+    learner: Any = "auto"
+    _: KW_ONLY
+    word_ngrams: int = 2
+    char_ngrams: tuple[int, int] | None = None
+    min_df: int = 1
+    idf: bool | None = None
+    n_bits: int | None = None
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         LEARNERS[name_in_files(cls)] = cls
-
-    def __init__(
-        self,
-        learner: Any = "auto",
-        *,
-        word_ngrams: int = 2,
-        char_ngrams: tuple[int, int] | None = None,
-        min_df: int = 1,
-        idf: bool | None = None,
-        n_bits: int | None = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.learner = learner
-        self.word_ngrams = word_ngrams
-        self.char_ngrams = char_ngrams
-        self.min_df = min_df
-        self.idf = idf
-        self.n_bits = n_bits
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(self, texts: TextsLike, labels: LabelsLike, sample_weight: Weights = None) -> Self:
         """Learn from scratch.

@@ -46,8 +46,7 @@ class DaskOAAClassifier(DaskEstimator):
     ----------
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-        Where ``X`` was a data frame.
+    feature_names_in_ : array of shape (n_features,), where ``X`` was a data frame
 
     Examples
     --------

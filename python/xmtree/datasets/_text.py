@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy import sparse
 from sklearn.utils import check_array
 
-from xmtree._sparse import check_structure
 from xmtree._typing import LabelsLike, MatrixLike
+from xmtree._validation import check_structure
 
 from .. import _core
 from .._labels.forms import Indicator, read, row_sets

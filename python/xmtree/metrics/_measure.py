@@ -1,13 +1,17 @@
-"""What all measures of rankings have in common: checks, and the sums over rows in the core."""
+"""What all measures of rankings share: checks, sums over rows in the core, a scorer around them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 
 from xmtree import _core, _validation
 from xmtree._labels import matching
+from xmtree._labels.forms import Indicator, as_label_lists, read
 from xmtree._typing import LabelsLike
 
 Empty = Literal["zero", "skip"]
@@ -76,3 +80,37 @@ def _propensities(
         row = int(np.searchsorted(found.sets.indptr, at, side="right")) - 1
         raise ValueError(f"row {row} of y_true: a label is not in classes, so has no propensity")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class RankingScorer:
+    """``measure`` of the ``k`` best labels that an estimator, or a pipeline's last step, returns.
+
+    ``classes`` are the labels that the columns of an indicator or the propensities are of.
+    """
+
+    measure: Callable[..., float]
+    k: int
+    classes: NDArray[Any] | None
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """The measure on ``X`` and its true labels ``y``."""
+        if isinstance(estimator, Pipeline):
+            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+            estimator = estimator[-1]
+        if not hasattr(estimator, "predict_topk"):
+            raise TypeError(f"{type(estimator).__name__} has no predict_topk, which ranks labels")
+        ranking, _ = estimator.predict_topk(X, self.k)
+        if ranking.dtype.kind == "f":  # which are scores beside classes
+            ranking = ranking.astype(object)
+        form = getattr(getattr(estimator, "learner_", estimator), "_y_form", None)
+        if form == "lists" and isinstance(y, list | tuple):
+            y = as_label_lists(list(y))
+        classes = self.classes
+        if classes is None and _is_indicator(y):
+            classes = estimator.classes_
+        return self.measure(y, ranking, k=self.k, classes=classes)
+
+
+def _is_indicator(y: Any) -> bool:
+    return sp.issparse(y) or isinstance(read(y, "y", column_is_labels=True), Indicator)

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from xmtree import _core
 from xmtree._labels import matching
-from xmtree._scorers import RankingScorer
 from xmtree._typing import LabelsLike
-from xmtree.metrics._measure import Cuts, Empty, as_cuts, measure
+from xmtree.metrics._measure import Cuts, Empty, RankingScorer, as_cuts, measure
 
 
 class _Measure(Protocol):

@@ -38,10 +38,8 @@ def plot_error_over_time(
     errors : array of shape (n_points,), from 0 to 1
     xlabel : str, default="examples learned"
         What ``time`` is.
-    label : str, optional
-        Name of the curve in the legend.
-    ax : matplotlib Axes or empty Figure, optional
-        By default those of a new figure.
+    label : str, name of the curve in the legend, optional
+    ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
     -------
@@ -127,10 +125,8 @@ def plot_reliability(
         Bins of equal width from 0 to 1.
     classes : array of shape (n_labels,), optional
         The labels that the columns of an indicator stand for; 0, 1, ... by default.
-    label : str, optional
-        Name of the curve in the legend.
-    ax : matplotlib Axes or empty Figure, optional
-        By default those of a new figure.
+    label : str, name of the curve in the legend, optional
+    ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
     -------
@@ -205,10 +201,8 @@ def plot_learning_curve(
         Fixes which rows come first.
     n_jobs : int, optional
         Processes; None is 1.
-    label : str, optional
-        Name of the curve in the legend.
-    ax : matplotlib Axes or empty Figure, optional
-        By default those of a new figure.
+    label : str, name of the curve in the legend, optional
+    ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
     -------
@@ -270,8 +264,7 @@ def plot_confusion(
         One label per row.
     n_labels : int, default=15
         Labels to show, at most.
-    ax : matplotlib Axes or empty Figure, optional
-        By default those of a new figure.
+    ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
     -------

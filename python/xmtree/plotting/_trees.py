@@ -136,24 +136,14 @@ def plot_depth_histogram(
 
     Parameters
     ----------
-    estimator : a fitted estimator with ``trees_``
-        Or a pipeline that ends in one, or a ``TextClassifier`` that trained one.
+    estimator : as for :func:`plot_tree`
     tree : int, optional
         Which of ``trees_``; by default all of them together.
-    ax : matplotlib Axes or empty Figure, optional
-        By default those of a new figure.
+    ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
     -------
     matplotlib Axes
-
-    Raises
-    ------
-    AttributeError
-        If the estimator has no trees.
-    ValueError
-        If there is no such tree, or it was stored without statistics (LdSM's unless
-        ``keep_statistics=True``).
 
     Examples
     --------
