@@ -93,7 +93,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             adds = self.warm_start and self.__sklearn_is_fitted__()
             change = Change(self)
             draft = change.draft
-            X = draft._more_rows(X) if adds else draft._validated(X, reset=True)
+            X = draft._validated(X, reset=not adds, learn=True)
             target = draft._target(y, classes)
             model = draft._model_for_more_rounds(target) if adds else draft._new_model(target)
             validation = None
@@ -270,15 +270,15 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         names = list(getattr(self, "feature_names_in_", []))
         return _categories.columns_of(self.categorical_features, self.n_features_in_, names)
 
-    def _validated(self, X: Any, *, reset: bool) -> Any:
+    def _validated(self, X: Any, *, reset: bool, learn: bool = False) -> Any:
+        """``learn``: a fit that adds rounds, which may show further categories."""
+        X = self._with_new_names(X) if reset else self._with_known_names(X, learn=learn)
+        fitted = [] if reset else self._fitted_params()["categorical_features"]
         # In double precision, so that categories that single precision merges are noticed.
-        if not reset:
-            double = bool(self._fitted_params()["categorical_features"])
-            return _validation.rows(self, self._with_known_names(X), reset=False, double=double)
-        X = self._with_new_names(X)
-        double = self.categorical_features is not None
-        rows = _validation.rows(self, X, reset=True, double=double)
-        _categories.check(rows, self._categorical())
+        double = self.categorical_features is not None if reset else bool(fitted)
+        rows = _validation.rows(self, X, reset=reset, double=double)
+        if reset or learn:
+            _categories.check(rows, self._categorical() if reset else fitted)
         return rows
 
     def _model_for_more_rounds(self, target: Target) -> _core.Classifier:
@@ -342,20 +342,14 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             columns = _categories.columns_of(given, X.shape[1], list(X.columns))
         return _categories.numbered(X, columns, self._category_names, learn=True)
 
-    def _more_rows(self, X: Any) -> Any:
-        """The validated rows of a fit that adds rounds, which may show categories more."""
-        self._category_names = {column: [*names] for column, names in self._category_names.items()}
-        X = self._with_known_names(X, learn=True)
-        columns = self._fitted_params()["categorical_features"]
-        rows = _validation.rows(self, X, reset=False, double=bool(columns))
-        _categories.check(rows, columns)
-        return rows
-
     def _with_known_names(self, X: Any, *, learn: bool = False) -> Any:
         """``X`` with numbers for the names of categories."""
         names = self._category_names
         if not names:
             return X
+        if learn:  # the fitted model keeps its own
+            names = {column: [*known] for column, known in names.items()}
+            self._category_names = names
         if not _categories.is_frame(X):
             raise TypeError(
                 f"column {min(names)} of X held names of categories in fit: pass a data frame, "

@@ -123,7 +123,9 @@ class OnlineLearner(Learner):
             model = draft._model
             draft._calibrate_on_stream(X, target, sample_weight)
         else:
-            draft._check_first(target, classes)
+            if classes is None and target.form in ("labels", "lists"):
+                # One batch does not show all labels.
+                raise ValueError("classes must be passed on the first call to partial_fit.")
             model = draft._new_model(target)
         learn = partial(model.partial_fit, n_classes=len(target.classes), labels=target.labels)
         draft._learn(learn, model, X, target, sample_weight, change)
@@ -356,11 +358,6 @@ class OnlineLearner(Learner):
         state = super().__getstate__()
         state.pop("_compared", None)
         return state
-
-    def _check_first(self, target: Target, classes: Any) -> None:
-        """Requires ``classes`` where one batch does not show all labels."""
-        if classes is None and target.form in ("labels", "lists"):
-            raise ValueError("classes must be passed on the first call to partial_fit.")
 
     def _check_same(self, target: Target) -> None:
         """Refuses label forms and parameters other than those learning began with."""

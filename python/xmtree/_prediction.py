@@ -87,9 +87,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             _validation.check_dense_size(
                 X.shape[0], len(self.classes_), 8, "fit on a sparse y or use predict_topk"
             )
+            return self._label_sets(X).toarray()
         sets = self._label_sets(X)
-        if self._y_form == "indicator":
-            return sets.toarray()
         if self._y_form == "sparse":
             return sets
         named = self.classes_[sets.indices]

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from xmtree import _validation
 from xmtree._labels import place
 from xmtree._online import OnlineLearner
-from xmtree._prediction import CHUNK_BYTES, TopK
+from xmtree._prediction import TopK, in_parts
 from xmtree._sklearn import validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
@@ -272,11 +272,9 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
             raise ValueError(f"X has {rows.shape[0]} rows, y has {len(codes)}")
         weights = _validation.weights(sample_weight, rows)
         k = now._n_scored()
-        step = max(1, CHUNK_BYTES // (8 * k))
         found = np.zeros(len(codes), bool)
-        for start in range(0, len(codes), step):
-            part = slice(start, start + step)
-            candidates, _ = now._topk(rows[part], k)
+        for part, some in in_parts(rows, k):
+            candidates, _ = now._topk(some, k)
             wanted = codes[part, np.newaxis]
             found[part] = np.any((candidates == wanted) & (wanted >= 0), axis=1)
         return float(np.average(found, weights=weights))

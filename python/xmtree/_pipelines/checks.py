@@ -364,11 +364,8 @@ def _are_columns(columns: Any) -> bool:
 
 
 def _column_transformer(part: Any) -> None:
-    inputs, outputs, n = (
-        part._transformer_to_input_indices,
-        part.output_indices_,
-        part.n_features_in_,
-    )
+    inputs, n = part._transformer_to_input_indices, part.n_features_in_
+    outputs = part.output_indices_
     _require(
         isinstance(inputs, dict)
         and all(_is_index(at, n) for indices in inputs.values() for at in indices),

@@ -209,7 +209,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             return self._local.predict(X)
         lazy = delayed(_predicted, pure=False, name=f"{type(self).__name__}-predict")
         model = self._on_workers()
-        parts = [lazy(model, part) for part in _partitions.row_parts(X)]
+        parts = [lazy(model, part) for part in _partitions.parts_of(X, "X", X)]
         if not isinstance(X, da.Array):
             return parts
         empty = _predicted_of_none(self._local)
@@ -240,7 +240,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             return self._local.predict_topk(X, k, scores=scores)
         lazy = delayed(_topk, pure=False, nout=2, name=f"{type(self).__name__}-topk")
         model = self._on_workers()
-        parts = [lazy(model, part, k, scores=scores) for part in _partitions.row_parts(X)]
+        parts = [lazy(model, part, k, scores=scores) for part in _partitions.parts_of(X, "X", X)]
         if not isinstance(X, da.Array):
             return parts
         shapes = [(n, k) for n in X.chunks[0]]

@@ -26,11 +26,11 @@ def is_remote(data: Any) -> bool:
 
 def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
     """The partitions of data on the cluster, their rows and labels side by side."""
-    rows = _parts(X, "X", X)
-    labels = _parts(y, "y", X)
+    rows = parts_of(X, "X", X)
+    labels = parts_of(y, "y", X)
     weights = [None] * len(rows)
     if sample_weight is not None:
-        weights = _parts(sample_weight, "sample_weight", X)
+        weights = parts_of(sample_weight, "sample_weight", X)
     for name, parts in (("y", labels), ("sample_weight", weights)):
         if len(parts) != len(rows):
             raise ValueError(
@@ -40,13 +40,8 @@ def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
     return list(zip(rows, labels, weights, strict=True))
 
 
-def row_parts(X: Any) -> list[Any]:
-    """The partitions of ``X``, each with all columns of its rows."""
-    return _parts(X, "X", X)
-
-
-def _parts(data: Any, name: str, X: Any) -> list[Any]:
-    """The partitions of ``data``, which belongs to the rows ``X``."""
+def parts_of(data: Any, name: str, X: Any) -> list[Any]:
+    """The partitions of ``data``, which belongs to the rows ``X``, each with all columns."""
     if not is_remote(data):
         raise TypeError(
             f"{name} must be a Dask collection or a list of delayed partitions where X is, "

@@ -1,5 +1,6 @@
 """Shared by the functions of this package: checks of options, sparse output."""
 
+import math
 import numbers
 from typing import Any
 
@@ -30,20 +31,19 @@ def flag(name: str, value: Any) -> bool | None:
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     """A whole number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    number = int(value)
-    if number < low or (high is not None and number > high):
-        bounds = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{name} must be {bounds}, got {number}")
-    return number
+    return int(_within(name, value, low, high, numbers.Integral, "an integer"))
 
 
 def real(name: str, value: Any, low: float, high: float) -> float:
     """A number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
-    if not low <= number <= high:
-        raise ValueError(f"{name} must be between {low:g} and {high:g}, got {number:g}")
-    return number
+    return float(_within(name, value, low, high, numbers.Real, "a number"))
+
+
+def _within(name: str, value: Any, low: float, high: float | None, kind: type, what: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {what}, got {value!r}")
+    number: Any = value
+    if not low <= number <= (math.inf if high is None else high):
+        bounds = f"at least {low}" if high is None else f"between {low:.10g} and {high:.10g}"
+        raise ValueError(f"{name} must be {bounds}, got {value}")
+    return value
