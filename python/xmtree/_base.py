@@ -116,10 +116,6 @@ class Learner(FittedClassifier):
             estimator does now, whatever it learns later; single rows may have one dimension. It
             can be pickled, and called by many threads at a time. It shares the model's memory, so
             that the estimator copies the model where it learns on meanwhile.
-
-        Raises
-        ------
-        NotFittedError
         """
         self._fitted()
         return Predictor(self)

@@ -11,9 +11,6 @@ from xmtree._online import OnlineLearner
 from xmtree._trees import TreeMixin, TreePath, path_to
 from xmtree._typing import OneLabelMixin, Seed
 
-#: Labels that share the probability of a row: a further one costs a search of the tree.
-_MOST_SCORED = 1000
-
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
@@ -108,6 +105,8 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     """
 
     _takes_new_labels = False
+    #: A further one costs a search of the tree.
+    _most_scored = 1000
 
     label_order: str | None = None
     n_passes: int = 5
@@ -132,9 +131,6 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
             own, shared = cleandoc(cls.__doc__), cleandoc(_LabelTree.__doc__)
             summary, heading, rest = own.partition("See Also\n")
             cls.__doc__ = f"{summary}{shared[shared.index('The parameters') :]}\n\n{heading}{rest}"
-
-    def _n_scored(self) -> int:
-        return min(len(self.classes_), _MOST_SCORED)
 
     def _paths_to(self, X: Any, labels: NDArray[Any]) -> list[list[TreePath]]:
         """A label's score is the product of the probabilities on the path to its own leaf."""

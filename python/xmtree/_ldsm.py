@@ -20,9 +20,6 @@ from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
 
-#: Labels that share the probability of a row.
-_MOST_SCORED = 1000
-
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class LdSMClassifier(TreeMixin, Learner):
@@ -203,6 +200,7 @@ class LdSMClassifier(TreeMixin, Learner):
 
     _short_name = "ldsm"
     _multilabel = True
+    _most_scored = 1000
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
         "threshold": [None, Interval(Real, None, None, closed="neither")],
@@ -336,9 +334,6 @@ class LdSMClassifier(TreeMixin, Learner):
         """
         now, rows = self._now(X)
         return now._sparse(rows, float(threshold), None)
-
-    def _n_scored(self) -> int:
-        return min(len(self.classes_), _MOST_SCORED)
 
     @property
     def _calibration(self) -> Calibration:  # type: ignore[override]

@@ -131,17 +131,13 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
     mmap : bool, default=False
         Map the file into memory and use the model's large arrays where they lie: loading takes
         milliseconds whatever the size, a prediction reads what it needs, and processes share
-        the memory. Only for files that you trust and that nobody changes while the estimator
-        lives: neither the checksum nor the contents of large arrays are checked, and a file
-        that is overwritten or cut in place can end the process. ``save`` does not change a file in
-        place but replaces it, so that estimators loaded before go on with the old one (on
-        Windows a file cannot be replaced while it is mapped). :class:`LdSMClassifier` uses its
-        trees and scorers in the file (the first prediction reads all scorers, to index them by
-        feature); :class:`OAAClassifier` uses its weights in the
-        file if they are pruned or not averaged (averages are computed where many rows are
-        predicted).
-        Weights of 16 bits of a compact file, and other models, are read as without ``mmap``, but
-        for the checksum. What learns on copies its weights into memory first.
+        the memory. Only for files that you trust and that nobody changes in place while the
+        estimator lives: neither the checksum nor the contents of large arrays are checked
+        (``save`` replaces a file, so that estimators loaded before go on with the old one; on
+        Windows a file cannot be replaced while it is mapped). These are trees and scorers of
+        :class:`LdSMClassifier`, and weights of :class:`OAAClassifier` if they are pruned or not
+        averaged; all else, and 16 bits of a compact file, is read as without ``mmap``. What learns
+        on copies its weights into memory first.
 
     Returns
     -------

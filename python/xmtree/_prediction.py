@@ -43,6 +43,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     _model: _core.Classifier
     _calibration: Calibration = Calibration()
     _scale: ClassVar[Scale] = "logit"
+    #: Labels that share the probability of a row, at most; None: all.
+    _most_scored: ClassVar[int | None] = None
 
     @property
     def _labels(self) -> Labels:
@@ -264,7 +266,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     def _n_scored(self) -> int | None:
         """How many labels of a row can have a score; None: all, by ``predict_scores``."""
-        return None
+        return None if self._most_scored is None else min(len(self.classes_), self._most_scored)
 
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         """Probabilities of the labels whose ``scores``, of shape (n, m), are given: each row's

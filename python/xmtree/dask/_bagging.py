@@ -144,10 +144,6 @@ class _DaskBagging(DaskEstimator):
         BaggedModels
             Its ``predict`` and ``predict_topk`` average; ``estimators_`` are the models, which
             ``save`` writes one by one.
-
-        Raises
-        ------
-        NotFittedError
         """
         models: BaggedModels = super().to_local()
         return models

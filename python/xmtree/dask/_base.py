@@ -133,10 +133,6 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         -------
         estimator
             Of the class that the name of this one says after "Dask"; for ``save`` and for serving.
-
-        Raises
-        ------
-        NotFittedError
         """
         check_is_fitted(self)
         return snapshot(self._local)
@@ -148,10 +144,6 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         ----------
         path : str or Path
         compact : bool, default=False
-
-        Raises
-        ------
-        NotFittedError
         """
         local = self.to_local()
         if not hasattr(local, "save"):

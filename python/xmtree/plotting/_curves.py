@@ -45,17 +45,10 @@ def plot_error_over_time(
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ValueError
-        If the lengths differ, ``time`` falls, or an error is not from 0 to 1.
-
     Examples
     --------
-    Against examples, of an online learner:
-
     >>> from sklearn.datasets import load_digits
-    >>> from xmtree import GambleClassifier, LOMTreeClassifier
+    >>> from xmtree import LOMTreeClassifier
     >>> from xmtree.plotting import plot_error_over_time
     >>> X, y = load_digits(return_X_y=True)
     >>> clf, seen, errors = LOMTreeClassifier(random_state=0), [], []
@@ -65,12 +58,6 @@ def plot_error_over_time(
     ...     seen.append(clf.n_examples_seen_)
     ...     errors.append(1 - clf.score(X[1500:], y[1500:]))
     >>> ax = plot_error_over_time(seen, errors, label="LOMtree")
-
-    Against rounds, of boosting:
-
-    >>> clf = GambleClassifier(n_estimators=10, random_state=0).fit(X[:1500], y[:1500])
-    >>> errors = [(labels != y[1500:]).mean() for labels in clf.staged_predict(X[1500:])]
-    >>> ax = plot_error_over_time(range(1, 11), errors, xlabel="rounds", label="GAMBLE")
     """
     at, values = np.asarray(time, dtype=float), np.asarray(errors, dtype=float)
     if at.ndim != 1 or values.shape != at.shape:
@@ -131,11 +118,6 @@ def plot_reliability(
     Returns
     -------
     matplotlib Axes
-
-    Raises
-    ------
-    ValueError
-        As :func:`xmtree.metrics.calibration_error`.
 
     Examples
     --------
@@ -269,12 +251,6 @@ def plot_confusion(
     Returns
     -------
     matplotlib Axes
-
-    Raises
-    ------
-    ValueError
-        If the arrays are not of shape (n,) or differ in length, there are no rows, strings are
-        to be compared with numbers, or ``n_labels`` is below 1.
 
     Examples
     --------
