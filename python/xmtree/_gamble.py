@@ -98,10 +98,9 @@ class GambleClassifier(CostSensitiveBoosting):
         Number of trees: fewer than ``n_estimators`` after early stopping.
     temperature_ : float
         What ``predict_proba`` divides F / (n_classes - 1) by before the softmax, as boosting makes
-        scores far too large: so that the best class is right as often as its probability says, by
-        the votes of each tree for the rows that ``subsample`` left out of it; 1 where all trees are
-        trained on all rows. With ``cost_matrix`` that of lowest log loss in three-fold
-        cross-validation.
+        scores far too large: found on the votes of each tree for the rows that ``subsample`` left
+        out of it; 1 where all trees are trained on all rows. With ``cost_matrix`` that of lowest
+        log loss in three-fold cross-validation.
     feature_importances_ : float64 array of shape (``n_features_in_``,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (``n_features_in_``,)
@@ -121,13 +120,9 @@ class GambleClassifier(CostSensitiveBoosting):
     Values are read in single precision: numbers that differ by less than one part in 16
     million are equal.
 
-    A tree that fits the encoded labels by least squares (Eq. 3.5 of [1]_) is one that raises
-    sum_k W_k^2 / W over its leaves, where W_k is the weight of class k. The second tree of
-    Algorithm 1, for the squares of the labels, has the same splits (Theorem 3.2), and its means
-    follow from those of the first (Corollary 3.1), so there is none. A row that
-    crosses a threshold changes these sums in time O(1), whatever the number of classes, so a round
-    takes O(rows x features x depth). A leaf stores the votes for the classes of its training
-    rows, and one vote for all others.
+    A round takes O(rows x features x depth), whatever the number of classes: a row that crosses a
+    threshold changes the sums of the objective (Eq. 3.5 of [1]_) in time O(1). The second tree of
+    Algorithm 1 follows from the first (Theorem 3.2, Corollary 3.1), so there is none.
 
     For hundreds of classes of few rows each use ``n_estimators=300, max_leaves=255,
     max_features=0.02, subsample=1, trim=0``. Text is better learned by linear models such as
@@ -136,12 +131,8 @@ class GambleClassifier(CostSensitiveBoosting):
     ``GambleClassifier(**GambleClassifier.PAPER)`` is Algorithm 2 of [1]_.
 
     With ``cost_matrix`` C and probabilities p the expected cost of class j is sum_i p_i C_ij. The
-    scores of boosting are far too large for Theorem 3.1 of the paper to give probabilities that
-    costs could be weighed with, hence the temperature. It changes no order of classes;
+    temperature, which makes scores probabilities, changes no order of classes;
     ``decision_function`` leaves it out.
-
-    Weights are stored as logarithms. The weight of a row that a tree was not trained on, and
-    whose class its leaf has not seen, grows by a factor of e at most.
 
     See Also
     --------
@@ -170,12 +161,6 @@ class GambleClassifier(CostSensitiveBoosting):
     >>> int(labels[0, 0])
     0
 
-    To miss class 2 costs ten times what other errors cost:
-
-    >>> costs = [[0, 1, 1], [1, 0, 1], [10, 10, 0]]
-    >>> careful = GambleClassifier(n_estimators=20, cost_matrix=costs, random_state=0).fit(X, y)
-    >>> bool(careful.score(X, y) > 0.9)
-    True
     """
 
     _short_name = "gamble"
@@ -242,12 +227,7 @@ class SAMMEClassifier(Boosting):
     splits, categorical_features : as of :class:`GambleClassifier`
     class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     early_stopping, validation_fraction, patience, warm_start : as of :class:`GambleClassifier`
-    random_state : int, RandomState or None, default=None
-        Fixes all random choices. Read when learning begins. The same int gives the same model.
-    n_jobs : int, optional
-        Threads; None is 1, -1 all cores. The model does not depend on it.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal.
+    random_state, n_jobs, verbose : as of :class:`GambleClassifier`
 
     Attributes
     ----------

@@ -79,8 +79,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         ``classes_``; -1 at internal nodes), ``label_entropy`` (in nats), and of internal nodes
         ``n_trained`` (examples learned from, by importance) and ``n_won`` (those of them that
         the node then sent towards their label), 0 at leaves.
-    trees_ : list of Bunch
-        ``tree_`` in a list.
+    trees_ : list of Bunch, ``tree_`` in a list
     progressive_loss_ : float, as of :class:`OAAClassifier`
     n_examples_seen_ : int
         Examples learned, each pass counted.
@@ -97,11 +96,6 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     the exponent is found by calibration, see ``calibrate``, and 1 without it. There is no
     ``decision_function``, as all classes cost O(n_classes) per row; ``predict_topk(X, k)`` with
     any ``k`` up to ``n_classes`` has the scores.
-
-    After an update, predictions walk the tree as it is until they were as many as there are
-    classes; the next one rebuilds it for prediction, in time proportional to its size. Both
-    predict the same.
-    ``progressive_loss_`` costs nothing extra.
     """
 
     _takes_new_labels = False

@@ -45,8 +45,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         :class:`OAAClassifier`. With several trees another model makes five passes of ten.
     class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None
-        Fixes the order of the examples. Read when learning begins. The same int
-        gives the same model.
+        Fixes the order of the examples; as of :class:`OAAClassifier`.
     n_jobs : int, optional
         Threads; None is 1, -1 all cores. Trees are trained in parallel, each on one
         thread: a single tree trains on one. Prediction divides the rows among threads. The
@@ -122,11 +121,8 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     labels of a leaf have one. Probabilities are powers of the shares, divided by their sum; the
     exponent is found by calibration, see ``calibrate``, and 1 without it.
 
-    After an update, predictions walk the tree as it is until they were as many as it has nodes;
-    the next one rebuilds it for prediction, in time proportional to its size. Both predict the
-    same.
-    ``progressive_loss_`` costs nothing extra. A ``fit`` of several trees that was stopped
-    by Ctrl-C keeps those that had seen at least half as many examples as the first.
+    A ``fit`` of several trees that was stopped by Ctrl-C keeps those that had seen at least half
+    as many examples as the first.
 
     ``LOMTreeClassifier(**LOMTreeClassifier.VW)`` predicts what Vowpal Wabbit's ``--log_multi``
     predicts on the same stream (``partial_fit`` keeps the order of the rows), except where that

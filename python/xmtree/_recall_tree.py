@@ -56,8 +56,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         Whether to calibrate probabilities on rows that were not learned; see
         :class:`OAAClassifier`.
     random_state : int, RandomState or None, default=None
-        Fixes the order of the examples. Read when learning begins. The same int
-        gives the same model.
+        Fixes the order of the examples; as of :class:`OAAClassifier`.
     n_jobs : int, optional
         Threads; None is 1, -1 all cores. The model does not depend on it. Training gains from two
         with "softmax" and "margin".
@@ -160,13 +159,8 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     logits among the candidates. Probabilities are the softmax over the candidates of the scores
     times a slope, see ``calibrate``; other labels have probability 0.
 
-    After several passes an example is counted in the histograms of its own nodes, and
-    the recall in ``tree_`` is near 1. To estimate the recall on new examples use
-    :meth:`candidate_recall` of held-out examples, or the
-    ``progressive_recall_`` of a first pass.
-
-    Predictions between updates walk the tree as it is; where they are many, the first of them
-    rebuilds it for prediction, in time proportional to its size. Both predict the same.
+    After several passes the recall in ``tree_`` is near 1. To estimate the recall on new examples
+    use :meth:`candidate_recall` of held-out examples, or ``progressive_recall_`` of a first pass.
 
     ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)`` has the paper's settings (its
     Table 3): logistic loss, steps of size 1, routers weighted by the difference of the
