@@ -10,7 +10,6 @@ from typing import Any
 Values = Mapping[str, Any]
 #: The columns that nearly every item has.
 PAPER, DEFAULT = "paper's mode", "default"
-UNKNOWN = "The cause is not known."
 #: Smaller differences are those of the digits that the papers print.
 ROUNDED = 0.005
 
@@ -39,6 +38,14 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """What the page says of a line in a few words, and whether ours differs from the paper."""
+
+    text: str
+    differs: bool = False
+
+
+@dataclass(frozen=True)
 class Line:
     """A figure or a statement of a paper, and what it is in ours.
 
@@ -49,6 +56,9 @@ class Line:
     value : name of a value, or a function of the values of one run
     paper : the paper's value; a text where it has no number, or one of other data
     cause : a sentence about the difference; only what is known
+    main : whether the page has it; the records have every value
+    data : the data set, where an item has several
+    ranged : whether data sets share a row, with the range of their values
     """
 
     where: str
@@ -56,30 +66,35 @@ class Line:
     value: str | Callable[[Values], Any]
     paper: float | str
     cause: str = ""
+    main: bool = field(default=True, kw_only=True)
+    data: str = field(default="", kw_only=True)
+    ranged: bool = field(default=False, kw_only=True)
 
     def of(self, values: Values) -> Any:
         return values[self.value] if isinstance(self.value, str) else self.value(values)
 
-    def remark(self, found: Found) -> str:
-        """Where ours, in the paper's mode, differs."""
+    def verdict(self, found: Found) -> Verdict:
+        """Whether ours, in the paper's mode, is the paper's value."""
         if isinstance(self.paper, str):
-            return self.cause
+            return Verdict("", differs=True)
         apart = found.mean - self.paper
         if abs(apart) <= max(2 * (found.error or 0.0), ROUNDED * abs(self.paper)):
-            return "Agrees."
-        return f"{apart:+.1f}. {self.cause or UNKNOWN}"
+            return Verdict("agrees")
+        return Verdict(f"{apart:+.1f}", differs=True)
 
 
 @dataclass(frozen=True)
 class AtMost(Line):
     """A figure that is to be reached: an error, or a number of examples."""
 
-    def remark(self, found: Found) -> str:
+    def verdict(self, found: Found) -> Verdict:
         assert not isinstance(self.paper, str)
         apart = found.mean - self.paper
         if apart <= 0:
-            return "Reached."
-        return f"MISSED by {apart:.3g}. {self.cause or UNKNOWN}"
+            return Verdict("reached")
+        return Verdict(
+            f"missed by {apart:,.0f}" if apart >= 100 else f"missed by {apart:.3g}", True
+        )
 
 
 @dataclass(frozen=True)
@@ -87,19 +102,19 @@ class Claim(Line):
     """A statement, as a value that is above 0 where it is true."""
 
     paper: float | str = "stated"
+    ranged: bool = field(default=True, kw_only=True)
 
-    def remark(self, found: Found) -> str:
-        false = f"DOES NOT HOLD. {self.cause or UNKNOWN}"
+    def verdict(self, found: Found) -> Verdict:
         if found.mean == 0:
-            return "No difference."
+            return Verdict("no difference")
         if found.error is None:
-            return "Holds (one seed)." if found.mean > 0 else false
+            return Verdict("holds (one seed)") if found.mean > 0 else Verdict("does not hold", True)
         if abs(found.mean) <= 2 * found.error:
-            return "Undecided: within two standard errors of 0."
-        return "Holds." if found.mean > 0 else false
+            return Verdict("undecided")
+        return Verdict("holds") if found.mean > 0 else Verdict("does not hold", True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Item:
     """What is measured together, in a process for each setting and seed.
 
@@ -114,6 +129,8 @@ class Item:
     seeds : how many
     seconds : of a processor, expected of all runs together
     note : a sentence for the page
+    section : the heading of the table that it shares with others; its title if it has none
+    data : the data set
     """
 
     name: str
@@ -125,4 +142,6 @@ class Item:
     lines: tuple[Line, ...]
     seeds: int = 3
     seconds: float = 0.0
-    note: str = field(default="")
+    note: str = ""
+    section: str = ""
+    data: str = ""

@@ -20,6 +20,9 @@ from extreme.runs import Records, source, spawn
 
 from reproduce.items import Item
 
+#: What all records of a setting on the page have in common.
+STATE = ("source", "measure", "options")
+
 
 @dataclass(frozen=True)
 class Run:
@@ -71,17 +74,18 @@ class Results(Records):
         return next(found, None)
 
     def newest(self, item, rows=None):
-        """Per setting the records of the sources that were measured last."""
+        """Per setting the records that were measured last, of one state of sources and options.
+
+        They stay until the item is measured again, though options may have changed since.
+        """
         found: dict[str, dict[int, Any]] = {setting: {} for setting in item.settings}
         for record in self.records:
             if (record["item"], record["rows"]) != (item.name, rows):
                 continue
-            seeds = found.get(record["setting"])
-            options = json.loads(json.dumps(item.settings.get(record["setting"])))
-            if seeds is None or record["options"] != options:
+            if (seeds := found.get(record["setting"])) is None:
                 continue
-            of = record["source"], record["measure"]
-            if any((other["source"], other["measure"]) != of for other in seeds.values()):
+            of = [record[name] for name in STATE]
+            if any([other[name] for name in STATE] != of for other in seeds.values()):
                 seeds.clear()
             seeds[record["seed"]] = record
         return {setting: list(seeds.values()) for setting, seeds in found.items() if seeds}

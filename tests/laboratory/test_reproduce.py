@@ -34,9 +34,10 @@ def make(package, name="toy", needs=(), **changed):
     lines = (
         package.AtMost("Table 1", "error %", "error", 12.0, "It is a toy."),
         package.Line("Table 2", "error %, once more", "error", 11.0),
+        package.Line("Table 2", "a detail", "error", 11.0, main=False),
         package.Line("Figure 3", "curve", "curve", "(plot)"),
         package.Claim("Section 4", "it leads", "lead"),
-        package.Claim("Section 5", "it is behind", lambda values: -values["lead"]),
+        package.Claim("Section 5", "it is behind", lambda values: -values["lead"], cause="Why."),
     )
     modes = {"paper's mode": {"base": 10.0}, "default": {"base": 20.0}}
     fields = {"settings": modes, "seeds": 3} | changed
@@ -108,19 +109,49 @@ def test_page(package, tmp_path):
     results.records = [record for record in results.records if record["item"] != "broken"]
     text = package.written([item, later, lacking, broken], results, failed=failed, absent=list)
     lines = text.splitlines()
-    assert "| where | what | paper | paper's mode | default | remark |" in lines
-    assert "| Table 1 | error % | 12 | 11.00 ± 0.58 | 21.0 ± 0.58 | Reached. |" in lines
-    assert "| Table 2 | error %, once more | 11 | 11.00 ± 0.58 | 21.0 ± 0.58 | Agrees. |" in lines
-    assert any(
-        line.startswith("| Figure 3 | curve | (plot) | 2.00 / 2.00 ± 0.58") for line in lines
-    )
-    assert any("it leads" in line and line.endswith("| Holds. |") for line in lines)
-    behind = "DOES NOT HOLD. The cause is not known."
-    assert any("it is behind" in line and behind in line for line in lines)
-    assert "| isolet | Table 1, Table 2, Figure 3, Section 4, Section 5 | lost title |" in lines
-    assert "### later title\n\nNot run yet." in text
-    assert "### broken title\n\nFailed." in text
-    assert "Seeds 3/3; 0123abc" in text
+    assert "| statement | paper | paper's mode | default | verdict |" in lines
+    assert "| Table 1: error % | 12 | 11.00 ±0.58 | 21.0 | reached |" in lines
+    assert "| Table 2: error %, once more | 11 | 11.00 ±0.58 | 21.0 | agrees |" in lines
+    assert "| Figure 3: curve | (plot) | 2.00 | 2.00 |  |" in lines
+    assert "| Section 4: it leads | stated | 4.00 ±0.58 | 4.00 | holds |" in lines
+    assert "| Section 5: it is behind | stated | -4.00 ±0.58 | -4.00 | does not hold |" in lines
+    # Only differences are explained.
+    assert "- Why." in lines
+    assert "It is a toy." not in text
+    assert "a detail" not in text
+    assert "Not run, because the data are not here: isolet." in text
+    assert "Not run yet: later title." in text
+    assert "Failed: broken title." in text
+    assert "Seeds: 3; 0123abc" in text
+
+
+def test_items_of_a_section_share_a_table(package, tmp_path):
+    results = package.Results(tmp_path / "results.jsonl")
+    modes = [{"paper's mode": {"base": base}} for base in (10.0, 30.0)]
+    items = [
+        make(package, name, section="Both toys", data=name, settings=settings)
+        for name, settings in zip(("toy", "other"), modes, strict=True)
+    ]
+    executed(package, items, results)
+    lines = package.written(items, results, absent=list).splitlines()
+    assert lines.count("### Both toys") == 1
+    assert "| Table 1: error %, toy | 12 | 11.00 ±0.58 |  | reached |" in lines
+    assert "| other | 12 | 31.0 ±0.58 |  | missed by 19 |" in lines
+    assert "- other: It is a toy." in lines
+    # A statement has one row, and a cause of all of them names none.
+    assert "| Section 4: it leads | stated | 4.00 |  | holds |" in lines
+    assert "- Why." in lines
+
+
+def test_verdicts_of_several_data_sets(package):
+    from reproduce.page import verdicts
+
+    claim = package.Claim("", "", "lead")
+    margins = {"a": [1.0, 1.2], "b": [1.0], "c": [-1.0, -1.2], "d": [3.0]}
+    entries = [(name, claim, package.Found.of(values), None) for name, values in margins.items()]
+    assert verdicts(entries) == "holds on 3 of 4; does not hold: c"
+    assert verdicts(entries[1:3]) == "holds: b; does not hold: c"
+    assert verdicts(entries[:2]) == "holds"
 
 
 def test_newest_sources_only(package, tmp_path, monkeypatch):
@@ -139,44 +170,37 @@ def test_newest_sources_only(package, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("values", "remark"),
-    [
-        ([13.0], "MISSED by 1. It is a toy."),
-        ([12.0], "Reached."),
-        ([11.0, 11.5], "Reached."),
-    ],
+    ("values", "verdict"),
+    [([13.0], "missed by 1"), ([12.0], "reached"), ([11.0, 11.5], "reached")],
 )
-def test_what_is_to_be_reached(package, values, remark):
-    line = package.AtMost("", "", "error", 12.0, "It is a toy.")
-    assert line.remark(package.Found.of(values)) == remark
+def test_what_is_to_be_reached(package, values, verdict):
+    line = package.AtMost("", "", "error", 12.0)
+    assert line.verdict(package.Found.of(values)).text == verdict
 
 
 @pytest.mark.parametrize(
-    ("values", "remark"),
-    [
-        ([12.03], "Agrees."),
-        ([12.5], "+0.5. The cause is not known."),
-        ([11.0, 14.0], "Agrees."),
-        ([10.0, 10.2], "-1.9. The cause is not known."),
-    ],
+    ("values", "verdict"),
+    [([12.03], "agrees"), ([12.5], "+0.5"), ([11.0, 14.0], "agrees"), ([10.0, 10.2], "-1.9")],
 )
-def test_differences(package, values, remark):
-    assert package.Line("", "", "error", 12.0).remark(package.Found.of(values)) == remark
+def test_differences(package, values, verdict):
+    found = package.Line("", "", "error", 12.0).verdict(package.Found.of(values))
+    assert (found.text, found.differs) == (verdict, verdict != "agrees")
 
 
 @pytest.mark.parametrize(
-    ("values", "remark"),
+    ("values", "verdict"),
     [
-        ([1.0], "Holds (one seed)."),
-        ([0.0], "No difference."),
-        ([-1.0], "DOES NOT HOLD. The cause is not known."),
-        ([1.0, 1.2], "Holds."),
-        ([1.0, -1.2], "Undecided: within two standard errors of 0."),
-        ([-1.0, -1.2], "DOES NOT HOLD. The cause is not known."),
+        ([1.0], "holds (one seed)"),
+        ([0.0], "no difference"),
+        ([-1.0], "does not hold"),
+        ([1.0, 1.2], "holds"),
+        ([1.0, -1.2], "undecided"),
+        ([-1.0, -1.2], "does not hold"),
     ],
 )
-def test_claims(package, values, remark):
-    assert package.Claim("", "", "lead").remark(package.Found.of(values)) == remark
+def test_claims(package, values, verdict):
+    found = package.Claim("", "", "lead").verdict(package.Found.of(values))
+    assert (found.text, found.differs) == (verdict, verdict == "does not hold")
 
 
 def test_items_have_names_of_their_own_and_settings(package):
