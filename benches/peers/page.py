@@ -1,51 +1,50 @@
 """The table as a page of Markdown."""
 
+import textwrap
+from functools import partial
 from itertools import groupby
 
 from peers import report
 from peers.programs import PROGRAMS
 from peers.tasks import TASKS
 
-#: Measures that are one cell each, and how their columns are called.
+fill = partial(textwrap.fill, width=100, break_on_hyphens=False, break_long_words=False)
+#: Measures of costs, and how their columns are called.
 COLUMNS = {
     "train_s": "train s",
     "batch_us": "batch µs a row",
     "one_us": "one row µs",
-    "peak_mb": "peak MB",
-    "grown_mb": "grown MB",
     "file_mb": "file MB",
-    "load_ms": "load ms",
 }
+ACCURACY = {"error": "error %", "P@1": "P@1 %", "P@5": "P@5 %"}
 HEAD = """# Beside other programs
 
-Written by `make peers` from `benches/figures-peers.jsonl`, not by hand; the same table is in
-`benches/figures-peers.json`, and what is run in `benches/peers/`. All programs have the same rows
-in the same random order, the same split and number of threads. Each run is a process of its own,
-with its number as the seed, which first learns and predicts 300 of the rows untimed. Cells are
-medians of the runs, in brackets the least and the most. The most accurate program comes first.
-OpenMP's threads (LightGBM, scikit-learn, PECOS) wait without taking a core, unless OMP_WAIT_POLICY
-says otherwise.
+How accurate are other programs on the same data, how fast and how large? The picture shows it, the
+tables have the figures; `make peers` measures them and writes this page.
 """
-MEANING = """What the columns mean:
+MEANING = """\
+In the tables the most accurate program comes first. They have all programs of xmtree, and of other
+packages the most accurate variant. Cells are medians of the runs. All runs, with memory, PSP@k and
+the time to load a model, are in `benches/figures-peers.json`.
 
-- error %: of the first label, on the test part. P@k and PSP@k, %: the share of the first k labels
-  that are right, the latter weighted by propensities of the training part (a = 0.55, b = 1.5);
-  rows without labels are left out.
-- train s: by the clock, from rows in the program's own form to a model that predicts. That form is
-  in memory, but a binary cache for Vowpal Wabbit and a text file for fastText.
-- batch µs a row: by the clock, 10,000 rows at once, one label each, or five where rows have label
-  sets; the median of up to five calls.
-- one row µs: rows one by one through the program's Python class; the median of 500.
-- peak MB: the whole process while it trains, with its libraries and the data, in 2^20 bytes;
-  grown MB: what training added.
-- file MB: what is saved by default, in 10^6 bytes. load ms: reading it, from the system's cache;
-  the median of three.
+- error %: of the first label, on the test part. P@k %: the share of the first k labels that are
+  right; rows without labels are left out.
+- train s: by the clock, from rows in memory to a model that predicts; Vowpal Wabbit reads a binary
+  cache, fastText a text file.
+- batch µs a row: 10,000 rows at once, one label each, or five where rows have label sets.
+- one row µs: rows one by one through the Python class of the program.
+- file MB: what is saved by default.
+
+All programs have the same rows in the same order, the same split and the same number of threads.
+Each run is a process of its own that first learns and predicts 300 of the rows untimed.
 """
 FIGURES = {
     "peers-prediction.svg": "Accuracy against the time of a prediction in a batch",
     "peers-training.svg": "Accuracy against the time of training",
     "peers-scaling.svg": "Time against the number of classes, made problems",
 }
+#: Options that name a variant, which its name tells as well.
+VARIANTS = {"estimator", "learner", "model", "loss", "collapse_every_n_layers"}
 
 
 def written(rows, sources, missing=None, figures=""):
@@ -58,14 +57,30 @@ def written(rows, sources, missing=None, figures=""):
     missing : package -> why it is not installed, where that is known
     figures : where plots are, seen from the page; without it the page has none
     """
-    parts = [HEAD, *circumstances(rows), MEANING]
-    shapes = {row["task"]: row["shape"] for row in rows}
-    for name, group in groupby(rows, key=lambda row: row["task"]):
-        parts.append(section(name, sorted(group, key=report.accuracy, reverse=True)))
-    if figures and rows:
-        parts.append("## Plots\n")
-        parts += [f"![{title}]({figures}/{name})\n" for name, title in FIGURES.items()]
-    return "\n".join([*parts, *settings(), *left_out(rows, shapes, sources, missing or {})])
+    made = {task.name for task in TASKS if task.n_classes}
+    tasks = {
+        name: sorted(group, key=report.accuracy, reverse=True)
+        for name, group in groupby(rows, key=lambda row: row["task"])
+    }
+    plots = [f"![{title}]({figures}/{name})\n" for name, title in FIGURES.items()]
+    plots = plots if figures and rows else []
+    shown = {name: group for name, group in tasks.items() if name not in made}
+    parts = [HEAD, *plots[:1], *leaders(shown), MEANING]
+    parts += [section(name, group) for name, group in shown.items()]
+    if plots:
+        parts += ["## Training time and made problems\n", *plots[1:]]
+    return "\n".join([*parts, *settings(), *circumstances(rows), *not_run(sources, missing or {})])
+
+
+def leaders(tasks):
+    """The tasks on which a program of this package is the most accurate one."""
+    best = {name: group[0] for name, group in tasks.items() if group[0]["runs"]}
+    ahead = [name for name, row in best.items() if row["xmtree"]]
+    others = [f"{name} ({row['program']})" for name, row in best.items() if not row["xmtree"]]
+    if best:
+        told = f"A program of xmtree is the most accurate one on {len(ahead)} of {len(best)} tasks"
+        told += f"; others are on {', '.join(others)}." if others else "."
+        yield fill(told) + "\n"
 
 
 def circumstances(rows):
@@ -75,13 +90,13 @@ def circumstances(rows):
         return
     head = report.head(rows)
     load = head["load"]
-    yield f"- machine: {'; '.join(head['machine'])}; {joined(head['threads'])} threads each"
-    yield f"- xmtree: sources of {joined(head['xmtree'])}; repository at {joined(head['commit'])}"
-    yield f"- others: {joined(head['peers'])}"
-    busy = (
-        ", load before a run {median:.1f} ({least:.1f}-{most:.1f})".format_map(load) if load else ""
+    busy = "; load before a run {median:.1f} ({least:.1f} to {most:.1f})".format_map(load)
+    told = (
+        f"Measured on {'; '.join(head['machine'])}, {joined(head['threads'])} threads each, "
+        f"{head['dates'][0]} to {head['dates'][1]} UTC{busy if load else ''}. xmtree: sources of "
+        f"{joined(head['xmtree'])}; others: {joined(head['peers'])}."
     )
-    yield f"- measured: {head['dates'][0]} to {head['dates'][1]} UTC{busy}\n"
+    yield fill(told) + "\n"
 
 
 def joined(items):
@@ -89,38 +104,39 @@ def joined(items):
 
 
 def section(name, rows):
-    """A task's table."""
+    """The table of a task, and what has no result."""
     n_rows, n_columns, n_classes = rows[0]["shape"]
-    kind = rows[0]["kind"]
     names = {key for row in rows for key in row}
-    heads = {"error": "error %"} if "error" in names else {}
-    heads |= {
-        key: f"{key} %" for key in ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5") if key in names
-    }
-    heads |= COLUMNS
+    heads = {key: head for key, head in ACCURACY.items() if key in names} | COLUMNS
     lines = [
         f"## {name}\n",
-        f"{kind}; {n_rows:,} rows x {n_columns:,} columns, {n_classes:,} labels\n",
+        f"{rows[0]['kind']}; {n_rows:,} rows x {n_columns:,} columns, {n_classes:,} labels\n",
+        row_of("program", *heads.values()),
+        "|---" * (len(heads) + 1) + "|",
     ]
-    lines += [row_of("program", *heads.values(), "runs"), "|---" * (len(heads) + 2) + "|"]
-    for row in rows:
+    for row in first_of_each(row for row in rows if row["runs"]):
         title = f"**{row['program']}**" if row["xmtree"] else row["program"]
-        lines.append(row_of(title, *cells(row, heads), row["runs"]))
+        lines.append(row_of(title, *(number(row[key]["median"]) for key in heads)))
+    ended: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["runs"]:
+            slow = f"Not done within {row['over_s']:.0f} s" if "over_s" in row else ""
+            ended.setdefault(slow or f"Failed ({row['failed'].rstrip('.')})", []).append(
+                row["program"]
+            )
+    lines += ["", *(fill(f"{why}: {', '.join(names)}.") for why, names in ended.items())]
     return "\n".join(lines) + "\n"
 
 
-def cells(row, heads):
-    """The measures, or why there are none."""
-    if not row["runs"]:
-        ended = f"over {row['over_s']:.0f} s" if "over_s" in row else f"failed: {row['failed']}"
-        return [ended if key == "train_s" else "" for key in heads]
-    return [cell(row[key]) for key in heads]
-
-
-def cell(measure):
-    """The median and, of several runs that differ, the least and the most."""
-    middle, least, most = (number(measure[name]) for name in ("median", "least", "most"))
-    return middle if least == most else f"{middle} ({least}-{most})"
+def first_of_each(rows):
+    """All of this package, and the first of each other package."""
+    packages = {program.name: program.package for program in PROGRAMS}
+    seen = set()
+    for row in rows:
+        package = packages.get(row["program"])
+        if row["xmtree"] or package not in seen:
+            yield row
+        seen.add(package)
 
 
 def number(value):
@@ -131,48 +147,47 @@ def number(value):
 
 
 def settings():
-    """How every program is set."""
-    yield "## Settings\n"
-    yield row_of("program", "settings", "remark")
-    yield "|---|---|---|"
+    """What is set, for each package."""
+    yield "## Settings and versions\n"
+    yield "Options are those of `benches/peers/programs.py`; where none is named, the defaults.\n"
+    packages: dict[str | None, list] = {}
     for program in PROGRAMS:
-        told = dict.fromkeys(options(each) for each in program.settings.values())
-        yield row_of(program.name, " or ".join(told), program.note)
+        packages.setdefault(program.package, []).append(program)
+    for package, programs in packages.items():
+        common = set.intersection(*(options(program) for program in programs))
+        told = [*sorted(common), *notes(programs)]
+        if told:
+            yield fill(f"- {package or 'xmtree'}: {'; '.join(told)}", subsequent_indent="  ")
     yield ""
 
 
-def options(settings):
-    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "the defaults"
+def notes(programs):
+    """The notes of programs, without those that begin another one."""
+    told = dict.fromkeys(program.note for program in programs if program.note)
+    return [
+        note for note in told if not any(other != note and other.startswith(note) for other in told)
+    ]
 
 
-def left_out(rows, shapes, sources, missing):
-    """What was not run, and why."""
-    ran = {(row["task"], row["program"]) for row in rows}
-    lacking = {}
-    for program in PROGRAMS:
-        why = {
-            task.name: reason(program, task, shapes.get(task.name), sources, missing)
-            for task in TASKS
-            if (task.name, program.name) not in ran
-        }
-        for text in dict.fromkeys(why.values()):
-            names = tuple(name for name, other in why.items() if other == text)
-            lacking.setdefault((names, text), []).append(program.name)
-    yield "## Not run\n"
-    yield row_of("tasks", "programs", "why")
-    yield "|---|---|---|"
-    for (names, text), programs in lacking.items():
-        yield row_of(", ".join(names), "; ".join(programs), text)
-    yield ""
+def options(program):
+    """The options that every setting of a program has."""
+    told = [
+        {f"{name}={value}" for name, value in each.items() if name not in VARIANTS}
+        for each in program.settings.values()
+    ]
+    return set.intersection(*told)
 
 
-def reason(program, task, shape, sources, missing):
-    why = program.refusal(task, shape)
-    if why is None and sources.get(program.name) is None:
-        why = f"not installed: {missing.get(program.package, 'no environment has it')}"
-    if why is None and shape is None and not task.present():
-        why = "the data set is not here"
-    return why or "not run yet"
+def not_run(sources, missing):
+    """What is not installed, and where the reasons of the rest are."""
+    yield (
+        "A program runs on the tasks that it is meant for; `why_not` in "
+        "`benches/peers/programs.py` has\nthe reasons.\n"
+    )
+    absent = [program for program in PROGRAMS if sources.get(program.name) is None]
+    for program in absent:
+        why = missing.get(program.package, "no environment has it")
+        yield f"Not installed: {program.name} ({why})."
 
 
 def row_of(*texts):

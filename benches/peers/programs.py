@@ -61,7 +61,7 @@ PLAIN = {"calibrate": False}
 ONE_LABEL_ALONE = "one label a row alone"
 NO_TABLES = "sparse linear models for very many labels: not meant for small tables of numbers"
 UNCALIBRATED = "uncalibrated, as the peers' scores are"
-OF_OAA = f"{UNCALIBRATED}; on label sets calibrated, as theirs are probabilities"
+OF_OAA = f"{UNCALIBRATED}; OAA is calibrated on label sets, as theirs are probabilities"
 
 OF_ONE_LABEL = {SETS: ONE_LABEL_ALONE}
 OF_SETS = {CLASSES: "for label sets", TABLE: NO_TABLES}
@@ -141,7 +141,7 @@ PROGRAMS = (
         "omikuji",
         {CLASSES: {"collapse_every_n_layers": 5}, SETS: {"collapse_every_n_layers": 5}},
         NO_TABLE,
-        "as Bonsai: wide, shallow trees; else as omikuji",
+        "collapsed: wide, shallow trees, as Bonsai",
     ),
     Program(
         "napkinXC PLT",
@@ -183,7 +183,7 @@ PROGRAMS = (
         "fasttext",
         {SETS: {"lr": 0.5, "epoch": 25, "loss": "ova"}},
         {CLASSES: "for label sets"} | WORDS,
-        "a sigmoid for each label in the place of the softmax, else as fastText",
+        "ova: a sigmoid for each label",
         needs_words=True,
     ),
     Program(
@@ -192,7 +192,7 @@ PROGRAMS = (
         "fasttext",
         {CLASSES: {"lr": 0.5, "epoch": 25, "loss": "hs"}},
         {SETS: "as fastText"} | WORDS,
-        "a hierarchical softmax, else as fastText",
+        "hierarchical: a hierarchical softmax",
         needs_words=True,
     ),
     scikit(
@@ -205,7 +205,7 @@ PROGRAMS = (
         "LinearSVC",
         (CLASSES,),
         {SETS: "as OneVsRestClassifier"} | LINEAR,
-        "trains in one thread",
+        "LinearSVC trains in one thread",
         MOST_LINEAR,
     ),
     scikit(

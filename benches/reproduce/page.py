@@ -4,13 +4,14 @@ Items of one section share a table. A value has a row for each data set; a state
 for all of them, with the range of its margins.
 """
 
+import textwrap
+from functools import partial
 from itertools import groupby
-from textwrap import fill
 
 from reproduce import data
 from reproduce.items import DEFAULT, Found
 
-WIDTH = 100
+fill = partial(textwrap.fill, width=100, break_on_hyphens=False, break_long_words=False)
 
 HEAD = """# The papers, reproduced
 
@@ -51,9 +52,7 @@ def written(items, results, rows=None, failed=(), absent=data.absent):
 def section(title, measured):
     """The table of the items of a section."""
     yield f"### {title}\n"
-    yield from (
-        f"{fill(note, WIDTH)}\n" for note in dict.fromkeys(item.note for item in measured) if note
-    )
+    yield from (f"{fill(note)}\n" for note in dict.fromkeys(item.note for item in measured) if note)
     head = next(iter(next(iter(measured)).settings))
     yield row("statement", "paper", head, DEFAULT, "verdict")
     yield "|" + "---|" * 5
@@ -92,7 +91,7 @@ def section(title, measured):
     yield ""
     for cause, names in causes.items():
         of = ", ".join(names) if len(names) < len(measured) else ""
-        yield fill(f"- {of}: {cause}" if of else f"- {cause}", WIDTH, subsequent_indent="  ")
+        yield fill(f"- {of}: {cause}" if of else f"- {cause}", subsequent_indent="  ")
     if causes:
         yield ""
     yield measured_when(measured)
